@@ -1,0 +1,20 @@
+"""The dashboard: page config and navigation, nothing else."""
+
+import streamlit as st
+
+from profiler.ui.data import errors_shown
+from profiler.ui.theme import style_sheet
+
+st.set_page_config(page_title="profiler", layout="wide", initial_sidebar_state="collapsed")
+st.html(style_sheet())
+page = st.navigation(
+    [
+        st.Page("profiler/ui/overview.py", title="Overview", url_path="overview", default=True),
+        st.Page("profiler/ui/trends.py", title="Trends", url_path="trends"),
+        st.Page("profiler/ui/diff.py", title="Diff", url_path="diff"),
+        st.Page("profiler/ui/runs.py", title="Runs", url_path="runs"),
+    ],
+    position="top",
+)
+with errors_shown():  # what no page shows nearer to its cause, such as an index that cannot be opened
+    page.run()

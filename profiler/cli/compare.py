@@ -1,0 +1,78 @@
+"""`profiler compare`: what differs between two versions, runs or plain report files."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import add_filters, add_json, print_json
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+
+_DESCRIPTION = """\
+Compare B with A, launch by launch and metric by metric. A and B are report files (no store is opened then),
+run ids, family/version, or a version whose name is unique; looked for in this order.
+
+Kernels with different names never pair; what cannot be paired is listed. ncu's duration is not latency: it is
+measured under the profiler, and a launch under 50 µs that moved is unclear, not worse."""
+
+_EPILOG = """\
+exit codes: 0, unless an input cannot be read or used (2). With --fail, by the verdict on every ncu duration
+and on the concepts named by --on: 0 nothing is worse · 1 something is worse (one launch a side counts) ·
+3 could not judge: a verdict is unclear, missing or not comparable, launches are ambiguous, a launch of A has
+no partner, or nothing matched. --top does not change the exit code."""
+
+
+def add(commands: Commands) -> None:
+    """Add `compare`."""
+    compare = commands.add_parser(
+        "compare",
+        help="what differs between two versions, runs or report files",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    compare.add_argument("a", metavar="A", help="the side to judge against")
+    compare.add_argument("b", metavar="B", help="the side that is judged")
+    shape = compare.add_mutually_exclusive_group()
+    add_json(shape)
+    shape.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
+    shape.add_argument("--all", action="store_true", help="print every metric of every pair, not what moved")
+    add_filters(compare, "kernel", "top", "workload", "gpu")
+    compare.add_argument(
+        "--across",
+        action="append",
+        choices=("driver", "ncu"),
+        default=[],
+        help="driver or ncu version may differ: that is the question (may be repeated)",
+    )
+    compare.add_argument("--fail", action="store_true", help="make the verdict the exit code")
+    compare.add_argument(
+        "--on",
+        action="append",
+        default=[],
+        metavar="CONCEPT",
+        help="with --fail: judge this concept too (repeatable)",
+    )
+    compare.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare, print, and with --fail judge."""
+    from profiler import compare, metrics, sources
+    from profiler.cli import comparison, comparison_json, output
+
+    table = metrics.load()
+    compare.check_concepts(table, arguments.on)
+    names = [arguments.a, arguments.b]
+    a, b = sources.resolve_all(names, output.open_store, arguments.workload, arguments.gpu)
+    found = compare.compare(a, b, table, across=arguments.across, kernel=arguments.kernel)
+    shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
+    if arguments.json:
+        print_json(comparison_json.document(shown))
+    elif arguments.markdown:
+        print(comparison.markdown(shown), end="")
+    else:
+        comparison.print_text(shown, everything=arguments.all)
+    return found.exit_code(arguments.on) if arguments.fail else 0

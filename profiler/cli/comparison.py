@@ -1,0 +1,229 @@
+"""How a comparison reads: for a terminal, and as Markdown for a pull request."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from profiler import present
+from profiler.cli.comparison_json import DURATION, warnings
+from profiler.cli.output import print_table, say
+from profiler.compare import Comparison, MetricChange, PairComparison, Verdict
+from profiler.values import Launch, spread
+
+NOT_LATENCY = "ncu duration, not latency; one launch a side, so every verdict is unreplicated"
+SHOWN = 25  # pairs that a terminal or a pull request gets unasked
+DETAILED = 5  # pairs whose counters are listed unasked
+LISTED = 6  # launches without a partner that a line describes
+NAMED = 10  # missing concepts that a line names
+_QUIET = (Verdict.SAME, Verdict.MISSING)
+
+
+def print_text(comparison: Comparison, *, everything: bool) -> None:
+    """Print the comparison: every metric of every pair with `everything`, else what moved where time did."""
+    _print_head(comparison)
+    if comparison.pairs:
+        say(f"\n{NOT_LATENCY}")
+        print_table(("kernel", "A", "B", "change", "verdict"), _kernel_rows(comparison), right=(1, 2, 3))
+        _print_lines(_reasons(comparison), "  ")
+    else:
+        say("\nno launch of A has a partner in B")
+    if comparison.hidden_pairs:
+        say(f"  {_hidden(comparison)}: --top N")
+    _print_unmatched(comparison)
+    detailed = comparison.pairs if everything else _moved(comparison.pairs)
+    for pair in detailed if everything else detailed[:DETAILED]:
+        _print_pair(pair, everything)
+    if not everything and len(detailed) > DETAILED:
+        say(f"\nand the counters of {len(detailed) - DETAILED} more that moved: --all, or --kernel PATTERN")
+    elif comparison.pairs and not detailed:
+        say("\nno duration is better or worse; the counters: --all, or --kernel PATTERN")
+
+
+def markdown(comparison: Comparison) -> str:
+    """The comparison for a pull request: verdicts on top, the counters that moved folded below."""
+    counted = _tally((*(pair.verdict for pair in comparison.pairs), *comparison.hidden_verdicts))
+    lines = [f"### {_code(comparison.a.label)} → {_code(comparison.b.label)}: {counted}", ""]
+    if not comparison.comparable:
+        blocked = "; ".join(difference.words for difference in comparison.blocked_by)
+        lines += [f"**Not comparable:** {_cell(blocked)}", ""]
+    lines += _markdown_table(
+        ("kernel", "A", "B", "change", "verdict"), _kernel_rows(comparison), first_is_code=True
+    )
+    lines += ["", f"{comparison.a.gpu or 'GPU unknown'}. {NOT_LATENCY}.", ""]
+    lines += [f"- {_cell(line)}" for line in _reasons(comparison)]
+    lines += [f"- {_cell(line)}" for line in (*_unmatched(comparison), *warnings(comparison))]
+    if comparison.hidden_pairs:
+        lines.append(f"- {_hidden(comparison)}")
+    rows = [
+        (pair.kernel, f"{change.group}: {change.label}", *_numbers(change), present.verdict(change.verdict))
+        for pair in comparison.pairs
+        for change in pair.metrics
+        if change.verdict in (Verdict.BETTER, Verdict.WORSE) and change is not pair.headline
+    ]
+    if rows:
+        summary = f"<details><summary>{len(rows)} judged counters moved</summary>"
+        header = ("kernel", "metric", "A", "B", "change", "verdict")
+        lines += ["", summary, "", *_markdown_table(header, rows, first_is_code=True), "", "</details>"]
+    return "\n".join(lines) + "\n"
+
+
+def _print_head(comparison: Comparison) -> None:
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        ncu = side.session.ncu_version or "version unknown"
+        say(f"{name}  {side.label}  ({side.gpu or 'GPU unknown'}, ncu {ncu})")
+    noted = warnings(comparison)
+    if comparison.comparable:
+        say(f"Comparable: yes{', but note' if noted else ''}")
+    else:
+        say("Comparable: no")
+    say(
+        "  same: "
+        + ", ".join(f"{field} {value}" for field, value in comparison.same if field != "command line")
+    )
+    _print_lines(noted, "  ")
+
+
+def _kernel_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for pair in comparison.pairs:
+        change = pair.headline
+        numbers = _numbers(change) if change else ("–", "–", "")
+        rows.append((pair.kernel, *numbers, present.verdict(pair.verdict)))
+    return rows
+
+
+def _reasons(comparison: Comparison) -> list[str]:
+    """The reason of each verdict that judges nothing, once, and what differs in the launches themselves."""
+    by_reason: dict[tuple[str, str], int] = Counter(
+        (pair.verdict, pair.headline.reason if pair.headline else "metrics.txt has no duration")
+        for pair in comparison.pairs
+        if pair.verdict in (Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING)
+    )
+    found = [f"{present.verdict(word)}: {reason}" for word, reason in by_reason]
+    for pair in comparison.pairs:
+        if pair.differs:
+            found.append(f"{pair.kernel}: {_differing(pair)}")
+    return found
+
+
+def _differing(pair: PairComparison) -> str:
+    sizes = {"grid": (pair.a.grid, pair.b.grid), "block": (pair.a.block, pair.b.block)}
+    words = []
+    for name in pair.differs:
+        a, b = sizes.get(name, (None, None))
+        words.append(f"{name} {present.dims(a)} → {present.dims(b)}" if name in sizes else f"{name} differs")
+    return ", ".join(words)
+
+
+def _hidden(comparison: Comparison) -> str:
+    return f"and {comparison.hidden_pairs} shorter pairs: {_tally(comparison.hidden_verdicts)}"
+
+
+def _tally(verdicts: Iterable[Verdict]) -> str:
+    """How many of each verdict, in the order of the vocabulary."""
+    counts = Counter(verdicts)
+    told = [f"{counts[word]} {word.replace('_', ' ')}" for word in Verdict if counts[word]]
+    return ", ".join(told) or "nothing matched"
+
+
+def _unmatched(comparison: Comparison) -> list[str]:
+    found = []
+    for name, launches in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
+        if launches:
+            shown = ", ".join(_described(comparison, launch) for launch in launches[:LISTED])
+            more = f" and {len(launches) - LISTED} more: --json" if len(launches) > LISTED else ""
+            found.append(f"only in {name}: {shown}{more}")
+    return found
+
+
+def _print_unmatched(comparison: Comparison) -> None:
+    _print_lines(_unmatched(comparison), "")
+    for group in comparison.ambiguous:
+        sides = (spread([_described(comparison, launch) for launch in side]) for side in (group.a, group.b))
+        say(f"ambiguous: {group.base_name}: {group.why}\n  A: {next(sides)}\n  B: {next(sides)}")
+
+
+def _described(comparison: Comparison, launch: Launch) -> str:
+    duration = launch.values.value(DURATION)
+    size = f"grid {present.dims(launch.grid)}, block {present.dims(launch.block)}"
+    return f"{comparison.label(launch)} ({size}, {present.quantity(duration)})"
+
+
+def _moved(pairs: Sequence[PairComparison]) -> Sequence[PairComparison]:
+    return pairs if len(pairs) == 1 else [p for p in pairs if p.verdict in (Verdict.BETTER, Verdict.WORSE)]
+
+
+def _print_pair(pair: PairComparison, everything: bool) -> None:
+    shown = [c for c in pair.metrics if everything or c.verdict not in _QUIET]
+    groups = list(dict.fromkeys(change.group for change in shown))
+    shown.sort(key=lambda change: (groups.index(change.group), -_size(change)))
+    what = "every metric" if everything else "what moved"
+    say(f"\n{pair.kernel}: {what}, largest change first within a group")
+    rows, last = [], None
+    for change in shown:
+        group = "" if change.group == last else change.group
+        rows.append((group, change.label, *_numbers(change), present.verdict(change.verdict)))
+        last = change.group
+    if rows:
+        print_table(("group", "metric", "A", "B", "change", "verdict"), rows, right=(2, 3, 4))
+    else:
+        say("  nothing beyond its threshold")
+    if not everything:
+        _print_missing(pair)
+
+
+def _print_missing(pair: PairComparison) -> None:
+    by_reason: dict[str, list[str]] = {}
+    for change in pair.metrics:
+        if change.verdict is Verdict.MISSING:
+            by_reason.setdefault(change.reason, []).append(change.concept)
+    for reason, names in by_reason.items():
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        say(f"  – {reason}: {', '.join(names[:NAMED])}{more}")
+
+
+def _size(change: MetricChange) -> float:
+    """The size of a change as it is shown: points for percentages, else per cent."""
+    if change.a.number is None or change.b.number is None:
+        return -1.0
+    if change.unit == "%":
+        return abs(change.b.number - change.a.number)
+    return math.inf if change.change_pct is None else abs(change.change_pct)
+
+
+def _numbers(change: MetricChange) -> tuple[str, str, str]:
+    """A, B and the change; both sides in one unit."""
+    numbers = [abs(value.number) for value in (change.a, change.b) if value.number is not None]
+    scale = (
+        present.scale_for(change.unit, max(numbers)) if change.a.unit == change.b.unit and numbers else None
+    )
+    a, b = (str(present.quantity(value, scale)) for value in (change.a, change.b))
+    return a, b, present.change(change.a, change.b)
+
+
+def _print_lines(lines: Iterable[str], indent: str) -> None:
+    for line in lines:
+        say(indent + line)
+
+
+def _markdown_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], *, first_is_code: bool
+) -> list[str]:
+    lines = ["| " + " | ".join(header) + " |"]
+    lines.append(
+        "|" + "|".join(" ---: " if name in ("A", "B", "change") else " --- " for name in header) + "|"
+    )
+    for first, *others in rows:
+        cells = [_code(first) if first_is_code else _cell(first), *map(_cell, others)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def _code(text: str) -> str:
+    return "`" + text.replace("`", "'").replace("|", "\\|").replace("\n", " ") + "`"

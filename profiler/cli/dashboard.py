@@ -1,0 +1,55 @@
+"""`profiler dashboard`: how Streamlit is started on this machine only."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.errors import ProfilerError
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+
+ADDRESS = "127.0.0.1"
+
+
+def add(commands: Commands) -> None:
+    """Add `dashboard`."""
+    dashboard = commands.add_parser(
+        "dashboard",
+        help="open the dashboard in the browser",
+        description=f"Serve the dashboard on {ADDRESS} until Ctrl-C.",
+    )
+    dashboard.add_argument("--port", type=int, help="the port (default: the first free one from 8501)")
+    dashboard.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
+    dashboard.set_defaults(handler=serve)
+
+
+def serve(arguments: argparse.Namespace) -> int:
+    """Become the Streamlit server, so that a signal to this process ends it."""
+    app = Path(__file__).resolve().parents[2] / "app.py"
+    if not app.is_file():
+        raise ProfilerError(f"no app.py at {app}: run the dashboard from a checkout of the repository")
+    command = command_line(
+        app, port=arguments.port, browser=not arguments.no_browser and can_open_a_browser()
+    )
+    sys.stdout.flush()
+    os.execv(command[0], command)
+
+
+def command_line(app: Path, *, port: int | None, browser: bool) -> list[str]:
+    """The command that serves app.py. Without a port Streamlit takes the first free one from 8501."""
+    command = [sys.executable, "-m", "streamlit", "run", str(app), "--server.address", ADDRESS]
+    if port is not None:
+        command += ["--server.port", str(port)]
+    command += ["--server.headless", "false" if browser else "true"]
+    command += ["--server.showEmailPrompt", "false", "--browser.gatherUsageStats", "false"]
+    return command
+
+
+def can_open_a_browser() -> bool:
+    """Whether there is a screen: Linux says so by DISPLAY or WAYLAND_DISPLAY; the others always have one."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

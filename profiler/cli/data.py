@@ -1,0 +1,167 @@
+"""`profiler import | index | relabel | forget | export`: what a person is told about data in and out."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.errors import Exit, ProfilerError
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+    from profiler.pipeline import ImportSummary
+    from profiler.sync import Progress, SyncSummary
+
+
+def add(commands: Commands) -> None:
+    """Add the five commands."""
+    taken = commands.add_parser(
+        "import",
+        help="take in reports, CSVs, bundles and folders of them",
+        description="Take Nsight Compute reports (.ncu-rep), CSVs from ncu, bundles (folders or zips). "
+        "Family and version are the names of folder and file, unless given. What is there already stays.",
+    )
+    taken.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder to search")
+    for name in ("family", "version", "workload"):
+        taken.add_argument(
+            f"--{name}", metavar=name.upper(), help=f"the {name} of these reports (bundles say their own)"
+        )
+    taken.set_defaults(handler=import_)
+    stepped = commands.add_parser(
+        "index",
+        help="bring the index in step with the bundles",
+        description="Bring the index in step with the bundles; try again what could not be read before.",
+    )
+    stepped.add_argument("--rebuild", action="store_true", help="make it again from nothing but these")
+    stepped.set_defaults(handler=index)
+    relabelled = _about_a_run(commands, "relabel", "mend the family, version or workload of an imported run")
+    for name in ("family", "version"):
+        relabelled.add_argument(f"--{name}", metavar=name.upper(), help=f"its {name} from now on")
+    relabelled.add_argument("--workload", metavar="WORKLOAD", help="its workload; '' for unknown")
+    relabelled.set_defaults(handler=relabel)
+    forgotten = _about_a_run(commands, "forget", "hide a run; its bundle stays")
+    forgotten.add_argument("--undo", action="store_true", help="show it again")
+    forgotten.set_defaults(handler=forget)
+    for decision in (relabelled, forgotten):
+        decision.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with the decision")
+    exported = _about_a_run(commands, "export", "write a run as one zip, to be imported elsewhere")
+    exported.add_argument(
+        "--out", type=Path, default=Path(), metavar="PATH", help="a file, or a folder (here)"
+    )
+    exported.set_defaults(handler=export)
+
+
+def _about_a_run(commands: Commands, name: str, does: str) -> argparse.ArgumentParser:
+    command = commands.add_parser(name, help=does, description=f"{does[0].upper()}{does[1:]}.")
+    command.add_argument("run", metavar="RUN", help="a run id: `profiler runs` lists them")
+    return command
+
+
+def import_(arguments: argparse.Namespace) -> int:
+    """Import, and say what became of every file. One that is refused does not stop the others."""
+    from profiler import pipeline
+
+    with _bar() as progress:
+        summary = pipeline.import_paths(
+            arguments.paths,
+            family=arguments.family,
+            version=arguments.version,
+            workload=arguments.workload,
+            progress=progress,
+        )
+    if not (summary.imported or summary.already or summary.refused):
+        raise ProfilerError("nothing to import there: no report (.ncu-rep, or CSV from ncu) and no bundle")
+    for line in _told(summary):
+        print(line)
+    _complain(message for _, message in summary.refused)
+    return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
+
+
+def index(arguments: argparse.Namespace) -> int:
+    """Bring the index in step, or make it again."""
+    from profiler import pipeline
+
+    with _bar() as progress:
+        summary = (pipeline.rebuild_index if arguments.rebuild else pipeline.sync_index)(progress=progress)
+    told = [f"{len(runs)} {what}" for runs, what in _changes(summary) if runs]
+    print(f"index: {', '.join(told) or 'nothing to do'}")
+    _complain(message for _, message in summary.refused)
+    return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
+
+
+def relabel(arguments: argparse.Namespace) -> int:
+    """Record the labels that are valid from now on."""
+    from profiler import pipeline
+
+    pipeline.relabel(
+        arguments.run,
+        family=arguments.family,
+        version=arguments.version,
+        workload=arguments.workload,
+        why=arguments.why,
+    )
+    return Exit.PASS
+
+
+def forget(arguments: argparse.Namespace) -> int:
+    """Record that a run is hidden, or shown again."""
+    from profiler import pipeline
+
+    pipeline.forget(arguments.run, undo=arguments.undo, why=arguments.why)
+    return Exit.PASS
+
+
+def export(arguments: argparse.Namespace) -> int:
+    """Write a run as a zip and say where it is."""
+    from profiler import pipeline
+
+    print(pipeline.export(arguments.run, arguments.out))
+    return Exit.PASS
+
+
+def _told(summary: ImportSummary) -> Iterator[str]:
+    """What became of an import: a line a new run, then the counts."""
+    for new in summary.imported:
+        yield f"{new.run_id}  {new.family}/{new.version}  {new.launches} launch{'es' * (new.launches != 1)}"
+    for there in summary.already:
+        if there.hidden:
+            yield f"{there.path}: forgotten; `profiler forget --undo {there.run_id}` shows it again"
+    counts = {
+        "imported": len(summary.imported),
+        "already there": len(summary.already),
+        "refused": len(summary.refused),
+        "other files skipped": summary.skipped,
+    }
+    yield ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+
+
+def _changes(summary: SyncSummary) -> tuple[tuple[tuple[object, ...], str], ...]:
+    return (
+        (summary.added, "runs added"),
+        (summary.changed, "changed by decisions"),
+        (summary.removed, "removed"),
+        (summary.refused, "refused"),
+    )
+
+
+def _complain(messages: Iterable[str]) -> None:
+    for message in messages:
+        print(f"profiler: {' '.join(message.split())}", file=sys.stderr)
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[Progress | None]:
+    """A progress bar on a terminal; nothing in a pipe or a log."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+
+    with Bar(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total, what: bar.update(task, completed=done, total=total, description=what[:40])

@@ -1,0 +1,100 @@
+"""What commands share: the store, tables that a pipe does not cut, strict JSON, the filters."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from profiler.store import Store
+
+    Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+_STYLES = {"better": "bold blue", "worse": "bold dark_orange"}
+_PIPE_WIDTH = 240  # a pipe has no width: no column is cut before this
+
+
+def open_store() -> Store:
+    """The index, brought up to date with the bundles. Imports the database layer: only where it is needed."""
+    from profiler import pipeline
+
+    return pipeline.open_store()
+
+
+def print_json(document: object) -> None:
+    """Print as JSON; a NaN or infinity that got this far is a defect and raises."""
+    json.dump(document, sys.stdout, allow_nan=False, ensure_ascii=False, indent=1)
+    sys.stdout.write("\n")
+
+
+def say(text: str = "") -> None:
+    """Print one line, uncut."""
+    print(text)
+
+
+def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> None:
+    """Print a table; the columns in `right` hold numbers. Names are folded, never cut."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for index, name in enumerate(header):
+        table.add_column(name, justify="right" if index in right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, style=_style(cell)) for cell in row))
+    console = _console()
+    with console.capture() as capture:
+        console.print(table)
+    for line in capture.get().splitlines():
+        print(line.rstrip())
+
+
+def add_json(command: argparse._ActionsContainer) -> None:
+    """Add `--json`."""
+    command.add_argument("--json", action="store_true", help="print JSON, numbers in base units")
+
+
+def add_filters(command: argparse.ArgumentParser, *names: str) -> None:
+    """Add some of --family, --workload, --gpu, --kernel and --top."""
+    offered: dict[str, dict[str, Any]] = {
+        "family": {"metavar": "FAMILY", "help": "only this family"},
+        "workload": {"metavar": "WORKLOAD", "help": "only this workload (versions, not files)"},
+        "gpu": {"metavar": "GPU", "help": "only this GPU model (versions, not files)"},
+        "kernel": {
+            "metavar": "PATTERN",
+            "help": "only kernels whose name, NVTX range/name or demangled name contains PATTERN; with * or "
+            "? the whole name must fit; regex:EXPR is a regular expression; case does not matter",
+        },
+        "top": {
+            "metavar": "N",
+            "type": positive,
+            "help": "only the N that take longest; the others are counted",
+        },
+    }
+    for name in names:
+        command.add_argument(f"--{name}", **offered[name])
+
+
+def positive(text: str) -> int:
+    """A whole number from 1, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 1")
+    return number
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    # highlight=False: numbers stay ink; colour is a verdict and nothing else
+    return Console(highlight=False, soft_wrap=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
+
+
+def _style(cell: str) -> str:
+    words = cell.split(" ", 2)
+    return _STYLES.get(words[1], "") if len(words) > 1 and words[0] in "✓!" else ""

@@ -1,0 +1,136 @@
+"""How the launches of one report, run or version are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profiler import present
+from profiler.cli.output import print_table, say
+from profiler.errors import UnknownName
+from profiler.matching import kernel_filter, labels
+from profiler.metrics import MetricTable, chip_of
+from profiler.values import Launch, Side, State, Value, spread
+
+DURATION = "gpu__time_duration.sum"
+SHOWN = 10  # launches that a terminal gets unasked
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The launches of a side that were asked for, each with its label, in the report's order."""
+
+    side: Side
+    launches: tuple[tuple[str, Launch], ...]
+    hidden: int  # shorter launches that `--top` left out
+    cut: bool  # whether --top was given
+
+
+def choose(side: Side, kernel: str | None, top: int | None) -> Chosen:
+    """The launches that match --kernel, of them the longest --top. Raises UnknownName where none matches."""
+    wanted = kernel_filter(kernel)
+    named = zip(labels(side.launches), side.launches, strict=True)
+    found = [(name, launch) for name, launch in named if wanted(launch)]
+    if not found and kernel is not None:
+        there = sorted({launch.base_name for launch in side.launches})
+        raise UnknownName(f"no kernel matches {kernel!r} in {side.label}; there are {spread(there)}")
+    kept = _longest(found, top)
+    return Chosen(side, tuple(kept), len(found) - len(kept), top is not None)
+
+
+def document(chosen: Chosen, table: MetricTable, *, everything: bool) -> dict[str, object]:
+    """The launches for JSON: every metric of the report by its exact name, or those of metrics.txt."""
+    side = chosen.side
+    launches = []
+    for name, launch in chosen.launches:
+        told: dict[str, dict[str, object]] = {}
+        if everything:
+            told = {metric: present.as_json(value) for metric, value in launch.values.items()}
+        else:
+            for concept, metric, value in _resolved(launch, table, side):
+                told[metric] = {**present.as_json(value), "concept": concept}
+        launches.append(
+            {
+                "kernel": launch.base_name,
+                "part": name,
+                "demangled": launch.demangled,
+                "grid": launch.grid,
+                "block": launch.block,
+                "nvtx": launch.nvtx,
+                "ordinal": launch.ordinal,
+                "metrics": told,
+            }
+        )
+    return {
+        "source": side.label,
+        "gpu": side.gpu,
+        "ncu_version": side.session.ncu_version,
+        "launches": launches,
+        "hidden_launches": chosen.hidden,
+    }
+
+
+def print_launches(chosen: Chosen, table: MetricTable, *, everything: bool) -> None:
+    """Print the launches; without --top at most SHOWN of them, the longest."""
+    side = chosen.side
+    made = present.moment(side.session.created)
+    say(
+        f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {side.session.ncu_version or 'unknown'}, made {made}"
+    )
+    launches = list(chosen.launches) if chosen.cut else _longest(chosen.launches, SHOWN)
+    for name, launch in launches:
+        say(f"\n{name}  grid {present.dims(launch.grid)}, block {present.dims(launch.block)}")
+        if everything:
+            _print_all(launch)
+        else:
+            _print_groups(launch, table, side)
+    hidden = chosen.hidden + len(chosen.launches) - len(launches)
+    if hidden:
+        say(f"\nand {hidden} shorter launches: --top N, or --kernel PATTERN")
+
+
+def _longest(launches: Sequence[tuple[str, Launch]], count: int | None) -> list[tuple[str, Launch]]:
+    """The longest, in their own order. A launch without a duration counts as long: it wants attention."""
+    if count is None or len(launches) <= count:
+        return list(launches)
+    order = sorted(range(len(launches)), key=lambda index: _minus_duration(launches[index][1]))
+    return [launches[index] for index in sorted(order[:count])]
+
+
+def _minus_duration(launch: Launch) -> float:
+    duration = launch.values.number(DURATION)
+    return float("-inf") if duration is None else -duration
+
+
+def _resolved(launch: Launch, table: MetricTable, side: Side) -> list[tuple[str, str, Value]]:
+    """Concept, ncu name and value of every metric of metrics.txt."""
+    chip = chip_of(side.compute_capability) if side.compute_capability else None
+    return [(metric.concept, *table.resolve(metric, launch.values, chip)) for metric in table.metrics]
+
+
+def _print_all(launch: Launch) -> None:
+    rows = []
+    for name, value in launch.values.items():
+        if value.state is not State.PRESENT:
+            rows.append((name, present.state_words(value), ""))
+        else:
+            rows.append((name, value.text or "" if value.number is None else str(value.number), value.unit))
+    print_table(("metric", "value", "unit"), rows, right=(1,))
+
+
+def _print_groups(launch: Launch, table: MetricTable, side: Side) -> None:
+    rows: list[tuple[str, ...]] = []
+    absent: dict[str, list[str]] = {}
+    last = ""
+    for concept, name, value in _resolved(launch, table, side):
+        metric = table.by_concept[concept]
+        if value.state is not State.PRESENT:
+            absent.setdefault(present.state_words(value), []).append(concept)
+            continue
+        quantity = present.quantity(value)
+        group = metric.group if metric.group != last else ""
+        last = metric.group
+        rows.append((group, metric.label, quantity.number, quantity.unit, name))
+    print_table(("group", "metric", "value", "", "ncu metric"), rows, right=(2,))
+    for words, names in absent.items():
+        say(f"  {words}: {', '.join(names)}")

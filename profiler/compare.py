@@ -1,0 +1,261 @@
+"""What moved between two sides: launch by launch and metric by metric, each with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from profiler.comparability import ACROSS, Difference, comparability
+from profiler.errors import Exit, UnknownName
+from profiler.matching import Ambiguous, differences, kernel_filter, labels, match
+from profiler.metrics import Metric, MetricTable, chip_of
+from profiler.values import Launch, Side, State, Value, spread
+from profiler.verdict import SHORT_NS, UNJUDGED, Verdict, judge, missing
+
+__all__ = [
+    "ACROSS",
+    "HEADLINE",
+    "Comparison",
+    "Difference",
+    "MetricChange",
+    "PairComparison",
+    "Verdict",
+    "compare",
+]
+
+HEADLINE = "duration"  # the concept whose verdict is the pair's: ncu's duration, which is not latency
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """One metric on both sides of a pair, with its verdict."""
+
+    concept: str
+    label: str
+    metric: str  # the exact ncu name both sides were compared by; A's where they carry different ones
+    group: str
+    unit: str
+    a: Value
+    b: Value
+    change_pct: float | None  # of a; None where a side has no number, or a is 0 and b is not
+    verdict: Verdict
+    reason: str
+    unreplicated: bool  # better or worse from one launch a side
+
+
+@dataclass(frozen=True)
+class OpcodeChange:
+    """Warp instructions of one opcode; 0 is a real 0, since a list of opcodes names all that ran."""
+
+    opcode: str
+    a: float
+    b: float
+
+
+@dataclass(frozen=True)
+class PairComparison:
+    """Two launches that belong together."""
+
+    a: Launch
+    b: Launch
+    kernel: str  # A's label: range/kernel#n
+    metrics: tuple[MetricChange, ...]  # in the order of metrics.txt
+    opcodes: tuple[OpcodeChange, ...]  # largest change first; empty where a side has no opcode mix
+    differs: tuple[str, ...]  # template, grid, block, NVTX range
+
+    @property
+    def headline(self) -> MetricChange | None:
+        """The change of ncu's duration; None where metrics.txt has no such concept."""
+        return next((change for change in self.metrics if change.concept == HEADLINE), None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the duration."""
+        return self.headline.verdict if self.headline else Verdict.MISSING
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that can be said of A against B. Pairs come longest first."""
+
+    a: Side
+    b: Side
+    comparable: bool
+    differences: tuple[Difference, ...]
+    same: tuple[tuple[str, str], ...]
+    pairs: tuple[PairComparison, ...]
+    only_in_a: tuple[Launch, ...]
+    only_in_b: tuple[Launch, ...]
+    ambiguous: tuple[Ambiguous, ...]
+    hidden_pairs: int = 0  # cut off by `top`
+    hidden_verdicts: tuple[Verdict, ...] = ()  # of their durations
+
+    def label(self, launch: Launch) -> str:
+        """What a launch of either side is called: range/kernel#n."""
+        found = self._labels.get(id(launch))
+        return found[1] if found and found[0] is launch else launch.base_name
+
+    @cached_property
+    def _labels(self) -> dict[int, tuple[Launch, str]]:
+        sides = (zip(side.launches, labels(side.launches), strict=True) for side in (self.a, self.b))
+        return {id(launch): (launch, name) for side in sides for launch, name in side}
+
+    @property
+    def blocked_by(self) -> tuple[Difference, ...]:
+        """What makes the sides not comparable."""
+        return tuple(difference for difference in self.differences if difference.blocks)
+
+    @property
+    def unknown(self) -> tuple[Difference, ...]:
+        """What a side does not say: a warning, not a match."""
+        return tuple(difference for difference in self.differences if difference.kind == "unknown")
+
+    def top(self, count: int | None) -> Comparison:
+        """The `count` pairs that take longest; the others are counted in hidden_pairs."""
+        if count is None or count >= len(self.pairs):
+            return self
+        cut = self.pairs[count:]
+        return replace(
+            self,
+            pairs=self.pairs[:count],
+            hidden_pairs=self.hidden_pairs + len(cut),
+            hidden_verdicts=(*(pair.verdict for pair in cut), *self.hidden_verdicts),
+        )
+
+    def exit_code(self, on: Sequence[str] = ()) -> Exit:
+        """The gate: the duration of every pair decides, and the concepts named in `on`; ask before `top`.
+
+        1 for anything worse; 3 for anything unclear, missing or not comparable, a launch of A without a
+        partner, ambiguous launches, or nothing matched.
+        """
+        wanted = {HEADLINE, *on}
+        verdicts = [
+            change.verdict for pair in self.pairs for change in pair.metrics if change.concept in wanted
+        ]
+        if Verdict.WORSE in verdicts:
+            return Exit.REGRESSION
+        if not verdicts or self.ambiguous or self.only_in_a or any(v in UNJUDGED for v in verdicts):
+            return Exit.UNJUDGED
+        return Exit.PASS
+
+
+def compare(
+    a: Side,
+    b: Side,
+    table: MetricTable,
+    *,
+    across: Collection[str] = frozenset(),
+    kernel: str | None = None,
+    top: int | None = None,
+) -> Comparison:
+    """Compare two sides launch by launch; `across` names what of ACROSS may differ."""
+    found, same = comparability(a, b, across)
+    matching = match(a.launches, b.launches)
+    wanted = kernel_filter(kernel)
+    if kernel is not None and not any(map(wanted, (*a.launches, *b.launches))):
+        there = sorted({launch.base_name for launch in (*a.launches, *b.launches)})
+        raise UnknownName(
+            f"no kernel matches {kernel!r} in {a.label} or {b.label}; there are {spread(there)}"
+        )
+    names = {id(launch): name for launch, name in zip(a.launches, labels(a.launches), strict=True)}
+    blocks = [difference.words for difference in found if difference.blocks]
+    bench = _Bench(table, _chip(a), _chip(b), "; ".join(blocks))
+    pairs = [bench.pair(x, y, names[id(x)]) for x, y in matching.pairs if wanted(x) or wanted(y)]
+    return Comparison(
+        a,
+        b,
+        not blocks,
+        found,
+        same,
+        tuple(sorted(pairs, key=_longest_first)),
+        tuple(filter(wanted, matching.only_in_a)),
+        tuple(filter(wanted, matching.only_in_b)),
+        tuple(group for group in matching.ambiguous if any(map(wanted, (*group.a, *group.b)))),
+    ).top(top)
+
+
+def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
+    """Refuse a concept that metrics.txt does not declare, or that it does not judge."""
+    for concept in concepts:
+        metric = table.by_concept.get(concept)
+        if metric is None:
+            raise UnknownName(f"no concept {concept!r} in {table.path}: `profiler metrics` lists them")
+        if metric.better == "-":
+            raise UnknownName(f"nobody judges {concept}: {table.path}:{metric.line} gives it no direction")
+
+
+def _chip(side: Side) -> str | None:
+    return chip_of(side.compute_capability) if side.compute_capability else None
+
+
+def _longest_first(pair: PairComparison) -> float:
+    """Missing durations come first: they want attention, and a cut by time must not hide them."""
+    headline = pair.headline
+    if headline is None:
+        return 0.0
+    numbers = [value.number for value in (headline.a, headline.b) if value.number is not None]
+    return -float(max(numbers)) if len(numbers) == 2 else float("-inf")
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """What every pair of one comparison is judged by."""
+
+    table: MetricTable
+    chip_a: str | None
+    chip_b: str | None
+    blocked: str  # why nothing is comparable; "" where it is
+
+    def pair(self, a: Launch, b: Launch, name: str) -> PairComparison:
+        short = self._is_short(a, b)
+        metrics = tuple(self._change(metric, a, b, short) for metric in self.table.metrics)
+        return PairComparison(a, b, name, metrics, _opcode_changes(a, b), differences(a, b))
+
+    def _is_short(self, a: Launch, b: Launch) -> bool:
+        headline = self.table.by_concept.get(HEADLINE)
+        if headline is None:
+            return False
+        _, value_a, _, value_b = self._values(headline, a, b)
+        return any(v.number is not None and v.number < SHORT_NS for v in (value_a, value_b))
+
+    def _values(self, metric: Metric, a: Launch, b: Launch) -> tuple[str, Value, str, Value]:
+        """Both sides by the same ncu name where both carry one as a number, else each by its own."""
+        name_a, value_a = self.table.resolve(metric, a.values, self.chip_a)
+        name_b, value_b = self.table.resolve(metric, b.values, self.chip_b)
+        if name_a != name_b:
+            allowed_b = metric.names_for(self.chip_b)
+            for name in metric.names_for(self.chip_a):
+                x, y = a.values.value(name), b.values.value(name)
+                if name in allowed_b and x.state is State.PRESENT and y.state is State.PRESENT:
+                    return name, x, name, y
+        return name_a, value_a, name_b, value_b
+
+    def _change(self, metric: Metric, a: Launch, b: Launch, short: bool) -> MetricChange:
+        name_a, value_a, name_b, value_b = self._values(metric, a, b)
+        verdict, reason, change_pct = judge(metric, (name_a, name_b), value_a, value_b, short=short)
+        if self.blocked:
+            verdict = Verdict.NOT_COMPARABLE
+            reason = "; ".join(filter(None, (self.blocked, missing(value_a, value_b))))
+        by_a = value_a.number is not None or value_b.number is None
+        return MetricChange(
+            metric.concept,
+            metric.label,
+            name_a if by_a else name_b,
+            metric.group,
+            (value_a if by_a else value_b).unit or metric.unit,
+            value_a,
+            value_b,
+            change_pct,
+            verdict,
+            reason,
+            verdict in (Verdict.BETTER, Verdict.WORSE),
+        )
+
+
+def _opcode_changes(a: Launch, b: Launch) -> tuple[OpcodeChange, ...]:
+    if not a.opcodes or not b.opcodes:
+        return ()
+    names = dict.fromkeys((*a.opcodes, *b.opcodes))
+    changes = [OpcodeChange(name, a.opcodes.get(name, 0.0), b.opcodes.get(name, 0.0)) for name in names]
+    return tuple(sorted(changes, key=lambda change: -abs(change.b - change.a)))

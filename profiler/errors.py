@@ -1,0 +1,48 @@
+"""The errors a user can mend, one line each, and the exit codes of every command."""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """Exit codes of the `profiler` command, the same for every subcommand."""
+
+    PASS = 0
+    REGRESSION = 1
+    UNUSABLE_INPUT = 2
+    UNJUDGED = 3
+
+
+class ProfilerError(Exception):
+    """Something a user can mend: the message is one line that says what happened, where, and the way out."""
+
+    exit_code: Exit = Exit.UNUSABLE_INPUT
+
+
+class UnreadableReport(ProfilerError):
+    """A report file that cannot be read whole; nothing of it is kept."""
+
+
+class BadMetricsFile(ProfilerError):
+    """A line of metrics.txt that cannot be used; the message starts with FILE:LINE."""
+
+
+class BadCatalog(ProfilerError):
+    """A catalogue that cannot be used; the message names the file and the version."""
+
+
+class BuildFailed(ProfilerError):
+    """A version that does not compile, or no compiler; the message carries the compiler's own first error."""
+
+
+class BadBundle(ProfilerError):
+    """A run folder or zip that is not a sealed bundle of a schema this version reads."""
+
+
+class UnknownName(ProfilerError):
+    """A path, run, version, metric or kernel that does not exist, or that names several things."""
+
+
+class CannotJudge(ProfilerError):
+    """Nothing to compare, or what there is cannot be compared."""
+
+    exit_code = Exit.UNJUDGED

@@ -1,0 +1,180 @@
+"""Where the data lies: a local folder or any URL that fsspec knows, and how files are read and made there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+
+from profiler.errors import ProfilerError
+
+
+class Root(Protocol):
+    """A place for bundles and decisions. Paths are relative to it and use forward slashes."""
+
+    url: str
+
+    def holding(self, folder: str, name: str) -> list[str]:
+        """The subfolders of `folder` that hold a file `name`, sorted."""
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        """The names of the files in `folder` that end in `suffix`, sorted; none where it is not there."""
+
+    def read(self, path: str) -> bytes:
+        """The file's content; FileNotFoundError where there is none."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make the file in one step: nobody sees half of it."""
+
+    def put(self, source: Path, path: str) -> None:
+        """Copy a local file there."""
+
+    def open_local(self, path: str) -> contextlib.AbstractContextManager[Path]:
+        """A local path with the file's content and name, for as long as the context lasts."""
+
+    def cache(self) -> Path:
+        """A local folder for what can be made again."""
+
+
+class LocalRoot:
+    """A folder on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = str(folder)
+
+    def holding(self, folder: str, name: str) -> list[str]:
+        """See Root."""
+        try:
+            with os.scandir(self.folder / folder) as entries:
+                return sorted(
+                    entry.name for entry in entries if os.path.isfile(os.path.join(entry.path, name))
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        """See Root."""
+        try:
+            return sorted(name for name in os.listdir(self.folder / folder) if name.endswith(suffix))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def read(self, path: str) -> bytes:
+        """See Root."""
+        return (self.folder / path).read_bytes()
+
+    def write(self, path: str, content: bytes) -> None:
+        """See Root."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.parent / f".tmp-{uuid.uuid4().hex}"
+        try:
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    def put(self, source: Path, path: str) -> None:
+        """See Root."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+    @contextlib.contextmanager
+    def open_local(self, path: str) -> Iterator[Path]:
+        """See Root."""
+        target = self.folder / path
+        if not target.is_file():
+            raise FileNotFoundError(target)
+        yield target
+
+    def cache(self) -> Path:
+        """See Root."""
+        return self.folder / "cache"
+
+
+class RemoteRoot:
+    """A URL of any file system that fsspec knows, such as S3: writing a file is one step, renaming is not."""
+
+    def __init__(self, url: str) -> None:
+        import fsspec
+
+        self.url = url.rstrip("/")
+        try:
+            files, base = fsspec.core.url_to_fs(self.url)
+        except (ImportError, ValueError) as error:
+            raise ProfilerError(f"PROFILER_DATA={url} cannot be used: {error}") from error
+        self._base = base.rstrip("/")
+        self._files: Any = files
+
+    def _path(self, path: str) -> str:
+        return f"{self._base}/{path}"
+
+    def holding(self, folder: str, name: str) -> list[str]:
+        """See Root."""
+        found = self._files.glob(self._path(f"{folder}/*/{name}"))
+        return sorted(str(path).rstrip("/").rsplit("/", 2)[-2] for path in found)
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        """See Root."""
+        found = self._files.glob(self._path(f"{folder}/*{suffix}"))
+        return sorted(str(path).rsplit("/", 1)[-1] for path in found)
+
+    def read(self, path: str) -> bytes:
+        """See Root."""
+        return bytes(self._files.cat_file(self._path(path)))
+
+    def write(self, path: str, content: bytes) -> None:
+        """See Root."""
+        self._files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
+        self._files.pipe_file(self._path(path), content)
+
+    def put(self, source: Path, path: str) -> None:
+        """See Root."""
+        self._files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
+        self._files.put_file(str(source), self._path(path))
+
+    @contextlib.contextmanager
+    def open_local(self, path: str) -> Iterator[Path]:
+        """See Root."""
+        with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
+            target = Path(folder) / path.rsplit("/", 1)[-1]
+            self._files.get_file(self._path(path), str(target))
+            yield target
+
+    def cache(self) -> Path:
+        """See Root."""
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path(base) / "profiler" / sha256(self.url.encode()).hexdigest()[:16]
+
+
+def root(url: str | None = None) -> Root:
+    """The place that is named, else PROFILER_DATA, else data/ here, else data/ beside the package."""
+    url = url or os.environ.get("PROFILER_DATA") or None
+    if url is None:
+        here, beside = Path("data"), Path(__file__).resolve().parent.parent / "data"
+        return LocalRoot((beside if beside.is_dir() and not here.is_dir() else here).absolute())
+    if url.startswith("file://"):
+        return LocalRoot(Path(url.removeprefix("file://")).absolute())
+    if "://" in url or "::" in url:
+        return RemoteRoot(url)
+    return LocalRoot(Path(url).expanduser().absolute())
+
+
+def database_url(where: Root, url: str | None = None) -> str:
+    """The index's SQLAlchemy URL: the one that is named, else PROFILER_DB, else a local file by the data."""
+    url = url or os.environ.get("PROFILER_DB") or None
+    if url is not None:
+        return url
+    folder = where.folder if isinstance(where, LocalRoot) else where.cache()
+    return f"sqlite:///{folder / 'index.db'}"

@@ -1,0 +1,191 @@
+"""The newest state of every family: its newest version on each workload and GPU, and what moved since."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from profiler.compare import HEADLINE, Comparison, Difference, MetricChange, PairComparison, Verdict, compare
+from profiler.matching import labels
+from profiler.metrics import MetricTable, chip_of
+from profiler.values import Evidence, Launch, Side, State, Value
+
+if TYPE_CHECKING:
+    from profiler.store import Store
+
+SHOWN = ("tensor_busy", "shared_conflicts", "shared_excess", "occupancy")  # beside the duration
+LOOK_BACK = 12  # versions searched for the newest and the one before, on each workload and GPU
+_CELLS = 40
+_ROWS = 8
+
+
+@dataclass(frozen=True)
+class OverviewRow:
+    """One launch of the newest version."""
+
+    part: str  # range/kernel#n
+    base_name: str
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    duration: Value
+    shown: Mapping[str, Value]  # by concept, those of SHOWN that metrics.txt has
+    change: MetricChange | None  # of the duration since the version before; None where nothing pairs
+    reason: str  # of the verdict, or why there is none
+    better: int  # counters whose verdict is better, the duration not among them
+    worse: int
+    missing: int  # judged counters without a number on a side that could have one
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Of the duration; None for a launch without a partner in the version before."""
+        return self.change.verdict if self.change else None
+
+
+@dataclass(frozen=True)
+class OverviewCell:
+    """The newest version of a family on one workload and GPU."""
+
+    family: str
+    workload: str | None
+    gpu: str | None
+    evidence: Evidence
+    version: str
+    run_id: str | None
+    created: datetime | None
+    before: str | None  # the version before; None: this is the first
+    comparable: bool  # with the version before; True where there is none
+    differences: tuple[Difference, ...]
+    rows: tuple[OverviewRow, ...]  # longest first
+    hidden_rows: int
+    gone: tuple[str, ...]  # launches that the version before had
+    tally: Mapping[Verdict, int]  # of the durations, hidden rows included
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Cells by family; those over the limit are counted."""
+
+    cells: tuple[OverviewCell, ...]
+    hidden_cells: int
+
+
+def overview(store: Store, table: MetricTable, *, cells: int = _CELLS, rows: int = _ROWS) -> Overview:
+    """The newest state of each family; at most `cells` cells with the `rows` longest launches each."""
+    found: list[OverviewCell] = []
+    hidden = 0
+    for family in store.families():
+        for (workload, gpu, evidence), versions in _newest(store, family).items():
+            if len(found) == cells:
+                hidden += 1
+                continue
+            sides = [
+                store.side(
+                    family=family,
+                    version=version,
+                    workload=workload or "",
+                    gpu=gpu or "",
+                    evidence=evidence,
+                    label=f"{family}/{version}",
+                )
+                for version in versions
+            ]
+            found.append(_cell(family, versions, sides, evidence, table, rows))
+    return Overview(tuple(found), hidden)
+
+
+def _newest(store: Store, family: str) -> dict[tuple[str | None, str | None, Evidence], list[str]]:
+    """The newest version and the one before, of every workload, GPU and evidence of a family."""
+    found: dict[tuple[str | None, str | None, Evidence], list[str]] = {}
+    versions = [one.version for one in store.versions(family)]
+    for version in reversed(versions[-LOOK_BACK:]):
+        launches = store.launches(family=family, version=version)
+        here = dict.fromkeys(
+            (one.workload, one.gpu, one.evidence) for one in launches if one.kind in ("launch", "facts")
+        )
+        for cell in here:
+            known = found.setdefault(cell, [])
+            if len(known) < 2:
+                known.append(version)
+    return found
+
+
+def _cell(
+    family: str,
+    versions: Sequence[str],
+    sides: Sequence[Side],
+    evidence: Evidence,
+    table: MetricTable,
+    limit: int,
+) -> OverviewCell:
+    newest = sides[0]
+    comparison = compare(sides[1], newest, table) if len(sides) > 1 else None
+    rows = sorted(_rows(newest, comparison, table), key=_longest_first)
+    return OverviewCell(
+        family,
+        newest.workload,
+        newest.gpu,
+        evidence,
+        versions[0],
+        newest.run_id,
+        newest.session.created,
+        versions[1] if comparison else None,
+        comparison.comparable if comparison else True,
+        comparison.differences if comparison else (),
+        tuple(rows[:limit]),
+        max(0, len(rows) - limit),
+        tuple(comparison.label(launch) for launch in comparison.only_in_a) if comparison else (),
+        Counter(row.verdict for row in rows if row.verdict),
+    )
+
+
+def _rows(side: Side, comparison: Comparison | None, table: MetricTable) -> list[OverviewRow]:
+    pairs = {id(pair.b): pair for pair in comparison.pairs} if comparison else {}
+    unsettled = (
+        {id(launch): group.why for group in comparison.ambiguous for launch in group.b} if comparison else {}
+    )
+    chip = chip_of(side.compute_capability) if side.compute_capability else None
+    found = []
+    for launch, part in zip(side.launches, labels(side.launches), strict=True):
+        why = "the first version" if comparison is None else "new in this version"
+        why = f"ambiguous: {unsettled[id(launch)]}" if id(launch) in unsettled else why
+        found.append(_row(launch, part, pairs.get(id(launch)), why, table, chip))
+    return found
+
+
+def _row(
+    launch: Launch, part: str, pair: PairComparison | None, why: str, table: MetricTable, chip: str | None
+) -> OverviewRow:
+    change = pair.headline if pair else None
+    counters = [one for one in pair.metrics if one is not change] if pair else []
+    judged = [one for one in counters if table.by_concept[one.concept].better != "-"]
+    told = {
+        concept: table.resolve(table.by_concept[concept], launch.values, chip)[1]
+        for concept in (HEADLINE, *SHOWN)
+        if concept in table.by_concept
+    }
+    return OverviewRow(
+        part,
+        launch.base_name,
+        launch.grid,
+        launch.block,
+        told.pop(HEADLINE, Value(None, state=State.NOT_COLLECTED)),
+        told,
+        change,
+        change.reason if change else why,
+        sum(one.verdict is Verdict.BETTER for one in counters),
+        sum(one.verdict is Verdict.WORSE for one in counters),
+        sum(_is_missing(one) for one in judged),
+    )
+
+
+def _is_missing(change: MetricChange) -> bool:
+    states = (change.a.state, change.b.state)
+    return change.verdict is Verdict.MISSING and State.NOT_AVAILABLE not in states
+
+
+def _longest_first(row: OverviewRow) -> float:
+    """A launch without a duration comes first: it wants attention."""
+    return float("-inf") if row.duration.number is None else -float(row.duration.number)

@@ -1,0 +1,146 @@
+"""What is done with data as a whole: take in, relabel, forget, export, and keep the index in step."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler import bundle, bundle_zip, decisions, extraction, intake, location, report, sync
+from profiler.errors import ProfilerError, UnknownName
+from profiler.intake import Already, Imported, ImportSummary
+from profiler.location import Root
+from profiler.run import IMPORT
+from profiler.sync import Progress, SyncSummary, open_store, rebuild_index, sync_index
+from profiler.values import spread
+
+if TYPE_CHECKING:
+    from profiler.store import Store
+
+__all__ = [
+    "Already",
+    "ImportSummary",
+    "Imported",
+    "Progress",
+    "SyncSummary",
+    "export",
+    "forget",
+    "import_paths",
+    "open_store",
+    "rebuild_index",
+    "relabel",
+    "report_file",
+    "sync_index",
+]
+
+
+def import_paths(
+    paths: Iterable[Path | str],
+    *,
+    family: str | None = None,
+    version: str | None = None,
+    workload: str | None = None,
+    data: str | None = None,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> ImportSummary:
+    """Take in reports, CSVs, bundles (folders or zips) and whatever of these lies in folders.
+
+    Each file is taken whole or refused, and a refused one does not stop the others. family, version and
+    workload override what the paths of reports suggest; a bundle says its own.
+    """
+    given = {"family": family, "version": version, "workload": workload}
+    labels = [intake.check_label(kind, text) for kind, text in given.items()]
+    found = intake.find([Path(path) for path in paths])
+    where = location.root(data)
+    with bundle.staging(where):
+        importer = intake.Importer(where, labels, found, progress)
+        # The first report is being read, in a process apart, while the database layer is imported here.
+        reads = report.read([files[0] for files in importer.new.values()])
+        with contextlib.closing(extraction.Ahead(reads)) as reading, _store(data, store) as importer.store:
+            importer.take_reports(reading)
+            for path in found.bundles:
+                importer.take_bundle(path)
+            importer.flush()
+            importer.store.refresh_chunks(sync.chunk_names())
+    return importer.summary()
+
+
+def relabel(
+    run_id: str,
+    *,
+    family: str | None = None,
+    version: str | None = None,
+    workload: str | None = None,
+    why: str = "",
+    data: str | None = None,
+    store: Store | None = None,
+) -> None:
+    """Mend the family, version or workload of an imported report; workload "" means that nobody knows it."""
+    where = location.root(data)
+    given = {"family": family, "version": version, "workload": workload}
+    values = {kind: intake.check_label(kind, text) for kind, text in given.items() if text is not None}
+    if not values:
+        raise ProfilerError(f"nothing to change about {run_id}: name --family, --version or --workload")
+    run = bundle.load(where, _known_run(where, run_id))
+    if run.kind != IMPORT:
+        raise ProfilerError(
+            f"{run_id} was collected, and its catalogue names its versions: relabel is for imports"
+        )
+    decisions.record(where, decisions.RELABEL, run_id, values, why=why)
+    _follow(where, data, store)
+
+
+def forget(
+    run_id: str, *, undo: bool = False, why: str = "", data: str | None = None, store: Store | None = None
+) -> None:
+    """Hide a run everywhere, or show it again; its bundle stays."""
+    where = location.root(data)
+    kind = decisions.REMEMBER if undo else decisions.FORGET
+    decisions.record(where, kind, _known_run(where, run_id), why=why)
+    _follow(where, data, store)
+
+
+def export(run_id: str, target: Path, *, data: str | None = None) -> Path:
+    """Write a run as one zip that `import` takes elsewhere; into a folder under the run's name."""
+    where = location.root(data)
+    return bundle_zip.pack(where, _known_run(where, run_id), target)
+
+
+@contextlib.contextmanager
+def report_file(run_id: str, sha256: str, *, data: str | None = None) -> Iterator[Path]:
+    """A local path of a report that a run keeps, for download or a second look, while the context lasts."""
+    where = location.root(data)
+    for file in bundle.load(where, run_id).reports:
+        if file.sha256 == sha256:
+            with where.open_local(f"{bundle.RUNS}/{run_id}/{file.path}") as path:
+                yield path
+            return
+    raise UnknownName(f"run {run_id} keeps no report {sha256[:12]}")
+
+
+@contextlib.contextmanager
+def _store(data: str | None, given: Store | None) -> Iterator[Store]:
+    """The given index, else the data folder's own for as long as the context lasts."""
+    store = given or open_store(data)
+    try:
+        yield store
+    finally:
+        if given is None:
+            store.close()
+
+
+def _follow(where: Root, data: str | None, given: Store | None) -> None:
+    with _store(data, given) as store:
+        sync.bring_in_step(where, store)
+
+
+def _known_run(where: Root, run_id: str) -> str:
+    there = bundle.list_runs(where)
+    if run_id not in there:
+        near = get_close_matches(run_id, there, n=3, cutoff=0.5)
+        hint = f"; near: {spread(near)}" if near else "; `profiler runs` lists what there is"
+        raise UnknownName(f"no run {run_id} in {where.url}{hint}")
+    return run_id

@@ -1,0 +1,39 @@
+"""The index over the bundles: what it answers with, and Store, which brings SQLAlchemy in on first use."""
+
+from typing import TYPE_CHECKING, Any
+
+from profiler.store.rows import (
+    ROW_LIMIT,
+    LaunchInfo,
+    Point,
+    Rows,
+    RunInfo,
+    SampleArrays,
+    Series,
+    VersionInfo,
+    WorkloadInfo,
+)
+
+if TYPE_CHECKING:
+    from profiler.store.index import Store
+
+__all__ = [
+    "ROW_LIMIT",
+    "LaunchInfo",
+    "Point",
+    "Rows",
+    "RunInfo",
+    "SampleArrays",
+    "Series",
+    "Store",
+    "VersionInfo",
+    "WorkloadInfo",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "Store":
+        from profiler.store.index import Store
+
+        return Store
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

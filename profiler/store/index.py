@@ -1,0 +1,272 @@
+"""The index as one object: what it holds of the bundles, asked and kept up to date in whole transactions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import uuid
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from sqlalchemy import select
+from sqlalchemy.exc import DatabaseError
+
+from profiler.run import Labels, Run
+from profiler.store import chunks, engine, history, launches, listing, rowmaking, schema, sides, writer
+from profiler.store.known import Known
+from profiler.store.rows import LaunchInfo, Rows, RunInfo, SampleArrays, Series, VersionInfo, WorkloadInfo
+from profiler.store.statements import Filter, pages
+from profiler.values import Evidence, Launch, Report, Side
+
+_BATCH = 100  # runs that go in together during a rebuild
+_OWN = ("schema", "epoch", "changes", "chunk_names")  # what the store itself keeps in meta
+
+
+class Store:
+    """The index over the bundles of one data folder. Threads may share it; every answer has a fixed order.
+
+    `workload=""` and `gpu=""` ask for what nobody named; None asks for all.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._engine = engine.connect(url)
+        self._known = Known()
+
+    @staticmethod
+    def open(url: str) -> Store:
+        """Open the index at a SQLAlchemy URL and make its tables where there are none.
+
+        An index of another layout is emptied: it is filled again from the bundles.
+        """
+        store = Store(url)
+        if store._layout() != schema.SCHEMA:
+            store._make_tables()
+        return store
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._engine.dispose()
+
+    def data_version(self) -> str:
+        """Another text whenever rows changed: a cache key for whatever was made from the answers."""
+        with engine.reading(self._engine) as connection:
+            return f"{listing.meta(connection, 'epoch')}-{listing.meta(connection, 'changes')}"
+
+    # ---- keeping it up to date
+
+    def add(self, run: Run, reports: Mapping[str, Report], labels: Labels | None = None) -> bool:
+        """Add one run with its reports, by sha256. False: it is already there. One transaction."""
+        return self.add_many([(run, reports, labels)])[0]
+
+    def add_many(self, items: Sequence[rowmaking.Item]) -> list[bool]:
+        """Add several runs in one transaction; False for each that is already there."""
+        if not items:
+            return []
+        rows = [rowmaking.rows_of(item) for item in items]
+        with engine.writing(self._engine) as connection:
+            return writer.insert_runs(connection, rows)
+
+    def replace(self, items: Sequence[rowmaking.Item]) -> None:
+        """Put runs in again, as after a decision about them."""
+        if not items:
+            return
+        rows = [rowmaking.rows_of(item) for item in items]
+        with engine.writing(self._engine) as connection:
+            writer.delete_runs(connection, [row.run["id"] for row in rows])
+            writer.insert_runs(connection, rows)
+
+    def remove(self, run_ids: Iterable[str]) -> None:
+        """Take runs out of the index; their bundles stay."""
+        keys = [schema.key(run_id) for run_id in run_ids]
+        if not keys:
+            return
+        with engine.writing(self._engine) as connection:
+            writer.delete_runs(connection, keys)
+
+    def rebuild(self, items: Iterable[rowmaking.Item]) -> int:
+        """Replace everything by these runs; readers see the old index until all are in, a kill leaves it."""
+        count, batch = 0, []
+        with engine.writing(self._engine) as connection:
+            writer.clear(connection)
+            for item in items:
+                batch.append(rowmaking.rows_of(item))
+                if len(batch) == _BATCH:
+                    count += sum(writer.insert_runs(connection, batch))
+                    batch = []
+            count += sum(writer.insert_runs(connection, batch))
+        return count
+
+    def refresh_chunks(self, names: Collection[str], tail: int = chunks.TAIL) -> int:
+        """Prepare the series of these metrics that grew by `tail` points; how many were touched.
+
+        Answers are the same without: only `series` is slower.
+        """
+        wanted = tuple(sorted(set(names)))
+        with engine.reading(self._engine) as connection:
+            if chunks.chunk_names(connection) == wanted and not chunks.stale(connection, wanted, tail):
+                return 0
+        with engine.writing(self._engine) as connection:
+            return chunks.refresh(connection, self._known, names, tail)
+
+    def applied(self) -> dict[str, Labels]:
+        """Every run of the index with the decisions that are applied to it."""
+        with engine.reading(self._engine) as connection:
+            return {
+                run_id: Labels(*json.loads(labels))
+                for run_id, labels in pages(
+                    connection, select(schema.run.c.run_id, schema.run.c.labels), schema.run.c.run_id
+                )
+            }
+
+    def remembered(self) -> dict[str, str]:
+        """What `remember` kept about the index: which decisions it follows, which runs it could not take."""
+        with engine.reading(self._engine) as connection:
+            rows = connection.execute(select(schema.meta.c.key, schema.meta.c.value))
+            return {name: value for name, value in rows if name not in _OWN}
+
+    def remember(self, content: Mapping[str, str]) -> None:
+        """Keep something about the index itself; a rebuild does not touch it."""
+        with engine.writing(self._engine) as connection:
+            for name, value in content.items():
+                writer.put_meta(connection, name, value)
+
+    # ---- asking
+
+    def holding(self, sha256s: Collection[str]) -> dict[str, str]:
+        """The run that holds each of these reports, by the report's sha256."""
+        with engine.reading(self._engine) as connection:
+            return listing.holding(connection, sha256s)
+
+    def runs(
+        self, family: str | None = None, hidden: bool = False, limit: int | None = None
+    ) -> Rows[RunInfo]:
+        """The runs, newest first; with `hidden` also those that were forgotten."""
+        with engine.reading(self._engine) as connection:
+            return listing.runs(connection, family=family, hidden=hidden, limit=limit)
+
+    def run(self, run_id: str) -> RunInfo | None:
+        """One run, also if it is hidden; None where there is none."""
+        with engine.reading(self._engine) as connection:
+            found = listing.runs(connection, run_id=run_id, hidden=True)
+        return found[0] if found else None
+
+    def families(self) -> list[str]:
+        """The families, sorted."""
+        with engine.reading(self._engine) as connection:
+            return listing.families(connection)
+
+    def versions(self, family: str | None = None) -> Rows[VersionInfo]:
+        """The versions, by family and then by the time their first run was made."""
+        with engine.reading(self._engine) as connection:
+            return listing.versions(connection, family)
+
+    def workloads(self, family: str | None = None) -> Rows[WorkloadInfo]:
+        """The workloads, by family and name; one nobody named comes first."""
+        with engine.reading(self._engine) as connection:
+            return listing.workloads(connection, family)
+
+    def metric_names(self, family: str | None = None) -> list[str]:
+        """The names of all metrics that launches of the family carry, sorted."""
+        with engine.reading(self._engine) as connection:
+            return listing.metric_names(connection, self._known, family)
+
+    def launches(
+        self,
+        *,
+        run_id: str | None = None,
+        family: str | None = None,
+        version: str | None = None,
+        workload: str | None = None,
+        gpu: str | None = None,
+        kernel: str | None = None,
+        latest: bool = True,
+        evidence: Evidence | None = None,
+        kind: str | None = None,
+        limit: int | None = None,
+    ) -> Rows[LaunchInfo]:
+        """Result rows without values, by family, version, run and place in the run.
+
+        `latest` leaves only the newest run of each series and version; it is ignored for one run. `kernel` is
+        a piece of the part's name, or a pattern with * and ? for all of it, in any case. Runs that were
+        forgotten show only by run_id. Never more than 10,000 rows: `truncated` says whether there were more.
+        """
+        with engine.reading(self._engine) as connection:
+            return launches.launches(
+                connection,
+                Filter(family, version, workload, gpu, kernel, evidence, kind, run_id),
+                latest=latest,
+                limit=limit,
+            )
+
+    def load(self, result_ids: Sequence[int]) -> list[Launch]:
+        """The launches whole, in the order of the ids. Raises UnknownName for an id that is not there."""
+        with engine.reading(self._engine) as connection:
+            return launches.load(connection, self._known, result_ids)
+
+    def side(
+        self,
+        *,
+        run_id: str | None = None,
+        family: str | None = None,
+        version: str | None = None,
+        workload: str | None = None,
+        gpu: str | None = None,
+        evidence: Evidence | None = None,
+        label: str | None = None,
+    ) -> Side:
+        """One side of a comparison: a run's launches, or those of the newest run that has the version.
+
+        Raises UnknownName where nothing fits, and where several versions, workloads or GPUs do (it lists them
+        Without `evidence`: measured launches if there are any, else modelled, else static facts.
+        """
+        wanted = Filter(family, version, workload, gpu, None, evidence, None, run_id)
+        with engine.reading(self._engine) as connection:
+            return sides.side(connection, self._known, wanted, label)
+
+    def series(
+        self,
+        names: Sequence[str],
+        *,
+        family: str | None = None,
+        workload: str | None = None,
+        gpu: str | None = None,
+        kernel: str | None = None,
+        evidence: Evidence | None = None,
+        latest: bool = False,
+    ) -> list[Series]:
+        """The values of these metrics over all runs not hidden, oldest first: one series a part and metric.
+
+        A part that carries a name nowhere has no series of it; one that carries it somewhere has a point for
+        every launch. `latest` leaves the points from the newest run of each version. A history of more than
+        10,000 points keeps the newest.
+        """
+        wanted = Filter(family, None, workload, gpu, kernel, evidence, None, None)
+        with engine.reading(self._engine) as connection:
+            return history.series(connection, self._known, names, wanted, latest=latest)
+
+    def samples(self, result_ids: Sequence[int]) -> dict[int, SampleArrays]:
+        """The latency samples of result rows that have some."""
+        with engine.reading(self._engine) as connection:
+            return launches.samples(connection, result_ids)
+
+    # ---- tables
+
+    def _layout(self) -> str | None:
+        """The layout that the database says it has; None where it has no tables yet."""
+        with contextlib.suppress(DatabaseError), self._engine.connect() as connection:
+            return listing.meta(connection, "schema")
+        return None
+
+    def _make_tables(self) -> None:
+        with engine.writing(self._engine) as connection:
+            if self._engine.dialect.has_table(connection, "meta"):
+                if listing.meta(connection, "schema") == schema.SCHEMA:
+                    return  # another process was faster
+                schema.metadata.drop_all(connection)
+            schema.metadata.create_all(connection)
+            for name, value in (
+                ("schema", schema.SCHEMA),
+                ("epoch", uuid.uuid4().hex[:12]),
+                ("changes", "0"),
+            ):
+                writer.put_meta(connection, name, value)

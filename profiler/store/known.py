@@ -1,0 +1,43 @@
+"""What never changes in the index, because its key is made from it: looked up once, then remembered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Generic, TypeVar
+
+from sqlalchemy import Connection, Select, select
+
+from profiler.store import schema
+from profiler.store.statements import slices
+from profiler.values import MetricSet
+
+T = TypeVar("T")
+
+
+class Known:
+    """Metric sets, run ids and version names by their keys. Threads may share it."""
+
+    def __init__(self) -> None:
+        metric_set, run, version = schema.metric_set.c, schema.run.c, schema.version.c
+        names = (metric_set.names, metric_set.units, metric_set.kinds)
+        self.metric_sets = _Lookup(select(metric_set.id, *names), metric_set.id, _metric_set)
+        self.runs = _Lookup(select(run.id, run.run_id), run.id, str)
+        self.versions = _Lookup(select(version.id, version.name), version.id, str)
+
+
+class _Lookup(Generic[T]):
+    def __init__(self, statement: Select[Any], key: Any, make: Callable[..., T]) -> None:
+        self._statement, self._key, self._make = statement, key, make
+        self._held: dict[int, T] = {}
+
+    def get(self, connection: Connection, keys: Iterable[int]) -> Mapping[int, T]:
+        """At least what is asked for, as far as it exists."""
+        for some in slices(set(keys).difference(self._held)):
+            for key, *content in connection.execute(self._statement.where(self._key.in_(some))):
+                self._held[key] = self._make(*content)
+        return self._held
+
+
+def _metric_set(names: str, units: str, kinds: str) -> MetricSet:
+    return MetricSet(tuple(json.loads(names)), tuple(json.loads(units)), kinds)

@@ -1,0 +1,161 @@
+"""How the index answers what was launched: rows without values, whole launches, latency samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, Select, select
+
+from profiler.errors import UnknownName
+from profiler.store import packing, schema
+from profiler.store.known import Known
+from profiler.store.rows import ROW_LIMIT, LaunchInfo, Rows, SampleArrays, Size
+from profiler.store.statements import Filter, capped, joined, moment, slices, where
+from profiler.values import Evidence, Launch, MetricSet, State, Value
+
+_NO_METRICS = MetricSet((), (), "")
+
+
+def launches(connection: Connection, wanted: Filter, *, latest: bool, limit: int | None) -> Rows[LaunchInfo]:
+    """See Store.launches."""
+    result, run = schema.result.c, schema.run.c
+    statement = where(_rows(), wanted).order_by(
+        schema.config.c.family, run.created, run.run_id, result.position
+    )
+    if wanted.run_id is None:
+        statement = statement.where(run.hidden.is_(False))
+        if latest:
+            statement = statement.where(result.is_latest)
+    found = capped(connection, statement, ROW_LIMIT if limit is None else limit)
+    return Rows((_launch_info(row) for row in found), found.truncated)
+
+
+def load(connection: Connection, known: Known, result_ids: Sequence[int]) -> list[Launch]:
+    """See Store.load."""
+    found: dict[int, Launch] = {}
+    result, payload, kernel = schema.result.c, schema.payload.c, schema.kernel.c
+    statement = (
+        select(
+            result.id,
+            result.grid,
+            result.block,
+            result.ordinal,
+            result.metric_set,
+            kernel.function,
+            kernel.demangled,
+            kernel.mangled,
+            payload.slots,
+            payload.states,
+            payload.texts,
+            payload.extras,
+        )
+        .select_from(schema.result)
+        .outerjoin(schema.kernel, kernel.id == result.kernel)
+        .outerjoin(schema.payload, payload.result == result.id)
+    )
+    for ids in slices(dict.fromkeys(result_ids)):
+        rows = connection.execute(statement.where(result.id.in_(ids))).all()
+        held = known.metric_sets.get(
+            connection, {row.metric_set for row in rows if row.metric_set is not None}
+        )
+        for row in rows:
+            found[row.id] = _launch(row, held.get(row.metric_set, _NO_METRICS))
+    for result_id in result_ids:
+        if result_id not in found:
+            raise UnknownName(
+                f"no result {result_id} in the index: the link is from other data, or its run is gone"
+            )
+    return [found[result_id] for result_id in result_ids]
+
+
+def samples(connection: Connection, result_ids: Sequence[int]) -> dict[int, SampleArrays]:
+    """See Store.samples."""
+    found = {}
+    payload = schema.payload.c
+    for ids in slices(dict.fromkeys(result_ids)):
+        rows = connection.execute(
+            select(payload.result, payload.samples, payload.rounds, payload.clocks, payload.throttled).where(
+                payload.result.in_(ids), payload.samples.is_not(None)
+            )
+        )
+        for result, ns, rounds, clocks, throttled in rows:
+            found[result] = SampleArrays(
+                np.frombuffer(ns, "<f4"),
+                np.frombuffer(rounds or b"", "<u2"),
+                np.frombuffer(clocks or b"", "<f4"),
+                np.frombuffer(throttled or b"", "<u4"),
+            )
+    return found
+
+
+def _rows() -> Select[Any]:
+    result, config = schema.result.c, schema.config.c
+    return (
+        joined(
+            schema.result,
+            schema.run.c.run_id,
+            config.family,
+            config.workload,
+            config.gpu,
+            config.evidence,
+            config.mode,
+            config.part,
+            config.base_name,
+            schema.version.c.name.label("version_name"),
+            schema.kernel.c.demangled,
+            schema.report.c.sha256,
+        )
+        .outerjoin(schema.kernel, schema.kernel.c.id == result.kernel)
+        .outerjoin(schema.report, schema.report.c.id == result.report)
+    )
+
+
+def _launch_info(row: Any) -> LaunchInfo:
+    return LaunchInfo(
+        result_id=row.id,
+        run_id=row.run_id,
+        family=row.family,
+        version=row.version_name,
+        workload=row.workload or None,
+        gpu=row.gpu or None,
+        evidence=Evidence(row.evidence),
+        mode=row.mode,
+        part=row.part,
+        base_name=row.base_name,
+        demangled=row.demangled or "",
+        grid=_size(row.grid),
+        block=_size(row.block),
+        ordinal=row.ordinal,
+        created=moment(row.created),
+        duration_ns=Value(row.duration, row.duration_unit, state=State(row.duration_state)),
+        report_sha256=row.sha256,
+        kind=row.kind,
+        status=row.status,
+        reason=row.reason,
+        median_ns=row.median_ns,
+        samples=row.samples,
+        latest=row.is_latest,
+    )
+
+
+def _launch(row: Any, metric_set: MetricSet) -> Launch:
+    packed = packing.Packed(row.slots or b"", row.states or b"", row.texts, row.extras)
+    return Launch(
+        function=row.function or "",
+        demangled=row.demangled or "",
+        mangled=row.mangled or "",
+        grid=_size(row.grid),
+        block=_size(row.block),
+        ordinal=row.ordinal,
+        values=packing.unpack_values(metric_set, packed),
+        **packing.unpack_extras(packed),
+    )
+
+
+def _size(content: str | None) -> Size | None:
+    if content is None:
+        return None
+    x, y, z = content.split(",")
+    return int(x), int(y), int(z)

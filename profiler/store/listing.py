@@ -1,0 +1,209 @@
+"""How the index answers what there is: runs, families, versions, workloads and metric names."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, func, select
+
+from profiler.run import ReportFile
+from profiler.store import schema
+from profiler.store.known import Known
+from profiler.store.rows import ROW_LIMIT, Rows, RunInfo, VersionInfo, WorkloadInfo
+from profiler.store.statements import capped, moment, slices
+from profiler.values import Evidence
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def meta(connection: Connection, name: str) -> str | None:
+    """What the index remembers about itself."""
+    content = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == name))
+    return None if content is None else str(content)
+
+
+def holding(connection: Connection, sha256s: Collection[str]) -> dict[str, str]:
+    """The run that holds each of these reports."""
+    found: dict[str, str] = {}
+    report = schema.report.c
+    wanted = sorted(sha256s)
+    for start in range(0, len(wanted), 500):
+        rows = connection.execute(
+            select(report.sha256, schema.run.c.run_id)
+            .join(schema.run, schema.run.c.id == report.run)
+            .where(report.sha256.in_(wanted[start : start + 500]))
+            .order_by(schema.run.c.run_id.desc())
+        )
+        found.update((sha256, run_id) for sha256, run_id in rows)
+    return found
+
+
+def families(connection: Connection) -> list[str]:
+    """The families of runs that are not hidden."""
+    statement = _cells(schema.version.c.family).distinct().order_by(schema.version.c.family)
+    return list(connection.scalars(statement))
+
+
+def versions(connection: Connection, family: str | None) -> Rows[VersionInfo]:
+    """See Store.versions."""
+    cell = schema.cell.c
+    counted = _cells(cell.version, func.count(cell.run.distinct()), family=family).group_by(cell.version)
+    runs = {row[0]: row[1] for row in capped(connection, counted)}
+    found = _combinations(connection, family)
+    by_version = defaultdict(list)
+    for row in found:
+        by_version[row.version].append(row)
+    infos = [
+        VersionInfo(
+            family=rows[0].family,
+            version=rows[0].name,
+            first_created=moment(min(row.first for row in rows)),
+            last_created=moment(max(row.last for row in rows)),
+            runs=runs[version],
+            gpus=_known(row.gpu for row in rows),
+            workloads=_known(row.workload for row in rows),
+        )
+        for version, rows in by_version.items()
+        if version in runs
+    ]
+    infos.sort(key=lambda info: (info.family, info.first_created, info.version))
+    return Rows(infos, found.truncated)
+
+
+def workloads(connection: Connection, family: str | None) -> Rows[WorkloadInfo]:
+    """See Store.workloads."""
+    found = _combinations(connection, family)
+    by_workload = defaultdict(list)
+    for row in found:
+        by_workload[row.family, row.workload].append(row)
+    infos = [
+        WorkloadInfo(held, name or None, len({row.version for row in rows}), _known(row.gpu for row in rows))
+        for (held, name), rows in sorted(by_workload.items())
+    ]
+    return Rows(infos, found.truncated)
+
+
+def runs(
+    connection: Connection,
+    *,
+    family: str | None = None,
+    run_id: str | None = None,
+    hidden: bool = False,
+    limit: int | None = None,
+) -> Rows[RunInfo]:
+    """See Store.runs."""
+    run = schema.run.c
+    statement = select(schema.run).order_by(run.created.desc(), run.run_id.desc())
+    if not hidden:
+        statement = statement.where(run.hidden.is_(False))
+    if run_id is not None:
+        statement = statement.where(run.run_id == run_id)
+    if family is not None:
+        cells = select(schema.cell.c.run).join(schema.version, schema.version.c.id == schema.cell.c.version)
+        statement = statement.where(run.id.in_(cells.where(schema.version.c.family == family)))
+    found = capped(connection, statement, ROW_LIMIT if limit is None else limit)
+    keys = [row.id for row in found]
+    reports, labels = _reports(connection, keys), _labels(connection, keys)
+    return Rows((_run_info(row, reports[row.id], labels[row.id]) for row in found), found.truncated)
+
+
+def metric_names(connection: Connection, known: Known, family: str | None) -> list[str]:
+    """See Store.metric_names."""
+    result = schema.result.c
+    statement = (
+        select(result.metric_set)
+        .join(schema.run, and_(schema.run.c.id == result.run, schema.run.c.hidden.is_(False)))
+        .where(result.metric_set.is_not(None))
+        .distinct()
+    )
+    if family is not None:
+        statement = statement.join(schema.config, schema.config.c.id == result.config)
+        statement = statement.where(schema.config.c.family == family)
+    keys = [row.metric_set for row in capped(connection, statement)]
+    held = known.metric_sets.get(connection, keys)
+    return sorted({name for set_key in keys for name in held[set_key].names})
+
+
+def _cells(*columns: Any, family: str | None = None) -> Select[Any]:
+    """Columns of cells and their versions; hidden runs are left out."""
+    cell, version = schema.cell.c, schema.version.c
+    statement = select(*columns).join_from(schema.cell, schema.version, version.id == cell.version)
+    statement = statement.where(cell.hidden.is_(False))
+    return statement if family is None else statement.where(version.family == family)
+
+
+def _combinations(connection: Connection, family: str | None) -> Rows[Any]:
+    """Every version with workload and GPU, and when its runs were made."""
+    cell, version = schema.cell.c, schema.version.c
+    groups = (cell.version, version.family, version.name, cell.workload, cell.gpu)
+    times = (func.min(cell.created).label("first"), func.max(cell.created).label("last"))
+    return capped(connection, _cells(*groups, *times, family=family).group_by(*groups).order_by(*groups))
+
+
+def _known(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(sorted({name for name in names if name}))
+
+
+def _reports(connection: Connection, run_keys: Sequence[int]) -> dict[int, list[ReportFile]]:
+    report, found = schema.report.c, defaultdict(list)
+    for keys in slices(run_keys):
+        rows = connection.execute(
+            select(report.run, report.name, report.sha256, report.size_bytes, report.path)
+            .where(report.run.in_(keys))
+            .order_by(report.run, report.position)
+            .limit(ROW_LIMIT)
+        )
+        for run, *columns in rows:
+            found[run].append(ReportFile(*columns))
+    return found
+
+
+def _labels(connection: Connection, run_keys: Sequence[int]) -> dict[int, list[tuple[str, str, str]]]:
+    cell, version, found = schema.cell.c, schema.version.c, defaultdict(list)
+    for keys in slices(run_keys):
+        rows = connection.execute(
+            select(cell.run, version.family, version.name, cell.workload)
+            .join(schema.version, version.id == cell.version)
+            .where(cell.run.in_(keys))
+            .order_by(cell.run, version.family, version.name, cell.workload)
+            .limit(ROW_LIMIT)
+        )
+        for run, *names in rows:
+            found[run].append(tuple(names))
+    return found
+
+
+def _run_info(row: Any, reports: Sequence[ReportFile], labels: Sequence[tuple[str, str, str]]) -> RunInfo:
+    families, versions, workloads = (
+        tuple(dict.fromkeys(label[column] for label in labels)) for column in range(3)
+    )
+    known = tuple(name for name in workloads if name)
+    return RunInfo(
+        run_id=row.run_id,
+        family=families[0] if len(families) == 1 else None,
+        version=versions[0] if len(versions) == 1 else None,
+        workload=known[0] if len(workloads) == 1 and known else None,
+        kind=row.kind,
+        created=moment(row.created),
+        gpu=row.gpu,
+        compute_capability=row.compute_capability,
+        driver=row.driver,
+        ncu_version=row.ncu_version,
+        cuda=row.cuda,
+        host=row.host,
+        command_line=row.command_line,
+        clock_control=row.clock_control,
+        cache_control=row.cache_control,
+        launches=row.launches,
+        reports=tuple(reports),
+        evidence=frozenset(Evidence(name) for name in row.evidence.split(",") if name),
+        hidden=row.hidden,
+        families=families,
+        versions=versions,
+        workloads=known,
+        provenance=json.loads(row.provenance),
+    )

@@ -1,0 +1,312 @@
+"""Which rows a run becomes: the same run and decisions give the same rows, whatever else the index holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from profiler.errors import BadBundle
+from profiler.run import IMPORT, Capture, Labels, Result, Run, launch_parts, ncu_mode
+from profiler.store import packing
+from profiler.store.schema import key
+from profiler.store.statements import microseconds
+from profiler.values import NOT_COLLECTED, Evidence, Launch, Report, Session, Values, pack
+
+Row = dict[str, Any]
+Item = tuple[
+    Run, Mapping[str, Report], Labels | None
+]  # a run, its reports by sha256, what was decided about it
+
+DURATION = "gpu__time_duration.sum"
+
+
+@dataclass
+class RunRows:
+    """Everything that one run puts into the index."""
+
+    run: Row
+    reports: list[Row] = field(default_factory=list)
+    versions: dict[int, Row] = field(default_factory=dict)
+    cells: dict[tuple[int, str], Row] = field(default_factory=dict)
+    configs: dict[int, Row] = field(default_factory=dict)
+    kernels: dict[int, Row] = field(default_factory=dict)
+    metric_sets: dict[int, Row] = field(default_factory=dict)
+    results: list[Row] = field(default_factory=list)
+    payloads: list[Row] = field(default_factory=list)
+
+
+def rows_of(item: Item) -> RunRows:
+    """The rows of a run. The same run and decisions give the same rows, whatever else the index holds."""
+    return _Builder(*item).build()
+
+
+class _Builder:
+    def __init__(self, run: Run, reports: Mapping[str, Report], labels: Labels | None) -> None:
+        self.of = run
+        self.reports = reports
+        self.labels = labels or Labels()
+        self.key = key(run.run_id)
+        self.created = microseconds(run.created)
+        self.set_keys: dict[int, int] = {}  # of the metric sets met, by their identity
+        self.evidence: set[Evidence] = set()
+
+    def build(self) -> RunRows:
+        first = self._report(self.of.reports[0].sha256) if self.of.reports else None
+        session = first.session if first is not None else Session()
+        known = self.of.provenance
+
+        def text(name: str, otherwise: str | None) -> str | None:
+            return _text(known.get(name)) or _text(otherwise)
+
+        self.gpu = text("gpu", None if first is None else first.gpu)
+        self.rows = RunRows(
+            run={
+                "id": self.key,
+                "run_id": self.of.run_id,
+                "kind": self.of.kind,
+                "created": self.created,
+                "hidden": self.labels.hidden,
+                "labels": labels_json(self.labels),
+                "gpu": self.gpu,
+                "compute_capability": text("compute_capability", compute_capability(first)),
+                "driver": text("driver", session.driver),
+                "ncu_version": text("ncu_version", session.ncu_version),
+                "cuda": text("cuda", session.cuda),
+                "host": text("host", None),
+                "command_line": text("command_line", session.command_line),
+                "clock_control": text("clock_control", session.clock_control),
+                "cache_control": text("cache_control", session.cache_control),
+                "provenance": packing.compact(dict(known)),
+            }
+        )
+        for position, file in enumerate(self.of.reports):
+            held = self._report(file.sha256)
+            self.rows.reports.append(
+                {
+                    "id": self._report_key(file.sha256),
+                    "run": self.key,
+                    "position": position,
+                    "sha256": file.sha256,
+                    "name": _text(file.name) or "",
+                    "size_bytes": file.size_bytes,
+                    "path": file.path,
+                    "gpu": _text(held.gpu),
+                    "compute_capability": compute_capability(held),
+                    "session": packing.session_json(held.session),
+                }
+            )
+        for found in self.of.results:
+            self._add_result(found)
+        launches = sum(row["kind"] == "launch" for row in self.rows.results)
+        self.rows.run |= {"launches": launches, "evidence": ",".join(sorted(self.evidence))}
+        return self.rows
+
+    def _add_result(self, found: Result) -> None:
+        labels = self.labels if self.of.kind == IMPORT else Labels()
+        self.family = _text(labels.family or found.family) or ""
+        self.workload = _text(labels.workload if labels.workload is not None else found.workload) or ""
+        name = _text(labels.version or found.version) or ""
+        self.version = key("version", self.family, name)
+        self.status = {"status": found.status, "reason": _text(found.reason)}
+        self.rows.versions[self.version] = {"id": self.version, "family": self.family, "name": name}
+        about = {
+            "problem": dict(found.problem),
+            "source_sha256": found.source_sha256,
+            "flags": list(found.flags),
+            "check": None if found.check is None else dict(found.check),
+        }
+        self.rows.cells.setdefault(
+            (self.version, self.workload),
+            {
+                "run": self.key,
+                "version": self.version,
+                "workload": self.workload,
+                "created": self.created,
+                "hidden": self.labels.hidden,
+                "gpu": self.gpu,
+                "about": packing.compact({name: content for name, content in about.items() if content}),
+            },
+        )
+        before = len(self.rows.results)
+        for capture in found.captures:
+            self._add_capture(capture)
+        for facts in found.facts:
+            values = pack(facts.values)
+            launch = Launch(facts.part, facts.part, "", None, None, None, (), 0, values, facts.opcodes)
+            self._add_row(
+                "facts", facts.evidence, facts.mode, facts.part, launch.base_name, _text(facts.target), launch
+            )
+        for samples in found.samples:
+            self._add_row("latency", Evidence.MEASURED, samples.mode, "total", "total", self.gpu)
+            self.rows.results[-1] |= {
+                "median_ns": median(samples.ns) if samples.ns else None,
+                "samples": len(samples.ns),
+            }
+            self.rows.payloads.append(
+                _payload(
+                    self.rows.results[-1]["id"],
+                    samples=np.asarray(samples.ns, "<f4").tobytes(),
+                    rounds=np.asarray(samples.rounds, "<u2").tobytes(),
+                    clocks=np.asarray(samples.clocks_mhz, "<f4").tobytes(),
+                    throttled=np.asarray(samples.throttled, "<u4").tobytes(),
+                )
+            )
+        if len(self.rows.results) == before:  # wrong, failed or skipped before anything was measured
+            self._add_row("cell", Evidence.MEASURED, "", "total", "total", self.gpu)
+
+    def _add_capture(self, capture: Capture) -> None:
+        held = self._report(capture.report)
+        launches: Sequence[Launch] = held.launches
+        if capture.ordinals is not None:
+            by_ordinal = {launch.ordinal: launch for launch in held.launches}
+            missing = [ordinal for ordinal in capture.ordinals if ordinal not in by_ordinal]
+            if missing:
+                raise BadBundle(
+                    f"run {self.of.run_id}: {held.name} has no launch {missing[0]}, which run.json names"
+                )
+            launches = [by_ordinal[ordinal] for ordinal in capture.ordinals]
+        parts = capture.parts or launch_parts(launches)
+        mode = capture.mode if capture.mode is not None else ncu_mode(held.session)
+        gpu = _text(held.gpu) or self.gpu
+        for launch, part in zip(launches, parts, strict=True):
+            self._add_row("launch", Evidence.MEASURED, mode, part, launch.base_name, gpu, launch)
+            self.rows.results[-1]["report"] = self._report_key(held.sha256)
+
+    def _add_row(
+        self,
+        kind: str,
+        evidence: Evidence,
+        mode: str,
+        part: str,
+        base_name: str,
+        gpu: str | None,
+        launch: Launch | None = None,
+    ) -> None:
+        part, base_name = _text(part) or "", _text(base_name) or ""
+        identity = (self.family, self.workload, gpu or "", str(evidence), mode, part)
+        config_key = key("config", *identity)
+        names = ("family", "workload", "gpu", "evidence", "mode", "part")
+        self.rows.configs[config_key] = {
+            "id": config_key,
+            **dict(zip(names, identity, strict=True)),
+            "base_name": base_name,
+        }
+        self.evidence.add(evidence)
+        position = len(self.rows.results)
+        duration = NOT_COLLECTED if launch is None else launch.values.value(DURATION)
+        row: Row = {
+            "id": key("result", self.of.run_id, position),
+            "run": self.key,
+            "config": config_key,
+            "version": self.version,
+            "created": self.created,
+            "is_latest": False,
+            "position": position,
+            "ordinal": position if launch is None or kind == "facts" else launch.ordinal,
+            "kind": kind,
+            **self.status,
+            "report": None,
+            "kernel": None,
+            "grid": None if launch is None else size_text(launch.grid),
+            "block": None if launch is None else size_text(launch.block),
+            "duration": duration.number,
+            "duration_unit": duration.unit,
+            "duration_state": int(duration.state),
+            "median_ns": None,
+            "samples": 0,
+            "metric_set": None,
+        }
+        self.rows.results.append(row)
+        if launch is not None:
+            row["kernel"] = self._kernel(launch)
+            row["metric_set"] = self._metric_set(launch.values)
+            packed = packing.pack_launch(launch)
+            self.rows.payloads.append(
+                _payload(row["id"], packed.slots, packed.states, texts=packed.texts, extras=packed.extras)
+            )
+
+    def _kernel(self, launch: Launch) -> int:
+        names = [_text(name) or "" for name in (launch.function, launch.demangled, launch.mangled)]
+        kernel_key = key("kernel", *names)
+        columns = ("function", "demangled", "mangled")
+        self.rows.kernels[kernel_key] = {"id": kernel_key, **dict(zip(columns, names, strict=True))}
+        return kernel_key
+
+    def _metric_set(self, values: Values) -> int:
+        held = values.metric_set
+        if id(held) not in self.set_keys:
+            names, units = packing.compact(held.names), packing.compact(held.units)
+            set_key = self.set_keys[id(held)] = key("set", names, units, held.kinds)
+            self.rows.metric_sets[set_key] = {
+                "id": set_key,
+                "names": names,
+                "units": units,
+                "kinds": held.kinds,
+            }
+        return self.set_keys[id(held)]
+
+    def _report(self, sha256: str) -> Report:
+        if sha256 not in self.reports:
+            raise BadBundle(f"run {self.of.run_id} names the report {sha256[:12]}, which was not read")
+        return self.reports[sha256]
+
+    def _report_key(self, sha256: str) -> int:
+        return key("report", self.of.run_id, sha256)
+
+
+def labels_json(labels: Labels) -> str:
+    """Decisions as the index remembers that it applied them."""
+    return packing.compact([labels.family, labels.version, labels.workload, labels.hidden])
+
+
+def compute_capability(report: Report | None) -> str | None:
+    """The GPU's compute capability, "9.0", from the device attributes of the first launch that has them."""
+    for launch in report.launches if report is not None else ():
+        major, minor = (
+            launch.values.number(f"device__attribute_compute_capability_{part}")
+            for part in ("major", "minor")
+        )
+        if major is not None and minor is not None:
+            return f"{major:.0f}.{minor:.0f}"
+    return None
+
+
+def size_text(size: tuple[int, int, int] | None) -> str | None:
+    """A grid or block as the index keeps it: "128,1,1"."""
+    return None if size is None else ",".join(map(str, size))
+
+
+def _payload(
+    result: int,
+    slots: bytes = b"",
+    states: bytes = b"",
+    *,
+    texts: str | None = None,
+    extras: str | None = None,
+    samples: bytes | None = None,
+    rounds: bytes | None = None,
+    clocks: bytes | None = None,
+    throttled: bytes | None = None,
+) -> Row:
+    return {
+        "result": result,
+        "slots": slots,
+        "states": states,
+        "texts": texts,
+        "extras": extras,
+        "samples": samples,
+        "rounds": rounds,
+        "clocks": clocks,
+        "throttled": throttled,
+    }
+
+
+def _text(content: Any) -> str | None:
+    """Text that both databases take: PostgreSQL has no NUL, and neither has half a surrogate pair."""
+    if content is None:
+        return None
+    return str(content).replace("\0", "").encode("utf-8", "replace").decode()

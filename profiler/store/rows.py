@@ -1,0 +1,147 @@
+"""What the index answers with: rows about runs, versions, workloads, launches and series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.run import Json, ReportFile
+from profiler.values import Evidence, Value
+
+ROW_LIMIT = 10_000  # no query brings more rows than this into Python
+
+Size = tuple[int, int, int]
+T = TypeVar("T")
+
+
+class Rows(list[T]):
+    """A list that says whether the row limit cut it short."""
+
+    def __init__(self, rows: Iterable[T] = (), truncated: bool = False) -> None:
+        super().__init__(rows)
+        self.truncated = truncated
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """One run, under the labels that are valid now. What a report does not say is None."""
+
+    run_id: str
+    family: str | None  # None: several, see families
+    version: str | None  # None: several, see versions
+    workload: str | None  # None: several, or unknown
+    kind: str  # import or collect
+    created: datetime  # when the report or run was made, UTC
+    gpu: str | None
+    compute_capability: str | None
+    driver: str | None
+    ncu_version: str | None
+    cuda: str | None
+    host: str | None
+    command_line: str | None
+    clock_control: str | None
+    cache_control: str | None
+    launches: int
+    reports: tuple[ReportFile, ...]  # (name, sha256, size_bytes, path inside the bundle)
+    evidence: frozenset[Evidence]
+    hidden: bool
+    families: tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()  # the known ones
+    provenance: Mapping[str, Json] = field(default_factory=dict)  # all that the bundle says of its making
+
+
+@dataclass(frozen=True)
+class VersionInfo:
+    """One version of a family, over all runs that are not hidden."""
+
+    family: str
+    version: str
+    first_created: datetime
+    last_created: datetime
+    runs: int
+    gpus: tuple[str, ...]
+    workloads: tuple[str, ...]  # the known ones
+
+
+@dataclass(frozen=True)
+class WorkloadInfo:
+    """One workload of a family; `workload` is None where nobody said."""
+
+    family: str
+    workload: str | None
+    versions: int
+    gpus: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LaunchInfo:
+    """One result row without its values: a launch, facts of a part, or the latencies of a call."""
+
+    result_id: int
+    run_id: str
+    family: str
+    version: str
+    workload: str | None
+    gpu: str | None
+    evidence: Evidence
+    mode: str
+    part: str
+    base_name: str
+    demangled: str
+    grid: Size | None
+    block: Size | None
+    ordinal: int  # of the launch in its report; of the row in its run otherwise
+    created: datetime
+    duration_ns: Value  # gpu__time_duration.sum
+    report_sha256: str | None
+    kind: str = "launch"  # launch, facts, latency, or cell: nothing but a status
+    status: str = "done"
+    reason: str | None = None
+    median_ns: float | None = None  # of the latency samples
+    samples: int = 0
+    latest: bool = True  # from the newest run of its series and version
+
+
+class Point(NamedTuple):
+    """One value of a series."""
+
+    result_id: int
+    run_id: str
+    version: str
+    created: datetime
+    value: Value
+    grid: Size | None
+    block: Size | None
+    latest: bool = True  # from the newest run of its version
+
+
+@dataclass(frozen=True)
+class Series:
+    """One metric of one part over the runs, oldest first; launches without the metric have points too."""
+
+    family: str
+    workload: str | None
+    gpu: str | None
+    evidence: Evidence
+    mode: str
+    part: str
+    base_name: str
+    metric: str  # the exact name
+    unit: str  # of the newest point that has a number; each value keeps its own
+    points: tuple[Point, ...] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class SampleArrays:
+    """Latencies of single calls in time order."""
+
+    ns: NDArray[np.float32]
+    rounds: NDArray[np.uint16]
+    clocks_mhz: NDArray[np.float32]  # one a sample, or none
+    throttled: NDArray[np.uint32]  # positions

@@ -1,0 +1,117 @@
+"""How the index answers what a side of a comparison is: the run that is meant, its launches, their origin."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from profiler.errors import UnknownName
+from profiler.store import packing, schema
+from profiler.store.known import Known
+from profiler.store.launches import load
+from profiler.store.rows import ROW_LIMIT
+from profiler.store.statements import Filter, capped, joined, moment, where
+from profiler.values import Evidence, Session, Side, spread
+
+_EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
+
+
+def side(connection: Connection, known: Known, wanted: Filter, label: str | None) -> Side:
+    """See Store.side."""
+    name = label or wanted.run_id or "/".join(part for part in (wanted.family, wanted.version) if part)
+    chosen = _choose(connection, wanted, name)
+    result = schema.result.c
+    columns = (result.id, result.report, result.kind, schema.run.c.id.label("run_key"))
+    statement = where(joined(*columns), chosen).order_by(result.position)
+    rows = capped(connection, statement.where(result.kind.in_(("launch", "facts"))))
+    if rows.truncated:
+        raise UnknownName(f"{name} has more than {ROW_LIMIT} launches: choose a run or workload with fewer")
+    ids = tuple(row.id for row in rows)
+    session, capability = _origin(connection, chosen, rows[0].report if rows else None)
+    about = json.loads(
+        connection.scalar(
+            where(
+                joined(schema.cell.c.about).join(
+                    schema.cell,
+                    (schema.cell.c.run == result.run)
+                    & (schema.cell.c.version == result.version)
+                    & (schema.cell.c.workload == schema.config.c.workload),
+                ),
+                chosen,
+            ).limit(1)
+        )
+        or "{}"
+    )
+    return Side(
+        label=name,
+        launches=tuple(load(connection, known, ids)),
+        gpu=chosen.gpu or None,
+        compute_capability=capability,
+        workload=chosen.workload or None,
+        dtype=about.get("problem", {}).get("dtype"),
+        evidence=chosen.evidence or Evidence.MEASURED,
+        session=session,
+        family=chosen.family,
+        version=chosen.version,
+        run_id=chosen.run_id,
+        result_ids=ids,
+    )
+
+
+def _choose(connection: Connection, wanted: Filter, name: str) -> Filter:
+    """The one run, version, workload, GPU and evidence meant; UnknownName where none or several are."""
+    config, run = schema.config.c, schema.run.c
+    columns = (
+        config.family,
+        schema.version.c.name.label("version"),
+        config.workload,
+        config.gpu,
+        config.evidence,
+        run.created,
+        run.run_id,
+    )
+    statement = where(joined(*columns), wanted).distinct()
+    if wanted.run_id is None:
+        statement = statement.where(run.hidden.is_(False), schema.result.c.is_latest)
+    found: Sequence[Any] = capped(connection, statement)
+    if not found:
+        raise UnknownName(
+            f"nothing in the index is called {name}: `profiler versions` and `profiler runs` list what is"
+        )
+    evidence = next(kind for kind in _EVIDENCE_ORDER if any(row.evidence == kind for row in found))
+    found = [row for row in found if row.evidence == evidence]
+    for column, option in (("family", ""), ("version", ""), ("workload", "--workload"), ("gpu", "--gpu")):
+        values = sorted({getattr(row, column) for row in found})
+        if len(values) > 1:
+            listed = spread([value or "(nobody said)" for value in values])
+            way_out = f"choose one with {option}" if option else "choose one"
+            raise UnknownName(f"{name} has several of {column}: {listed}; {way_out}")
+    newest = max(found, key=lambda row: (row.created, row.run_id))
+    return Filter(
+        newest.family, newest.version, newest.workload, newest.gpu, None, evidence, None, newest.run_id
+    )
+
+
+def _origin(connection: Connection, chosen: Filter, report_key: int | None) -> tuple[Session, str | None]:
+    """The session of the launches' report, else what the run knows of it; and the compute capability."""
+    run = schema.run.c
+    row = connection.execute(select(schema.run).where(run.run_id == chosen.run_id)).one()
+    if report_key is not None:
+        report = schema.report.c
+        session, capability = connection.execute(
+            select(report.session, report.compute_capability).where(report.id == report_key)
+        ).one()
+        return packing.session_of(session), capability or row.compute_capability
+    session = Session(
+        ncu_version=row.ncu_version,
+        driver=row.driver,
+        cuda=row.cuda,
+        created=moment(row.created),
+        command_line=row.command_line,
+        clock_control=row.clock_control,
+        cache_control=row.cache_control,
+    )
+    return session, row.compute_capability

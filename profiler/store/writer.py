@@ -1,0 +1,195 @@
+"""How rows get into the index and out: one writer at a time, the newest of each series and version marked."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
+
+from profiler.store import schema
+from profiler.store.rowmaking import Row, RunRows
+from profiler.store.rows import ROW_LIMIT
+from profiler.store.statements import slices
+
+
+def insert_runs(connection: Connection, runs: Sequence[RunRows]) -> list[bool]:
+    """Insert what is not there yet, inside a writing transaction; False for a run that is."""
+    there = set(_column(connection, schema.run.c.id, schema.run.c.id, [rows.run["id"] for rows in runs]))
+    new: list[RunRows] = []
+    fresh = []
+    for rows in runs:
+        fresh.append(rows.run["id"] not in there)
+        if fresh[-1]:
+            there.add(rows.run["id"])
+            new.append(rows)
+    if not new:
+        return fresh
+    _mark_latest(connection, new)
+    for table, merged in (
+        (schema.version, _merge(rows.versions for rows in new)),
+        (schema.config, _merge(rows.configs for rows in new)),
+        (schema.kernel, _merge(rows.kernels for rows in new)),
+        (schema.metric_set, _merge(rows.metric_sets for rows in new)),
+    ):
+        _insert_missing(connection, table, list(merged.values()))
+    _insert(connection, schema.run, [rows.run for rows in new])
+    _insert(connection, schema.report, [row for rows in new for row in rows.reports])
+    _insert(connection, schema.cell, [row for rows in new for row in rows.cells.values()])
+    _insert(connection, schema.result, [row for rows in new for row in rows.results])
+    _insert(connection, schema.payload, [row for rows in new for row in rows.payloads])
+    _drop_prepared(connection, new)
+    touch(connection)
+    return fresh
+
+
+def delete_runs(connection: Connection, run_keys: Sequence[int]) -> None:
+    """Take runs out and give the mark of the newest to the one before."""
+    result = schema.result.c
+    for keys in slices(run_keys):
+        touched = _pairs(connection, keys)
+        ids = select(result.id).where(result.run.in_(keys))
+        connection.execute(delete(schema.payload).where(schema.payload.c.result.in_(ids)))
+        connection.execute(delete(schema.result).where(result.run.in_(keys)))
+        for table in (schema.report, schema.cell):
+            connection.execute(delete(table).where(table.c.run.in_(keys)))
+        connection.execute(delete(schema.run).where(schema.run.c.id.in_(keys)))
+        for config, version in touched:
+            _find_latest(connection, config, version)
+        for configs in slices({config for config, _ in touched}):
+            connection.execute(delete(schema.series_head).where(schema.series_head.c.config.in_(configs)))
+    touch(connection)
+
+
+def clear(connection: Connection) -> None:
+    """Take everything out; what is remembered about the index itself stays."""
+    for table in reversed(schema.metadata.sorted_tables):
+        if table is not schema.meta:
+            connection.execute(delete(table))
+    touch(connection)
+
+
+def touch(connection: Connection) -> None:
+    """Say that rows changed."""
+    value = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == "changes"))
+    put_meta(connection, "changes", str(int(value or 0) + 1))
+
+
+def put_meta(connection: Connection, name: str, value: str) -> None:
+    """Remember something about the index itself."""
+    changed = connection.execute(update(schema.meta).where(schema.meta.c.key == name).values(value=value))
+    if not changed.rowcount:
+        connection.execute(insert(schema.meta).values(key=name, value=value))
+
+
+def _mark_latest(connection: Connection, runs: Sequence[RunRows]) -> None:
+    """Set is_latest on the rows of the newest run of each series and version; take it from older ones."""
+    visible = [rows for rows in runs if not rows.run["hidden"]]
+    pairs = {(row["config"], row["version"]) for rows in visible for row in rows.results}
+    newest, stored = _stored_latest(connection, pairs), set()
+    for rows in visible:
+        order = (rows.run["created"], rows.run["run_id"])
+        for pair in {(row["config"], row["version"]) for row in rows.results}:
+            if pair not in newest or order > newest[pair]:
+                newest[pair] = order
+                stored.add(pair)
+    for rows in visible:
+        order = (rows.run["created"], rows.run["run_id"])
+        for row in rows.results:
+            row["is_latest"] = newest[row["config"], row["version"]] == order
+    if stored:
+        result = schema.result.c
+        connection.execute(
+            update(schema.result)
+            .where(result.is_latest, result.config == bindparam("c"), result.version == bindparam("v"))
+            .values(is_latest=False),
+            [{"c": config, "v": version} for config, version in sorted(stored)],
+        )
+
+
+def _stored_latest(
+    connection: Connection, pairs: set[tuple[int, int]]
+) -> dict[tuple[int, int], tuple[int, str]]:
+    """(created, run id) of the newest run in the index, of each pair of series and version that has one."""
+    result, found = schema.result.c, {}
+    by_version = defaultdict(list)
+    for config, version in pairs:
+        by_version[version].append(config)
+    for version, configs in by_version.items():
+        for keys in slices(configs):
+            rows = connection.execute(
+                select(result.config, result.created, schema.run.c.run_id)
+                .join(schema.run, schema.run.c.id == result.run)
+                .where(result.is_latest, result.version == version, result.config.in_(keys))
+            )
+            found.update({(config, version): (created, run_id) for config, created, run_id in rows})
+    return found
+
+
+def _pairs(connection: Connection, run_keys: Sequence[int]) -> list[tuple[int, int]]:
+    """(config, version) of all results of the runs, fetched page by page."""
+    result = schema.result.c
+    found: list[tuple[int, int]] = []
+    pairs = select(result.config, result.version).where(result.run.in_(run_keys)).distinct()
+    pairs = pairs.order_by(result.config, result.version).limit(ROW_LIMIT)
+    while rows := connection.execute(pairs.offset(len(found))).all():
+        found += [(config, version) for config, version in rows]
+    return found
+
+
+def _find_latest(connection: Connection, config: int, version: int) -> None:
+    result, run = schema.result.c, schema.run.c
+    same = (result.config == config, result.version == version)
+    newest = connection.scalar(
+        select(result.run)
+        .join(schema.run, run.id == result.run)
+        .where(*same, run.hidden.is_(False))
+        .order_by(run.created.desc(), run.run_id.desc())
+        .limit(1)
+    )
+    connection.execute(update(schema.result).where(*same).values(is_latest=result.run == (newest or -1)))
+
+
+def _drop_prepared(connection: Connection, runs: Sequence[RunRows]) -> None:
+    """Drop the prepared series into which new points fall; those that end before them stay as they are."""
+    oldest: dict[int, int] = {}
+    for rows in runs:
+        for config in rows.configs:
+            oldest[config] = min(oldest.get(config, rows.run["created"]), rows.run["created"])
+    head = schema.series_head.c
+    connection.execute(
+        delete(schema.series_head).where(head.config == bindparam("c"), head.until >= bindparam("since")),
+        [{"c": config, "since": since} for config, since in sorted(oldest.items())],
+    )
+
+
+def _insert(connection: Connection, table: Table, rows: list[Row]) -> None:
+    if rows:
+        connection.execute(insert(table), rows)
+
+
+def _insert_missing(connection: Connection, table: Table, rows: list[Row]) -> None:
+    if not rows:
+        return
+    statement: Any
+    if connection.dialect.name == "postgresql":
+        from sqlalchemy.dialects import postgresql  # here, since each dialect takes 25 ms
+
+        statement = postgresql.insert(table)
+    else:
+        from sqlalchemy.dialects import sqlite
+
+        statement = sqlite.insert(table)
+    connection.execute(statement.on_conflict_do_nothing(index_elements=["id"]), rows)
+
+
+def _merge(parts: Iterable[Mapping[int, Row]]) -> dict[int, Row]:
+    merged: dict[int, Row] = {}
+    for part in parts:
+        merged.update(part)
+    return merged
+
+
+def _column(connection: Connection, wanted: Any, by: Any, keys: Sequence[int]) -> list[Any]:
+    return [row[0] for some in slices(keys) for row in connection.execute(select(wanted).where(by.in_(some)))]

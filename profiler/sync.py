@@ -1,0 +1,173 @@
+"""How the index is kept in step with the bundles and decisions, which are the truth."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler import bundle, decisions, extraction, location, metrics
+from profiler.errors import ProfilerError
+from profiler.location import Root
+from profiler.run import Labels, Run
+
+if TYPE_CHECKING:
+    from profiler.store import Store
+
+Progress = Callable[[int, int, str], None]  # done, of how many, what
+
+_AT_ONCE = 100  # runs that go into the index in one transaction
+
+
+@dataclass(frozen=True)
+class SyncSummary:
+    """What changed in the index."""
+
+    added: tuple[str, ...] = ()  # run ids
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()  # run id, message
+
+
+def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
+    """The index of the data folder (PROFILER_DATA, PROFILER_DB), brought in step with its bundles."""
+    where = location.root(data)
+    store = store_at(where, db)
+    if sync:
+        bring_in_step(where, store)
+    return store
+
+
+def store_at(where: Root, db: str | None = None) -> Store:
+    """The index of a data folder as it is."""
+    from profiler.store import Store  # brings SQLAlchemy in: 0.1 s
+
+    return Store.open(location.database_url(where, db))
+
+
+def sync_index(
+    data: str | None = None, *, store: Store | None = None, progress: Progress | None = None
+) -> SyncSummary:
+    """Bring the index in step, and try again what was refused before."""
+    where = location.root(data)
+    return bring_in_step(where, store or store_at(where), again=True, progress=progress)
+
+
+def bring_in_step(
+    where: Root, store: Store, *, again: bool = False, progress: Progress | None = None
+) -> SyncSummary:
+    """Add, change and remove what differs between the index and the bundles with the decisions about them.
+
+    A run that cannot be read is left out and not tried again by every command, but with `again`.
+    """
+    # In this order: what another process seals and indexes in between is listed, and not taken for gone.
+    applied, remembered, listed = store.applied(), store.remembered(), bundle.list_runs(where)
+    refused: dict[str, str] = {} if again else json.loads(remembered.get("refused", "{}"))
+    names = decisions.names(where)
+    decided = sha256("\n".join(names).encode()).hexdigest()
+    missing = [run for run in listed if run not in applied and run not in refused]
+    gone = sorted(set(applied) - set(listed))
+    if not missing and not gone and not again and decided == remembered.get("decisions"):
+        return SyncSummary()
+    labels = decisions.labels(decisions.load(where)) if names else {}
+    changed = [run for run in listed if run in applied and applied[run] != labels.get(run, Labels())]
+    todo = [*missing, *changed]
+    added: list[str] = []
+    for start in range(0, len(todo), _AT_ONCE):
+        items = []
+        for number, (run, found) in enumerate(extract(where, todo[start : start + _AT_ONCE]), start + 1):
+            if isinstance(found, ProfilerError):
+                refused[run] = str(found)
+            else:
+                items.append((*found, labels.get(run)))
+            if progress is not None:
+                progress(number, len(todo), run)
+        known = [item for item in items if item[0].run_id in applied]
+        new = [item for item in items if item[0].run_id not in applied]
+        store.replace(known)
+        added += [run.run_id for (run, _, _), is_new in zip(new, store.add_many(new), strict=True) if is_new]
+    store.remove(gone)
+    still = {run: message for run, message in refused.items() if run in listed}
+    store.remember({"decisions": decided, "refused": json.dumps(still)})
+    store.refresh_chunks(chunk_names())
+    return SyncSummary(tuple(added), tuple(changed), tuple(gone), tuple(sorted(still.items())))
+
+
+def rebuild_index(data: str | None = None, *, progress: Progress | None = None) -> SyncSummary:
+    """Make the index again from nothing but bundles and decisions; a damaged SQLite file is thrown away."""
+    where = location.root(data)
+    try:
+        store = store_at(where)
+    except ProfilerError:
+        _discard(location.database_url(where))
+        store = store_at(where)
+    listed = bundle.list_runs(where)
+    names = decisions.names(where)
+    labels = decisions.labels(decisions.load(where))
+    refused: dict[str, str] = {}
+    readable = []
+    for number, (run, found) in enumerate(
+        extract(where, listed), 1
+    ):  # fills the cache: reading takes longest
+        if isinstance(found, ProfilerError):
+            refused[run] = str(found)
+        else:
+            readable.append(run)
+        if progress is not None:
+            progress(number, len(listed), run)
+
+    def items() -> Iterator[tuple[Run, extraction.Reports, Labels | None]]:
+        for run, found in extract(where, readable):
+            if isinstance(found, ProfilerError):
+                raise found  # it could be read a moment ago: better the old index than half a new one
+            yield (*found, labels.get(run))
+
+    store.rebuild(items())
+    decided = sha256("\n".join(names).encode()).hexdigest()
+    store.remember({"decisions": decided, "refused": json.dumps(refused)})
+    store.refresh_chunks(chunk_names())
+    store.close()
+    return SyncSummary(added=tuple(readable), refused=tuple(sorted(refused.items())))
+
+
+def extract(
+    where: Root, run_ids: Sequence[str]
+) -> Iterator[tuple[str, tuple[Run, extraction.Reports] | ProfilerError]]:
+    """Sealed runs with their values, or why not, in the order of the ids, a few in memory at a time."""
+    for start in range(0, len(run_ids), _AT_ONCE):
+        loaded: list[Run] = []
+        refused: dict[str, ProfilerError] = {}
+        some = run_ids[start : start + _AT_ONCE]
+        for run_id in some:
+            try:
+                loaded.append(bundle.load(where, run_id))
+            except ProfilerError as error:
+                refused[run_id] = error
+        values = extraction.values_of(where, loaded)
+        for run_id in some:
+            if run_id in refused:
+                yield run_id, refused[run_id]
+            else:
+                run, found = next(values)
+                yield run_id, found if isinstance(found, ProfilerError) else (run, found)
+
+
+def chunk_names() -> frozenset[str]:
+    """The metrics whose trends are prepared: those of metrics.txt; none where it cannot be used."""
+    try:
+        table = metrics.load()
+    except ProfilerError:
+        return frozenset()
+    names = {alternative.name for metric in table.metrics for alternative in metric.alternatives}
+    return frozenset(names | set(table.captured))
+
+
+def _discard(url: str) -> None:
+    if not url.startswith("sqlite:///"):
+        return
+    path = url.removeprefix("sqlite:///")
+    for suffix in ("", "-wal", "-shm"):
+        Path(path + suffix).unlink(missing_ok=True)

@@ -1,0 +1,242 @@
+"""How one metric moved over versions or runs: gaps where there is no number, breaks where none joins."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Literal
+
+from profiler.errors import UnknownName
+from profiler.matching import name_filter
+from profiler.metrics import Metric, MetricTable, chip_of
+from profiler.values import NOT_COLLECTED, Evidence, State, Value
+
+if TYPE_CHECKING:
+    from profiler.store import Point, RunInfo, Series, Store
+
+ABSENT = "not in this run"  # the kernel, not the metric
+
+_Cell = tuple[str | None, str | None, Evidence, str]  # workload, GPU, evidence, mode
+_Moment = tuple[str, str]  # version, and the run where runs are told apart
+
+
+@dataclass(frozen=True)
+class TrendPoint:
+    """One run's value. `gap` says why there is no number, `breaks` why nothing joins it to the one before."""
+
+    run_id: str
+    version: str
+    created: datetime
+    value: Value
+    metric: str  # the ncu name it was read by; "" where the kernel did not run
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    result_id: int | None
+    gap: str = ""
+    breaks: str = ""
+
+
+@dataclass(frozen=True)
+class Trend:
+    """One series: one metric of one kernel part on one GPU and workload in one mode, oldest first."""
+
+    concept: str  # "" for a metric that metrics.txt does not name
+    label: str
+    better: str
+    unit: str  # of the newest number
+    family: str
+    workload: str | None
+    gpu: str | None
+    evidence: Evidence
+    mode: str
+    part: str
+    base_name: str
+    points: tuple[TrendPoint, ...]
+
+    @property
+    def newest(self) -> Value:
+        """The newest value that is a number, or what the newest point says."""
+        numbers = [point.value for point in self.points if point.value.number is not None]
+        return numbers[-1] if numbers else self.points[-1].value
+
+
+def trend(
+    store: Store,
+    name: str,
+    table: MetricTable,
+    *,
+    family: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    evidence: Evidence | None = None,
+    over: Literal["versions", "time"] = "versions",
+    across: Collection[str] = frozenset(),
+) -> list[Trend]:
+    """The series of a concept or exact ncu name.
+
+    Over versions: the newest run of each, in the order in which the versions first appeared. Over time: every
+    run when it was made. `across` names what may change without a break: driver, ncu. Largest value first.
+    """
+    metric = _metric(table, name)
+    names = [one.name for one in metric.alternatives] if metric else [name]
+    fits = name_filter(kernel)
+    found = []
+    for one in [family] if family is not None else store.families():
+        runs = {run.run_id: run for run in store.runs(one)}
+        versions = store.versions(one) if over == "versions" else ()
+        order = {version.version: index for index, version in enumerate(versions)}
+        series = store.series(names, family=one, workload=workload, gpu=gpu, evidence=evidence)
+        for cell, members in _cells(series).items():
+            builder = _Builder(cell, runs, order, name, metric, frozenset(across))
+            found += builder.trends(members, fits)
+    return sorted(
+        found, key=lambda one: (one.family, one.workload or "", one.gpu or "", one.mode, -_size(one))
+    )
+
+
+def _metric(table: MetricTable, name: str) -> Metric | None:
+    """The concept of that name, or None for an ncu name."""
+    if name in table.by_concept:
+        return table.by_concept[name]
+    by_name = [metric for metric in table.metrics for one in metric.alternatives if one.name == name]
+    if by_name or "__" in name:
+        return None
+    near = get_close_matches(name, table.by_concept, n=3)
+    hint = f"did you mean {', '.join(near)}?" if near else "`profiler metrics` lists them"
+    raise UnknownName(f"no concept {name!r} in {table.path}: {hint}")
+
+
+def _cells(series: Iterable[Series]) -> dict[_Cell, list[Series]]:
+    cells: dict[_Cell, list[Series]] = defaultdict(list)
+    for one in series:
+        cells[one.workload, one.gpu, one.evidence, one.mode].append(one)
+    return cells
+
+
+def _size(one: Trend) -> float:
+    return float(one.newest.number or 0)
+
+
+@dataclass(frozen=True)
+class _Builder:
+    """What the series of one workload, GPU and mode share."""
+
+    cell: _Cell
+    runs: dict[str, RunInfo]
+    order: dict[str, int]  # of versions; empty: by time, and every run
+    name: str
+    metric: Metric | None
+    across: frozenset[str]
+
+    def trends(self, members: Sequence[Series], fits: Callable[[str], bool]) -> list[Trend]:
+        by_part: dict[str, list[Series]] = defaultdict(list)
+        seen: dict[_Moment, Point] = {}  # the newest point of any kernel at each moment
+        for one in members:
+            by_part[one.part].append(one)
+            for point in one.points:
+                moment = self._moment(point)
+                if moment not in seen or point.created > seen[moment].created:
+                    seen[moment] = point
+        timeline = sorted(seen.values(), key=self._when)
+        return [
+            self._trend(part, several, timeline)
+            for part, several in by_part.items()
+            if fits(part) or fits(several[0].base_name)
+        ]
+
+    def _moment(self, point: Point) -> _Moment:
+        """Where a point stands: over versions all runs of a version are one place."""
+        return point.version, "" if self.order else point.run_id
+
+    def _when(self, point: Point) -> tuple[int, datetime, str]:
+        return self.order.get(point.version, len(self.order)), point.created, point.run_id
+
+    def _trend(self, part: str, several: Sequence[Series], timeline: Sequence[Point]) -> Trend:
+        readings: dict[_Moment, dict[str, Point]] = defaultdict(dict)  # then by ncu name
+        for one in several:
+            for point in one.points:
+                readings[self._moment(point)][one.metric] = point  # oldest first: the newest run stays
+        points: list[TrendPoint] = []
+        joined: TrendPoint | None = None  # the last point with a number
+        for moment in timeline:
+            told = self._point(moment, readings.get(self._moment(moment), {}), joined)
+            points.append(told)
+            if told.value.number is not None:
+                joined = told
+        first = several[0]
+        workload, gpu, evidence, mode = self.cell
+        return Trend(
+            self.metric.concept if self.metric else "",
+            self.metric.label if self.metric else first.metric,
+            self.metric.better if self.metric else "-",
+            joined.value.unit if joined else (self.metric.unit if self.metric else first.unit),
+            first.family,
+            workload,
+            gpu,
+            evidence,
+            mode,
+            part,
+            first.base_name,
+            tuple(points),
+        )
+
+    def _point(self, moment: Point, readings: dict[str, Point], before: TrendPoint | None) -> TrendPoint:
+        if not readings:
+            where = (moment.run_id, moment.version, moment.created)
+            return TrendPoint(*where, NOT_COLLECTED, "", None, None, None, ABSENT)
+        name, point = self._choose(readings)
+        value = point.value
+        if value.state is State.NOT_COLLECTED and not self._names(point.run_id):
+            value = Value(None, value.unit, state=State.NOT_AVAILABLE)
+        gap = "" if value.number is not None else value.state.words
+        breaks = self._breaks(before, point.run_id, name, value) if before and not gap else ""
+        return TrendPoint(
+            point.run_id,
+            point.version,
+            point.created,
+            value,
+            name,
+            point.grid,
+            point.block,
+            point.result_id,
+            gap,
+            breaks,
+        )
+
+    def _choose(self, readings: dict[str, Point]) -> tuple[str, Point]:
+        """The first name with a number, else the first that the launch carries in any state, else any."""
+        run_id = next(iter(readings.values())).run_id
+        names = [name for name in self._names(run_id) if name in readings] or list(readings)
+        for name in names:
+            if readings[name].value.number is not None:
+                return name, readings[name]
+        for name in names:
+            if readings[name].value.state is not State.NOT_COLLECTED:
+                return name, readings[name]
+        return names[0], readings[names[0]]
+
+    def _names(self, run_id: str) -> tuple[str, ...]:
+        """The metric's names on the chip of the run; an ncu name that is no concept stands for itself."""
+        if self.metric is None:
+            return (self.name,)
+        run = self.runs.get(run_id)
+        capability = run.compute_capability if run else None
+        return self.metric.names_for(chip_of(capability) if capability else None)
+
+    def _breaks(self, before: TrendPoint, run_id: str, name: str, value: Value) -> str:
+        """Why the value may not be joined to the number before it: what differs, or ""."""
+        found = []
+        if before.metric != name:
+            found.append(f"different counters: {before.metric} and {name}")
+        if before.value.unit != value.unit:
+            found.append(f"different units: {before.value.unit or 'none'} and {value.unit or 'none'}")
+        a, b = self.runs.get(before.run_id), self.runs.get(run_id)
+        if a and b:
+            for word, x, y in (("driver", a.driver, b.driver), ("ncu", a.ncu_version, b.ncu_version)):
+                if x is not None and y is not None and x != y and word not in self.across:
+                    found.append(f"{word} differs: {x} and {y}")
+        return "; ".join(found)

@@ -1,0 +1,138 @@
+"""Where every view lives: the address of each page, and which view comes before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from profiler.store import RunInfo, VersionInfo
+from profiler.ui import markup
+from profiler.ui.markup import Html
+
+
+def name(version: VersionInfo) -> str:
+    """What a version is called in an address."""
+    return f"{version.family}/{version.version}"
+
+
+def families(versions: Sequence[VersionInfo]) -> list[str]:
+    """Every family, the one measured last first."""
+    newest: dict[str, datetime] = {}
+    for version in versions:
+        newest[version.family] = max(newest.get(version.family, version.last_created), version.last_created)
+    return sorted(newest, key=lambda family: newest[family], reverse=True)
+
+
+def names(versions: Sequence[VersionInfo], asked: str | None) -> list[str]:
+    """What the diff offers: every version, newest family first, and whatever the address asks for."""
+    order = families(versions)
+    known = [name(version) for version in sorted(versions, key=lambda version: order.index(version.family))]
+    return known if asked is None or asked in known else [asked, *known]
+
+
+def newest_pair(versions: Sequence[VersionInfo]) -> tuple[str, str]:
+    """The last two versions of the family that was measured last and has two; else the same one twice."""
+    families: dict[str, list[VersionInfo]] = {}
+    for version in versions:
+        families.setdefault(version.family, []).append(version)
+    several = [group for group in families.values() if len(group) > 1] or list(families.values())
+    group = max(several, key=lambda group: max(version.last_created for version in group))
+    return name(group[-2] if len(group) > 1 else group[-1]), name(group[-1])
+
+
+def cells(runs: Sequence[RunInfo], asked: Sequence[str]) -> list[tuple[str, str]]:
+    """Workload and GPU of what the named versions were measured with, cells that all of them have first.
+
+    An empty text stands for what no report says.
+    """
+    shared = common(runs, asked)
+    return [*shared, *sorted(set().union(*_cells(runs, asked).values()) - set(shared))]
+
+
+def common(runs: Sequence[RunInfo], asked: Sequence[str]) -> list[tuple[str, str]]:
+    """The cells that all of the named versions have."""
+    found = list(_cells(runs, asked).values())
+    return sorted(set.intersection(*found)) if found else []
+
+
+def _cells(runs: Sequence[RunInfo], asked: Sequence[str]) -> dict[str, set[tuple[str, str]]]:
+    found: dict[str, set[tuple[str, str]]] = {one: set() for one in asked}
+    for run in runs:
+        names = {f"{family}/{version}" for family in run.families for version in run.versions} | {run.run_id}
+        for one in names & found.keys():
+            found[one] |= {(workload, run.gpu or "") for workload in run.workloads or ("",)}
+    return found
+
+
+@dataclass(frozen=True)
+class Diff:
+    """The address of one diff."""
+
+    a: str
+    b: str
+    workload: str | None = None
+    gpu: str | None = None
+    kernels: str = ""
+    launch: str | None = None
+
+    @property
+    def href(self) -> str:
+        """The address with every choice in it."""
+        return markup.href(
+            "diff",
+            {
+                "a": self.a,
+                "b": self.b,
+                "workload": self.workload,
+                "gpu": self.gpu,
+                "kernels": self.kernels,
+                "launch": self.launch,
+            },
+        )
+
+    def links(self, versions: Sequence[VersionInfo]) -> Html:
+        """Swap, and the pairs of versions before and after this one in its family."""
+        found = [markup.link(replace(self, a=self.b, b=self.a).href, "⇄ swap")]
+        order = [name(version) for version in versions if name(version).startswith(self._family)]
+        if self._family and self.a in order and self.b in order:
+            first, last = sorted((order.index(self.a), order.index(self.b)))
+            steps = (("‹ previous", first - 1, first), ("next ›", last, last + 1))
+            found += [
+                markup.link(replace(self, a=order[a], b=order[b], launch=None).href, words)
+                for words, a, b in steps
+                if a >= 0 and b < len(order)
+            ]
+        return markup.join(found)
+
+    @property
+    def _family(self) -> str:
+        """The part of the names up to the version, where both have the same."""
+        left, right = (text.rpartition("/")[0] for text in (self.a, self.b))
+        return f"{left}/" if left == right and left else ""
+
+
+def run(run_id: str, launch: str | None = None) -> str:
+    """The address of a run, or of one of its launches."""
+    return markup.href("runs", {"run": run_id, "launch": launch})
+
+
+def trends(
+    family: str,
+    *,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernels: str = "",
+    metrics: Sequence[str] = (),
+) -> str:
+    """The address of a family's history."""
+    return markup.href(
+        "trends",
+        {
+            "family": family,
+            "workload": workload,
+            "gpu": gpu,
+            "kernels": kernels,
+            "metrics": ",".join(metrics),
+        },
+    )

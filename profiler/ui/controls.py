@@ -1,0 +1,113 @@
+"""Filters whose state is the page's address: what the URL says wins, every choice is written back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+_UNNAMED = "–"  # stands in the URL for what no report says
+
+
+class View:
+    """The choices of one page, one query parameter each; `write` puts them into the URL.
+
+    All at once, because each change of the URL is a step of the browser's history.
+    """
+
+    def __init__(self, page: str) -> None:
+        self._page = page
+        self._chosen: dict[str, str] = {}
+
+    def choose(
+        self,
+        label: str,
+        options: Sequence[str],
+        name: str,
+        default: str | None = None,
+        shown: Callable[[str], str] = str,
+    ) -> str:
+        """A select box; the default where the URL says what nobody offers."""
+        first = default if default in options else options[0]
+        key = self._adopt(name, lambda text: text in options, str, first)
+        if st.session_state[key] not in options:
+            st.session_state[key] = first
+        return self._keep(name, st.selectbox(label, options, key=key, format_func=shown))
+
+    def cell(self, cells: Sequence[tuple[str, str]]) -> tuple[str, str]:
+        """Which workload and GPU, asked for only where there are several; "" where no report says."""
+        workload, gpu = cells[0] if cells else ("", "")
+        workloads = list(dict.fromkeys(one for one, _ in cells))
+        if max(len(workloads), len({one for _, one in cells})) < 2:
+            return workload, gpu
+        boxes = st.columns([1, 1, 4], gap="medium")
+        if len(workloads) > 1:
+            with boxes[0]:
+                workload = self._named("workload", workloads, "workload")
+        gpus = [one for other, one in cells if other == workload]
+        with boxes[1]:
+            gpu = self._named("GPU", gpus, "gpu")
+        return workload, gpu
+
+    def _named(self, label: str, options: Sequence[str], name: str) -> str:
+        """A choice among names of which one may be empty, which a URL cannot say."""
+        value = self.choose(label, [one or _UNNAMED for one in options], name)
+        return "" if value == _UNNAMED else value
+
+    def switch(self, label: str, options: Sequence[str], name: str) -> str:
+        """A segmented control."""
+        key = self._adopt(name, lambda text: text in options, str, options[0])
+        if st.session_state[key] not in options:  # a second click on the chosen one clears it
+            st.session_state[key] = options[0]
+        value = st.segmented_control(label, options, key=key, label_visibility="collapsed")
+        return self._keep(name, value or options[0])
+
+    def words(self, label: str, name: str, placeholder: str = "", labelled: bool = True) -> str:
+        """A text field; empty text leaves the URL."""
+        key = self._adopt(name, lambda text: True, str, "")
+        value = st.text_input(
+            label, key=key, placeholder=placeholder, label_visibility="visible" if labelled else "collapsed"
+        )
+        return self._keep(name, value.strip())
+
+    def several(
+        self,
+        label: str,
+        options: Sequence[str],
+        name: str,
+        default: Sequence[str],
+        shown: Callable[[str], str] = str,
+    ) -> list[str]:
+        """A multiple choice, comma-separated in the URL; names that are not offered may be typed in."""
+        key = self._adopt(name, lambda text: True, _split, [*default])
+        offered = list(dict.fromkeys([*options, *st.session_state[key]]))
+        value = st.multiselect(label, offered, key=key, format_func=shown, accept_new_options=True)
+        self._keep(name, ",".join(value))
+        return value
+
+    def write(self) -> None:
+        """Bring the URL in line with the choices; parameters of links, such as a launch, stay."""
+        there = st.query_params.to_dict()
+        wanted = {name: text for name, text in {**there, **self._chosen}.items() if text}
+        if wanted != there:
+            st.query_params.from_dict(wanted)
+
+    def _adopt(
+        self, name: str, known: Callable[[str], bool], read: Callable[[str], object], default: object
+    ) -> str:
+        """The widget's key, after it took over what the URL says, if that moved since it was written."""
+        key, seen = f"{self._page}_{name}", f"{self._page}_{name}_url"
+        url = st.query_params.get(name, "")
+        moved = key not in st.session_state or url != st.session_state.get(seen, "")
+        if moved:
+            st.session_state[key] = read(url) if url and known(url) else default
+        return key
+
+    def _keep(self, name: str, value: str) -> str:
+        self._chosen[name] = value
+        st.session_state[f"{self._page}_{name}_url"] = value
+        return value
+
+
+def _split(text: str) -> list[str]:
+    return [part for part in text.split(",") if part]

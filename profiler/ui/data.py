@@ -1,0 +1,220 @@
+"""What the pages ask for, cached until the data changes: the key is the version of index and metrics.txt."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import streamlit as st
+
+from profiler import location, metrics, pipeline, report, sync
+from profiler import overview as overviewing
+from profiler import trend as trending
+from profiler.compare import Comparison, compare
+from profiler.detail import Detail
+from profiler.errors import ProfilerError, UnknownName
+from profiler.store import LaunchInfo, RunInfo, Store, VersionInfo
+from profiler.trend import Trend
+from profiler.ui import addresses, markup
+from profiler.values import Launch, Side, spread
+
+_LAST_IMPORT = "runs_last_import"
+_STEP_S = 30.0  # how often a page looks for bundles that arrived beside the server
+_CELLS = 20  # workloads and GPUs of one pair compared for one page
+_KEPT = 64  # finished answers of each kind kept in memory
+
+
+class Stamp(NamedTuple):
+    """What every answer depends on."""
+
+    rows: str  # of the index
+    declared: str  # of metrics.txt
+
+
+class Upload(Protocol):
+    """A file that a browser sent."""
+
+    name: str
+
+    def getbuffer(self) -> memoryview: ...
+
+
+@contextmanager
+def errors_shown() -> Iterator[None]:
+    """Show an error a user can mend where it happened; what stands above and below stays."""
+    try:
+        yield
+    except ProfilerError as error:
+        st.html(markup.error(str(error)))
+
+
+@st.cache_resource(show_spinner=False)
+def store() -> Store:
+    """The index, opened and brought up to date once a server."""
+    return pipeline.open_store()
+
+
+@st.cache_resource(show_spinner=False, ttl=_STEP_S)
+def _bring_in_step() -> None:
+    """Take up bundles and decisions that arrived beside this server, as by `git pull`."""
+    sync.bring_in_step(location.root(), store())
+
+
+def stamp() -> Stamp:
+    """The state of the data now."""
+    with errors_shown():  # old data stays visible where new cannot be read
+        _bring_in_step()
+    path = metrics.DEFAULT_PATH
+    return Stamp(store().data_version(), f"{path}:{path.stat().st_mtime_ns if path.exists() else 0}")
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def table(now: Stamp) -> metrics.MetricTable:
+    """metrics.txt."""
+    return metrics.load()
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def runs(now: Stamp) -> list[RunInfo]:
+    """Every run that is not hidden."""
+    return store().runs()
+
+
+def unreadable() -> dict[str, str]:
+    """The bundles that are there and cannot be read: run id to reason."""
+    found: dict[str, str] = json.loads(store().remembered().get("refused", "{}"))
+    return found
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def versions(now: Stamp) -> list[VersionInfo]:
+    """Every version, in order of its first run within its family."""
+    return store().versions()
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def launches(now: Stamp, run_id: str) -> list[LaunchInfo]:
+    """The launches of one run."""
+    return store().launches(run_id=run_id, kind="launch")
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def launch(now: Stamp, result_id: int) -> Launch:
+    """One launch with all its values."""
+    return store().load([result_id])[0]
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def side(now: Stamp, name: str, workload: str, gpu: str) -> Side:
+    """The launches of a run id or family/version; never of a path, since an address comes from outside."""
+    if any(run.run_id == name for run in runs(now)):
+        return store().side(run_id=name)
+    for version in versions(now):
+        if name == addresses.name(version):
+            wanted = _cell(now, name, workload, gpu)
+            return store().side(
+                family=version.family, version=version.version, workload=wanted[0], gpu=wanted[1]
+            )
+    there = [addresses.name(version) for version in versions(now)]
+    near = get_close_matches(name, there, n=3, cutoff=0.4) or there
+    raise UnknownName(f"{name}: no such run or version in the index; there are {spread(near)}")
+
+
+def _cell(now: Stamp, name: str, workload: str, gpu: str) -> tuple[str | None, str | None]:
+    """The cell asked for, or the version's only one that comes near: two GPUs can be held together."""
+    own = addresses.cells(runs(now), (name,))
+    if (workload, gpu) in own:
+        return workload, gpu
+    near = [cell for cell in own if cell[0] == workload] or own
+    return near[0] if len(near) == 1 else (None, None)
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def comparison(now: Stamp, a: str, b: str, workload: str, gpu: str, kernel: str | None) -> Comparison:
+    """B against A."""
+    sides = [side(now, name, workload, gpu) for name in (a, b)]
+    return compare(sides[0], sides[1], table(now), kernel=kernel or None)
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def trend(now: Stamp, name: str, family: str, workload: str, gpu: str, over: str) -> list[Trend]:
+    """One metric's series."""
+    return trending.trend(
+        store(),
+        name,
+        table(now),
+        family=family,
+        workload=workload,
+        gpu=gpu,
+        over="time" if over == "time" else "versions",
+    )
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def metric_names(now: Stamp, family: str) -> list[str]:
+    """The exact ncu names that launches of a family carry."""
+    return store().metric_names(family)
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def overview(now: Stamp) -> overviewing.Overview:
+    """The newest state of every family."""
+    return overviewing.overview(store(), table(now))
+
+
+def report_content(run_id: str, sha256: str) -> Callable[[], bytes]:
+    """The bytes of an original report, read when they are asked for."""
+
+    def read() -> bytes:
+        with pipeline.report_file(run_id, sha256) as path:
+            return path.read_bytes()
+
+    return read
+
+
+@st.cache_resource(show_spinner="Reading the instructions …", max_entries=8)
+def detail(run_id: str, sha256: str, ordinal: int) -> Detail:
+    """What one launch holds per instruction; extracted on first view and kept by the report's hash."""
+    with pipeline.report_file(run_id, sha256) as path:
+        return report.detail(path, ordinal, location.root().cache() / "detail")
+
+
+def last_import() -> pipeline.ImportSummary | None:
+    """What the last import of this session did."""
+    return st.session_state.get(_LAST_IMPORT)
+
+
+def elsewhere(
+    now: Stamp, a: str, b: str, cells: Sequence[tuple[str, str]], kernels: str
+) -> dict[tuple[str, str], Comparison]:
+    """The same pair on each workload and GPU, where both were measured there and have such a kernel."""
+    found = {}
+    for workload, gpu in cells[:_CELLS]:
+        with suppress(UnknownName):
+            found[workload, gpu] = comparison(now, a, b, workload, gpu, kernels)
+    return found
+
+
+def take_in(files: Sequence[Upload], family: str, version: str | None) -> None:
+    """Import what a browser sent, as `profiler import` would, and keep what came of it for the page."""
+    if not files:
+        raise ProfilerError("no file chosen: drop reports above, or press Upload, until they are listed")
+    with tempfile.TemporaryDirectory(prefix="profiler-upload-") as folder:
+        paths = []
+        for number, file in enumerate(files):
+            # A folder each: two uploads may have one name, and the report keeps its name.
+            path = Path(folder, str(number), Path(file.name).name)
+            path.parent.mkdir()
+            path.write_bytes(file.getbuffer())
+            paths.append(path)
+        done = pipeline.import_paths(paths, family=family, version=version, store=store())
+    refused = tuple(
+        (Path(path).name, message.replace(path, Path(path).name)) for path, message in done.refused
+    )
+    st.session_state[_LAST_IMPORT] = replace(done, refused=refused)

@@ -1,0 +1,62 @@
+"""Two versions or runs side by side: may they be compared, what is the verdict, what moved with it."""
+
+import streamlit as st
+
+from profiler.ui import addresses, controls, data, diff_view, frame, markup, metrics_view
+
+now = data.stamp()
+versions = data.versions(now)
+if len(versions) < 2:
+    st.html(markup.head("Diff"))
+    st.html(markup.empty(diff_view.TOO_FEW[len(versions)], "profiler import PATH"))
+    st.stop()
+
+pick = controls.View("diff")
+title_box, a_box, b_box, kernels_box = st.columns([2.2, 1, 1, 1], vertical_alignment="bottom", gap="medium")
+first, second = addresses.newest_pair(versions)
+with a_box:
+    a = pick.choose("A", addresses.names(versions, st.query_params.get("a")), "a", first)
+with b_box:
+    b = pick.choose("B", addresses.names(versions, st.query_params.get("b")), "b", second)
+with kernels_box:
+    kernels = pick.words("kernels", "kernels", "all, or name, *pattern*, regex:…")
+workload, gpu = pick.cell(addresses.cells(data.runs(now), (a, b)))
+pick.write()
+
+view = addresses.Diff(a, b, workload, gpu, kernels, st.query_params.get("launch"))
+whole = None
+with data.errors_shown():
+    whole = data.comparison(now, a, b, workload, gpu, kernels)
+pair = diff_view.choose(whole, view.launch) if whole else None
+title_box.html(diff_view.head(view, versions, whole, pair))
+if whole is None:
+    st.stop()
+
+shown = whole.top(diff_view.PAIRS_SHOWN)
+st.html(diff_view.comparable(whole))
+verdict_box, launches_box = st.columns([2, 3], gap="medium")
+with verdict_box:
+    st.html(markup.section("Verdict", "ncu duration, not latency"))
+    st.html(diff_view.verdict(pair))
+    if ticks := diff_view.duration_ticks(pair):
+        st.plotly_chart(ticks, theme=None, config=frame.CONFIG, key="diff_ticks", alt=diff_view.alt(pair))
+    st.html(markup.note(markup.state("latency samples: not collected. An imported report holds none.")))
+    if len(cells := addresses.common(data.runs(now), (a, b))) > 1:
+        st.html(markup.section("The same pair elsewhere", "the chosen launch, or the longest"))
+        st.html(diff_view.elsewhere(data.elsewhere(now, a, b, cells, kernels), view))
+with launches_box:
+    st.html(markup.section("All launches of both", diff_view.launches_caption(shown)))
+    st.html(diff_view.launches(shown, pair, view))
+    for reason in diff_view.launches_notes(shown):
+        st.html(reason)
+
+if pair:
+    metrics_box, side_box = st.columns([7, 5], gap="medium")
+    with metrics_box:
+        st.html(markup.section("Metrics", metrics_view.caption(whole)))
+        st.html(metrics_view.metrics(pair))
+    with side_box:
+        st.html(markup.section("Opcode mix", "warp instructions, largest change first"))
+        st.html(metrics_view.opcodes(pair.opcodes))
+        st.html(markup.section("Environment"))
+        st.html(metrics_view.environment(whole, pair))

@@ -1,0 +1,167 @@
+"""A comparison as markup: which sides, whether they may be compared, the verdict, every pair."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from profiler import present
+from profiler.compare import Comparison, PairComparison
+from profiler.store import VersionInfo
+from profiler.ui import addresses, frame, markup, metrics_view
+from profiler.ui.markup import Column, Html, Row
+from profiler.values import Launch
+
+TOO_FEW = (
+    "Nothing to compare yet. Import two reports:",
+    "Only one version so far: there is nothing to hold it against. Import another:",
+)
+PAIRS_SHOWN = 25  # the longest; a filter reaches the others
+DURATION = "gpu__time_duration.sum"
+_DURATIONS = (
+    Column("A", right=True),
+    Column("B", right=True),
+    Column("change", right=True),
+    Column("verdict"),
+)
+
+
+def head(
+    view: addresses.Diff,
+    versions: Sequence[VersionInfo],
+    comparison: Comparison | None,
+    pair: PairComparison | None,
+) -> Html:
+    """The title that says which side is which, once for the whole page, and where the reader is."""
+    left, right = (markup.muted(markup.code(side)) for side in "AB")
+    a, b = view.a.rpartition("/")[2], view.b.rpartition("/")[2]
+    title = markup.join((left, markup.code(a), "→", right, markup.code(b)))
+    families = {name.rpartition("/")[0] for name in (view.a, view.b)} - {""}
+    context: list[object] = [" and ".join(sorted(families))]
+    if pair:
+        context.append(pair.kernel)
+    if comparison:
+        context.append(
+            " and ".join(dict.fromkeys(side.gpu or "unknown GPU" for side in metrics_view.sides(comparison)))
+        )
+    words = markup.join(context, " · ")
+    return markup.head(title, markup.join((words, view.links(versions))))
+
+
+def comparable(comparison: Comparison) -> Html:
+    """The grey strip: whether the two may be compared, what is the same, what differs, what nobody knows."""
+    unknown = comparison.unknown
+    head = "Comparable: yes" if comparison.comparable else "Comparable: no"
+    if comparison.comparable and unknown:
+        head += f", with {len(unknown)} unknown" + ("s" if len(unknown) > 1 else "")
+    both = [item.field for item in unknown if item.a is None and item.b is None]
+    parts: list[object] = [head]
+    parts += [markup.tag("b", f"≠ {item.words}") for item in comparison.blocked_by]
+    if comparison.same:
+        parts.append(markup.muted("same: " + ", ".join(name for name, _ in comparison.same)))
+    free = [item.words for item in comparison.differences if item.kind != "unknown" and not item.blocks]
+    parts += [markup.muted(words) for words in free]
+    if both:
+        parts.append(f"? neither side says: {', '.join(both)}")
+    parts += [f"? {item.words}" for item in unknown if item.field not in both]
+    return markup.strip(parts)
+
+
+def verdict(pair: PairComparison | None) -> Html:
+    """The one big verdict, of ncu's duration, with how sure it is."""
+    if pair is None:
+        return markup.big((markup.verdict("missing"),), "no launch of A has a partner in B")
+    change = pair.headline
+    if change is None:
+        return markup.big((markup.verdict("missing"),), "metrics.txt declares no duration")
+    sure = "unreplicated: one launch a side" if change.unreplicated else change.reason
+    return markup.big((markup.verdict(change.verdict), present.change(change.a, change.b)), sure)
+
+
+def duration_ticks(pair: PairComparison | None) -> frame.Figure | None:
+    """Both durations in one unit; None where a side has none."""
+    change = pair.headline if pair else None
+    if change is None or change.a.number is None or change.b.number is None:
+        return None
+    scale = present.scale_for(change.a.unit, max(change.a.number, change.b.number))
+    sides = [
+        (name, value.number / scale.divisor, str(present.quantity(value, scale)))
+        for name, value in (("A", change.a), ("B", change.b))
+        if value.number is not None
+    ]
+    return frame.ticks(sides, f"ncu duration, {scale.unit}")
+
+
+def alt(pair: PairComparison | None) -> str:
+    """The duration chart in words."""
+    change = pair.headline if pair else None
+    return f"ncu duration: A {present.quantity(change.a)}, B {present.quantity(change.b)}" if change else ""
+
+
+def launches(comparison: Comparison, chosen: PairComparison | None, view: addresses.Diff) -> Html:
+    """Every pair, longest first, then every launch without a partner; none is dropped in silence."""
+    rows = []
+    for pair in comparison.pairs:
+        change = pair.headline
+        a, b = (launch.values.value(DURATION) for launch in (pair.a, pair.b))
+        address = replace(view, launch=pair.kernel).href
+        name = markup.link(address, markup.code(pair.kernel), title=pair.a.demangled)
+        word = markup.verdict(pair.verdict, reason=change.reason if change else "")
+        cells = (name, metrics_view.short(a), metrics_view.short(b), present.change(a, b), word)
+        rows.append(Row(cells, selected=chosen is not None and pair.kernel == chosen.kernel))
+    for side, alone in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
+        rows += [_alone(comparison.label(launch), launch, side) for launch in alone]
+    for group in comparison.ambiguous:
+        words = markup.tag("span", markup.verdict("unclear", "ambiguous"), title=group.why)
+        counts = (f"{len(group.a)} launches", f"{len(group.b)} launches")
+        rows.append(Row((markup.code(group.base_name), *counts, "", words)))
+    return markup.table((Column("kernel", cut=3), *_DURATIONS), rows)
+
+
+def elsewhere(comparisons: Mapping[tuple[str, str], Comparison], view: addresses.Diff) -> Html:
+    """The same pair on every workload and GPU, the chosen launch where it ran, else the longest."""
+    rows = []
+    several = len({gpu for _, gpu in comparisons}) > 1
+    for (workload, gpu), comparison in comparisons.items():
+        pair = choose(comparison, view.launch)
+        if pair is None:
+            continue
+        a, b = (launch.values.value(DURATION) for launch in (pair.a, pair.b))
+        address = replace(view, workload=workload, gpu=gpu, launch=pair.kernel).href
+        words = (workload or "no workload named") + (f" · {gpu or 'unknown GPU'}" if several else "")
+        word = markup.verdict(pair.verdict, reason=pair.headline.reason if pair.headline else "")
+        values = (metrics_view.short(a), metrics_view.short(b), present.change(a, b))
+        here = (workload, gpu) == (view.workload, view.gpu)
+        rows.append(Row((markup.link(address, words, title=pair.kernel), *values, word), selected=here))
+    return markup.table((Column("workload", cut=3), *_DURATIONS), rows)
+
+
+def launches_caption(comparison: Comparison) -> str:
+    """How many launches found their partner."""
+    matched = len(comparison.pairs) + comparison.hidden_pairs
+    text = f"matched {matched} of {len(comparison.a.launches)} in A and {len(comparison.b.launches)} in B"
+    return text + (f"; the {len(comparison.pairs)} longest shown" if comparison.hidden_pairs else "")
+
+
+def launches_notes(comparison: Comparison) -> list[Html]:
+    """Why some verdicts are unclear and some launches have no partner, each reason once."""
+    reasons = [
+        f"{pair.verdict.replace('_', ' ')}: {pair.headline.reason}"
+        for pair in comparison.pairs
+        if pair.headline and pair.verdict in ("unclear", "missing") and pair.headline.reason
+    ]
+    reasons += [f"{group.base_name}: ambiguous, {group.why}" for group in comparison.ambiguous]
+    return [markup.note(reason) for reason in dict.fromkeys(reasons)]
+
+
+def choose(comparison: Comparison, kernel: str | None) -> PairComparison | None:
+    """The pair that the address names; else the longest with a duration on both sides; else any."""
+    pairs = sorted(comparison.pairs, key=lambda pair: duration_ticks(pair) is None)
+    named = (pair for pair in pairs if pair.kernel == kernel)
+    return next(named, pairs[0] if pairs else None)
+
+
+def _alone(label: str, launch: Launch, side: str) -> Row:
+    duration = metrics_view.short(launch.values.value(DURATION))
+    cells = (duration, "–") if side == "A" else ("–", duration)
+    return Row((markup.code(label, title=launch.demangled), *cells, "", markup.muted(f"only in {side}")))

@@ -1,0 +1,93 @@
+"""What every chart has in common: fonts, axes, hover box, and the two ticks of a duration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from profiler.ui.theme import light
+
+Figure = dict[str, Any]
+CONFIG = {"displayModeBar": False, "responsive": True}
+FONT = {"family": '"Source Sans", "Source Sans 3", sans-serif', "size": 12.5, "color": light("ink")}
+MUTED = {**FONT, "size": 12, "color": light("muted")}
+CLEAR = "rgba(0,0,0,0)"
+
+
+def ticks(sides: Sequence[tuple[str, float, str]], title: str) -> Figure:
+    """One launch a side: a tick each at its value, from zero, because nothing says how far it scatters."""
+    frame = layout(150)
+    frame["margin"] = {"l": 8, "r": 8, "t": 14, "b": 40, "pad": 0}
+    high = max((number for _, number, _ in sides), default=0.0) or 1.0
+    rows = len(sides)
+    frame["xaxis"] = {**axis(title), "range": [0, high * 1.1], "showgrid": True, "rangemode": "tozero"}
+    frame["yaxis"] = {
+        **axis(""),
+        "tickvals": list(range(rows)),
+        "ticktext": [escape(name) for name, _, _ in reversed(sides)],
+        "range": [-0.6, rows - 0.3],
+        "showgrid": True,
+        "tickfont": FONT,
+        "automargin": True,
+    }
+    traces = [
+        {
+            "type": "scatter",
+            "x": [number],
+            "y": [rows - 1 - row],
+            "mode": "markers+text",
+            "text": [escape(text)],
+            "textposition": "top center",
+            "textfont": FONT,
+            "cliponaxis": False,
+            "marker": {"symbol": "line-ns", "size": 13, "line": {"width": 3, "color": light("ink")}},
+            "hovertemplate": f"<b>{escape(name)}</b> {escape(text)}<extra></extra>",
+        }
+        for row, (name, number, text) in enumerate(sides)
+    ]
+    return {"data": traces, "layout": frame}
+
+
+def axis(title: str) -> Figure:
+    return {
+        "title": {"text": escape(title), "font": MUTED},
+        "tickfont": MUTED,
+        "showgrid": False,
+        "gridcolor": light("grid"),
+        "linecolor": light("line"),
+        "zeroline": False,
+        "ticklabelstandoff": 6,
+        "fixedrange": True,
+    }
+
+
+def layout(height: int) -> Figure:
+    return {
+        "height": height,
+        "paper_bgcolor": CLEAR,
+        "plot_bgcolor": CLEAR,
+        "font": FONT,
+        "showlegend": False,
+        "barmode": "overlay",
+        "dragmode": False,
+        "hoverlabel": {
+            "bgcolor": light("surface"),
+            "bordercolor": light("line"),
+            "font": FONT,
+            "align": "left",
+        },
+    }
+
+
+def note(text: str, x: float, y: float, **other: Any) -> Figure:
+    return {
+        "text": text,
+        "x": x,
+        "y": y,
+        "xref": "paper",
+        "yref": "paper",
+        "showarrow": False,
+        "font": FONT,
+        **other,
+    }

@@ -1,0 +1,167 @@
+"""The launches of a run, and one launch as a whole: every metric, NVIDIA's rules, the opcode mix."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from profiler import present
+from profiler.metrics import MetricTable
+from profiler.store import LaunchInfo
+from profiler.ui import addresses, markup
+from profiler.ui.markup import Column, Html, Row
+from profiler.ui.parts import short_names
+from profiler.values import Launch, Rule, Value
+
+LAUNCHES_SHOWN = 30  # the longest; the filter reaches the others
+VIEWS = ("metrics", "rules", "opcodes", "instructions")
+METRIC_HEADS = ("metric", "label", "value", "in base units", "unit")
+TABLE_PX = 520
+_REFERENCE = re.compile(r"@(\w+):([^:@]*):([^@]*)@")
+
+
+def select_launches(launches: Sequence[LaunchInfo], words: str) -> list[LaunchInfo]:
+    """The launches whose kernel holds every word, longest first; one that failed stands before all others."""
+    wanted = words.lower().split()
+    found = [launch for launch in launches if all(word in _kernel_text(launch) for word in wanted)]
+    return sorted(found, key=_longest_first)
+
+
+def table(found: Sequence[LaunchInfo], selected: LaunchInfo | None, every: Sequence[LaunchInfo]) -> Html:
+    """The launches found, longest first, with their share of the time of those that have one."""
+    names = short_names(launch.part for launch in every)
+    total = sum(launch.duration_ns.number or 0 for launch in every)
+    rows = []
+    for launch in found[:LAUNCHES_SHOWN]:
+        number = launch.duration_ns.number
+        share = Value(100 * number / total, "%") if number is not None and total else None
+        shown = markup.code(names[launch.part])
+        cells = (
+            markup.link(addresses.run(launch.run_id, names[launch.part]), shown, title=launch.demangled),
+            present.dims(launch.grid),
+            present.dims(launch.block),
+            markup.value(launch.duration_ns),
+            markup.value(share) if share else "–",
+        )
+        rows.append(Row(cells, selected=launch is selected))
+    columns = (
+        Column("kernel", cut=3),
+        Column("grid", right=True, wide=True),
+        Column("block", right=True, wide=True),
+        Column("ncu duration", right=True),
+        Column("share", right=True, wide=True),
+    )
+    return markup.table(columns, rows)
+
+
+def name(launch: LaunchInfo, every: Sequence[LaunchInfo]) -> str:
+    """What a launch of a run is called."""
+    return short_names(other.part for other in every)[launch.part]
+
+
+def chosen(found: Sequence[LaunchInfo], asked: str | None, every: Sequence[LaunchInfo]) -> LaunchInfo | None:
+    """The launch that the address names, else the first of those found."""
+    names = short_names(launch.part for launch in every)
+    known = (launch for launch in found if asked in (launch.part, names[launch.part]))
+    return next(known, found[0] if found else None)
+
+
+def cut_note(found: Sequence[LaunchInfo], every: Sequence[LaunchInfo]) -> str:
+    """How many launches are not in the table, and why."""
+    shown = min(len(found), LAUNCHES_SHOWN)
+    if len(every) == shown:
+        return f"{shown}, longest first"
+    return f"{shown} of {len(every)}, longest first" + (" (filtered)" if len(found) < len(every) else "")
+
+
+def size(launch: LaunchInfo) -> str:
+    """Grid and block, for a caption."""
+    return f"{present.dims(launch.grid)} blocks of {present.dims(launch.block)} threads"
+
+
+def metric_columns(launch: Launch, table: MetricTable, words: str) -> dict[str, list[object]]:
+    """Every metric of a launch that holds every word in its name or label, in the report's order."""
+    labels = {name: metric.label for metric in table.metrics for name in metric.names_for(None)}
+    wanted = words.lower().split()
+    found: dict[str, list[object]] = {
+        head: [] for head in ("metric", "label", "value", "in base units", "unit")
+    }
+    for name, value in launch.values.items():
+        label = labels.get(name, "")
+        if all(word in f"{name} {label}".lower() for word in wanted):
+            found["metric"].append(name)
+            found["label"].append(label)
+            found["value"].append(str(present.quantity(value)))
+            found["in base units"].append(None if value.number is None else float(value.number))
+            found["unit"].append(value.unit)
+    return found
+
+
+def plain(message: str) -> str:
+    """A rule's message with ncu's references (`@section:ID:words@`, `@url:words:address@`) as words."""
+    return _REFERENCE.sub(lambda found: found[2] if found[1] == "url" else found[3], message)
+
+
+def rules(found: Sequence[Rule]) -> Html:
+    """NVIDIA's rules in their own words, those with an estimated speed-up first."""
+    if not found:
+        return markup.note(
+            "The report holds no rule results: it was collected without `--apply-rules` or sections."
+        )
+    rows = []
+    for rule in sorted(found, key=lambda rule: (-(rule.speedup_pct or 0), rule.kind == "ok")):
+        speedup = f"{rule.speedup_pct:.1f} %" if rule.speedup_pct is not None else "–"
+        scope = markup.muted(rule.speedup_scope or "")
+        rows.append(
+            Row(
+                (
+                    markup.muted(rule.kind),
+                    markup.join((markup.tag("b", rule.title or rule.name), markup.muted(rule.section))),
+                    plain(rule.message),
+                    markup.join((speedup, scope)),
+                )
+            )
+        )
+    columns = (
+        Column("kind"),
+        Column("rule", wrap=True),
+        Column("what it says", wrap=True, wide=True),
+        Column("est. speed-up", right=True),
+    )
+    return markup.table(columns, rows)
+
+
+def opcodes(launch: Launch) -> Html:
+    """The opcode mix, most executed first, each with its share."""
+    total = sum(launch.opcodes.values())
+    if not total:
+        return markup.note(
+            markup.ticked("No opcode mix: `sass__inst_executed_per_opcode` was not collected.")
+        )
+    rows = [
+        Row(
+            (
+                markup.code(name),
+                markup.value(Value(count)),
+                markup.change_bar(count / total, "changed"),
+                markup.value(Value(100 * count / total, "%")),
+            )
+        )
+        for name, count in sorted(launch.opcodes.items(), key=lambda item: -item[1])
+    ]
+    columns = (
+        Column("opcode"),
+        Column("warp instructions", right=True),
+        Column("", wide=True),
+        Column("share", right=True),
+    )
+    return markup.table(columns, rows)
+
+
+def _kernel_text(launch: LaunchInfo) -> str:
+    return f"{launch.part} {launch.demangled}".lower()
+
+
+def _longest_first(launch: LaunchInfo) -> float:
+    number = launch.duration_ns.number
+    return float("-inf") if number is None else -float(number)

@@ -1,0 +1,252 @@
+"""The HTML of the pages: every value escaped, every verdict with its sign, every state with its hatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import urlencode
+
+from profiler import present
+from profiler.values import State, Value
+
+_COLOURED = ("better", "worse")
+_SHORT_UNIT = 3  # letters: ns, GB/s … and Hz are symbols, longer ones are words
+
+
+class Html(str):
+    """Text that is markup already; any other string is escaped on its way into a page."""
+
+    __slots__ = ()
+
+
+def esc(text: object) -> Html:
+    """The text as markup on one line: escaped unless it is Html already."""
+    if isinstance(text, Html):
+        return text
+    return Html(escape(" ".join(str(text).split()), quote=True))
+
+
+def join(parts: Iterable[object], separator: str = " ") -> Html:
+    """The parts as one piece of markup, each escaped unless it is Html."""
+    return Html(separator.join(esc(part) for part in parts if str(part)))
+
+
+def tag(name: str, text: object, css: str = "", title: str = "") -> Html:
+    """One element; `title` is what a pointer resting on it reads."""
+    attributes = (f' class="{css}"' if css else "") + (
+        f' title="{escape(title, quote=True)}"' if title else ""
+    )
+    return Html(f"<{name}{attributes}>{esc(text)}</{name}>")
+
+
+def code(text: object, title: str = "") -> Html:
+    """A version, kernel, metric or opcode name, or a command."""
+    return tag("span", text, "c", title)
+
+
+def muted(text: object) -> Html:
+    """Words beside the value: labels, units, captions."""
+    return tag("span", text, "m")
+
+
+def href(page: str, parameters: Mapping[str, str | Sequence[str] | None]) -> str:
+    """The address of a view: the page and its whole state as plain query parameters; None is left out."""
+    kept = {name: value for name, value in parameters.items() if value not in (None, "", (), [])}
+    return f"./{page}" + ("?" + urlencode(kept, doseq=True) if kept else "")
+
+
+def link(address: str, text: object, title: str = "") -> Html:
+    """A link that stays in its tab (Streamlit opens a new one otherwise)."""
+    shown = f' title="{escape(title, quote=True)}"' if title else ""
+    return Html(f'<a href="{escape(address, quote=True)}" target="_self"{shown}>{esc(text)}</a>')
+
+
+def quantity(number: str, unit: str = "") -> Html:
+    """A formatted number with its small, muted unit; on a phone a unit that is a word goes (`M inst`)."""
+    prefix, _, word = unit.rpartition(" ")
+    if len(word) <= _SHORT_UNIT:
+        prefix, word = unit, ""
+    parts = [(prefix, "u"), (word, "u wide")]
+    units = "".join(f'<span class="{css}">{present.THIN}{esc(text)}</span>' for text, css in parts if text)
+    return Html(esc(number) + units)
+
+
+def value(shown: Value, scale: present.Scale | None = None) -> Html:
+    """A value as a number with its unit, as its text, or as the state that stands in its place."""
+    if shown.state is not State.PRESENT:
+        return state(present.state_words(shown))
+    return quantity(*present.quantity(shown, scale))
+
+
+def verdict(word: str, change: str = "", reason: str = "") -> Html:
+    """The verdict: sign and word, coloured only for better and worse; `change` follows the word."""
+    css = word if word in _COLOURED else "quiet"
+    text = word.replace("_", " ") + (f" {change}" if change else "")
+    return tag("span", Html(f"<i>{present.SIGNS[word]}</i> {esc(text)}"), f"v {css}", reason)
+
+
+def count(word: str, number: int) -> Html:
+    """How many have a verdict: its sign and the number, coloured only where there are any."""
+    css = word if word in _COLOURED and number else "quiet"
+    return tag("span", Html(f"<i>{present.SIGNS[word]}</i> {number}"), f"v {css}")
+
+
+def state(words: str) -> Html:
+    """What stands where a number does not: a hatched swatch and the word for why."""
+    return Html(f'<span class="st"><span class="hatch"></span>{esc(words)}</span>')
+
+
+def inverted(words: str) -> Html:
+    """A state that replaces a speed: wrong or rejected."""
+    return tag("span", f"⊘ {words}", "tag")
+
+
+def evidence(kind: str, present: bool = True) -> Html:
+    """A badge, told apart by shape and text and never by colour."""
+    return tag("span", kind, f"ev {kind}" + ("" if present else " absent"))
+
+
+def change_bar(share: float | None, word: str) -> Html:
+    """A bar from the centre line over `share` (−1 to 1) of the half width; nothing where it is None."""
+    if share is None:
+        return Html("")
+    width = min(abs(share), 1.0) * 50
+    left = 50 - width if share < 0 else 50
+    css = f' class="{word}"' if word in _COLOURED else ""
+    return Html(f'<span class="bar"><i{css} style="left:{left:.2f}%;width:max(1px,{width:.2f}%)"></i></span>')
+
+
+@dataclass(frozen=True)
+class Column:
+    """A table column: `wide` ones go on a phone, `cut` ones end in an ellipsis (1 to 3: more room)."""
+
+    head: object
+    right: bool = False
+    wide: bool = False
+    cut: int = 0
+    wrap: bool = False
+
+    @property
+    def css(self) -> str:
+        names = (
+            "r" * self.right,
+            "wide" * self.wide,
+            f"cut w{self.cut}" if self.cut else "",
+            "wrap" * self.wrap,
+        )
+        return " ".join(name for name in names if name)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A table row: cells in column order, or one head or closing line that spans the table."""
+
+    cells: tuple[object, ...]
+    selected: bool = False
+    kind: str = ""  # "" a row, "g" a group head, "last" a closing line
+
+
+def group(text: object) -> Row:
+    """The head of a group of rows."""
+    return Row((text,), kind="g")
+
+
+def closing(text: object) -> Row:
+    """The last line of a group: what has no number, in one place."""
+    return Row((text,), kind="last")
+
+
+def table(columns: Sequence[Column], rows: Iterable[Row]) -> Html:
+    """A table in its own scrolling box, so the page never scrolls sideways."""
+    heads = "".join(_cell("th", column.css, column.head) for column in columns)
+    body = []
+    for row in rows:
+        css = f' class="{"sel" if row.selected else row.kind}"' if row.selected or row.kind else ""
+        if row.kind:
+            cells = f'<td colspan="{len(columns)}">{esc(row.cells[0])}</td>'
+        else:
+            cells = "".join(
+                _cell("td", column.css, cell) for column, cell in zip(columns, row.cells, strict=True)
+            )
+        body.append(f"<tr{css}>{cells}</tr>")
+    head = f"<thead><tr>{heads}</tr></thead>" if any(str(column.head) for column in columns) else ""
+    return Html(f'<div class="k k-box"><table>{head}<tbody>{"".join(body)}</tbody></table></div>')
+
+
+def _cell(name: str, css: str, text: object) -> str:
+    return f'<{name} class="{css}">{esc(text)}</{name}>' if css else f"<{name}>{esc(text)}</{name}>"
+
+
+def pairs(rows: Iterable[tuple[object, object]]) -> Html:
+    """Facts as label and value, in the order given."""
+    return table((Column(""), Column("", wrap=True)), [Row((muted(label), value)) for label, value in rows])
+
+
+def head(title: object, context: object = "") -> Html:
+    """The top line of a page: title left, context and links right."""
+    left, right = tag("span", title, "t"), tag("span", context, "x")
+    return Html(f'<div class="k k-head">{left}{right}</div>')
+
+
+def section(title: object, caption: object = "") -> Html:
+    """The head of a block, with what its numbers are in small words beside it."""
+    small = f"<small>{esc(caption)}</small>" if str(caption) else ""
+    return Html(f'<div class="k k-h">{esc(title)}{small}</div>')
+
+
+def strip(parts: Iterable[object]) -> Html:
+    """The grey strip: the first part in bold, what explains it after it."""
+    first, *rest = parts
+    spans = "".join(f"<span>{esc(part)}</span>" for part in rest if str(part))
+    return Html(f'<div class="k k-strip"><b>{esc(first)}</b>{spans}</div>')
+
+
+def note(text: object) -> Html:
+    """A caption under the thing it explains."""
+    return Html(f'<div class="k k-note">{esc(text)}</div>')
+
+
+def big(parts: Iterable[object], caption: object = "") -> Html:
+    """The one big verdict of a page."""
+    spans = "".join(f"<span>{esc(part)}</span>" for part in parts if str(part))
+    return Html(f'<div class="k k-big">{spans}<small>{esc(caption)}</small></div>')
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A count, what it counts, and one sentence or link."""
+
+    label: str
+    value: object
+    unit: str
+    sentence: object
+
+
+def tiles(items: Sequence[Tile]) -> Html:
+    """The row of tiles that answers a page's question first."""
+    cells = "".join(
+        f'<div><div class="l">{esc(item.label)}</div>'
+        f'<div class="n">{esc(item.value)}<small>{esc(item.unit)}</small></div>'
+        f'<div class="s">{esc(item.sentence)}</div></div>'
+        for item in items
+    )
+    return Html(f'<div class="k k-tiles">{cells}</div>')
+
+
+def empty(sentence: str, command: str) -> Html:
+    """An empty page: one sentence and the command that fills it."""
+    return Html(f'<div class="k k-empty">{esc(sentence)} <span class="c">{esc(command)}</span></div>')
+
+
+def error(message: str) -> Html:
+    """What happened, where, and the way out, in the place of the thing that failed."""
+    return Html(f'<div class="k k-error">{ticked(message)}</div>')
+
+
+def ticked(text: str) -> Html:
+    """Words in which `what stands in backticks` is code."""
+    parts = " ".join(text.split()).split("`")
+    if len(parts) % 2 == 0:  # a backtick without its partner is a backtick
+        return esc(text)
+    return Html("".join(code(part) if at % 2 else escape(part) for at, part in enumerate(parts)))

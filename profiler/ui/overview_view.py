@@ -1,0 +1,153 @@
+"""The newest state of every family as markup: what moved since the version before, and the numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from profiler import present
+from profiler.metrics import MetricTable
+from profiler.overview import SHOWN, Overview, OverviewCell, OverviewRow
+from profiler.ui import addresses, markup, metrics_view
+from profiler.ui.markup import Column, Html, Row, Tile
+
+CAPTION = "every launch by itself, longest first; ncu duration is not latency"
+LISTED = 5  # kernels named under a tile's head
+TILES = (
+    ("Got worse", ("worse",)),
+    ("Got better", ("better",)),
+    ("Cannot tell", ("unclear", "not_comparable")),
+    ("No number", ("missing",)),
+)
+
+
+def context(overview: Overview, runs: int) -> Html:
+    """How much there is and when the newest of it was made."""
+    made = [cell.created for cell in overview.cells if cell.created]
+    words = f"newest report {present.moment(max(made))} · " if made else ""
+    return markup.join((words, markup.link(markup.href("runs", {}), f"{runs} runs")), "")
+
+
+def tiles(overview: Overview) -> Html:
+    """How many launches of the newest versions moved since the version before, and which first."""
+    tally = Counter[str]()
+    for cell in overview.cells:
+        tally.update({str(verdict): count for verdict, count in cell.tally.items()})
+    found = []
+    for label, words in TILES:
+        number = sum(tally[word] for word in words)
+        unit = "launch" if number == 1 else "launches"
+        found.append(Tile(label, markup.count(words[0], number), unit, _first(overview, words)))
+    return markup.tiles(found)
+
+
+def table(overview: Overview, metrics: MetricTable) -> Html:
+    """The newest version of every family, workload and GPU; its launches with their headline metrics."""
+    concepts = [concept for concept in SHOWN if concept in metrics.by_concept]
+    rows: list[Row] = []
+    for cell in overview.cells:
+        rows.append(markup.group(_cell_head(cell)))
+        rows += [_launch(cell, row, concepts) for row in cell.rows]
+        rows += [markup.closing(line) for line in _cell_foot(cell)]
+    columns = (
+        Column("launch", cut=2),
+        Column("ncu duration", right=True),
+        Column("since the version before"),
+        Column("other metrics", wide=True),
+        *(Column(metrics.by_concept[concept].label, right=True, wide=True) for concept in concepts),
+    )
+    return markup.table(columns, rows)
+
+
+def notes(overview: Overview) -> list[Html]:
+    """What the table leaves out."""
+    if not overview.hidden_cells:
+        return []
+    return [markup.note(f"{overview.hidden_cells} more workloads and GPUs: see Trends for each family")]
+
+
+def diff_address(cell: OverviewCell, row: OverviewRow | None = None) -> str | None:
+    """The diff with the version before, at one launch; None for a first version."""
+    if cell.before is None:
+        return None
+    before, newest = f"{cell.family}/{cell.before}", f"{cell.family}/{cell.version}"
+    return addresses.Diff(before, newest, cell.workload, cell.gpu, launch=row.part if row else None).href
+
+
+def _first(overview: Overview, words: Sequence[str]) -> Html:
+    """The longest launches with such a verdict, each with its way to the diff."""
+    found = [(cell, row) for cell, row in _judged(overview) if str(row.verdict) in words]
+    links = [
+        markup.link(
+            diff_address(cell, row) or "",
+            markup.code(row.part),
+            title=f"{cell.family}: {cell.before} → {cell.version}, {row.reason}",
+        )
+        for cell, row in found[:LISTED]
+    ]
+    return markup.join(links, ", ") or markup.muted("none")
+
+
+def _judged(overview: Overview) -> Iterator[tuple[OverviewCell, OverviewRow]]:
+    for cell in overview.cells:
+        for row in cell.rows:
+            if row.verdict:
+                yield cell, row
+
+
+def _cell_head(cell: OverviewCell) -> Html:
+    run = markup.code(cell.version)
+    shown = markup.link(addresses.run(cell.run_id), run) if cell.run_id else run
+    words = []
+    address = diff_address(cell)
+    if address:
+        words.append(markup.join(("since", markup.link(address, markup.code(cell.before)))))
+    else:
+        words.append(markup.esc("first version"))
+    words += [markup.esc(text) for text in (cell.workload, cell.gpu or "unknown GPU", _made(cell)) if text]
+    words.append(markup.link(addresses.trends(cell.family, workload=cell.workload, gpu=cell.gpu), "trends"))
+    head = markup.join((cell.family, shown))
+    return markup.join((head, markup.tag("span", markup.join(words, " · "), "cap")))
+
+
+def _made(cell: OverviewCell) -> str:
+    return present.moment(cell.created) if cell.created else ""
+
+
+def _cell_foot(cell: OverviewCell) -> list[Html]:
+    lines = []
+    if not cell.comparable:
+        blocks = "; ".join(item.words for item in cell.differences if item.blocks)
+        lines.append(markup.muted(f"≠ not comparable with {cell.before}: {blocks}"))
+    if cell.hidden_rows:
+        lines.append(markup.muted(f"{cell.hidden_rows} shorter launches not shown"))
+    if cell.gone:
+        names = ", ".join(cell.gone[:LISTED]) + (" …" if len(cell.gone) > LISTED else "")
+        lines.append(markup.muted(f"gone since {cell.before}: {names}"))
+    return lines
+
+
+def _launch(cell: OverviewCell, row: OverviewRow, concepts: Sequence[str]) -> Row:
+    name = markup.code(row.part)
+    address = diff_address(cell, row) if row.change else None
+    if row.change:
+        word = markup.verdict(str(row.verdict), present.change(row.change.a, row.change.b), row.reason)
+    else:
+        word = markup.muted(row.reason if cell.before else "–")
+    values = [row.shown[concept] for concept in concepts]
+    return Row(
+        (
+            markup.link(address, name, title="the diff of this launch") if address else name,
+            markup.value(row.duration),
+            word,
+            _counters(row),
+            *map(metrics_view.short, values),
+        )
+    )
+
+
+def _counters(row: OverviewRow) -> Html:
+    if row.change is None:
+        return Html("")
+    counted = (("better", row.better), ("worse", row.worse))
+    return markup.join(markup.count(word, number) for word, number in counted if number)

@@ -1,0 +1,55 @@
+"""How any metric moved over versions or time, a line a kernel; nothing joined that cannot be compared."""
+
+from functools import partial
+
+import streamlit as st
+
+from profiler.trend import Trend
+from profiler.ui import addresses, controls, data, frame, markup, trends_csv, trends_view
+
+now = data.stamp()
+versions = data.versions(now)
+if not versions:
+    st.html(markup.head("Trends"))
+    st.html(markup.empty("No history yet. Import the reports of several versions:", "profiler import PATH"))
+    st.stop()
+
+pick = controls.View("trends")
+boxes = st.columns([2.2, 1, 1, 1], vertical_alignment="bottom", gap="medium")
+boxes[0].html(markup.head("Trends"))
+with boxes[1]:
+    family = pick.choose("family", addresses.families(versions), "family")
+with boxes[2]:
+    kernels = pick.words("kernels", "kernels", "all, or name, *pattern*, regex:…")
+with boxes[3]:
+    over = pick.switch("over", trends_view.OVER, "over")
+table = data.table(now)
+words = trends_view.metric_words(table)
+offered = [*table.by_concept, *data.metric_names(now, family)]
+asked = pick.several("metrics", offered, "metrics", trends_view.DEFAULT_METRICS, shown=words)
+names = [version.version for version in versions if version.family == family]
+workload, gpu = pick.cell(addresses.cells(data.runs(now), [f"{family}/{name}" for name in names]))
+
+every = {}
+for name in asked:
+    with data.errors_shown():
+        every[name] = data.trend(now, name, family, workload, gpu, over)
+found: dict[str, list[Trend]] = {}
+ranking: list[Trend] = []
+with data.errors_shown():
+    ranking = data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over)
+    found, ranking = trends_view.fitting(every, ranking, kernels)
+picture = trends_view.picture(found, names, over, ranking)
+if picture.panels:
+    st.plotly_chart(picture.figure, theme=None, config=frame.CONFIG, key="trends_chart", alt=picture.alt)
+for line in trends_view.notes(picture, found, words):
+    st.html(line)
+if shown := [name for name, several in found.items() if several]:
+    head, numbers_box = st.columns([4, 1], vertical_alignment="bottom", gap="medium")
+    with numbers_box:
+        numbers = found[pick.choose("numbers of", shown, "numbers", shown=words)]
+    head.html(markup.section("Numbers", trends_view.table_caption(numbers, names)))
+    st.html(trends_view.numbers(numbers, names, family, ranking))
+    content = partial(trends_csv.as_csv, [one for several in found.values() for one in several])
+    st.download_button("Download as CSV", content, f"{family}.csv", on_click="ignore")
+pick.write()

@@ -1,0 +1,196 @@
+"""A family's history as panels, table and notes: one line a kernel, none joined that may not be."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from profiler import present
+from profiler.errors import UnknownName
+from profiler.matching import name_filter
+from profiler.metrics import MetricTable
+from profiler.trend import ABSENT, Trend, TrendPoint
+from profiler.ui import addresses, figures, markup
+from profiler.ui.frame import Figure
+from profiler.ui.markup import Column, Html, Row
+from profiler.ui.parts import short_names
+from profiler.ui.scales import shorten
+from profiler.values import spread
+
+LINES_SHOWN = 8  # more are no longer told apart; the filter reaches the others
+ROWS_SHOWN = 30
+COLUMNS_SHOWN = 12  # newest versions in the table
+DEFAULT_METRICS = ("duration", "tensor_busy", "shared_conflicts", "shared_excess", "occupancy")
+RANKED_BY = "gpu__time_duration.sum"
+OVER = ("versions", "time")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What the page draws: panels on one axis, and what is not in them."""
+
+    panels: tuple[figures.Panel, ...]
+    axis: figures.Axis
+    absent: tuple[str, ...]  # metrics that no launch carries
+    hidden: tuple[str, ...]  # kernels cut off
+
+    @property
+    def figure(self) -> Figure:
+        """The chart."""
+        return figures.trends(self.panels, self.axis)
+
+    @property
+    def alt(self) -> str:
+        """What the chart shows, in words."""
+        lines = list(dict.fromkeys(line.label for panel in self.panels for line in panel.lines))
+        over = "time" if self.axis.time else f"{len(self.axis.labels)} versions"
+        return f"{', '.join(panel.title for panel in self.panels)} over {over} of {spread(lines)}"
+
+
+def picture(
+    found: Mapping[str, Sequence[Trend]], versions: Sequence[str], over: str, ranking: Sequence[Trend]
+) -> Picture:
+    """Panels for the metrics in the order asked for; `ranking` has the kernels by time, longest first."""
+    names = line_names((*ranking, *(one for several in found.values() for one in several)))
+    shown = list(names.values())[:LINES_SHOWN]
+    panels = []
+    for several in found.values():
+        lines = [one for one in several if names[one.part, one.mode] in shown]
+        if lines:
+            panels.append(_panel(lines, names, versions, over))
+    at = [point.at for panel in panels for line in panel.lines for point in line.points]
+    if over == "time":
+        axis = figures.Axis(time=True, span=(min(at), max(at)) if at else (0.0, 1.0))
+    else:
+        axis = figures.Axis(tuple(versions), span=(0.0, float(max(len(versions) - 1, 0))))
+    absent = tuple(name for name, several in found.items() if not several)
+    return Picture(tuple(panels), axis, absent, tuple(list(names.values())[LINES_SHOWN:]))
+
+
+def line_names(several: Sequence[Trend]) -> dict[tuple[str, str], str]:
+    """What each part and mode is called: its kernel, with the mode where there are several of it."""
+    short = short_names(one.part for one in several)
+    modes: dict[str, set[str]] = defaultdict(set)
+    for one in several:
+        modes[one.part].add(one.mode)
+    return {
+        (one.part, one.mode): f"{short[one.part]} ({one.mode})"
+        if len(modes[one.part]) > 1
+        else short[one.part]
+        for one in several
+    }
+
+
+def numbers(several: Sequence[Trend], versions: Sequence[str], family: str, ranking: Sequence[Trend]) -> Html:
+    """One metric: a row a kernel, a column a version, which links to the diff with the one before."""
+    kept = list(versions)[-COLUMNS_SHOWN:]
+    heads = []
+    for version in kept:
+        place = list(versions).index(version)
+        shown = markup.code(shorten(version, 18), title=version)
+        if place:
+            view = addresses.Diff(f"{family}/{versions[place - 1]}", f"{family}/{version}")
+            shown = markup.link(view.href, shown, title=f"diff with {versions[place - 1]}")
+        heads.append(Column(shown, right=True))
+    names = line_names((*ranking, *several))
+    order = list(names)
+    rows = []
+    for one in sorted(several, key=lambda one: order.index((one.part, one.mode)))[:ROWS_SHOWN]:
+        by_version = {point.version: point for point in one.points}
+        cells = [_cell(by_version.get(version)) for version in kept]
+        rows.append(Row((markup.code(names[one.part, one.mode]), *cells)))
+    return markup.table((Column("kernel"), *heads), rows)
+
+
+def notes(shown: Picture, found: Mapping[str, Sequence[Trend]], words: Callable[[str], str]) -> list[Html]:
+    """What the chart does not show: metrics nobody collected, kernels cut off, and why lines are broken."""
+    lines = []
+    if shown.absent:
+        lines.append(
+            markup.state(f"not collected in any of these runs: {', '.join(map(words, shown.absent))}")
+        )
+    if shown.hidden:
+        cut = f"{len(shown.hidden)} shorter kernels are not drawn: {spread(shown.hidden)}"
+        lines.append(markup.esc(f"{cut}. Name some of them under kernels."))
+    reasons = [
+        f"not joined at {point.version}: {point.breaks}"
+        for several in found.values()
+        for one in several
+        for point in one.points
+        if point.breaks
+    ]
+    return [markup.note(line) for line in (*lines, *dict.fromkeys(reasons))]
+
+
+def metric_words(table: MetricTable) -> Callable[[str], str]:
+    """How a metric is called on screen: its label, or the exact ncu name."""
+    labels = {metric.concept: metric.label for metric in table.metrics}
+    return lambda name: labels.get(name, name)
+
+
+def table_caption(several: Sequence[Trend], versions: Sequence[str]) -> str:
+    """What the table holds, and what it leaves out."""
+    parts = ["a version's name leads to the diff with the one before"]
+    if len(several) > ROWS_SHOWN:
+        parts.insert(0, f"the {ROWS_SHOWN} longest of {len(several)} kernels")
+    if len(versions) > COLUMNS_SHOWN:
+        parts.insert(0, f"the newest {COLUMNS_SHOWN} of {len(versions)} versions")
+    return "; ".join(parts)
+
+
+def fitting(
+    every: Mapping[str, Sequence[Trend]], ranking: Sequence[Trend], kernels: str
+) -> tuple[dict[str, list[Trend]], list[Trend]]:
+    """The series whose kernel fits the filter, and their ranking; UnknownName where none does."""
+    fits = name_filter(kernels or None)
+
+    def kept(several: Sequence[Trend]) -> list[Trend]:
+        return [one for one in several if fits(one.part) or fits(one.base_name)]
+
+    found = {name: kept(several) for name, several in every.items()}
+    there = sorted({one.base_name for several in every.values() for one in several})
+    if there and not any(found.values()):
+        raise UnknownName(f"no kernel matches {kernels!r}; there are {spread(there)}")
+    return found, kept(ranking)
+
+
+def _panel(
+    several: Sequence[Trend], names: Mapping[tuple[str, str], str], versions: Sequence[str], over: str
+) -> figures.Panel:
+    values = [p.value.number for one in several for p in one.points if p.value.number is not None]
+    unit = next((one.unit for one in several if one.unit), "")
+    scale = present.scale_for(unit, max(map(abs, values), default=0.0))
+    order = {version: index for index, version in enumerate(versions)}
+    lines = []
+    for one in several:
+        shown = [point for point in one.points if over == "time" or point.version in order]
+        points = tuple(_point(point, scale, _place(point, order, over)) for point in shown)
+        lines.append(figures.Line(names[one.part, one.mode], points))
+    caption = ", ".join(dict.fromkeys(one.evidence.value for one in several))
+    if len(several) == 1:
+        caption += f", {names[several[0].part, several[0].mode]}"
+    return figures.Panel(several[0].label, scale.unit, tuple(lines), caption)
+
+
+def _place(point: TrendPoint, order: Mapping[str, int], over: str) -> float:
+    return point.created.timestamp() * 1000 if over == "time" else float(order[point.version])
+
+
+def _point(point: TrendPoint, scale: present.Scale, at: float) -> figures.Point:
+    if point.value.number is None:
+        words = point.gap if point.gap == ABSENT else present.state_words(point.value)
+        return figures.Point(at, None, hover=f"{point.version}: {words}", gap=words)
+    size = f" · {present.dims(point.grid)} blocks of {present.dims(point.block)}" if point.grid else ""
+    hover = f"{point.version}: {present.quantity(point.value, scale)}{size} · {present.moment(point.created)}"
+    if point.breaks:
+        hover += f" · not joined: {point.breaks}"
+    label = present.quantity(point.value, scale).number
+    number = point.value.number / scale.divisor
+    return figures.Point(at, number, hover=hover, label=label, joined=not point.breaks)
+
+
+def _cell(point: TrendPoint | None) -> Html:
+    if point is None or point.gap == ABSENT:
+        return markup.muted("–")
+    return markup.value(point.value)

@@ -1,0 +1,74 @@
+"""A dashboard on a free port over an empty data folder, and a real Chromium to look at it."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+STARTS_WITHIN_S = 60
+
+
+def chromium() -> str | None:
+    """The system's browser."""
+    return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, headless."""
+    path = chromium()
+    if path is None:
+        pytest.skip("no chromium on this machine: apt-get install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: make setup")
+    with playwright.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a dashboard without data."""
+    folder = tmp_path_factory.mktemp("browser")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {**os.environ, "PROFILER_DATA": str(folder / "data")}
+    environment.pop("PROFILER_DB", None)
+    command = [sys.executable, "-m", "streamlit", "run", str(ROOT / "app.py")]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen(
+            [*command, "--server.port", str(port), "--server.address", "127.0.0.1"],
+            cwd=ROOT,
+            env=environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        try:
+            address = f"http://127.0.0.1:{port}"
+            _wait(f"{address}/_stcore/health", server, folder / "log")
+            yield address
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+def _wait(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(STARTS_WITHIN_S * 5):
+        assert server.poll() is None, log.read_text()
+        try:
+            with urllib.request.urlopen(address, timeout=2):
+                return
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError(f"the dashboard did not start: {log.read_text()}")

@@ -1,0 +1,71 @@
+"""Decision records: what is valid now follows from all of them, in the order they were made."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from profiler import decisions
+from profiler.decisions import FORGET, RELABEL, REMEMBER
+from profiler.errors import BadBundle
+from profiler.location import LocalRoot, Root, root
+from profiler.run import Labels
+
+NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(params=["local", "memory"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> Root:
+    return root(f"memory://{tmp_path.name}") if request.param == "memory" else LocalRoot(tmp_path)
+
+
+def test_a_record_comes_back_with_who_when_and_why(where: Root) -> None:
+    made = decisions.record(where, FORGET, "run-1", why="ünfair clocks", who="ada", created=NOON)
+    assert decisions.load(where) == [made]
+    assert (made.who, made.why, made.created, made.subject) == ("ada", "ünfair clocks", NOON, "run-1")
+    assert made.id.startswith("20250301T120000000000-forget-")
+
+
+def test_the_latest_word_on_each_field_is_valid(where: Root) -> None:
+    later = [NOON + timedelta(microseconds=n) for n in range(5)]
+    decisions.record(where, RELABEL, "a", {"version": "v2"}, created=later[2])
+    decisions.record(where, RELABEL, "a", {"family": "f", "version": "v1"}, created=later[1])
+    decisions.record(where, RELABEL, "a", {"workload": ""}, created=later[0])
+    decisions.record(where, FORGET, "b", created=later[3])
+    assert decisions.labels(decisions.load(where)) == {
+        "a": Labels("f", "v2", "", hidden=False),
+        "b": Labels(hidden=True),
+    }
+    decisions.record(where, REMEMBER, "b", created=later[4])
+    assert decisions.labels(decisions.load(where))["b"] == Labels(hidden=False)
+
+
+def test_nothing_decided_is_no_labels(where: Root) -> None:
+    assert decisions.load(where) == []
+    assert decisions.labels([]) == {}
+
+
+def test_a_record_of_a_later_kind_is_kept_and_changes_no_label(where: Root) -> None:
+    made = decisions.record(where, "baseline", "family/v1", {"gpu": "H100"}, created=NOON)
+    assert decisions.load(where) == [made]
+    assert decisions.labels([made]) == {}
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"schema": 9, "kind": "forget"}', "\ufffd"])
+def test_a_file_that_is_no_record_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "decisions").mkdir()
+    (tmp_path / "decisions" / "x.json").write_text(content)
+    with pytest.raises(BadBundle, match=r"decisions/x\.json"):
+        decisions.load(LocalRoot(tmp_path))
+
+
+def test_two_records_of_one_moment_do_not_overwrite_each_other(tmp_path: Path) -> None:
+    where = LocalRoot(tmp_path)
+    for run in ("a", "b"):
+        decisions.record(where, FORGET, run, who="ada", created=NOON)
+    assert [decision.subject for decision in decisions.load(where)] in (["a", "b"], ["b", "a"])
+    [first, second] = sorted((tmp_path / "decisions").iterdir())
+    assert json.loads(first.read_text())["subject"] != json.loads(second.read_text())["subject"]

@@ -1,0 +1,417 @@
+"""From files to bundles and the index, on real reports: whole or not at all, once, rebuilt the same."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from profiler import bundle, decisions, intake, location, pipeline, sync
+from profiler.errors import ProfilerError, UnknownName
+from profiler.store import Store
+from profiler.values import State
+from tests import made
+
+ROOT = Path(__file__).resolve().parent.parent
+FILES = (
+    "mistic/prof1.ncu-rep",
+    "mistic/prof2.ncu-rep",
+    "esmm/profile@5c6231e5.ncu-rep",
+    "csv/kernel_0009.metrics.csv",
+)
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "data"
+    monkeypatch.setenv("PROFILER_DATA", str(folder))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    return folder
+
+
+@pytest.fixture
+def paths(reports: Path) -> list[Path]:
+    return [reports / name for name in FILES]
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    opened = pipeline.open_store()
+    yield opened
+    opened.close()
+
+
+def profiler(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "profiler", *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def content(folder: Path) -> dict[str, str]:
+    """Every file of bundles and decisions, by its hash."""
+    files = (path for kind in ("runs", "decisions") for path in (folder / kind).rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def test_reports_come_in_under_the_names_of_folder_and_file(paths: list[Path], store: Store) -> None:
+    seen = []
+    summary = pipeline.import_paths(
+        paths, progress=lambda done, total, what: seen.append((done, total, what)), store=store
+    )
+    assert [(one.family, one.version, one.launches) for one in summary.imported] == [
+        ("mistic", "prof1", 4),
+        ("mistic", "prof2", 4),
+        ("esmm", "profile@5c6231e5", 6),
+        ("csv", "kernel_0009.metrics", 1),
+    ]
+    assert seen == [(n + 1, 4, path.name) for n, path in enumerate(paths)]
+    assert summary.imported[0].run_id == "20220713T172902-mistic-prof1-fcbfea2d"
+    assert [(info.version, info.runs) for info in store.versions("mistic")] == [("prof1", 1), ("prof2", 1)]
+    assert store.runs(family="csv")[0].provenance == {"created_from": "file time"}
+    assert store.runs(family="esmm")[0].provenance == {"created_from": "session"}
+
+
+def test_the_report_in_a_bundle_is_the_users_file_byte_for_byte(paths: list[Path]) -> None:
+    [imported] = pipeline.import_paths(paths[:1]).imported
+    digest = hashlib.sha256(paths[0].read_bytes()).hexdigest()
+    with pipeline.report_file(imported.run_id, digest) as path:
+        assert path.read_bytes() == paths[0].read_bytes()
+    with pytest.raises(UnknownName), pipeline.report_file(imported.run_id, "0" * 64):
+        pass
+
+
+def test_the_nan_launch_of_esmm_is_failed_in_its_series(paths: list[Path], store: Store) -> None:
+    pipeline.import_paths(paths, store=store)
+    [failed] = [info for info in store.launches(family="esmm") if info.duration_ns.state is not State.PRESENT]
+    assert failed.part == "one_d_vec#0"
+    [series] = store.series([made.DURATION], family="esmm", kernel="one_d_vec")
+    assert [point.value.state for point in series.points] == [State.FAILED]
+
+
+def test_importing_again_changes_nothing_and_names_the_run(
+    paths: list[Path], data: Path, tmp_path: Path
+) -> None:
+    first = pipeline.import_paths(paths)
+    before = content(data)
+    copy = tmp_path / "elsewhere" / "another name.ncu-rep"
+    copy.parent.mkdir()
+    shutil.copyfile(paths[0], copy)
+    again = pipeline.import_paths([*paths, copy], family="other", version="v9")
+    assert again.imported == again.refused == ()
+    assert [one.run_id for one in again.already] == [
+        *(one.run_id for one in first.imported),
+        first.imported[0].run_id,
+    ]
+    assert content(data) == before
+
+
+def test_one_content_under_two_names_is_one_run(paths: list[Path], tmp_path: Path, store: Store) -> None:
+    copies = [tmp_path / "f" / name for name in ("a.ncu-rep", "b.ncu-rep")]
+    copies[0].parent.mkdir()
+    for copy in copies:
+        shutil.copyfile(paths[0], copy)
+    summary = pipeline.import_paths(copies, store=store)
+    assert [one.version for one in summary.imported] == ["a"]
+    assert [(Path(one.path).name, one.run_id) for one in summary.already] == [
+        ("b.ncu-rep", summary.imported[0].run_id)
+    ]
+    assert len(store.runs()) == 1
+
+
+def test_damaged_reports_are_refused_alone_and_leave_nothing(
+    reports: Path, data: Path, paths: list[Path]
+) -> None:
+    bad = sorted((reports / "bad").glob("*.ncu-rep"))
+    summary = pipeline.import_paths([*bad[:6], paths[0], *bad[6:]])
+    assert [Path(path).name for path, _ in summary.refused] == [path.name for path in bad]
+    assert all("\n" not in message and path in message for path, message in summary.refused)
+    assert [one.version for one in summary.imported] == ["prof1"]
+    assert [path.name for path in (data / "runs").iterdir()] == [summary.imported[0].run_id]
+    assert [path for path in (data / "staging").iterdir() if path.is_dir()] == []
+
+
+def test_folders_are_searched_and_other_files_counted(reports: Path, tmp_path: Path, store: Store) -> None:
+    folder = tmp_path / "results"
+    for name in ("a/v1.ncu-rep", "a/notes.txt", "b/deep/v2.ncu-rep", ".git/v3.ncu-rep", "table.csv", "x.zip"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("time,value\n1,2\n")
+    for name, source in (("a/v1.ncu-rep", "prof1"), ("b/deep/v2.ncu-rep", "prof2")):
+        shutil.copyfile(reports / "mistic" / f"{source}.ncu-rep", folder / name)
+    summary = pipeline.import_paths([folder], store=store)
+    assert [(one.family, one.version) for one in summary.imported] == [("a", "v1"), ("deep", "v2")]
+    assert (summary.refused, summary.skipped) == ((), 3)
+    missing = pipeline.import_paths([folder / "none", folder / "a" / "notes.txt"], store=store)
+    assert ["no such file" in message or "neither" in message for _, message in missing.refused] == [
+        True,
+        True,
+    ]
+
+
+def test_labels_given_are_taken_and_silly_ones_refused(paths: list[Path], store: Store) -> None:
+    pipeline.import_paths(paths[:2], family="gemm", version="v1", workload="big", store=store)
+    [version] = store.versions()
+    assert (version.family, version.version, version.runs, version.workloads) == ("gemm", "v1", 2, ("big",))
+    for labels in ({"family": "a/b"}, {"version": " "}, {"workload": "a\nb"}, {"version": "x" * 201}):
+        with pytest.raises(ProfilerError):
+            pipeline.import_paths(paths, **labels)
+
+
+def test_a_rebuilt_index_gives_the_same_answers(paths: list[Path], data: Path) -> None:
+    for path in reversed(paths):
+        pipeline.import_paths([path], family="all", version="v" + path.stem[-1])
+    ids = bundle.list_runs(location.root())
+    pipeline.relabel(ids[0], version="mended", workload="w")
+    pipeline.forget(ids[1])
+    with_store = pipeline.open_store()
+    before = made.everything(with_store)
+    with_store.close()
+    pipeline.rebuild_index()
+    answers = [answer_of(pipeline.open_store())]
+    shutil.rmtree(data / "cache")
+    for left in data.glob("index.db*"):
+        left.unlink()
+    answers.append(answer_of(pipeline.open_store()))
+    (data / "index.db").write_bytes(b"not a database at all, but long enough to be taken for one" * 50)
+    with pytest.raises(ProfilerError, match="index --rebuild"):
+        pipeline.open_store()
+    assert pipeline.rebuild_index().refused == ()
+    answers.append(answer_of(pipeline.open_store()))
+    assert set(answers) == {before}
+    assert "mended" in before
+
+
+def answer_of(store: Store) -> str:
+    answer = made.everything(store)
+    store.close()
+    return answer
+
+
+def test_relabel_and_forget_are_kept_beside_the_bundles_and_can_be_undone(
+    paths: list[Path], data: Path
+) -> None:
+    [one, two] = pipeline.import_paths(paths[:2]).imported
+    before = content(data)
+    pipeline.relabel(one.run_id, family="other", why="wrong folder")
+    pipeline.forget(two.run_id)
+    store = pipeline.open_store()
+    assert [(run.family, run.version) for run in store.runs()] == [("other", "prof1")]
+    assert pipeline.import_paths(paths[1:2], store=store).already == (
+        pipeline.Already(str(paths[1]), two.run_id, hidden=True),
+    )
+    pipeline.forget(two.run_id, undo=True, store=store)
+    assert {run.family for run in store.runs()} == {"other", "mistic"}
+    store.close()
+    assert {path: digest for path, digest in content(data).items() if path.startswith("runs")} == before
+    reasons = [decision.why for decision in decisions.load(location.root())]
+    assert reasons == ["wrong folder", "", ""]
+    for call in (pipeline.forget, lambda run: pipeline.relabel(run, family="x")):
+        with pytest.raises(UnknownName, match=r"near: .*prof1"):
+            call(one.run_id[:-1])
+    with pytest.raises(ProfilerError, match="nothing to change"):
+        pipeline.relabel(one.run_id)
+
+
+def test_a_bundle_travels_as_zip_or_folder_and_is_imported_once(
+    paths: list[Path], data: Path, tmp_path: Path
+) -> None:
+    [one, two] = pipeline.import_paths(paths[:2], workload="big").imported
+    packed = pipeline.export(one.run_id, tmp_path)
+    there = str(tmp_path / "there")
+    summary = pipeline.import_paths([packed, data / "runs" / two.run_id], data=there)
+    assert [run.run_id for run in summary.imported] == [one.run_id, two.run_id]
+    again = pipeline.import_paths([packed, data / "runs", paths[0]], data=there)
+    assert (again.imported, again.refused, len(again.already)) == ((), (), 4)
+    assert content(tmp_path / "there") == content(data)
+    assert answer_of(pipeline.open_store(there)) == answer_of(pipeline.open_store())
+    elsewhere = str(tmp_path / "elsewhere")
+    [kept] = pipeline.import_paths([packed], family="mine", version="v9", data=elsewhere).imported
+    assert (kept.family, kept.version) == ("mistic", "prof1")  # a bundle says its own
+
+
+def test_the_report_of_a_bundle_that_is_here_under_another_name_is_here_already(
+    paths: list[Path], tmp_path: Path
+) -> None:
+    [mine] = pipeline.import_paths(paths[:1], family="mine").imported
+    [theirs] = pipeline.import_paths(paths[:1], family="theirs", data=str(tmp_path / "theirs")).imported
+    packed = pipeline.export(theirs.run_id, tmp_path, data=str(tmp_path / "theirs"))
+    summary = pipeline.import_paths([packed])
+    assert [one.run_id for one in summary.already] == [mine.run_id]
+
+
+def test_a_bundle_with_a_damaged_report_is_refused_whole(
+    paths: list[Path], reports: Path, data: Path, tmp_path: Path
+) -> None:
+    [one] = pipeline.import_paths(paths[:1]).imported
+    folder = tmp_path / "copy"
+    shutil.copytree(data / "runs" / one.run_id, folder)
+    bad = reports / "bad" / "truncated_near_end.ncu-rep"
+    shutil.copyfile(bad, folder / "reports" / "prof1.ncu-rep")
+    body = json.loads((folder / "run.json").read_text())
+    body["run_id"] = "another"
+    (folder / "run.json").write_text(json.dumps(body))
+    there = str(tmp_path / "there")
+    assert len(pipeline.import_paths([folder], data=there).refused) == 1
+    digest, size = bundle.hash_file(bad)
+    body["reports"][0] |= {"sha256": digest, "size_bytes": size}
+    body["results"][0]["captures"][0]["report"] = digest
+    (folder / "run.json").write_text(json.dumps(body))
+    [(_, message)] = pipeline.import_paths([folder], data=there).refused
+    assert "damaged" in message or "declares" in message
+    assert list((tmp_path / "there" / "runs").iterdir()) == []
+
+
+def test_bundles_that_appear_or_go_are_followed_by_the_index(
+    paths: list[Path], data: Path, tmp_path: Path
+) -> None:
+    [one, two] = pipeline.import_paths(paths[:2], data=str(tmp_path / "other")).imported
+    shutil.copytree(tmp_path / "other" / "runs" / one.run_id, data / "runs" / one.run_id)
+    store = pipeline.open_store()
+    assert [run.run_id for run in store.runs()] == [one.run_id]
+    shutil.move(data / "runs" / one.run_id, tmp_path / "gone")
+    shutil.copytree(tmp_path / "other" / "runs" / two.run_id, data / "runs" / two.run_id)
+    summary = pipeline.sync_index(store=store)
+    assert (summary.added, summary.removed) == ((two.run_id,), (one.run_id,))
+    assert [run.run_id for run in store.runs()] == [two.run_id]
+    before = store.data_version()
+    assert pipeline.sync_index(store=store) == sync.SyncSummary()
+    assert store.data_version() == before
+    store.close()
+
+
+def test_a_run_that_cannot_be_read_is_left_out_and_told(paths: list[Path], data: Path) -> None:
+    [one, two] = pipeline.import_paths(paths[:2]).imported
+    kept = data / "runs" / one.run_id / "reports" / "prof1.ncu-rep"
+    kept.write_bytes(kept.read_bytes()[:1000])
+    (data / "runs" / "broken").mkdir()
+    (data / "runs" / "broken" / "run.json").write_text("{")
+    shutil.rmtree(data / "cache")
+    summary = pipeline.rebuild_index()
+    assert [run for run, _ in summary.refused] == [one.run_id, "broken"]
+    store = pipeline.open_store()
+    assert [run.run_id for run in store.runs()] == [two.run_id]
+    shutil.copyfile(paths[0], kept)
+    assert [run.run_id for run in pipeline.open_store().runs()] == [two.run_id]
+    assert pipeline.sync_index(store=store).added == (one.run_id,)
+    assert len(store.runs()) == 2
+    store.close()
+
+
+def test_a_remote_root_takes_reports_and_gives_them_back(
+    paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    url = f"memory://{tmp_path.name}/team"
+    summary = pipeline.import_paths(paths, data=url)
+    assert len(summary.imported) == len(paths)
+    pipeline.forget(summary.imported[1].run_id, data=url)
+    assert len(pipeline.import_paths(paths, data=url).already) == len(paths)
+    pipeline.import_paths(paths)
+    pipeline.forget(summary.imported[1].run_id)
+    here = answer_of(pipeline.open_store())
+    assert answer_of(pipeline.open_store(url)) == here
+    shutil.rmtree(tmp_path / "cache")
+    assert answer_of(pipeline.open_store(url)) == here
+    packed = pipeline.export(summary.imported[0].run_id, tmp_path, data=url)
+    assert packed.read_bytes() == pipeline.export(summary.imported[0].run_id, tmp_path / "x.zip").read_bytes()
+
+
+def test_an_import_killed_at_any_moment_leaves_whole_runs_only(
+    paths: list[Path], data: Path, tmp_path: Path
+) -> None:
+    pipeline.import_paths(paths, data=str(tmp_path / "whole"))
+    whole, kills = content(tmp_path / "whole"), 0
+    for delay in (0.12, 0.2, 0.26, 0.32, 0.38, 0.45, 0.5, 0.55, 0.6, 0.7):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "profiler", "import", *map(str, paths)],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.DEVNULL,
+        )
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        kills += process.wait() == -signal.SIGKILL
+        assert content(data).items() <= whole.items()
+        for run in bundle.list_runs(location.root()):
+            bundle.load(location.root(), run)
+    assert kills
+    summary = pipeline.import_paths(paths)
+    assert summary.refused == ()
+    assert content(data) == whole
+    assert [path for path in (data / "staging").iterdir() if path.is_dir()] == []
+    assert answer_of(pipeline.open_store()) == answer_of(pipeline.open_store(str(tmp_path / "whole")))
+
+
+@pytest.mark.parametrize("labels", ["same", "different"])
+def test_two_imports_at_once_lose_and_double_nothing(paths: list[Path], tmp_path: Path, labels: str) -> None:
+    families = ("f", "f" if labels == "same" else "g")
+    commands = [
+        [sys.executable, "-m", "profiler", "import", *map(str, order), "--family", family]
+        for order, family in zip((paths, paths[::-1]), families, strict=True)
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    processes = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for command in commands
+    ]
+    said = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], said
+    store = pipeline.open_store()
+    assert len(store.runs()) == len(bundle.list_runs(location.root())) == len(paths)
+    assert len({report.sha256 for run in store.runs() for report in run.reports}) == len(paths)
+    incremental = answer_of(store)
+    pipeline.rebuild_index()
+    assert answer_of(pipeline.open_store()) == incremental
+
+
+def test_the_index_can_be_postgresql(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline.import_paths(paths)
+    here = answer_of(pipeline.open_store())
+    with made.postgres() as server, made.fresh_database(server) as url:
+        monkeypatch.setenv("PROFILER_DB", url)
+        assert answer_of(pipeline.open_store()) == here
+        assert pipeline.rebuild_index().refused == ()
+        assert answer_of(pipeline.open_store()) == here
+
+
+def test_the_commands_say_what_they_did(paths: list[Path], tmp_path: Path, reports: Path) -> None:
+    bad = reports / "bad" / "empty.ncu-rep"
+    done = profiler("import", *paths[:2], bad, "--workload", "w")
+    assert done.returncode == 2
+    assert "2 imported, 1 refused" in done.stdout
+    assert "mistic/prof1  4 launches" in done.stdout
+    assert done.stderr.count("\n") == 1
+    assert str(bad) in done.stderr
+    run = bundle.list_runs(location.root())[0]
+    assert profiler("relabel", run, "--version", "v1", "--why", "typo").returncode == 0
+    assert profiler("forget", run).returncode == 0
+    again = profiler("import", paths[0])
+    assert again.returncode == 0
+    assert f"profiler forget --undo {run}" in again.stdout
+    assert profiler("forget", run, "--undo").returncode == 0
+    exported = profiler("export", run, "--out", tmp_path)
+    assert Path(exported.stdout.strip()).is_file()
+    assert profiler("index").stdout == "index: nothing to do\n"
+    assert profiler("index", "--rebuild").stdout == "index: 2 runs added\n"
+    unknown = profiler("forget", "nothing")
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "no run nothing" in unknown.stderr
+    nothing = profiler("import", tmp_path / "data" / "decisions")
+    assert (nothing.returncode, nothing.stdout) == (2, "")
+    assert "nothing to import" in nothing.stderr
+
+
+def test_a_folder_in_the_root_of_the_file_system_gives_a_family() -> None:
+    assert intake.labels_of(Path("/x.ncu-rep"), None, None) == ("imported", "x")
+    assert intake.labels_of(Path("/a/b.metrics.csv"), None, "v") == ("a", "v")

@@ -1,0 +1,87 @@
+"""What the pages' HTML must hold: escaping, signs beside colours, states in words."""
+
+from profiler.ui import markup
+from profiler.ui.markup import Column, Html, Row
+from profiler.values import NOT_COLLECTED, State, Value
+
+
+def test_a_kernel_name_with_angle_brackets_is_escaped_in_a_table_cell() -> None:
+    shown = markup.table((Column("kernel"),), [Row(("void f<A<1>, &B>(int)",))])
+    assert "void f&lt;A&lt;1&gt;, &amp;B&gt;(int)" in shown
+    assert "<A" not in shown
+
+
+def test_markup_made_here_is_not_escaped_twice() -> None:
+    assert markup.code(markup.code("a<b")).count("&lt;") == 1
+    assert "&amp;lt;" not in markup.section(markup.code("a<b"))
+
+
+def test_a_quote_in_a_title_or_an_address_cannot_end_the_attribute() -> None:
+    assert '"><script>' not in markup.link('diff?a="><script>', "x", title='"><script>')
+    assert '"><script>' not in markup.verdict("better", reason='"><script>')
+
+
+def test_text_with_blank_lines_stays_on_one_line() -> None:
+    assert "\n" not in markup.esc("one\n\n  two")
+
+
+def test_every_verdict_has_its_sign_and_word_and_only_two_are_coloured() -> None:
+    words = {"better": "✓", "worse": "!", "same": "=", "unclear": "?", "missing": "–", "changed": "Δ"}
+    for word, sign in words.items():
+        shown = markup.verdict(word)
+        assert f"<i>{sign}</i> {word}" in shown
+        assert (f"v {word}" in shown) == (word in ("better", "worse"))
+    assert "≠</i> not comparable" in markup.verdict("not_comparable")
+
+
+def test_a_missing_value_is_a_hatch_with_its_reason_and_no_digit() -> None:
+    for state, words in ((State.FAILED, "failed"), (State.NOT_AVAILABLE, "not available on this GPU")):
+        shown = markup.value(Value(None, "ns", state=state))
+        assert words in shown
+        assert 'class="hatch"' in shown
+        assert not any(character.isdigit() for character in shown)
+    assert "not collected" in markup.value(NOT_COLLECTED)
+
+
+def test_a_value_keeps_its_unit_small_beside_it() -> None:
+    assert markup.value(Value(6190944.0, "ns")) == '6.19<span class="u">\u2009ms</span>'
+
+
+def test_an_address_carries_the_view_and_leaves_out_what_is_not_chosen() -> None:
+    address = markup.href("diff", {"a": "ncar/A&B", "b": "x y", "gpu": None, "kernel": ""})
+    assert address == "./diff?a=ncar%2FA%26B&b=x+y"
+
+
+def test_a_link_stays_in_its_tab() -> None:
+    assert 'target="_self"' in markup.link("/diff", "diff")
+
+
+def test_a_change_bar_is_capped_and_points_to_the_side_of_its_sign() -> None:
+    grown, fallen = markup.change_bar(3.0, "worse"), markup.change_bar(-0.5, "better")
+    assert "left:50.00%" in grown
+    assert "50.00%)" in grown
+    assert "left:25.00%" in fallen
+    assert "25.00%)" in fallen
+    assert markup.change_bar(None, "missing") == ""
+
+
+def test_a_change_nobody_judges_has_a_grey_bar() -> None:
+    assert "class=" not in markup.change_bar(0.5, "changed").split("<i")[1]
+
+
+def test_a_row_with_too_few_cells_is_refused() -> None:
+    try:
+        markup.table((Column("a"), Column("b")), [Row(("only one",))])
+    except ValueError:
+        return
+    raise AssertionError("a short row shifts every number under the wrong head")
+
+
+def test_joining_leaves_out_what_is_empty() -> None:
+    assert markup.join(["a", "", Html("<b>c</b>")], " · ") == "a · <b>c</b>"
+
+
+def test_a_command_in_an_error_is_code_and_the_rest_is_escaped() -> None:
+    shown = markup.error("no <b>: run `profiler metrics` first")
+    assert 'no &lt;b&gt;: run <span class="c">profiler metrics</span> first' in shown
+    assert markup.ticked("it`s") == "it`s"
