@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from profiler.errors import BadBundle
-from profiler.location import LocalRoot, Root
+from profiler.location import LocalRoot, Root, unusable
 from profiler.run import (
     COLLECT,
     IMPORT,
@@ -56,6 +56,7 @@ def run_id(created: datetime, family: str, version: str, sha256_hex: str) -> str
 
 def report_entry(name: str, digest: str, size_bytes: int) -> ReportFile:
     """A report of an imported run, kept under its own name as far as all file systems take it."""
+    name = os.fsencode(name).decode(errors="replace")  # a file's name may be bytes that are no text
     suffix = Path(name).suffix
     return ReportFile(
         name, digest, size_bytes, f"reports/{_plain(name.removesuffix(suffix))}{_plain(suffix, '.')}"
@@ -84,6 +85,8 @@ def load(root: Root, run: str) -> Run:
         found = parse(root.read(f"{RUNS}/{run}/{RUN_FILE}"), where)
     except FileNotFoundError as error:
         raise BadBundle(f"no run {run} in {root.url}: `profiler runs` lists what there is") from error
+    except OSError as error:
+        raise BadBundle(f"{where} cannot be read ({error.strerror or error})") from error
     if found.run_id != run:
         raise BadBundle(f"{where} says that it is run {found.run_id}: a bundle's folder keeps the run's id")
     return found
@@ -221,9 +224,13 @@ def staging(root: Root) -> Iterator[None]:
         yield
         return
     folder = root.folder / STAGING
-    folder.mkdir(parents=True, exist_ok=True)
-    (root.folder / RUNS).mkdir(exist_ok=True)
-    with (folder / ".importing").open("w") as lock:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (root.folder / RUNS).mkdir(exist_ok=True)
+        opened = (folder / ".importing").open("w")
+    except OSError as error:
+        raise unusable(root, error) from error
+    with opened as lock:
         with contextlib.suppress(
             BlockingIOError
         ):  # another import is at work: what lies there may be its own

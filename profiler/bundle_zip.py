@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import stat
@@ -11,7 +12,7 @@ import zlib
 from pathlib import Path
 
 from profiler.bundle import RUNS, copy_checked, load
-from profiler.errors import BadBundle
+from profiler.errors import BadBundle, ProfilerError
 from profiler.location import Root
 from profiler.run import Run
 from profiler.run_file import RUN_FILE, check_inside, parse, short
@@ -36,9 +37,13 @@ _ZIP_ERRORS = (
 def pack(root: Root, run: str, target: Path) -> Path:
     """Write the bundle as one zip, RUN_ID.zip where `target` is a folder; the same bundle, the same bytes."""
     content = load(root, run)
-    if target.is_dir():
+    if os.path.isdir(target):
         target = target / f"{run}.zip"
-    partial = target.with_name(f".{target.name}-{uuid.uuid4().hex}")
+    partial = target.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        partial.touch()
+    except OSError as error:
+        raise ProfilerError(f"{target} cannot be written: {error.strerror or error}") from error
     try:
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(_entry(f"{run}/{RUN_FILE}"), root.read(f"{RUNS}/{run}/{RUN_FILE}"))
@@ -50,6 +55,11 @@ def pack(root: Root, run: str, target: Path) -> Path:
                 ):
                     shutil.copyfileobj(source, copy, 1 << 20)
         partial.replace(target)
+    except OSError as error:
+        named = "" if error.filename in (None, str(partial)) else f" ({error.filename})"
+        raise ProfilerError(
+            f"{run} cannot be written to {target}: {error.strerror or error}{named}"
+        ) from error
     finally:
         partial.unlink(missing_ok=True)
     return target
@@ -62,7 +72,7 @@ def is_packed(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             return _find_run_file(archive) is not None
-    except (zipfile.BadZipFile, OSError, ValueError):
+    except _ZIP_ERRORS:
         return False
 
 
@@ -75,17 +85,8 @@ def unpack(path: Path, into: Path) -> Run:
     try:
         with zipfile.ZipFile(path) as archive:
             return _unpack(archive, path, into)
-    except (
-        zipfile.BadZipFile,
-        zipfile.LargeZipFile,
-        NotImplementedError,
-        EOFError,
-        OSError,
-        RuntimeError,
-    ) as error:
+    except _ZIP_ERRORS as error:
         raise BadBundle(f"{path} is no bundle zip that can be read ({short(error)})") from error
-    except zipfile.zlib.error as error:  # type: ignore[attr-defined]
-        raise BadBundle(f"{path} is damaged ({short(error)})") from error
 
 
 def _unpack(archive: zipfile.ZipFile, path: Path, into: Path) -> Run:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from profiler.errors import BadBundle
+from profiler.errors import BadBundle, ProfilerError
 from profiler.location import Root
-from profiler.run import Json, Labels
+from profiler.run import Json, Labels, Run, check_label
+from profiler.run_file import aware, short
 
 FOLDER = "decisions"
 SCHEMA = 1
@@ -19,6 +20,9 @@ SCHEMA = 1
 RELABEL = "relabel"  # values: family, version, workload, as far as they change
 FORGET = "forget"
 REMEMBER = "remember"  # undoes forget
+
+_LABELS = {"family", "version", "workload"}
+_FIELDS = {"schema": int, "kind": str, "subject": str, "created": str, "who": str, "why": str, "values": dict}
 
 
 @dataclass(frozen=True)
@@ -52,14 +56,14 @@ def record(
         "subject": subject,
         "created": created.isoformat(timespec="microseconds"),
         "who": who if who is not None else _user(),
-        "why": why,
+        "why": why.encode(errors="replace").decode(),  # a terminal may give what is no UTF-8
         "values": dict(values or {}),
     }
     content = json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True).encode()
     stamp = created.strftime("%Y%m%dT%H%M%S%f")
     name = f"{stamp}-{kind}-{sha256(content).hexdigest()[:8]}"
     root.write(f"{FOLDER}/{name}.json", content)
-    return _parse(name, content)
+    return _parse(f"{root.url}/{FOLDER}", name, content)
 
 
 def names(root: Root) -> list[str]:
@@ -68,8 +72,11 @@ def names(root: Root) -> list[str]:
 
 
 def load(root: Root) -> list[Decision]:
-    """All records, oldest first. Raises BadBundle for a file that is no record."""
-    found = [_parse(name, root.read(f"{FOLDER}/{name}.json")) for name in names(root)]
+    """All records, oldest first. Raises BadBundle for a file that is no record.
+
+    One that cannot be read is never left out: it may be what hides a run, or says its right name.
+    """
+    found = [_parse(f"{root.url}/{FOLDER}", name, root.read(f"{FOLDER}/{name}.json")) for name in names(root)]
     return sorted(found, key=lambda decision: (decision.created, decision.id))
 
 
@@ -79,36 +86,53 @@ def labels(decisions: Iterable[Decision]) -> dict[str, Labels]:
     for decision in decisions:
         before = current.get(decision.subject, Labels())
         if decision.kind == RELABEL:
-            given = {
-                key: decision.values[key]
-                for key in ("family", "version", "workload")
-                if key in decision.values
-            }
+            given = {key: content for key, content in decision.values.items() if key in _LABELS}
             current[decision.subject] = replace(before, **given)
         elif decision.kind in (FORGET, REMEMBER):
             current[decision.subject] = replace(before, hidden=decision.kind == FORGET)
     return current
 
 
-def _parse(name: str, content: bytes) -> Decision:
+def labels_of(run: Run, decided: Mapping[str, Labels]) -> Labels:
+    """What an imported run is called now: its own labels, but for what was decided."""
+    said, own = decided.get(run.run_id, Labels()), run.results[0]
+    return Labels(
+        said.family or own.family,
+        said.version or own.version,
+        said.workload if said.workload is not None else own.workload,
+        said.hidden,
+    )
+
+
+def _parse(folder: str, name: str, content: bytes) -> Decision:
     try:
         body = json.loads(content)
+        for field_name, kind in _FIELDS.items():
+            if type(body[field_name]) is not kind:
+                raise TypeError(f"{field_name} is {body[field_name]!r}")
         if body["schema"] > SCHEMA:
             raise BadBundle(
-                f"{FOLDER}/{name}.json has schema {body['schema']}; this profiler reads up to {SCHEMA}"
+                f"{folder}/{name}.json has schema {body['schema']}; this profiler reads up to {SCHEMA}"
             )
+        if body["kind"] == RELABEL:
+            for label in _LABELS & body["values"].keys():
+                if type(body["values"][label]) is not str:
+                    raise TypeError(f"{label} is {body['values'][label]!r}")
+                check_label(label, body["values"][label])
         return Decision(
             id=name,
-            kind=str(body["kind"]),
-            subject=str(body["subject"]),
-            created=datetime.fromisoformat(body["created"]),
-            who=str(body["who"]),
-            why=str(body["why"]),
-            values=dict(body["values"]),
+            kind=body["kind"],
+            subject=body["subject"],
+            created=aware(body["created"]),
+            who=body["who"],
+            why=body["why"],
+            values=body["values"],
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except BadBundle:
+        raise
+    except (ProfilerError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise BadBundle(
-            f"{FOLDER}/{name}.json is no decision record ({error!r}): mend or remove the file"
+            f"{folder}/{name}.json is no decision record ({short(error)}): mend or remove the file"
         ) from error
 
 

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import os
 import tempfile
+import zipfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler import bundle, bundle_zip, decisions, extraction, report
+from profiler import bundle, bundle_zip, decisions, extraction, location, report
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
 from profiler.extraction import Ahead
 from profiler.location import Root
-from profiler.run import IMPORT, Capture, Labels, Result, Run
-from profiler.run_file import RUN_FILE
+from profiler.run import IMPORT, MAX_LABEL, Capture, Labels, Result, Run
+from profiler.run_file import RUN_FILE, short
 from profiler.sync import Progress
 from profiler.values import Report, spread
 
 if TYPE_CHECKING:
     from profiler.store import Store
+    from profiler.store.rowmaking import RunRows
 
 _AT_ONCE = 50  # runs that go into the index in one transaction
 
@@ -43,6 +45,7 @@ class Already:
     path: str
     run_id: str  # which holds it
     hidden: bool = False  # it was forgotten: `profiler forget --undo` brings it back
+    wanted: tuple[tuple[str, str], ...] = ()  # the labels given that are not the run's: "family", "x"
 
 
 @dataclass(frozen=True)
@@ -74,13 +77,18 @@ def find(paths: Iterable[Path]) -> Intake:
     """Look at every path; folders are searched in the order of their names, hidden ones left out."""
     found = Intake()
     for path in dict.fromkeys(paths):
-        if path.is_dir():
-            _search(path, found)
-        elif not path.exists():
-            found.refused.append((str(path), f"{path}: no such file or folder"))
-        elif not _take(path, found):
-            message = f"{path}: neither a report (.ncu-rep, or CSV from ncu) nor a bundle (folder or zip)"
-            found.refused.append((str(path), message))
+        try:
+            if path.is_dir():
+                _search(path, found)
+            elif not path.exists():
+                found.refused.append((str(path), f"{path}: no such file or folder"))
+            elif not _take(path, found):
+                message = f"{path}: neither a report (.ncu-rep, or CSV from ncu) nor a bundle (folder or zip)"
+                if zipfile.is_zipfile(path):
+                    message = f"{path}: a zip without {RUN_FILE}, so no bundle: unpack it, import the folder"
+                found.refused.append((str(path), message))
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            found.refused.append((str(path), _unreadable(path, error)))
     found.reports = list(dict.fromkeys(found.reports))
     found.bundles = list(dict.fromkeys(found.bundles))
     return found
@@ -88,33 +96,40 @@ def find(paths: Iterable[Path]) -> Intake:
 
 def labels_of(path: Path, family: str | None, version: str | None) -> tuple[str, str]:
     """Family and version of a report: what was given, else its folder's name and its own without suffix."""
-    return family or path.absolute().parent.name or "imported", version or path.stem
+    return family or _label(path.absolute().parent.name, "imported"), version or _label(path.stem, "unnamed")
 
 
-def check_label(kind: str, text: str | None) -> str | None:
-    """A family, version or workload as it may be called; ProfilerError for what nobody could type again."""
-    if text is None:
-        return None
-    text = text.strip()
-    if any(not character.isprintable() for character in text) or len(text) > 200:
-        raise ProfilerError(f"a {kind} has at most 200 characters, all printable, not {text[:40]!r}…")
-    if kind != "workload" and not text:
-        raise ProfilerError(f"a {kind} needs a name: leave --{kind} out, or give it one")
-    if kind == "family" and "/" in text:
-        raise ProfilerError(f"{text}: a family's name holds no '/', which stands between family and version")
-    return text
+def _label(name: str, otherwise: str) -> str:
+    """A label from the name of a file or folder, which may hold anything but a slash."""
+    text = "".join(character if character.isprintable() else "_" for character in _shown(name))
+    return text[:MAX_LABEL].strip() or otherwise
+
+
+def _shown(path: Path | str) -> str:
+    """A path as it can be printed and written: its bytes may be no text."""
+    return os.fsencode(path).decode(errors="replace")
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> str:
+    return f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})"
 
 
 def _search(folder: Path, found: Intake) -> None:
-    for place, folders, files in os.walk(folder):
+    def refuse(error: OSError) -> None:
+        found.refused.append((str(error.filename), _unreadable(error.filename, error)))
+
+    for place, folders, files in os.walk(folder, onerror=refuse):
         if RUN_FILE in files:
             found.bundles.append(Path(place))
             folders.clear()
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
-            if not _take(Path(place, name), found):
-                found.skipped += 1
+            try:
+                if not _take(Path(place, name), found):
+                    found.skipped += 1
+            except OSError as error:
+                found.refused.append((str(Path(place, name)), _unreadable(Path(place, name), error)))
 
 
 def _take(path: Path, found: Intake) -> bool:
@@ -143,7 +158,7 @@ class Importer:
         self.imported: list[Imported] = []
         self.already: list[Already] = []
         self.refused: list[tuple[str, str]] = []
-        self.waiting: list[tuple[Run, extraction.Reports, Labels | None]] = []
+        self.waiting: list[RunRows] = []
         self.new: dict[str, list[Path]] = {}  # sha256 -> the files with this content
         for path, message in found.refused:
             self._refuse(Path(path), message)
@@ -157,9 +172,9 @@ class Importer:
                 if isinstance(read, UnreadableReport):
                     raise read
                 self._take_report(paths, read, held.get(read.sha256))
-            except (ProfilerError, OSError) as error:
+            except Exception as error:  # whatever it is about this file, the others go on
                 for path in paths:
-                    self._refuse(path, str(error))
+                    self._refuse(path, self._reason(path, error))
             if not reading.waiting or len(self.waiting) >= _AT_ONCE:
                 self.flush()
 
@@ -172,13 +187,16 @@ class Importer:
                     bundle_zip.unpack(path, folder := Path(scratch))
                 run = bundle.load_folder(folder)
                 self._take_run(path, run, {file.path: folder / file.path for file in run.contents})
-        except (ProfilerError, OSError) as error:
-            self._refuse(path, str(error))
+        except Exception as error:  # as above
+            self._refuse(path, self._reason(path, error))
 
     def flush(self) -> None:
         """Index the runs that were sealed."""
         if self.waiting:
-            bundle.settle(self.where)
+            try:
+                bundle.settle(self.where)
+            except OSError as error:
+                raise location.unusable(self.where, error) from error
             self.store.add_many(self.waiting)
             self.waiting = []
 
@@ -195,24 +213,25 @@ class Importer:
             try:
                 digest = bundle.hash_file(path)[0]
             except OSError as error:
-                self._refuse(path, f"{path}: cannot be read ({error.strerror})")
+                self._refuse(path, _unreadable(path, error))
                 continue
             holder = bundle.holder(self.where, there, digest)
             if holder is None:
                 self.new.setdefault(digest, []).append(path)
             else:
-                self._note_already(path, holder)
+                self._note_already(path, holder, given=True)
 
     def _take_report(self, paths: Sequence[Path], read: Report, holder: str | None) -> None:
         run = self._new_run(paths[0], read)
         if holder is None:
+            rows = self.store.rows_of(run, {read.sha256: read}, self.decided.get(run.run_id))
             holder = bundle.seal_import(self.where, run, {run.reports[0].path: paths[0]})
-        if holder is None:
-            extraction.keep(self.where, read)
-            self._note_imported(paths[0], run, {read.sha256: read})
-            holder, paths = run.run_id, paths[1:]
+            if holder is None:
+                extraction.keep(self.where, read)
+                self._note_imported(paths[0], run, rows)
+                holder, paths = run.run_id, paths[1:]
         for path in paths:
-            self._note_already(path, holder)
+            self._note_already(path, holder, given=True)
 
     def _take_run(self, path: Path, run: Run, sources: dict[str, Path]) -> None:
         files = [sources[file.path] for file in run.reports]
@@ -223,6 +242,8 @@ class Importer:
             if read.sha256 != file.sha256:
                 raise BadBundle(f"{path}: {file.path} is not the report that its {RUN_FILE} names")
             reports[file.sha256] = read
+        # Before it is sealed: a run that the index cannot take is refused whole.
+        rows = self.store.rows_of(run, reports, self.decided.get(run.run_id))
         held = self.store.holding(reports) if run.kind == IMPORT else {}
         holder = next(iter(held.values()), None) or bundle.seal_import(self.where, run, sources)
         if holder is not None:
@@ -230,13 +251,19 @@ class Importer:
             return
         for read in reports.values():
             extraction.keep(self.where, read)
-        self._note_imported(path, run, reports)
+        self._note_imported(path, run, rows)
 
     def _new_run(self, path: Path, read: Report) -> Run:
         family, version = labels_of(path, self.family, self.version)
         created = read.session.created
         if created is None:
-            created = datetime.fromtimestamp(int(path.stat().st_mtime), UTC)
+            seconds = int(path.stat().st_mtime)
+            try:
+                created = datetime.fromtimestamp(seconds, UTC)
+            except (ValueError, OverflowError, OSError) as error:
+                raise ProfilerError(
+                    f"{path} does not say when it was made, and the file's time ({seconds}) is none: touch it"
+                ) from error
         return Run(
             run_id=bundle.run_id(created, family, version, read.sha256),
             kind=IMPORT,
@@ -246,23 +273,49 @@ class Importer:
             reports=(bundle.report_entry(path.name, read.sha256, read.size_bytes),),
         )
 
-    def _note_imported(self, path: Path, run: Run, reports: extraction.Reports) -> None:
-        self.waiting.append((run, reports, self.decided.get(run.run_id)))
-        launches = sum(len(read.launches) for read in reports.values())
+    def _note_imported(self, path: Path, run: Run, rows: RunRows) -> None:
+        self.waiting.append(rows)
         families = dict.fromkeys(result.family for result in run.results)
         versions = dict.fromkeys(result.version for result in run.results)
         self.imported.append(
-            Imported(str(path), run.run_id, spread(list(families)), spread(list(versions)), launches)
+            Imported(
+                _shown(path),
+                run.run_id,
+                spread(list(families)),
+                spread(list(versions)),
+                rows.run["launches"],
+            )
         )
         self._tell(path)
 
-    def _note_already(self, path: Path, run_id: str) -> None:
-        self.already.append(Already(str(path), run_id, self.decided.get(run_id, Labels()).hidden))
+    def _note_already(self, path: Path, run_id: str, *, given: bool = False) -> None:
+        """With `given`: labels were given to this file, and are not what the run that holds it is called."""
+        wanted = self._wanted(run_id) if given else ()
+        self.already.append(Already(_shown(path), run_id, self.decided.get(run_id, Labels()).hidden, wanted))
         self._tell(path)
 
+    def _wanted(self, run_id: str) -> tuple[tuple[str, str], ...]:
+        asked = {"family": self.family, "version": self.version, "workload": self.workload}
+        if not any(text is not None for text in asked.values()):
+            return ()
+        labels = decisions.labels_of(bundle.load(self.where, run_id), self.decided)
+        return tuple(
+            (kind, text)
+            for kind, text in asked.items()
+            if text is not None and text != (getattr(labels, kind) or "")
+        )
+
     def _refuse(self, path: Path, message: str) -> None:
-        self.refused.append((str(path), message))
+        self.refused.append((_shown(path), message.encode(errors="replace").decode()))
         self._tell(path)
+
+    def _reason(self, path: Path, error: Exception) -> str:
+        if isinstance(error, ProfilerError):
+            return str(error) if str(path) in str(error) else f"{path}: {error}"
+        if isinstance(error, OSError):
+            named = f" ({error.filename})" if error.filename else ""
+            return f"{path}: cannot be taken into {self.where.url}: {error.strerror or error}{named}"
+        return f"{path}: cannot be imported ({short(error)})"
 
     def _tell(self, path: Path) -> None:
         if self.progress is not None:

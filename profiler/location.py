@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
 
 from profiler.errors import ProfilerError
 
@@ -58,6 +60,8 @@ class LocalRoot:
                 )
         except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as error:
+            raise unusable(self, error) from error
 
     def files(self, folder: str, suffix: str) -> list[str]:
         """See Root."""
@@ -65,6 +69,8 @@ class LocalRoot:
             return sorted(name for name in os.listdir(self.folder / folder) if name.endswith(suffix))
         except (FileNotFoundError, NotADirectoryError):
             return []
+        except OSError as error:
+            raise unusable(self, error) from error
 
     def read(self, path: str) -> bytes:
         """See Root."""
@@ -73,16 +79,20 @@ class LocalRoot:
     def write(self, path: str, content: bytes) -> None:
         """See Root."""
         target = self.folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.parent / f".tmp-{uuid.uuid4().hex}"
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
             with partial.open("wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())
             partial.replace(target)
+        except OSError as error:
+            error.filename = str(target)  # a full disk names no file, and the partial one says nothing
+            raise
         finally:
-            partial.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
 
     def put(self, source: Path, path: str) -> None:
         """See Root."""
@@ -95,7 +105,7 @@ class LocalRoot:
         """See Root."""
         target = self.folder / path
         if not target.is_file():
-            raise FileNotFoundError(target)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target))
         yield target
 
     def cache(self) -> Path:
@@ -158,23 +168,45 @@ class RemoteRoot:
         return Path(base) / "profiler" / sha256(self.url.encode()).hexdigest()[:16]
 
 
+def unusable(where: Root, error: OSError) -> ProfilerError:
+    """What to say where the data folder cannot be read or written."""
+    said = error.strerror or str(error)
+    return ProfilerError(
+        f"the data in {where.url} cannot be used: {said}"
+        f"{f' ({error.filename})' if error.filename else ''}; PROFILER_DATA names another place"
+    )
+
+
 def root(url: str | None = None) -> Root:
     """The place that is named, else PROFILER_DATA, else data/ here, else data/ beside the package."""
-    url = url or os.environ.get("PROFILER_DATA") or None
+    named = os.environ.get("PROFILER_DATA") or None
+    if url is None and named is not None and named.startswith("memory:"):
+        raise ProfilerError(f"PROFILER_DATA={named} is gone with the command that fills it: name a folder")
+    url = url or named
     if url is None:
         here, beside = Path("data"), Path(__file__).resolve().parent.parent / "data"
         return LocalRoot((beside if beside.is_dir() and not here.is_dir() else here).absolute())
     if url.startswith("file://"):
-        return LocalRoot(Path(url.removeprefix("file://")).absolute())
+        return LocalRoot(_path_of(url))
     if "://" in url or "::" in url:
         return RemoteRoot(url)
     return LocalRoot(Path(url).expanduser().absolute())
 
 
-def database_url(where: Root, url: str | None = None) -> str:
-    """The index's SQLAlchemy URL: the one that is named, else PROFILER_DB, else a local file by the data."""
-    url = url or os.environ.get("PROFILER_DB") or None
-    if url is not None:
-        return url
+def database(where: Root, url: str | None = None) -> str | Path:
+    """The index's SQLAlchemy URL: the one that is named, else PROFILER_DB; else the SQLite file by the data.
+
+    A path is given as one, since a URL cannot hold every path: what follows a `?` is no path to SQLAlchemy.
+    """
     folder = where.folder if isinstance(where, LocalRoot) else where.cache()
-    return f"sqlite:///{folder / 'index.db'}"
+    return url or os.environ.get("PROFILER_DB") or folder / "index.db"
+
+
+def _path_of(url: str) -> Path:
+    """The path in a file:// URL, of this machine only."""
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost"):
+        raise ProfilerError(f"PROFILER_DATA={url} is on {parts.netloc}: a file:// URL names a path here")
+    if parts.query or parts.fragment or not parts.path:
+        raise ProfilerError(f"PROFILER_DATA={url} is no path: write ? as %3F and # as %23, or a plain path")
+    return Path(unquote(parts.path)).absolute()

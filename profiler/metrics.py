@@ -47,8 +47,8 @@ class Alternative:
     chips: frozenset[str] = frozenset()
 
     def allowed(self, chip: str | None) -> bool:
-        """Whether this spelling holds on the chip; an unknown chip (None) excludes nothing."""
-        return chip is None or not self.chips or chip in self.chips
+        """Whether this spelling holds on the chip; a chip that is none of CHIPS excludes nothing."""
+        return chip not in CHIPS or not self.chips or chip in self.chips
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Metric:
     line: int
 
     def names_for(self, chip: str | None) -> tuple[str, ...]:
-        """The ncu names allowed on the chip, best first; all of them where the chip is unknown."""
+        """The ncu names allowed on the chip, best first; all of them where the chip is none of CHIPS."""
         return tuple(one.name for one in self.alternatives if one.allowed(chip))
 
 

@@ -18,12 +18,15 @@ MAX_BYTES = 1 << 28  # text takes several times its size while it is read
 
 _HEADER_LINES = 10_000  # an application may print this much before ncu does
 _NCU_LINE = re.compile(r"==[A-Z]+== ")
-_NUMBER = re.compile(r"-?\d[\d,]*(\.\d+)?([eE][-+]?\d+)?")
+_NUMBER = re.compile(r"-?([0-9]{1,3}(,[0-9]{3})+|[0-9]+)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
+_NUMBER_OF_ANOTHER_LOCALE = re.compile(r"[-+]?[0-9][0-9.,' \u00a0\u202f]*([eE][-+]?[0-9]+)?")
+_WHOLE = re.compile(r"[0-9]{1,18}")
+_DIMENSIONS = re.compile(r"\(?([0-9]{1,18}), *([0-9]{1,18}), *([0-9]{1,18})\)?")
+_CAPABILITY = re.compile(r"([0-9]{1,3})\.([0-9]{1,3})")
 _NOT_FINITE = re.compile(r"[-+]?(nan|inf|infinity)(\([a-z]*\))?", re.IGNORECASE)
-_NO_DATA = frozenset({"no data", "(!) no data", "error"})
-_NOT_COLLECTED = frozenset(
-    {"n/a", "(!) n/a"}
-)  # ncu does not say whether the GPU lacks it or the launch failed
+_DOUBTED = "(!)"  # ncu's mark before a word that stands in place of a number
+_NO_DATA = frozenset({"no data", "error"})
+_NOT_COLLECTED = frozenset({"n/a"})  # ncu does not say whether the GPU lacks it or the launch failed
 # A label has spaces or is one plain word; "label (name)" is --print-metric-name label-name.
 _NAME = re.compile(r"[A-Za-z][\w.:\\*+-]*_[\w.:\\*+-]*")
 _LABEL_NAME = re.compile(rf".* \(({_NAME.pattern})\)")
@@ -87,6 +90,8 @@ def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
             sha256 = hashlib.file_digest(raw, "sha256").hexdigest()
         with path.open(encoding=_encoding(path), newline="") as stream:
             form, drafts = _tables(stream)
+        shared: dict[MetricSet, MetricSet] = {}
+        launches = tuple(_launch(draft, ordinal, shared) for ordinal, draft in enumerate(drafts))
     except UnicodeDecodeError:
         raise UnreadableReport(f"{path}: neither an Nsight Compute report nor text") from None
     except OSError as error:
@@ -99,8 +104,6 @@ def read_csv(path: Path, max_bytes: int = MAX_BYTES) -> Report:
         ) from None
     except _Unusable as error:
         raise UnreadableReport(f"{path}: {error}") from None
-    shared: dict[MetricSet, MetricSet] = {}
-    launches = tuple(_launch(draft, ordinal, shared) for ordinal, draft in enumerate(drafts))
     for launch in launches:
         if not launch.values:
             raise UnreadableReport(
@@ -126,20 +129,27 @@ def base_unit(unit: str) -> tuple[str, float]:
 
 
 def cell(text: str, unit: str) -> Value | None:
-    """The value of one CSV cell; None where ncu printed nothing."""
+    """The value of one CSV cell; None where ncu printed nothing. Raises ValueError for a doubtful number."""
     text = text.strip()
     base, factor = base_unit(unit)
     if not text:
         return None
     if _NUMBER.fullmatch(text):
         plain = text.replace(",", "")
-        if factor == 1.0 and plain.isdigit():
+        if factor == 1.0 and plain.isdigit() and len(plain) <= 20:
             return Value(int(plain), base)
         number = float(plain) * factor
-        return Value(number, base) if math.isfinite(number) else Value(None, base, state=State.FAILED)
-    if _NOT_FINITE.fullmatch(text) or text.lower() in _NO_DATA:
+        if not math.isfinite(number):
+            raise _Unusable(f"a number of {len(text)} characters is larger than any counter; export it again")
+        return Value(number, base)
+    if _NUMBER_OF_ANOTHER_LOCALE.fullmatch(text):
+        raise _Unusable(
+            f"{_cut(text)!r} is no number in ncu's form (1,234.5); export it again under LC_ALL=C"
+        )
+    word = text.lower().removeprefix(_DOUBTED).lstrip()
+    if _NOT_FINITE.fullmatch(word) or word in _NO_DATA:
         return Value(None, base, state=State.FAILED)
-    if text.lower() in _NOT_COLLECTED:
+    if word in _NOT_COLLECTED:
         return Value(None, base, state=State.NOT_COLLECTED)
     return Value(None, base, text=text)
 
@@ -151,7 +161,7 @@ def _encoding(path: Path) -> str:
 
 
 def _is_header(line: str) -> bool:
-    return "Kernel Name" in line and line.lstrip('"').startswith("ID") and "Grid Size" in line
+    return "Kernel Name" in line and line.startswith(('"ID"', "ID,")) and "Grid Size" in line
 
 
 def _tables(stream: Iterable[str]) -> tuple[str, list[_Draft]]:
@@ -163,7 +173,7 @@ def _tables(stream: Iterable[str]) -> tuple[str, list[_Draft]]:
             "neither an Nsight Compute report nor the CSV that ncu prints (no header row with Kernel Name)"
         )
     header = next(csv.reader([header_line], strict=True))
-    long_form = "Metric Name" in header
+    long_form = _is_long(header)
     rows = csv.reader(lines, strict=True)
     drafts: dict[tuple[str, ...], _Draft] = {}
     table, units = 0, None
@@ -172,7 +182,7 @@ def _tables(stream: Iterable[str]) -> tuple[str, list[_Draft]]:
             continue
         if row[0] == "ID":
             table, header, units = table + 1, row, None
-            if ("Metric Name" in header) is not long_form:
+            if _is_long(header) is not long_form:
                 raise _Unusable("holds tables of both pages; import them one by one")
         elif long_form:
             cells = _cells(row, header, header.index("Metric Value") + 1)
@@ -192,11 +202,25 @@ def _tables(stream: Iterable[str]) -> tuple[str, list[_Draft]]:
     return ("csv-details" if long_form else "csv-raw"), list(drafts.values())
 
 
+def _is_long(header: list[str]) -> bool:
+    """Whether the table is of the details page, one metric a row; refuses a header without its columns."""
+    long_form = "Metric Name" in header
+    missing = {"ID", "Kernel Name", *(("Metric Value",) if long_form else ())}.difference(header)
+    if missing:
+        raise _Unusable(f"the header row has no column {min(missing)}: the CSV is damaged; export it again")
+    return long_form
+
+
 def _cells(row: list[str], header: list[str], at_least: int) -> dict[str, str]:
     """A row by column name. Rows of the details page that carry no rule end early."""
     if not at_least <= len(row) <= len(header):
         raise _Unusable(f"a row has {len(row)} of {len(header)} cells: the CSV is cut short; export it again")
-    return dict(zip(header, row, strict=False))
+    cells = dict(zip(header, row, strict=False))
+    if len(cells) < len(row):
+        for name, text in zip(header, row, strict=False):
+            if cells[name] != text and _NAME.fullmatch(name):
+                raise _Unusable(f"{name} has two columns that differ; export it again")
+    return cells
 
 
 def _wide_values(cells: Mapping[str, str], units: Mapping[str, str]) -> dict[str, Value]:
@@ -231,7 +255,7 @@ def _add_row(draft: _Draft, cells: Mapping[str, str]) -> None:
             Rule(
                 identifier=cells["Rule Name"],
                 name=cells["Rule Name"],
-                section=cells["Section Name"],
+                section=cells.get("Section Name", ""),
                 kind=_RULE_KINDS.get(cells.get("Rule Type", ""), "ok"),
                 title="",
                 message=cells.get("Rule Description", ""),
@@ -244,22 +268,22 @@ def _add_row(draft: _Draft, cells: Mapping[str, str]) -> None:
 def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> Launch:
     cells = draft.cells
     values = draft.values
-    major, _, minor = cells.get("CC", "").partition(".")
-    if values and major.isdigit() and minor.isdigit():
-        for part, text in (("major", major), ("minor", minor)):
+    capability = _matched(_CAPABILITY, cells, "CC")
+    if values and capability:
+        for part, text in zip(("major", "minor"), capability.groups(), strict=True):
             values.setdefault(f"device__attribute_compute_capability_{part}", Value(int(text)))
     packed = pack(values)
     metric_set = shared.setdefault(packed.metric_set, packed.metric_set)
-    stream = cells.get("Stream", "")
+    stream = _matched(_WHOLE, cells, "Stream")
     return Launch(
         function=base_name(cells["Kernel Name"]).rpartition("::")[
             2
         ],  # ncu's own function names have no namespace
         demangled=cells["Kernel Name"],
         mangled="",
-        grid=_dimensions(cells.get("Grid Size", "")),
-        block=_dimensions(cells.get("Block Size", "")),
-        stream=int(stream) if stream.isdigit() else None,
+        grid=_dimensions(cells, "Grid Size"),
+        block=_dimensions(cells, "Block Size"),
+        stream=int(stream.group()) if stream else None,
         nvtx=tuple(_ranges(cells)),
         ordinal=ordinal,
         values=Values(metric_set, packed.slots, packed.states, packed.texts),
@@ -267,10 +291,24 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
     )
 
 
-def _dimensions(text: str) -> tuple[int, int, int] | None:
+def _matched(form: re.Pattern[str], cells: Mapping[str, str], column: str) -> re.Match[str] | None:
+    """What a column says, in the form that ncu gives it; None where it says nothing."""
+    text = cells.get(column, "").strip()
+    found = form.fullmatch(text)
+    if text and not found:
+        raise _Unusable(f"{column} is {_cut(text)!r}, which ncu does not print; export it again")
+    return found
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+def _dimensions(cells: Mapping[str, str], column: str) -> tuple[int, int, int] | None:
     """`(24, 4, 1)`; None for zeros, which ncu prints where the launch failed."""
-    numbers = [int(part) for part in re.findall(r"\d+", text)]
-    return (numbers[0], numbers[1], numbers[2]) if len(numbers) == 3 and all(numbers) else None
+    found = _matched(_DIMENSIONS, cells, column)
+    x, y, z = map(int, found.groups()) if found else (0, 0, 0)
+    return (x, y, z) if x and y and z else None
 
 
 def _ranges(cells: Mapping[str, str]) -> Iterator[str]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler import bundle, bundle_zip, decisions, extraction, intake, location, report, sync
-from profiler.errors import ProfilerError, UnknownName
+from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.intake import Already, Imported, ImportSummary
 from profiler.location import Root
-from profiler.run import IMPORT
+from profiler.run import IMPORT, Labels, check_label
+from profiler.run_file import short
 from profiler.sync import Progress, SyncSummary, open_store, rebuild_index, sync_index
 from profiler.values import spread
 
@@ -52,7 +53,7 @@ def import_paths(
     workload override what the paths of reports suggest; a bundle says its own.
     """
     given = {"family": family, "version": version, "workload": workload}
-    labels = [intake.check_label(kind, text) for kind, text in given.items()]
+    labels = [check_label(kind, text) for kind, text in given.items()]
     found = intake.find([Path(path) for path in paths])
     where = location.root(data)
     with bundle.staging(where):
@@ -77,11 +78,14 @@ def relabel(
     why: str = "",
     data: str | None = None,
     store: Store | None = None,
-) -> None:
-    """Mend the family, version or workload of an imported report; workload "" means that nobody knows it."""
+) -> Labels:
+    """Mend the family, version or workload of an imported report; workload "" means that nobody knows it.
+
+    Returns what is valid now. Nothing is recorded where that is so already.
+    """
     where = location.root(data)
     given = {"family": family, "version": version, "workload": workload}
-    values = {kind: intake.check_label(kind, text) for kind, text in given.items() if text is not None}
+    values = {kind: check_label(kind, text) for kind, text in given.items() if text is not None}
     if not values:
         raise ProfilerError(f"nothing to change about {run_id}: name --family, --version or --workload")
     run = bundle.load(where, _known_run(where, run_id))
@@ -89,18 +93,23 @@ def relabel(
         raise ProfilerError(
             f"{run_id} was collected, and its catalogue names its versions: relabel is for imports"
         )
-    decisions.record(where, decisions.RELABEL, run_id, values, why=why)
-    _follow(where, data, store)
+    before = decisions.labels_of(run, decisions.labels(decisions.load(where)))
+    if all((getattr(before, kind) or "") == text for kind, text in values.items()):
+        return before
+    _decide(where, decisions.RELABEL, run_id, values, why, data, store)
+    return decisions.labels_of(run, decisions.labels(decisions.load(where)))
 
 
 def forget(
     run_id: str, *, undo: bool = False, why: str = "", data: str | None = None, store: Store | None = None
-) -> None:
-    """Hide a run everywhere, or show it again; its bundle stays."""
+) -> bool:
+    """Hide a run everywhere, or show it again; its bundle stays. False: it was so before."""
     where = location.root(data)
-    kind = decisions.REMEMBER if undo else decisions.FORGET
-    decisions.record(where, kind, _known_run(where, run_id), why=why)
-    _follow(where, data, store)
+    decided = decisions.labels(decisions.load(where)).get(_known_run(where, run_id), Labels())
+    if decided.hidden != undo:
+        return False
+    _decide(where, decisions.REMEMBER if undo else decisions.FORGET, run_id, {}, why, data, store)
+    return True
 
 
 def export(run_id: str, target: Path, *, data: str | None = None) -> Path:
@@ -115,7 +124,12 @@ def report_file(run_id: str, sha256: str, *, data: str | None = None) -> Iterato
     where = location.root(data)
     for file in bundle.load(where, run_id).reports:
         if file.sha256 == sha256:
-            with where.open_local(f"{bundle.RUNS}/{run_id}/{file.path}") as path:
+            with contextlib.ExitStack() as opened:
+                try:
+                    local = where.open_local(f"{bundle.RUNS}/{run_id}/{file.path}")
+                    path = opened.enter_context(local)
+                except OSError as error:
+                    raise BadBundle(f"run {run_id} has lost {file.path} ({short(error)})") from error
                 yield path
             return
     raise UnknownName(f"run {run_id} keeps no report {sha256[:12]}")
@@ -132,8 +146,21 @@ def _store(data: str | None, given: Store | None) -> Iterator[Store]:
             store.close()
 
 
-def _follow(where: Root, data: str | None, given: Store | None) -> None:
+def _decide(
+    where: Root,
+    kind: str,
+    run_id: str,
+    values: Mapping[str, str | None],
+    why: str,
+    data: str | None,
+    given: Store | None,
+) -> None:
+    """Record a decision and have the index follow; nothing is recorded where there is no index to do so."""
     with _store(data, given) as store:
+        try:
+            decisions.record(where, kind, run_id, values, why=why)
+        except OSError as error:
+            raise location.unusable(where, error) from error
         sync.bring_in_step(where, store)
 
 

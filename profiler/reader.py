@@ -18,7 +18,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-READER_VERSION = 1  # raised whenever the second depth extracts something else
+READER_VERSION = 2  # raised whenever the second depth extracts something else
 HEAD = struct.Struct("<4sIQ")  # magic, bytes of JSON, bytes of binary columns
 MAGIC = b"NCUR"
 UNITS_BYTES = 200 << 20  # what the library's tables of metrics and units take
@@ -32,6 +32,17 @@ LAYOUT = str.maketrans("fus", "dQQ")
 CHIP = "device__attribute_chip"
 FUNCTIONS = "launch__function_pcs"
 OPCODES = "sass__inst_executed_per_opcode"
+# Units that the library guesses from what it was asked before: the same report has `byte` alone and `sector`
+# after another one (ncu_report 2026.3.1). Here they are as ncu prints them, which reads one report a process;
+# the library is not asked for them at all, as that would change other guesses.
+UNITS = {
+    "derived__memory_l2_theoretical_sectors_global_excessive": "byte",
+    "derived__sm__sass_thread_inst_executed_op_dfma_pred_on_x2": "thread",
+    "derived__sm__sass_thread_inst_executed_op_ffma_pred_on_x2": "thread",
+    "derived__smsp__sass_thread_inst_executed_op_dfma_pred_on_x2": "thread",
+    "derived__smsp__sass_thread_inst_executed_op_ffma_pred_on_x2": "thread",
+}
+BREAKDOWN = "breakdown:"  # a list of names, as text; its unit is unsteady too
 
 Json = dict[str, Any]
 
@@ -125,13 +136,22 @@ def actions(path: str) -> Iterator[Any]:
     """Every launch of a report, in the order of the file."""
     import ncu_report
 
-    context = ncu_report.load_report(path)
+    context = ncu_report.load_report(loadable(path))
     for ranges in context:
         for index in range(len(ranges)):
             action = ranges.action_by_idx(index)
             if action is None or not action.name():
                 raise Refused("the report is damaged: a launch has no name")
             yield action
+
+
+def loadable(path: str) -> str:
+    """A path that the bindings take: they refuse a name that is no UTF-8, so that goes by its descriptor."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return f"/proc/self/fd/{os.open(path, os.O_RDONLY)}"
+    return path
 
 
 class MetricSets:
@@ -152,7 +172,7 @@ class MetricSets:
         known = self._index.get((metric_names, letters, chip))
         if known is not None:
             return known
-        units = [metric.unit() for metric in metrics]
+        units = list(map(unit_of, metric_names, metrics))
         if not all(map(has_unit, metric_names, units)) and not room_for(UNITS_BYTES):
             raise MemoryError  # the library goes on without units where it cannot load its tables
         self._index[metric_names, letters, chip] = len(self.shared)
@@ -189,6 +209,14 @@ def scalars(action: Any, ordinal: int, sets: MetricSets) -> tuple[int, str, list
         elif value and not math.isfinite(value):
             states[index] = FAILED
     return sets.index(metric_names, letters, metrics, values), letters, values, states
+
+
+def unit_of(name: str, metric: Any) -> str:
+    """The metric's unit, whatever this process has read before."""
+    if name.startswith(BREAKDOWN):
+        return "%" if ".pct" in name else ""
+    unit: str = UNITS.get(name) or metric.unit()
+    return unit
 
 
 def has_unit(name: str, unit: str) -> bool:
@@ -283,6 +311,7 @@ def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
     if action is None:
         raise Refused(f"the report has no launch {ordinal}")
     metrics = [m for m in map(action.metric_by_name, action.metric_names()) if m is not None]
+    units = {metric.name(): unit_of(metric.name(), metric) for metric in metrics}  # all: the order matters
     found = {m.name(): (m, *instances(m)) for m in metrics if m.num_instances() and m.has_correlation_ids()}
     series = {name: columns for name, columns in found.items() if columns[1]}
     addresses: set[int] = set()
@@ -294,11 +323,11 @@ def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
     for name, (metric, keys, values) in series.items():
         if is_per_pc(action, keys, addresses):
             addresses.update(keys)
-            per_pc.append((name, metric.unit(), keys, values))
+            per_pc.append((name, units[name], keys, values))
         elif aligned := timelines.aligned_metric(metric) if timelines and isinstance(keys[0], int) else None:
-            over_time.append((name, metric.unit(), *instances(aligned)))
+            over_time.append((name, units[name], *instances(aligned)))
         else:
-            rest.append((name, metric.unit(), keys, [plain(value) for value in values]))
+            rest.append((name, units[name], keys, [plain(value) for value in values]))
     pcs = sorted(addresses)
     sass = [clean(action.sass_by_pc(pc)).strip() for pc in pcs]
     infos = [action.source_info(pc) for pc in pcs]

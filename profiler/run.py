@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from profiler.errors import ProfilerError
 from profiler.values import Evidence, Launch, Session, Value
 
 Json = Any  # what json.loads gives
 
 IMPORT = "import"  # reports that someone else made
 COLLECT = "collect"  # what `profiler collect`, `static` and `check` make
+MAX_LABEL = 200  # characters
+STATUSES = ("done", "wrong", "failed", "skipped")
 
 
 class ReportFile(NamedTuple):
@@ -76,7 +79,7 @@ class Result:
     version: str
     workload: str | None = None  # its label; None: nobody said
     problem: Mapping[str, Json] = field(default_factory=dict)  # the workload's sizes and dtype
-    status: str = "done"  # done, wrong, failed or skipped
+    status: str = "done"  # one of STATUSES
     reason: str | None = None
     source_sha256: str | None = None
     flags: tuple[str, ...] = ()
@@ -118,6 +121,20 @@ class Labels:
     version: str | None = None
     workload: str | None = None
     hidden: bool = False
+
+
+def check_label(kind: str, text: str | None) -> str | None:
+    """A family, version or workload as it may be called; ProfilerError for what nobody could type again."""
+    if text is None:
+        return None
+    text = text.strip()
+    if any(not character.isprintable() for character in text) or len(text) > MAX_LABEL:
+        raise ProfilerError(f"a {kind} has at most {MAX_LABEL} characters, all printable, not {text[:40]!r}…")
+    if kind != "workload" and not text:
+        raise ProfilerError(f"a {kind} needs a name: leave --{kind} out, or give it one")
+    if kind == "family" and "/" in text:
+        raise ProfilerError(f"{text}: a family's name holds no '/', which stands between family and version")
+    return text
 
 
 def launch_parts(launches: Sequence[Launch]) -> list[str]:

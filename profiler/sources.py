@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.errors import UnknownName, UnreadableReport
+from profiler.errors import ProfilerError, UnknownName, UnreadableReport
 from profiler.report import read
-from profiler.values import Report, Side, spread
+from profiler.values import Report, Side, nearest_first, spread
 
 if TYPE_CHECKING:
-    from profiler.store import Store
+    from profiler.store import LaunchInfo, Store
 
 StoreOpener = Callable[
     [], "Store"
@@ -33,26 +35,28 @@ def resolve_all(
 ) -> list[Side]:
     """Several names at once, so that all report files are read by one process.
 
-    workload and gpu choose among what a version was measured on; a file is taken as it is. Raises
+    workload and gpu choose among what a version was measured on; a file is taken as it is. A folder is no
+    report: its name is looked for in the index. Raises
     UnreadableReport, and UnknownName with the candidates for what does not exist or means several things.
     """
-    files = [Path(name) for name in names if Path(name).exists()]
-    for path in files:
-        if path.is_dir():
-            raise UnknownName(f"{path} is a folder: name one report in it, or `profiler import {path}`")
-    reports: dict[Path, Report] = {}
-    for path, found in zip(files, read(files) if files else (), strict=True):
+    if not all(name.strip() for name in names):
+        raise UnknownName("an empty name: name a report file, a run id, family/version, or a version")
+    files = [name for name in names if Path(name).exists() and not Path(name).is_dir()]
+    reports: dict[str, Report] = {}
+    for name, found in zip(files, read(map(Path, files)) if files else (), strict=True):
         if isinstance(found, UnreadableReport):
-            raise found
-        reports[path] = found
+            raise _hiding(found, name, store_opener)
+        reports[name] = found
     store: Store | None = None
     sides = []
     for name in names:
-        if Path(name) in reports:
-            sides.append(side_of(reports[Path(name)], name))
+        if name in reports:
+            sides.append(side_of(reports[name], name))
             continue
-        if name.endswith(_REPORT_SUFFIXES):
+        if name.endswith(_REPORT_SUFFIXES) and not Path(name).is_dir():
             raise UnknownName(f"{name}: no such file")
+        if _is_plainly_a_folder(name):
+            raise UnknownName(_folder(name))
         store = store or store_opener()
         sides.append(_from_store(store, name, workload, gpu))
     return sides
@@ -78,20 +82,72 @@ def _compute_capability(report: Report) -> str | None:
     return None
 
 
+def _is_plainly_a_folder(name: str) -> bool:
+    """A folder, and written as no version is: no index is asked about it."""
+    written_as_path = Path(name).is_absolute() or name.startswith(".") or name.endswith(os.sep)
+    return written_as_path and Path(name).is_dir()
+
+
+def _folder(name: str) -> str:
+    return f"{name} is a folder: name one report in it, or `profiler import {name}`"
+
+
+def _hiding(refusal: UnreadableReport, name: str, store_opener: StoreOpener) -> UnreadableReport:
+    """The refusal of a file, which also says where the index knows something else by the file's name."""
+    if not name.endswith(_REPORT_SUFFIXES):
+        with contextlib.suppress(ProfilerError):  # the file's own trouble comes first
+            store = store_opener()
+            if store.run(name) or _named(name, _versions(store)):
+                return UnreadableReport(
+                    f"{refusal}; the index has {name} too, but a file comes first: ask from another folder"
+                )
+    return refusal
+
+
 def _from_store(store: Store, name: str, workload: str | None, gpu: str | None) -> Side:
     if store.run(name):
+        if workload or gpu:
+            _check_filters(name, store.launches(run_id=name), workload, gpu)
         return store.side(run_id=name, workload=workload, gpu=gpu, label=name)
-    versions = {(one.family, one.version) for one in store.versions()}
-    found = sorted(pair for pair in versions if "/".join(pair) == name)
-    found = found or sorted(pair for pair in versions if pair[1] == name)
+    if reason := dict(store.refused()).get(name):
+        raise UnknownName(f"run {name} cannot be read: {reason}")
+    versions = _versions(store)
+    found = _named(name, versions)
     if not found:
+        if Path(name).is_dir():
+            raise UnknownName(f"{_folder(name)}; no run or version is called that either")
         raise UnknownName(
             f"{name}: neither a file nor a run or version in the index{_nearest(name, versions)}"
         )
     if len(found) > 1:
         raise UnknownName(f"{name} names {len(found)} versions: {spread(['/'.join(pair) for pair in found])}")
     family, version = found[0]
-    return store.side(family=family, version=version, workload=workload, gpu=gpu, label=f"{family}/{version}")
+    name = f"{family}/{version}"
+    if workload or gpu:
+        _check_filters(name, store.launches(family=family, version=version), workload, gpu)
+    return store.side(family=family, version=version, workload=workload, gpu=gpu, label=name)
+
+
+def _versions(store: Store) -> set[tuple[str, str]]:
+    return {(one.family, one.version) for one in store.versions()}
+
+
+def _named(name: str, versions: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The versions that a name can mean: `family/version`, else the version alone."""
+    whole = sorted(pair for pair in versions if "/".join(pair) == name)
+    return whole or sorted(pair for pair in versions if pair[1] == name)
+
+
+def _check_filters(name: str, launches: Iterable[LaunchInfo], workload: str | None, gpu: str | None) -> None:
+    """Refuse a workload or GPU that none of the launches has; "" asks for what nobody named."""
+    cells = {(one.workload, one.gpu) for one in launches}
+    for kind, wanted, place in (("workload", workload, 0), ("GPU", gpu, 1)):
+        there = sorted({known for cell in cells if (known := cell[place])})
+        if wanted and wanted not in there:
+            listed = f"there are {spread(nearest_first(wanted, there))}" if there else "nobody named one"
+            on = f" on {workload}" if workload and place else ""
+            raise UnknownName(f"{name} has no {kind} {wanted!r}{on}; {listed}")
+        cells = {cell for cell in cells if not wanted or cell[place] == wanted}
 
 
 def _nearest(name: str, versions: set[tuple[str, str]]) -> str:

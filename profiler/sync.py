@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler import bundle, decisions, extraction, location, metrics
-from profiler.errors import ProfilerError
+from profiler.errors import BadBundle, ProfilerError
 from profiler.location import Root
 from profiler.run import Labels, Run
+from profiler.store import DamagedIndex
 
 if TYPE_CHECKING:
     from profiler.store import Store
+    from profiler.store.rowmaking import RunRows
 
 Progress = Callable[[int, int, str], None]  # done, of how many, what
 
@@ -45,7 +47,7 @@ def store_at(where: Root, db: str | None = None) -> Store:
     """The index of a data folder as it is."""
     from profiler.store import Store  # brings SQLAlchemy in: 0.1 s
 
-    return Store.open(location.database_url(where, db))
+    return Store.open(location.database(where, db))
 
 
 def sync_index(
@@ -61,7 +63,8 @@ def bring_in_step(
 ) -> SyncSummary:
     """Add, change and remove what differs between the index and the bundles with the decisions about them.
 
-    A run that cannot be read is left out and not tried again by every command, but with `again`.
+    A run that cannot be read is left out and not tried again by every command, but with `again`. Raises
+    ProfilerError for an index of other data: only its owner may take runs out of it.
     """
     # In this order: what another process seals and indexes in between is listed, and not taken for gone.
     applied, remembered, listed = store.applied(), store.remembered(), bundle.list_runs(where)
@@ -70,28 +73,34 @@ def bring_in_step(
     decided = sha256("\n".join(names).encode()).hexdigest()
     missing = [run for run in listed if run not in applied and run not in refused]
     gone = sorted(set(applied) - set(listed))
-    if not missing and not gone and not again and decided == remembered.get("decisions"):
+    lost = refused.keys() - set(listed)
+    if not (missing or gone or lost or again) and decided == remembered.get("decisions"):
         return SyncSummary()
+    owner = remembered.get("root", where.url)
+    if gone and owner != where.url and not isinstance(store.url, Path):  # a path lies by its own data
+        raise ProfilerError(
+            f"the index in PROFILER_DB is of the data in {owner}, not of {where.url}: name another one, or "
+            "make it of this data: profiler index --rebuild"
+        )
     labels = decisions.labels(decisions.load(where)) if names else {}
     changed = [run for run in listed if run in applied and applied[run] != labels.get(run, Labels())]
     todo = [*missing, *changed]
     added: list[str] = []
     for start in range(0, len(todo), _AT_ONCE):
-        items = []
+        items: list[RunRows] = []
         for number, (run, found) in enumerate(extract(where, todo[start : start + _AT_ONCE]), start + 1):
-            if isinstance(found, ProfilerError):
-                refused[run] = str(found)
-            else:
-                items.append((*found, labels.get(run)))
+            try:
+                items.append(_rows(store, found, labels))
+            except BadBundle as error:
+                refused[run] = str(error)
             if progress is not None:
                 progress(number, len(todo), run)
-        known = [item for item in items if item[0].run_id in applied]
-        new = [item for item in items if item[0].run_id not in applied]
-        store.replace(known)
-        added += [run.run_id for (run, _, _), is_new in zip(new, store.add_many(new), strict=True) if is_new]
+        new = [rows for rows in items if rows.run["run_id"] not in applied]
+        store.replace([rows for rows in items if rows.run["run_id"] in applied])
+        added += [rows.run["run_id"] for rows, is_new in zip(new, store.add_many(new), strict=True) if is_new]
     store.remove(gone)
     still = {run: message for run, message in refused.items() if run in listed}
-    store.remember({"decisions": decided, "refused": json.dumps(still)})
+    store.remember({"decisions": decided, "refused": json.dumps(still), "root": where.url})
     store.refresh_chunks(chunk_names())
     return SyncSummary(tuple(added), tuple(changed), tuple(gone), tuple(sorted(still.items())))
 
@@ -101,8 +110,8 @@ def rebuild_index(data: str | None = None, *, progress: Progress | None = None) 
     where = location.root(data)
     try:
         store = store_at(where)
-    except ProfilerError:
-        _discard(location.database_url(where))
+    except DamagedIndex as error:
+        _discard(location.database(where), error)
         store = store_at(where)
     listed = bundle.list_runs(where)
     names = decisions.names(where)
@@ -119,18 +128,22 @@ def rebuild_index(data: str | None = None, *, progress: Progress | None = None) 
         if progress is not None:
             progress(number, len(listed), run)
 
-    def items() -> Iterator[tuple[Run, extraction.Reports, Labels | None]]:
+    def items() -> Iterator[RunRows]:
         for run, found in extract(where, readable):
             if isinstance(found, ProfilerError):
                 raise found  # it could be read a moment ago: better the old index than half a new one
-            yield (*found, labels.get(run))
+            try:
+                yield _rows(store, found, labels)
+            except BadBundle as error:
+                refused[run] = str(error)
 
     store.rebuild(items())
     decided = sha256("\n".join(names).encode()).hexdigest()
-    store.remember({"decisions": decided, "refused": json.dumps(refused)})
+    store.remember({"decisions": decided, "refused": json.dumps(refused), "root": where.url})
     store.refresh_chunks(chunk_names())
     store.close()
-    return SyncSummary(added=tuple(readable), refused=tuple(sorted(refused.items())))
+    added = tuple(run for run in readable if run not in refused)
+    return SyncSummary(added=added, refused=tuple(sorted(refused.items())))
 
 
 def extract(
@@ -165,9 +178,22 @@ def chunk_names() -> frozenset[str]:
     return frozenset(names | set(table.captured))
 
 
-def _discard(url: str) -> None:
-    if not url.startswith("sqlite:///"):
-        return
-    path = url.removeprefix("sqlite:///")
+def _rows(
+    store: Store, found: tuple[Run, extraction.Reports] | ProfilerError, labels: Mapping[str, Labels]
+) -> RunRows:
+    """What a run puts into the index; BadBundle where it cannot be read, or does not fit."""
+    if isinstance(found, ProfilerError):
+        raise BadBundle(str(found)) from found
+    run, reports = found
+    return store.rows_of(run, reports, labels.get(run.run_id))
+
+
+def _discard(database: str | Path, error: DamagedIndex) -> None:
+    """Throw the SQLite file by the data away; one at a place that somebody named may be something else."""
+    if not isinstance(database, Path):
+        raise ProfilerError(f"{error}; remove that file first, for PROFILER_DB names it") from error
     for suffix in ("", "-wal", "-shm"):
-        Path(path + suffix).unlink(missing_ok=True)
+        try:
+            Path(f"{database}{suffix}").unlink(missing_ok=True)
+        except OSError as failed:
+            raise ProfilerError(f"{error}, but it cannot be replaced: {failed.strerror}") from failed

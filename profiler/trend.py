@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from profiler.errors import UnknownName
 from profiler.matching import name_filter
 from profiler.metrics import Metric, MetricTable, chip_of
-from profiler.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.values import NOT_COLLECTED, Evidence, State, Value, nearest_first, spread
 
 if TYPE_CHECKING:
     from profiler.store import Point, RunInfo, Series, Store
@@ -80,11 +80,13 @@ def trend(
 
     Over versions: the newest run of each, in the order in which the versions first appeared. Over time: every
     run when it was made. `across` names what may change without a break: driver, ncu. Largest value first.
+    No series where no launch carries the concept; UnknownName for a name or filter that stands for nothing.
     """
     metric = _metric(table, name)
     names = [one.name for one in metric.alternatives] if metric else [name]
     fits = name_filter(kernel)
-    found = []
+    found: list[Trend] = []
+    kernels: set[str] = set()
     for one in [family] if family is not None else store.families():
         runs = {run.run_id: run for run in store.runs(one)}
         versions = store.versions(one) if over == "versions" else ()
@@ -93,6 +95,16 @@ def trend(
         for cell, members in _cells(series).items():
             builder = _Builder(cell, runs, order, name, metric, frozenset(across))
             found += builder.trends(members, fits)
+            kernels.update(one.base_name for one in members)
+    if not found:
+        _check_filters(store, family, workload, gpu)
+        if metric is None:
+            _check_ncu_name(store, name, table)
+        if kernels:
+            raise UnknownName(
+                f"no kernel with {name} matches {kernel!r}; there are "
+                + spread(nearest_first(str(kernel), sorted(kernels)))
+            )
     return sorted(
         found, key=lambda one: (one.family, one.workload or "", one.gpu or "", one.mode, -_size(one))
     )
@@ -110,6 +122,32 @@ def _metric(table: MetricTable, name: str) -> Metric | None:
     raise UnknownName(f"no concept {name!r} in {table.path}: {hint}")
 
 
+def _check_filters(store: Store, family: str | None, workload: str | None, gpu: str | None) -> None:
+    """Refuse a family, workload or GPU that the index does not have; "" asks for what nobody named."""
+    families = store.families()
+    if family is not None and family not in families:
+        raise UnknownName(_not_there("family", family, families))
+    held = store.workloads(family)
+    if workload and workload not in (names := [one.workload for one in held if one.workload]):
+        raise UnknownName(_not_there("workload", workload, names))
+    if gpu and gpu not in (names := [name for one in held for name in one.gpus]):
+        raise UnknownName(_not_there("GPU", gpu, names))
+
+
+def _check_ncu_name(store: Store, name: str, table: MetricTable) -> None:
+    """Refuse an ncu name that neither metrics.txt nor any launch has."""
+    declared = {one.name for metric in table.metrics for one in metric.alternatives}
+    carried = store.metric_names()
+    if carried and name not in declared.union(table.captured, carried):
+        there = spread(nearest_first(name, carried))
+        raise UnknownName(f"no launch in the index carries {name}; there are {there}")
+
+
+def _not_there(kind: str, name: str, there: Sequence[str]) -> str:
+    listed = f"there are {spread(nearest_first(name, there))}" if there else "there is none"
+    return f"no {kind} {name!r} in the index; {listed}"
+
+
 def _cells(series: Iterable[Series]) -> dict[_Cell, list[Series]]:
     cells: dict[_Cell, list[Series]] = defaultdict(list)
     for one in series:
@@ -119,6 +157,11 @@ def _cells(series: Iterable[Series]) -> dict[_Cell, list[Series]]:
 
 def _size(one: Trend) -> float:
     return float(one.newest.number or 0)
+
+
+def _age(point: Point) -> tuple[datetime, str]:
+    """What orders runs, here and in the index."""
+    return point.created, point.run_id
 
 
 @dataclass(frozen=True)
@@ -134,12 +177,12 @@ class _Builder:
 
     def trends(self, members: Sequence[Series], fits: Callable[[str], bool]) -> list[Trend]:
         by_part: dict[str, list[Series]] = defaultdict(list)
-        seen: dict[_Moment, Point] = {}  # the newest point of any kernel at each moment
+        seen: dict[_Moment, Point] = {}  # of any kernel at each moment, one point of its newest run
         for one in members:
             by_part[one.part].append(one)
             for point in one.points:
                 moment = self._moment(point)
-                if moment not in seen or point.created > seen[moment].created:
+                if moment not in seen or _age(point) > _age(seen[moment]):
                     seen[moment] = point
         timeline = sorted(seen.values(), key=self._when)
         return [
@@ -156,14 +199,15 @@ class _Builder:
         return self.order.get(point.version, len(self.order)), point.created, point.run_id
 
     def _trend(self, part: str, several: Sequence[Series], timeline: Sequence[Point]) -> Trend:
-        readings: dict[_Moment, dict[str, Point]] = defaultdict(dict)  # then by ncu name
+        readings: dict[tuple[str, str], dict[str, Point]] = defaultdict(dict)  # by run; then by ncu name
         for one in several:
             for point in one.points:
-                readings[self._moment(point)][one.metric] = point  # oldest first: the newest run stays
+                readings[point.run_id, point.version][one.metric] = point
         points: list[TrendPoint] = []
         joined: TrendPoint | None = None  # the last point with a number
         for moment in timeline:
-            told = self._point(moment, readings.get(self._moment(moment), {}), joined)
+            # Only of the moment's own run: an older one of the version must not fill in for what it left out.
+            told = self._point(moment, readings.get((moment.run_id, moment.version), {}), joined)
             points.append(told)
             if told.value.number is not None:
                 joined = told

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from difflib import get_close_matches
 from enum import IntEnum, StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -264,6 +265,13 @@ def base_name(name: str) -> str:
             kept.append(character)
     text = "".join(kept).strip()
     return (text.split(" ")[-1] or name.strip()).replace("{anonymous}", "(anonymous namespace)")
+
+
+def nearest_first(name: str, there: Iterable[str]) -> list[str]:
+    """The names that there are, for a message: those most like `name` first, then the others as they come."""
+    names = list(dict.fromkeys(there))
+    near = get_close_matches(name, names, n=3, cutoff=0.4)
+    return [*near, *(one for one in names if one not in near)]
 
 
 def spread(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from profiler import bundle, bundle_zip, location, run_file
-from profiler.errors import BadBundle
+from profiler.errors import BadBundle, ProfilerError
 from profiler.location import LocalRoot
 from profiler.run import COLLECT, IMPORT, Attachment, Capture, Facts, ReportFile, Result, Run, Samples
 from profiler.values import Evidence, State, Value
@@ -34,7 +35,9 @@ def made(content: bytes = CONTENT, **changed: object) -> Run:
         results=(Result("f", "v", captures=(Capture(digest),)),),
         reports=(ReportFile("v.ncu-rep", digest, len(content), "reports/v.ncu-rep"),),
     )
-    return replace(run, **changed)
+    run = replace(run, **changed)
+    captures = tuple(Capture(report.sha256) for report in run.reports)
+    return replace(run, results=(Result("f", "v", captures=captures),))
 
 
 def rich() -> Run:
@@ -59,7 +62,8 @@ def rich() -> Run:
         (Capture("cd" * 32, (0, 2), ("main", "combine"), "ncu; x"),),
     )
     table = Attachment("source", "v2.cu", sha256(b"").hexdigest(), 0, "files/v2.cu")
-    return Run("collected-1", COLLECT, START, {}, (result,), (), (table,), continues="collected-0")
+    report = ReportFile("r.ncu-rep", "cd" * 32, 5, "reports/r.ncu-rep")
+    return Run("collected-1", COLLECT, START, {}, (result,), (report,), (table,), continues="collected-0")
 
 
 @pytest.fixture
@@ -181,6 +185,84 @@ def test_every_report_name_is_kept_and_makes_a_safe_path(name: str) -> None:
     run = run_file.parse(run_file.dump(made(reports=(entry,))), "x")
     assert run.reports[0].name == name
     assert Path(entry.path).suffix in (Path(name).suffix, ".ncu-rep")
+
+
+def changed(run: Run, path: str, content: object) -> bytes:
+    """The run's run.json with another content at `results.0.family`."""
+    body = json.loads(run_file.dump(run))
+    *way, last = (int(step) if step.isdigit() else step for step in path.split("."))
+    place = body
+    for step in way:
+        place = place[step]
+    place[last] = content
+    return json.dumps(body).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "content"),
+    [
+        ("schema", -5),
+        ("kind", "zzz"),
+        ("created", "2026-01-01T00:00:00"),
+        ("created", "0001-01-01T00:00:00+14:00"),
+        ("created", 5),
+        ("provenance", [1]),
+        ("provenance.x", float("nan")),
+        ("provenance.x", "\ud800"),
+        ("provenance.gpu", {"a": 1}),
+        ("results", []),
+        ("results.0.family", ""),
+        ("results.0.family", "a/b"),
+        ("results.0.family", "x\ny"),
+        ("results.0.version", " v"),
+        ("results.0.workload", 5),
+        ("results.0.status", "weird"),
+        ("results.0.problem.dtype", 5),
+        ("results.0.flags", "-O3"),
+        ("results.0.samples.0.ns", [1, float("nan")]),
+        ("results.0.samples.0.ns", [1, -1]),
+        ("results.0.samples.0.ns", [1, 2, 3]),
+        ("results.0.samples.0.rounds", [70000, -1]),
+        ("results.0.samples.0.rounds", ["x", "y"]),
+        ("results.0.samples.0.rounds", [True, 1]),
+        ("results.0.samples.0.clocks_mhz", [1]),
+        ("results.0.samples.0.throttled", [2]),
+        ("results.0.facts.0.opcodes", {"A": "x"}),
+        ("results.0.facts.0.opcodes", {"A": float("inf")}),
+        ("results.0.facts.0.values", [["a", float("inf"), ""]]),
+        ("results.0.facts.0.values", [["a", 10**400, ""]]),
+        ("results.0.facts.0.values", [["a", None, "", 77]]),
+        ("results.0.facts.0.values", [["a", None, ""]]),
+        ("results.0.facts.0.values", [["a", True, ""]]),
+        ("results.0.facts.0.values", [["a", 5, None]]),
+        ("results.0.captures.0.report", "00" * 32),
+        ("results.0.captures.0.ordinals", ["a", "b"]),
+        ("results.0.captures.0.parts", ["one"]),
+        ("reports.0.sha256", "../../x"),
+        ("reports.0.size_bytes", "5"),
+        ("reports.0.size_bytes", -1),
+        ("reports.0.path", None),
+        ("reports.0.path", 5),
+        ("reports.0.name", None),
+    ],
+)
+def test_a_run_json_with_a_field_that_cannot_be_is_refused_in_one_line(path: str, content: object) -> None:
+    with pytest.raises(BadBundle, match=r"x/run\.json") as caught:
+        run_file.parse(changed(rich(), path, content), "x/run.json")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_report_named_twice_is_refused() -> None:
+    twice = rich().reports[0]
+    run = replace(rich(), reports=(twice, twice._replace(path="reports/other")))
+    with pytest.raises(BadBundle, match="twice"):
+        run_file.parse(run_file.dump(run), "x")
+
+
+def test_a_report_whose_name_is_no_text_is_kept_under_one_that_is() -> None:
+    entry = bundle.report_entry(os.fsdecode(b"k\xe9.csv"), "0" * 64, 1)
+    assert (entry.name, entry.path) == ("k\ufffd.csv", "reports/k.csv")
+    assert run_file.parse(run_file.dump(made(reports=(entry,))), "x").reports == (entry,)
 
 
 # ---- zips
@@ -373,11 +455,52 @@ def test_the_data_folder_is_the_named_one_then_here_then_beside_the_package(
     (tmp_path / "data").mkdir()
     assert location.root().url == str(tmp_path / "data")
     monkeypatch.delenv("PROFILER_DB", raising=False)
-    assert location.database_url(location.root()) == f"sqlite:///{tmp_path}/data/index.db"
+    assert location.database(location.root()) == tmp_path / "data" / "index.db"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert str(tmp_path / "cache") in location.database_url(location.root("memory://x"))
+    assert str(tmp_path / "cache") in str(location.database(location.root("memory://x")))
     monkeypatch.setenv("PROFILER_DB", "postgresql://h/d")
-    assert location.database_url(location.root()) == "postgresql://h/d"
+    assert location.database(location.root()) == "postgresql://h/d"
+
+
+@pytest.mark.parametrize(
+    ("url", "path"),
+    [
+        ("file:///x/f%20y", "/x/f y"),
+        ("file://localhost/x", "/x"),
+        ("file:///x/a%3Fb", "/x/a?b"),
+        ("/x/a?b%20", "/x/a?b%20"),
+    ],
+)
+def test_a_place_on_this_machine_is_taken_by_its_path(url: str, path: str) -> None:
+    found = location.root(url)
+    assert isinstance(found, LocalRoot)
+    assert str(found.folder) == path
+    assert location.database(found, None) == Path(path, "index.db")
+
+
+@pytest.mark.parametrize("url", ["file://host/x", "file:///x?y", "file:///x#y", "file://"])
+def test_a_file_url_that_is_no_path_here_is_refused(url: str) -> None:
+    with pytest.raises(ProfilerError, match=r"PROFILER_DATA=file://"):
+        location.root(url)
+
+
+def test_a_data_folder_that_would_be_gone_at_once_is_refused_where_commands_take_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", "memory://x")
+    with pytest.raises(ProfilerError, match="name a folder"):
+        location.root()
+    assert location.root("memory://x").url == "memory://x"
+
+
+def test_a_full_disk_names_the_file(root: LocalRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match=r"decisions/x\.json"):
+        root.write("decisions/x.json", b"x")
+    assert everything_in(root.folder) == {}
 
 
 def test_what_a_killed_import_left_is_swept_unless_another_is_at_work(

@@ -146,7 +146,13 @@ def test_top_hides_no_regression_from_the_gate(capsys: pytest.CaptureFixture[str
         (["compare", "nowhere.ncu-rep", "nowhere.ncu-rep"], "nowhere.ncu-rep: no such file"),
         (["compare", "{bad}/truncated_near_end.ncu-rep", "{good}"], "truncated_near_end"),
         (["compare", "{good}", "{good}", "--kernel", "flash"], "no kernel matches 'flash'"),
-        (["compare", "{good}", "{good}", "--on", "registers"], "nobody judges registers"),
+        (["compare", "{good}", "{good}", "--fail", "--on", "registers"], "nobody judges registers"),
+        (["compare", "{good}", "{good}", "--on", "dram_read"], "add --fail, or leave --on out"),
+        (["show", ""], "an empty name"),
+        (
+            ["runs", "--family", "nosuch"],
+            "no family 'nosuch' in the index; the index is empty: `profiler imp",
+        ),
         (["show", "{bad}/empty.ncu-rep"], "empty.ncu-rep"),
         (["show", "{good}", "--kernel", "regex:("], "not a regular expression"),
         (["show", "never-imported"], "the index is empty: `profiler import PATH`"),
@@ -224,6 +230,27 @@ def test_show_all_json_has_every_metric_with_its_unit_or_state(
                 assert unit in ("ns", "nsecond")
                 checked += 1
     assert checked == 5
+
+
+def test_show_json_has_every_concept_once_and_overwrites_none(
+    capsys: pytest.CaptureFixture[str], reports: Path
+) -> None:
+    every = sorted(metrics.load().by_concept)
+    paths = sorted(path for path in reports.glob("*/*.ncu-rep") if path.parent.name != "bad")
+    assert len(paths) == 16
+    for path in paths:
+        _, out, _ = run(capsys, "show", str(path), "--json")
+        for launch in strict(out)["launches"]:
+            told = launch["metrics"].values()
+            concepts = [concept for one in told for concept in one["concepts"]]
+            assert sorted(concepts + launch["not_available"]) == every
+            assert all(one["concept"] in one["concepts"] for one in told)
+    _, out, _ = run(capsys, "show", str(reports / "cutlass" / "report75.ncu-rep"), "--json")
+    launch = strict(out)["launches"][0]
+    busy = launch["metrics"]["sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"]
+    assert busy["concepts"] == ["tensor_busy"]
+    assert busy["value"] > 0
+    assert "tensor_pipe_any" in launch["not_available"]
 
 
 def test_show_prints_groups_and_names_what_is_missing(
@@ -305,6 +332,143 @@ def test_a_trend_shows_gaps_states_and_every_version(
     states = [point["state"] for point in by_kernel["one_d_vec#0"] if "state" in point]
     assert sorted(states) == ["failed", "not in this run", "not in this run"]
     assert all(len(points) == 6 for points in by_kernel.values())
+
+
+def test_a_filter_that_fits_nothing_is_a_mistake_and_not_an_empty_answer(
+    capsys: pytest.CaptureFixture[str], filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(filled))
+    for argv, words in (
+        (["runs", "--family", "nca"], "no family 'nca' in the index; there are ncar, esmm"),
+        (["versions", "--family", "nca"], "there are ncar, esmm"),
+        (["workloads", "--family", "nca", "--json"], "there are ncar, esmm"),
+        (["trend", "duration", "--family", "nca"], "there are ncar, esmm"),
+        (["trend", "duration", "--kernel", "nosuch"], "no kernel with duration matches 'nosuch'; there are "),
+        (
+            ["trend", "gpu__nosuch.sum", "--json"],
+            "no launch in the index carries gpu__nosuch.sum; there are ",
+        ),
+        (["show", "ncar/MW_Baseline", "--workload", "w"], "ncar/MW_Baseline has no workload 'w'"),
+    ):
+        code, out, err = run(capsys, *argv)
+        assert (code, out, err.count("\n")) == (2, "", 1), argv
+        assert words in err
+
+
+def test_a_trend_of_a_metric_that_no_launch_carries_cannot_judge(
+    capsys: pytest.CaptureFixture[str], filled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(filled))
+    for argv in (["trend", "spill_insts"], ["trend", "spill_insts", "--json", "--family", "ncar"]):
+        code, out, err = run(capsys, *argv)
+        assert (code, out) == (3, "")
+        assert err == (
+            "profiler: no launch asked about carries spill_insts: import reports that hold it "
+            "(`profiler import PATH`)\n"
+        )
+
+
+def test_a_run_that_cannot_be_read_is_mentioned_and_the_others_are_listed(
+    capsys: pytest.CaptureFixture[str], empty_data: Path, reports: Path
+) -> None:
+    assert run(capsys, "import", *ncar(reports))[0] == 0
+    first, second = sorted((empty_data / "runs").iterdir())
+    (first / "run.json").write_text("{")
+    run(capsys, "index", "--rebuild")
+    code, out, err = run(capsys, "runs", "--json")
+    assert (code, err) == (0, "profiler: 1 run cannot be read: `profiler index` says why\n")
+    assert [one["run_id"] for one in strict(out)["runs"]] == [second.name]
+    code, _, err = run(capsys, "show", first.name)
+    assert code == 2
+    assert f"run {first.name} cannot be read: " in err
+
+
+# ---- ending
+
+
+def ended(
+    *argv: str, stdout: Any = subprocess.PIPE, **environment: str
+) -> subprocess.CompletedProcess[bytes]:
+    """The command as a process of its own."""
+    command = [sys.executable, "-m", "profiler", *argv]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env={**os.environ, **environment})
+
+
+def test_a_verdict_outlives_the_reader_of_its_pipe(reports: Path) -> None:
+    faster, slower = reversed(ncar(reports))
+    gate = ("compare", faster, slower, "--fail", "--kernel", "tendencies")
+    for extra in ((), ("--json",), ("--markdown",)):
+        reading, writing = os.pipe()
+        os.close(reading)
+        done = ended(*gate, *extra, stdout=writing)
+        os.close(writing)
+        assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_output_that_cannot_be_written_is_one_line_and_exit_code_2(reports: Path) -> None:
+    for argv in (("show", ncar(reports)[0]), ("show", ncar(reports)[0], "--json"), ("--help",)):
+        with open("/dev/full", "wb") as full:
+            done = ended(*argv, stdout=full)
+        assert done.returncode == 2
+        assert done.stderr == b"profiler: standard output cannot be written: No space left on device\n"
+
+
+def test_a_terminal_without_unicode_gets_every_line_and_json_the_same_content(reports: Path) -> None:
+    argv = ("compare", *ncar(reports), "--json")
+    done = ended(*argv, PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert strict(done.stdout.decode("ascii")) == strict(ended(*argv).stdout.decode("utf-8"))
+    done = ended(*argv[:3], PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u221243.8 %" in done.stdout
+
+
+def test_a_file_name_that_is_not_unicode_is_printed(
+    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = os.path.join(os.fsencode(tmp_path), b"k\xff.csv")
+    try:
+        Path(os.fsdecode(odd)).write_bytes(next((reports / "csv").glob("*.metrics.csv")).read_bytes())
+    except OSError:
+        pytest.skip("this file system takes only Unicode names")
+    done = ended("show", os.fsdecode(odd), "--json", PYTHONIOENCODING="utf-8")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert strict(done.stdout.decode("utf-8"))["source"] == os.fsdecode(odd)
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "first_line", "traced"),
+    [
+        (KeyError("slot"), 2, "profiler: a defect in profiler: KeyError: 'slot'", True),
+        (RecursionError("deep"), 2, "profiler: a defect in profiler: RecursionError: deep", True),
+        (
+            PermissionError(13, "Permission denied", "/data/x"),
+            2,
+            "profiler: /data/x: Permission denied",
+            False,
+        ),
+        (OSError(28, "No space left on device"), 2, "profiler: No space left on device", False),
+        (KeyboardInterrupt(), 130, "", False),
+    ],
+)
+def test_whatever_goes_wrong_is_never_exit_code_1(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    raised: BaseException,
+    code: int,
+    first_line: str,
+    traced: bool,
+) -> None:
+    def fail(*_: object) -> None:
+        raise raised
+
+    monkeypatch.setattr(metrics, "load", fail)
+    found, out, err = run(capsys, "metrics")
+    assert (found, out) == (code, "")
+    assert (err.splitlines() or [""])[0] == first_line
+    assert ("Traceback" in err) == traced
+    assert traced or err.count("\n") == bool(first_line)
 
 
 # ---- starting

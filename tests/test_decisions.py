@@ -62,6 +62,35 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path, content: str) -> None
         decisions.load(LocalRoot(tmp_path))
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"values": {"version": 5}}, "version"),
+        ({"values": {"family": "a/b"}}, "family"),
+        ({"values": []}, "values"),
+        ({"created": "2025-03-01T12:00:00"}, "time zone"),
+        ({"created": 5}, "created"),
+        ({"schema": True}, "schema"),
+        ({"subject": None}, "subject"),
+    ],
+)
+def test_a_record_with_a_field_of_another_type_is_named(
+    tmp_path: Path, change: dict[str, object], said: str
+) -> None:
+    made = decisions.record(LocalRoot(tmp_path), RELABEL, "run", {"version": "v"}, created=NOON)
+    path = tmp_path / "decisions" / f"{made.id}.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(BadBundle, match=said) as caught:
+        decisions.load(LocalRoot(tmp_path))
+    assert str(path) in str(caught.value)
+    assert "mend or remove" in str(caught.value)
+
+
+def test_a_reason_that_is_no_text_is_kept_as_far_as_it_is(where: Root) -> None:
+    decisions.record(where, FORGET, "a", why="k\udce9")
+    assert decisions.load(where)[0].why == "k?"
+
+
 def test_two_records_of_one_moment_do_not_overwrite_each_other(tmp_path: Path) -> None:
     where = LocalRoot(tmp_path)
     for run in ("a", "b"):

@@ -107,7 +107,7 @@ def test_a_second_view_comes_from_the_cache(
 ) -> None:
     path, cache = reports / "mistic" / "prof1.ncu-rep", tmp_path / "cache"
     first = report.detail(path, 1, cache)
-    assert [entry.name for entry in cache.iterdir()] == [f"{first.sha256}-1-v1.detail"]
+    assert [entry.name for entry in cache.iterdir()] == [f"{first.sha256}-1-v{detail.READER_VERSION}.detail"]
     with monkeypatch.context() as patch:
         patch.setattr(Worker, "start", lambda self: pytest.fail("a cached view started a process"))
         second = report.detail(path, 1, cache)
@@ -141,6 +141,16 @@ def test_a_new_reader_version_does_not_see_old_entries(
 ) -> None:
     path = reports / "mistic" / "prof1.ncu-rep"
     report.detail(path, 0, tmp_path)
-    monkeypatch.setattr(detail, "READER_VERSION", 2)
+    monkeypatch.setattr(detail, "READER_VERSION", detail.READER_VERSION + 1)
     report.detail(path, 0, tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize("name", ["mistic/prof1", "ncar/MW_Baseline", "cutlass/report75"])
+def test_the_units_of_both_depths_are_the_same(reports: Path, name: str) -> None:
+    path = reports / f"{name}.ncu-rep"
+    values = report.read_one(path).launches[0].values
+    found = report.detail(path, 0, None)
+    columns = {**found.per_pc, **found.timelines, **found.instances}
+    assert len(columns) > 40
+    assert {one: column.unit for one, column in columns.items()} == {one: values[one].unit for one in columns}

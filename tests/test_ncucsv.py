@@ -132,6 +132,13 @@ def test_scaled_units_become_base_units(unit: str, base: str, factor: float) -> 
         ("inf", "%", Value(None, "%", state=State.FAILED)),
         ("no data", "", Value(None, state=State.FAILED)),
         ("N/A", "", Value(None, state=State.NOT_COLLECTED)),
+        ("(!) nan", "ns", Value(None, "ns", state=State.FAILED)),
+        ("(!) no data", "", Value(None, state=State.FAILED)),
+        ("(!) n/a", "", Value(None, state=State.NOT_COLLECTED)),
+        ("1,234,567.5", "", Value(1234567.5)),
+        ("-12", "", Value(-12.0)),
+        ("1e3", "", Value(1000.0)),
+        ("100000000000000000000000", "", Value(1e23)),
         ("CachePreferNone", "", Value(None, text="CachePreferNone")),
         ("", "byte", None),
     ],
@@ -215,3 +222,52 @@ def test_nested_nvtx_ranges_keep_their_order_and_their_colons(tmp_path: Path) ->
     row = LAUNCH.replace('"void', f'{ranges},"void')
     (launch,) = read(tmp_path, f"{header}{row},1.5,2\n").launches
     assert launch.nvtx == ("step::1", "cuBLAS@gemm")
+
+
+@pytest.mark.parametrize(
+    "text", ["3,14", "123,45", "1.234,5", "1.234.567", "12,34,567", "1'234", "1 234", "5."]
+)
+def test_a_number_in_the_form_of_another_locale_refuses_the_file(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UnreadableReport, match=r"export it again under LC_ALL=C") as refused:
+        read(tmp_path, f'{WIDE}{LAUNCH},1.5,"{text}"\n')
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+@pytest.mark.parametrize("unit", ["Mbyte", ""])
+def test_a_number_larger_than_any_counter_refuses_the_file(tmp_path: Path, digits: int, unit: str) -> None:
+    with pytest.raises(UnreadableReport, match="larger than any counter"):
+        read(tmp_path, f"{WIDE.replace('Mbyte', unit)}{LAUNCH},1.5,{'9' * digits}\n")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("(24, 4, 1)", f"({'9' * 5000}, 4, 1)", "Grid Size is '\\(9999"),
+        ('"7"', '"²"', "Stream is '²'"),
+        ('"9.0"', '"8.²"', "CC is '8.²'"),
+    ],
+)
+def test_a_fact_of_a_launch_that_ncu_cannot_have_printed_refuses_the_file(
+    tmp_path: Path, right: str, wrong: str, told: str
+) -> None:
+    with pytest.raises(UnreadableReport, match=told) as refused:
+        read(tmp_path, f"{WIDE}{LAUNCH.replace(right, wrong)},1.5,2\n")
+    assert len(str(refused.value)) < len(str(tmp_path)) + 150
+
+
+def test_a_header_without_a_column_that_is_needed_refuses_the_file(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableReport, match="no column Metric Value"):
+        read(tmp_path, f'{ID},"Section Name","Metric Name","Metric Unit"\n{LAUNCH},"SOL","a__b.sum","ns"\n')
+    with pytest.raises(UnreadableReport, match="no header row"):
+        read(tmp_path, f"{WIDE.replace('ID', 'IDX', 1)}{LAUNCH},1.5,2\n")
+
+
+def test_a_metric_with_two_columns_is_read_where_they_are_equal(tmp_path: Path) -> None:
+    header = f'{ID},"gpu__time_duration.sum","gpu__time_duration.sum"\n"","","","","","","","us","us"\n'
+    (launch,) = read(tmp_path, f"{header}{LAUNCH},1.5,1.5\n").launches
+    assert launch.values["gpu__time_duration.sum"] == Value(1500.0, "ns")
+    with pytest.raises(UnreadableReport, match=r"gpu__time_duration\.sum has two columns that differ"):
+        read(tmp_path, f"{header}{LAUNCH},1.5,2\n")
+    with pytest.raises(UnreadableReport, match="two columns that differ"):
+        read(tmp_path, f"{header.replace('us', 'ns', 1)}{LAUNCH},1.5,1.5\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profiler import report
-from profiler.values import State
+from profiler.values import Report, State
 
 # How many numbers `ncu --import FILE --page raw --csv` prints for each, counted in the CSV: 43,198 in all.
 NUMBERS = {
@@ -29,6 +29,26 @@ NUMBERS = {
     "mistic/profileHIGGS": 192,
     "ncar/MW_Baseline": 3295,
     "ncar/MW_DivToMult": 3295,
+}
+
+
+# Where NVIDIA's library has another unit than its command line, whatever it has read before.
+THREADS = "smsp__sass_branch_targets_threads_"
+SASS = "smsp__sass_thread_inst_executed_op_"
+OTHER_UNITS = {
+    **dict.fromkeys([f"{THREADS}divergent.{one}" for one in ("avg", "max", "min", "sum")], ("branches", "")),
+    **dict.fromkeys(
+        [
+            f"{SASS}{one}_pred_on.sum.per_cycle_elapsed"
+            for one in ("dadd", "dfma", "dmul", "fadd", "ffma", "fmul")
+        ],
+        ("cycle", "inst/cycle"),
+    ),
+    "sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained": ("inst", "inst/cycle"),
+    "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": ("inst", "inst/cycle"),
+    "smsp__sass_average_branch_targets_threads_uniform.pct": ("branches", "%"),
+    "smsp__sass_inst_executed_op_memory_128b.sum": ("", "inst"),
+    "smsp__sass_inst_executed_op_memory_16b.sum": ("", "inst"),
 }
 
 
@@ -69,3 +89,34 @@ def test_every_number_agrees_with_ncu_and_none_is_invented(reports: Path, name: 
             if cells.get(metric) in ("nan", "no data"):
                 assert value.state is State.FAILED, metric
     assert compared == NUMBERS[name]
+
+
+def test_every_unit_agrees_with_ncu_whatever_was_read_before(reports: Path) -> None:
+    """One worker reads all 16 in two orders: what it read first must not show in what it says later."""
+    paths = [reports / f"{name}.ncu-rep" for name in NUMBERS]
+    there, back = list(report.read(paths)), list(report.read(paths[::-1]))[::-1]
+    for name, one, other in zip(NUMBERS, there, back, strict=True):
+        assert isinstance(one, Report)
+        assert isinstance(other, Report)
+        with (reports / "oracle" / f"{name.replace('/', '__')}.ncu-rep.raw.csv").open(newline="") as stream:
+            header, printed = next(rows := csv.reader(stream)), next(rows)
+        units = dict(zip(header, printed, strict=True))
+        for launch, again in zip(one.launches, other.launches, strict=True):
+            assert launch.values.metric_set == again.values.metric_set
+            assert dict(launch.values) == dict(again.values)
+            for metric, unit in zip(
+                launch.values.metric_set.names, launch.values.metric_set.units, strict=True
+            ):
+                if metric in units and unit != units[metric]:
+                    assert OTHER_UNITS[metric] == (unit, units[metric]), metric
+
+
+@pytest.mark.parametrize("name", ["ncar/MW_Baseline", "mistic/prof1", "hyperspec/profile"])
+def test_a_report_read_alone_is_the_report_read_after_others(reports: Path, name: str) -> None:
+    others = ["esmm/profile@049ec612", "llm.c/adamw_coalsecing_shared", "mistic/prof2", "cutlass/report75"]
+    (*_, after) = report.read([reports / f"{one}.ncu-rep" for one in (*others, name)])
+    assert isinstance(after, Report)
+    alone = report.read_one(reports / f"{name}.ncu-rep")
+    for one, other in zip(alone.launches, after.launches, strict=True):
+        assert one.values.metric_set == other.values.metric_set
+        assert dict(one.values) == dict(other.values)

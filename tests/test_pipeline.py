@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +19,9 @@ import pytest
 
 from profiler import bundle, decisions, intake, location, pipeline, sync
 from profiler.errors import ProfilerError, UnknownName
+from profiler.run import Run
 from profiler.store import Store
-from profiler.values import State
+from profiler.values import Report, State
 from tests import made
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -415,3 +418,236 @@ def test_the_commands_say_what_they_did(paths: list[Path], tmp_path: Path, repor
 def test_a_folder_in_the_root_of_the_file_system_gives_a_family() -> None:
     assert intake.labels_of(Path("/x.ncu-rep"), None, None) == ("imported", "x")
     assert intake.labels_of(Path("/a/b.metrics.csv"), None, "v") == ("a", "v")
+
+
+def seal_badly(data: Path, run_id: str, **captured: object) -> str:
+    """A copy of a sealed run that reads well and of which no rows can be made."""
+    copy = data / "runs" / "bad"
+    shutil.copytree(data / "runs" / run_id, copy)
+    body = json.loads((copy / "run.json").read_text()) | {"run_id": "bad", "kind": "collect"}
+    body["results"][0]["captures"][0] |= captured
+    (copy / "run.json").write_text(json.dumps(body))
+    return "bad"
+
+
+@pytest.mark.parametrize("captured", [{"parts": ["x"]}, {"ordinals": [99]}, {"ordinals": ["a"]}])
+def test_a_run_that_fits_into_no_index_stops_no_other_and_is_refused_on_its_way_in(
+    paths: list[Path], data: Path, tmp_path: Path, captured: dict[str, object]
+) -> None:
+    [one] = pipeline.import_paths(paths[:1]).imported
+    bad = seal_badly(data, one.run_id, **captured)
+    store = pipeline.open_store()
+    assert [run.run_id for run in store.runs()] == [one.run_id]
+    [(refused, message)] = store.refused()
+    assert refused == bad
+    assert "\n" not in message
+    assert [run for run, _ in pipeline.rebuild_index().refused] == [bad]
+    there = tmp_path / "there"
+    summary = pipeline.import_paths([data / "runs" / bad, paths[1]], data=str(there))
+    assert [Path(path).name for path, _ in summary.refused] == [bad]
+    assert str(data / "runs" / bad) in summary.refused[0][1]
+    assert [path.name for path in (there / "runs").iterdir()] == [summary.imported[0].run_id]
+    shutil.rmtree(data / "runs" / bad)
+    pipeline.open_store()
+    assert store.refused() == []
+    store.close()
+
+
+def test_a_run_that_cannot_be_read_is_told_to_whoever_asks(paths: list[Path], data: Path) -> None:
+    [one] = pipeline.import_paths(paths[:1]).imported
+    (data / "runs" / one.run_id / "reports" / "prof1.ncu-rep").write_bytes(b"")
+    for left in (*data.glob("index.db*"), *(data / "cache").rglob("*.bin")):
+        left.unlink()
+    for _ in range(2):
+        store = pipeline.open_store()
+        assert [run for run, _ in store.refused()] == [one.run_id]
+        store.close()
+
+
+def test_whatever_is_wrong_with_one_file_the_others_come_in(
+    paths: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_run = intake.Importer._new_run
+
+    def fails(importer: intake.Importer, path: Path, read: Report) -> Run:
+        if path == paths[0]:
+            raise RuntimeError("nobody thought of this")
+        if path == paths[1]:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return new_run(importer, path, read)
+
+    monkeypatch.setattr(intake.Importer, "_new_run", fails)
+    summary = pipeline.import_paths(paths[:3])
+    assert [one.version for one in summary.imported] == ["profile@5c6231e5"]
+    assert [path for path, _ in summary.refused] == [str(paths[0]), str(paths[1])]
+    assert "nobody thought of this" in summary.refused[0][1]
+    assert all(path in message for path, message in summary.refused)
+
+
+def test_a_file_from_no_time_at_all_is_refused_alone(
+    paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "far.csv"
+    shutil.copyfile(paths[3], path)
+    stat = Path.stat
+
+    def far(of: Path, **options: bool) -> os.stat_result:
+        found = stat(of, **options)
+        return os.stat_result((*found[:8], 10**12, found[9])) if of == path else found
+
+    monkeypatch.setattr(Path, "stat", far)
+    summary = pipeline.import_paths([path, paths[0]])
+    assert len(summary.imported) == 1
+    [(refused, message)] = summary.refused
+    assert refused == str(path)
+    assert "touch it" in message
+
+
+def test_names_that_are_no_text_come_in_under_some_that_are(paths: list[Path], tmp_path: Path) -> None:
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/f\xff"))
+    folder.mkdir()
+    shutil.copyfile(paths[0], folder / os.fsdecode(b"k\xe9.ncu-rep"))
+    done = profiler("import", folder)
+    assert done.returncode == 0, done.stderr
+    assert "f\ufffd/k\ufffd  4 launches" in done.stdout
+    assert "1 already there" in profiler("import", folder).stdout
+    assert pipeline.rebuild_index().refused == ()
+
+
+def test_labels_given_to_what_is_there_already_are_not_dropped_without_a_word(paths: list[Path]) -> None:
+    [one] = pipeline.import_paths(paths[:1]).imported
+    again = pipeline.import_paths(paths[:1], family="fam 2", version="prof1").already
+    assert again == (pipeline.Already(str(paths[0]), one.run_id, wanted=(("family", "fam 2"),)),)
+    said = profiler("import", paths[0], "--family", "fam 2", "--version", "prof1").stdout
+    assert str(paths[0]) in said
+    assert f"profiler relabel {one.run_id} --family 'fam 2'`" in said
+    pipeline.relabel(one.run_id, family="fam 2")
+    assert pipeline.import_paths(paths[:1], family="fam 2").already[0].wanted == ()
+
+
+def test_what_is_so_already_is_not_decided_again(paths: list[Path]) -> None:
+    [one] = pipeline.import_paths(paths[:1]).imported
+    assert pipeline.forget(one.run_id, undo=True) is False
+    assert [pipeline.forget(one.run_id), pipeline.forget(one.run_id)] == [True, False]
+    for _ in range(2):
+        labels = pipeline.relabel(one.run_id, version="v2", workload="w")
+        assert (labels.family, labels.version, labels.workload) == ("mistic", "v2", "w")
+    assert [decision.kind for decision in decisions.load(location.root())] == ["forget", "relabel"]
+    assert f"{one.run_id} was hidden before" in profiler("forget", one.run_id).stdout
+    assert (
+        f"{one.run_id} is mistic/v3, workload w" in profiler("relabel", one.run_id, "--version", "v3").stdout
+    )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("runs",), ("import", "."), ("index", "--rebuild"), ("forget", "x"), ("export", "x")],
+    ids=lambda command: command[0],
+)
+def test_a_data_folder_that_cannot_be_is_one_line(command: tuple[str, ...]) -> None:
+    done = profiler(*command, PROFILER_DATA="/dev/null/x")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "/dev/null/x" in done.stderr
+
+
+def test_an_export_to_nowhere_is_one_line_and_leaves_nothing(paths: list[Path], tmp_path: Path) -> None:
+    [one] = pipeline.import_paths(paths[:1]).imported
+    for target in (tmp_path / "none" / "z.zip", Path("/dev/null/z.zip")):
+        with pytest.raises(ProfilerError, match=str(target)):
+            pipeline.export(one.run_id, target)
+    (tmp_path / "data" / "runs" / one.run_id / "reports" / "prof1.ncu-rep").unlink()
+    with pytest.raises(ProfilerError, match=r"prof1\.ncu-rep"):
+        pipeline.export(one.run_id, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+def test_a_zip_of_reports_says_what_to_do_with_it(paths: list[Path], tmp_path: Path) -> None:
+    path = tmp_path / "reports.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(paths[0], "a.ncu-rep")
+    [(_, message)] = pipeline.import_paths([path]).refused
+    assert "unpack it" in message
+
+
+def test_an_index_of_other_data_is_left_alone(
+    paths: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DB", f"sqlite:///{tmp_path / 'shared.db'}")
+    mine, theirs = str(tmp_path / "mine"), str(tmp_path / "theirs")
+    [one] = pipeline.import_paths(paths[:1], data=mine).imported
+    for call in (pipeline.open_store, lambda data: pipeline.import_paths(paths[1:2], data=data)):
+        with pytest.raises(ProfilerError, match=r"mine.*index --rebuild"):
+            call(theirs)
+    assert bundle.list_runs(location.root(theirs)) == []
+    shutil.copytree(mine, tmp_path / "moved")
+    for data in (mine, str(tmp_path / "moved")):
+        store = pipeline.open_store(data)
+        assert [run.run_id for run in store.runs()] == [one.run_id]
+        store.close()
+    pipeline.rebuild_index(theirs)
+    pipeline.import_paths(paths[1:2], data=theirs)
+    with pytest.raises(ProfilerError, match="theirs"):
+        pipeline.open_store(mine)
+
+
+def test_a_file_somebody_named_as_the_index_is_never_thrown_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("not a database at all, but long enough to be taken for one" * 50)
+    before = notes.read_bytes()
+    monkeypatch.setenv("PROFILER_DB", f"sqlite:///{notes}")
+    with pytest.raises(ProfilerError, match="remove that file"):
+        pipeline.rebuild_index()
+    assert notes.read_bytes() == before
+
+
+def test_a_folder_that_may_only_be_read_is_read_and_nothing_in_it_is_touched(
+    paths: list[Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [one] = pipeline.import_paths(paths[:1]).imported
+    access = os.access  # and not chmod: root may write everywhere
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: data not in (path, path.parent) and access(path, mode)
+    )
+
+    def asked() -> list[str]:
+        store = pipeline.open_store()
+        found = [run.run_id for run in store.runs()]
+        store.close()
+        return found
+
+    def there() -> dict[str, tuple[int, int]]:
+        return {path.name: (path.stat().st_mtime_ns, path.stat().st_size) for path in data.iterdir()}
+
+    before = there()
+    assert asked() == [one.run_id]
+    assert there() == before
+    for change in (pipeline.rebuild_index, lambda: pipeline.forget(one.run_id)):
+        with pytest.raises(ProfilerError, match=r"PROFILER_DB=sqlite:////"):
+            change()
+    shutil.rmtree(data / "runs" / one.run_id)
+    with pytest.raises(ProfilerError, match=r"PROFILER_DB=sqlite:////"):  # no longer in step
+        pipeline.open_store()
+    monkeypatch.setenv("PROFILER_DB", f"sqlite:///{tmp_path / 'elsewhere.db'}")
+    assert asked() == []
+    monkeypatch.delenv("PROFILER_DB")
+    (data / "index.db").unlink()
+    with pytest.raises(ProfilerError, match=r"PROFILER_DB=sqlite:////"):
+        pipeline.open_store()
+
+
+def test_a_reader_who_may_not_write_sees_what_a_writer_has_in_its_log(
+    paths: list[Path], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = pipeline.open_store()
+    pipeline.import_paths(paths[:1], store=writer)
+    assert (data / "index.db-wal").stat().st_size
+    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
+    reader = pipeline.open_store()
+    assert len(reader.runs()) == 1
+    assert pipeline.import_paths(paths[1:2], store=writer).refused == ()
+    assert len(reader.runs()) == 2
+    writer.close()
+    assert len(reader.runs()) == 2
+    reader.close()

@@ -295,3 +295,13 @@ def test_reading_a_report_never_loads_the_native_library_here(small: Path) -> No
     code = "import sys, pathlib; from profiler import report; report.read_one(pathlib.Path(sys.argv[1]));"
     code += "assert not {'ncu_report', 'pandas', 'sqlalchemy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code, str(small)], check=True)
+
+
+def test_a_file_name_that_is_no_utf8_costs_nothing(small: Path, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"k\xff.ncu-rep")
+    odd.write_bytes(small.read_bytes())
+    found = report.read_one(odd)
+    assert [dict(launch.values) for launch in found.launches] == [
+        dict(launch.values) for launch in launches(small)
+    ]
+    assert report.detail(odd, 0, None).function == found.launches[0].function

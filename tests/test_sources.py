@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from profiler import pipeline
+from profiler import bundle, pipeline, run_file
 from profiler.errors import UnknownName, UnreadableReport
 from profiler.sources import resolve, resolve_all
 from profiler.store import Store
@@ -76,8 +77,64 @@ def test_a_version_on_two_workloads_asks_which(store: Store) -> None:
     with pytest.raises(UnknownName, match=r"large.*small"):
         resolve("mistic/v1", lambda: store)
     assert resolve("mistic/v1", lambda: store, workload="large").workload == "large"
-    with pytest.raises(UnknownName):
-        resolve("mistic/v1", lambda: store, workload="huge")
+
+
+def test_a_workload_or_gpu_that_is_not_there_is_named_and_not_the_version(store: Store) -> None:
+    with pytest.raises(UnknownName, match=r"mistic/v1 has no workload 'smal'; there are small, large"):
+        resolve("mistic/v1", lambda: store, workload="smal")
+    with pytest.raises(UnknownName, match=r"mistic/v1 has no GPU 'V100' on small; there are "):
+        resolve("mistic/v1", lambda: store, workload="small", gpu="V100")
+    with pytest.raises(UnknownName, match=r"ncar/v1 has no workload 'small'; nobody named one"):
+        resolve("ncar/v1", lambda: store, workload="small")
+    (run,) = [run for run in store.runs("mistic") if run.workload == "large"]
+    with pytest.raises(UnknownName, match="has no workload 'small'; there are large"):
+        resolve(run.run_id, lambda: store, workload="small")
+
+
+def test_an_empty_name_is_refused() -> None:
+    for name in ("", " "):
+        with pytest.raises(UnknownName, match="an empty name"):
+            resolve(name, no_store)
+
+
+def test_a_folder_does_not_hide_a_version_of_its_name(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("MW_DivToMult", "ncar/v1", "empty"):
+        Path(folder).mkdir(parents=True)
+    assert resolve("MW_DivToMult", lambda: store).version == "MW_DivToMult"
+    assert resolve("ncar/v1", lambda: store).version == "v1"
+    with pytest.raises(UnknownName, match=r"empty is a folder: name one report in it.*no run or version"):
+        resolve("empty", lambda: store)
+    for name in (".", "./empty", "empty/"):
+        with pytest.raises(UnknownName, match="is a folder: name one report in it"):
+            resolve(name, no_store)
+
+
+def test_a_file_that_is_no_report_and_hides_a_version_says_so(
+    store: Store, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ncar").mkdir()
+    Path("ncar/v1").write_text("not a report")
+    with pytest.raises(UnreadableReport, match=r"^ncar/v1: .*the index has ncar/v1 too, but a file comes"):
+        resolve("ncar/v1", lambda: store)
+    shutil.copy(reports / "ncar" / "MW_Baseline.ncu-rep", "ncar/v1")
+    assert resolve("ncar/v1", no_store).family is None, "a file comes first"
+
+
+def test_a_run_that_cannot_be_read_says_why(
+    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    (new,) = pipeline.import_paths([reports / "ncar" / "MW_Baseline.ncu-rep"]).imported
+    (tmp_path / "data" / bundle.RUNS / new.run_id / run_file.RUN_FILE).write_text("{")
+    pipeline.rebuild_index()
+    found = pipeline.open_store()
+    with pytest.raises(UnknownName, match=rf"run {new.run_id} cannot be read: .*run\.json"):
+        resolve(new.run_id, lambda: found)
 
 
 def test_an_unknown_name_says_what_is_near(store: Store) -> None:

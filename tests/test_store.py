@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.dialects import sqlite
 
-from profiler.errors import ProfilerError, UnknownName
+from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.run import COLLECT, Facts, Labels, Result, Run, Samples
 from profiler.store import Store, schema
 from profiler.values import Evidence, Session, State, Value
@@ -463,6 +463,40 @@ def test_a_file_that_is_no_database_says_how_to_make_the_index_again(tmp_path: P
     path.write_bytes(b"this is no database at all" * 100)
     with pytest.raises(ProfilerError, match="index --rebuild"):
         Store.open(f"sqlite:///{path}")
+
+
+def test_a_path_may_hold_what_a_url_cannot(tmp_path: Path) -> None:
+    path = tmp_path / "a?b%20c#d" / "index.db"
+    store = Store.open(path)
+    store.add(*imported("v1"))
+    store.close()
+    assert path.is_file()
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a?b%20c#d"]
+
+
+def test_a_run_without_rows_of_results_changes_nothing_else(store: Store) -> None:
+    store.add(*imported("v1"))
+    empty = replace(collected(), results=())
+    assert store.add(empty, {}) is True
+    assert len(store.launches()) == 1
+
+
+@pytest.mark.parametrize("parts", [("one",), (), ("a", "b", "c")])
+def test_a_run_that_fits_into_no_index_is_refused_and_named(store: Store, parts: tuple[str, ...]) -> None:
+    run, reports = imported("v1", launch("a"), launch("b", ordinal=1))
+    capture = replace(run.results[0].captures[0], parts=parts)
+    bad = replace(run, results=(replace(run.results[0], captures=(capture,)),))
+    with pytest.raises(BadBundle, match=run.run_id):
+        store.add(bad, reports)
+    assert store.runs() == []
+    assert store.add_many([Store.rows_of(run, reports)]) == [True]
+
+
+def test_numbers_that_no_database_takes_do_not_stop_the_index(store: Store) -> None:
+    store.add(*imported("v1", launch(**{DURATION: Value(2**64 - 1, "ns")})))
+    assert store.launches()[0].duration_ns.number == 2.0**64
+    with pytest.raises(BadBundle, match="launch number"):
+        store.add(*imported("v2", launch(ordinal=2**40)))
 
 
 def test_values_keep_their_bits_on_the_way_through_a_chunk(store: Store) -> None:

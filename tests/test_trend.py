@@ -80,7 +80,13 @@ class Answers:
         return [one for one in self.series_ if one.metric in names]
 
     def add(
-        self, part: str, metric: str, values: dict[str, Value | float], *, old: Sequence[str] = ()
+        self,
+        part: str,
+        metric: str,
+        values: dict[str, Value | float],
+        *,
+        old: Sequence[str] = (),
+        gpu: str = "GPU",
     ) -> None:
         """A series with a value for each of these runs; `old` ones are not the newest of their version."""
         points = []
@@ -100,7 +106,7 @@ class Answers:
                         one.run_id not in old,
                     )
                 )
-        told = ("f", None, "GPU", Evidence.MEASURED, "ncu", part, part.split("#")[0], metric, "ns")
+        told = ("f", None, gpu, Evidence.MEASURED, "ncu", part, part.split("#")[0], metric, "ns")
         self.series_.append(Series(*told, tuple(points)))
 
     def ask(self, name: str, table: metrics.MetricTable, **filters: Any) -> list[Trend]:
@@ -197,6 +203,29 @@ def test_over_versions_the_newest_run_of_each_counts_and_its_first_gives_the_pla
     assert shown(one) == [("v1", 1.0, ""), ("v2", 2.0, ""), ("v1", 1.5, "")]
 
 
+def test_an_older_run_does_not_fill_in_for_a_kernel_that_the_newest_run_left_out(
+    table: metrics.MetricTable,
+) -> None:
+    answers = Answers([run("r1", "v1", 1), run("r1b", "v1", 3), run("r2", "v2", 2)])
+    answers.add("gone#0", DURATION, {"r1": 5.0, "r2": 6.0})
+    answers.add("kept#0", DURATION, {"r1": 1.0, "r1b": 2.0, "r2": 3.0}, old=["r1"])
+    told = {one.part: shown(one) for one in answers.ask("duration", table)}
+    assert told == {
+        "gone#0": [("v1", None, ABSENT), ("v2", 6.0, "")],
+        "kept#0": [("v1", 2.0, ""), ("v2", 3.0, "")],
+    }
+    (gone,) = answers.ask("duration", table, over="time", kernel="gone")
+    assert shown(gone) == [("v1", 5.0, ""), ("v2", 6.0, ""), ("v1", None, ABSENT)]
+
+
+def test_a_newer_run_on_another_gpu_hides_nothing(table: metrics.MetricTable) -> None:
+    answers = Answers([run("r1", "v1", 1), run("r1b", "v1", 3, gpu="other")])
+    answers.add("k#0", DURATION, {"r1": 5.0})
+    answers.add("k#0", DURATION, {"r1b": 7.0}, gpu="other")
+    told = {one.gpu: shown(one) for one in answers.ask("duration", table)}
+    assert told == {"GPU": [("v1", 5.0, "")], "other": [("v1", 7.0, "")]}
+
+
 def test_a_kernel_pattern_keeps_the_columns_of_the_others(table: metrics.MetricTable) -> None:
     answers = Answers([run("r1", "v1", 1), run("r2", "v2", 2)])
     answers.add("gemm#0", DURATION, {"r2": 5.0})
@@ -215,6 +244,29 @@ def test_an_exact_ncu_name_that_is_no_concept_has_a_series_of_its_own(table: met
 def test_a_concept_that_does_not_exist_names_the_nearest(table: metrics.MetricTable) -> None:
     with pytest.raises(UnknownName, match="did you mean duration"):
         Answers([]).ask("duratoin", table)
+
+
+def test_a_filter_that_fits_nothing_says_what_there_is(esmm: Store) -> None:
+    table = metrics.load()
+    for filters, words in (
+        ({"family": "esm"}, "no family 'esm' in the index; there are esmm"),
+        ({"workload": "big"}, "no workload 'big' in the index; there is none"),
+        ({"gpu": "NVIDIA A10"}, "no GPU 'NVIDIA A10' in the index; there are NVIDIA A10G"),
+        ({"kernel": "warptilin_two"}, "there are warptiling_two, warptiling, "),
+    ):
+        with pytest.raises(UnknownName, match=words):
+            trend(esmm, "duration", table, **filters)  # type: ignore[arg-type]
+    with pytest.raises(
+        UnknownName, match=r"carries gpu__time_duraton\.sum; there are gpu__time_duration\.sum,"
+    ):
+        trend(esmm, "gpu__time_duraton.sum", table)
+
+
+def test_a_metric_that_no_launch_carries_has_no_series(esmm: Store) -> None:
+    table = metrics.load()
+    assert trend(esmm, "spill_insts", table) == []
+    assert trend(esmm, table.by_concept["spill_insts"].alternatives[0].name, table) == []
+    assert trend(esmm, "duration", table, workload=""), "nobody named one"
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
-import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from profiler import __version__
-from profiler.errors import ProfilerError
+from profiler.cli.output import standard_output
+from profiler.errors import Exit, ProfilerError
 
 EXIT_CODES = (
     "exit codes: 0 pass · 1 regression · 2 wrong arguments, or input that cannot be read or used · "
@@ -40,17 +42,29 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; a user's mistake is one line on stderr and its exit code."""
+    """Run one command; a user's mistake is one line on stderr and its exit code.
+
+    A defect keeps its traceback, and its exit code is never 1: that one says regression.
+    """
     try:
-        arguments = parser().parse_args(argv)
-        code = int(arguments.handler(arguments))
-        sys.stdout.flush()
-        return code
+        with standard_output():
+            arguments = parser().parse_args(argv)
+            return int(arguments.handler(arguments))
     except ProfilerError as error:
-        print(f"profiler: {' '.join(str(error).split())}", file=sys.stderr)
-        return int(error.exit_code)
-    except BrokenPipeError:  # `profiler … | head`: not an error, and no second traceback at shutdown
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return _failed(str(error), error.exit_code)
+    except OSError as error:
+        what = error.strerror or str(error)
+        return _failed(what if error.filename is None else f"{error.filename}: {what}")
     except KeyboardInterrupt:
         return 130
+    except Exception as error:
+        code = _failed(f"a defect in profiler: {type(error).__name__}: {error}")
+        with contextlib.suppress(OSError):
+            traceback.print_exc()
+        return code
+
+
+def _failed(message: str, code: Exit = Exit.UNUSABLE_INPUT) -> int:
+    with contextlib.suppress(OSError):  # the reader of stderr may be gone as well
+        print(f"profiler: {' '.join(message.split())}", file=sys.stderr)
+    return int(code)

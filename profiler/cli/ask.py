@@ -61,7 +61,10 @@ def list_runs(arguments: argparse.Namespace) -> int:
     """List the runs, newest first."""
     from profiler.cli import listing, output
 
-    runs = output.open_store().runs(arguments.family, hidden=arguments.hidden)
+    store = output.open_store()
+    runs = store.runs(arguments.family, hidden=arguments.hidden)
+    if not runs:
+        output.check_family(store, arguments.family)
     if arguments.json:
         print_json({"runs": [listing.run(one) for one in runs]})
     else:
@@ -73,7 +76,9 @@ def list_versions(arguments: argparse.Namespace) -> int:
     """List the versions of each family."""
     from profiler.cli import listing, output
 
-    versions = output.open_store().versions(arguments.family)
+    store = output.open_store()
+    output.check_family(store, arguments.family)
+    versions = store.versions(arguments.family)
     if arguments.json:
         print_json({"versions": [listing.version(one) for one in versions]})
     else:
@@ -85,7 +90,9 @@ def list_workloads(arguments: argparse.Namespace) -> int:
     """List the workloads of each family."""
     from profiler.cli import listing, output
 
-    workloads = output.open_store().workloads(arguments.family)
+    store = output.open_store()
+    output.check_family(store, arguments.family)
+    workloads = store.workloads(arguments.family)
     if arguments.json:
         print_json({"workloads": [listing.workload(one) for one in workloads]})
     else:
@@ -118,8 +125,9 @@ def show_trend(arguments: argparse.Namespace) -> int:
     }
     store, table = output.open_store(), metrics.load()
     series = trend.trend(store, arguments.concept, table, **filters)
+    trending.check(series, arguments.concept)
     if arguments.json:
         print_json({"concept": arguments.concept, "series": [trending.document(one) for one in series]})
     else:
-        trending.print_trends(series, arguments.concept, arguments.last)
+        trending.print_trends(series, arguments.last)
     return 0

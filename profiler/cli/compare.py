@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_filters, add_json, print_json
+from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -63,6 +64,8 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler import compare, metrics, sources
     from profiler.cli import comparison, comparison_json, output
 
+    if arguments.on and not arguments.fail:
+        raise ProfilerError("--on says which concepts --fail judges: add --fail, or leave --on out")
     table = metrics.load()
     compare.check_concepts(table, arguments.on)
     names = [arguments.a, arguments.b]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -94,16 +95,18 @@ def index(arguments: argparse.Namespace) -> int:
 
 
 def relabel(arguments: argparse.Namespace) -> int:
-    """Record the labels that are valid from now on."""
+    """Record the labels that are valid from now on, and say them."""
     from profiler import pipeline
 
-    pipeline.relabel(
+    labels = pipeline.relabel(
         arguments.run,
         family=arguments.family,
         version=arguments.version,
         workload=arguments.workload,
         why=arguments.why,
     )
+    workload = f", workload {labels.workload}" if labels.workload else ""
+    print(f"{arguments.run} is {labels.family}/{labels.version}{workload}")
     return Exit.PASS
 
 
@@ -111,7 +114,10 @@ def forget(arguments: argparse.Namespace) -> int:
     """Record that a run is hidden, or shown again."""
     from profiler import pipeline
 
-    pipeline.forget(arguments.run, undo=arguments.undo, why=arguments.why)
+    changed = pipeline.forget(arguments.run, undo=arguments.undo, why=arguments.why)
+    state = "shown" if arguments.undo else "hidden"
+    way_back = "" if arguments.undo else f"; `profiler forget --undo {arguments.run}` shows it again"
+    print(f"{arguments.run} is {state}{way_back}" if changed else f"{arguments.run} was {state} before")
     return Exit.PASS
 
 
@@ -130,6 +136,12 @@ def _told(summary: ImportSummary) -> Iterator[str]:
     for there in summary.already:
         if there.hidden:
             yield f"{there.path}: forgotten; `profiler forget --undo {there.run_id}` shows it again"
+        if there.wanted:
+            options = " ".join(f"--{kind} {shlex.quote(text)}" for kind, text in there.wanted)
+            yield (
+                f"{there.path}: already there under other labels; "
+                f"`profiler relabel {there.run_id} {options}` changes them"
+            )
     counts = {
         "imported": len(summary.imported),
         "already there": len(summary.already),

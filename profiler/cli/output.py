@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
+import os
 import sys
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, cast
+
+from profiler.errors import ProfilerError, UnknownName
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,16 +25,82 @@ _PIPE_WIDTH = 240  # a pipe has no width: no column is cut before this
 
 
 def open_store() -> Store:
-    """The index, brought up to date with the bundles. Imports the database layer: only where it is needed."""
+    """The index, brought up to date with the bundles. Imports the database layer: only where it is needed.
+
+    Says on stderr how many runs it had to leave out.
+    """
     from profiler import pipeline
 
-    return pipeline.open_store()
+    store = pipeline.open_store()
+    if refused := len(store.refused()):
+        runs = "1 run" if refused == 1 else f"{refused} runs"
+        with contextlib.suppress(OSError):
+            print(f"profiler: {runs} cannot be read: `profiler index` says why", file=sys.stderr)
+    return store
+
+
+def check_family(store: Store, family: str | None) -> None:
+    """Refuse a family that the index does not have, rather than list nothing."""
+    from profiler.values import nearest_first, spread  # here, since it brings numpy in
+
+    families = store.families()
+    if family is not None and family not in families:
+        there = spread(nearest_first(family, families))
+        way_out = f"there are {there}" if there else "the index is empty: `profiler import PATH`"
+        raise UnknownName(f"no family {family!r} in the index; {way_out}")
+
+
+@contextlib.contextmanager
+def standard_output() -> Iterator[None]:
+    """What is printed inside loses no character and outlives its reader; a full disk is an error."""
+    steady = _Steady(sys.stdout or io.StringIO())  # None: the shell closed it with >&-
+    with contextlib.redirect_stdout(cast(TextIO, steady)):
+        try:
+            yield
+        finally:
+            steady.flush()
+
+
+class _Steady:
+    """Standard output for a whole command.
+
+    A reader that leaves (`| head`) ends the printing, not the command: its exit code still tells the verdict.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # for ASCII, and file names that are not Unicode
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with self._survived():
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with self._survived():
+            self._stream.flush()
+
+    @contextlib.contextmanager
+    def _survived(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            # What is buffered still wants to go somewhere: now, and again when the interpreter ends.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+            if not isinstance(error, BrokenPipeError):
+                raise ProfilerError(f"standard output cannot be written: {error.strerror}") from None
 
 
 def print_json(document: object) -> None:
     """Print as JSON; a NaN or infinity that got this far is a defect and raises."""
-    json.dump(document, sys.stdout, allow_nan=False, ensure_ascii=False, indent=1)
-    sys.stdout.write("\n")
+    plain = (sys.stdout.encoding or "").lower().replace("_", "-") not in ("utf-8", "utf8")
+    print(json.dumps(document, allow_nan=False, ensure_ascii=plain, indent=1))
 
 
 def say(text: str = "") -> None:

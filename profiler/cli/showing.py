@@ -43,12 +43,6 @@ def document(chosen: Chosen, table: MetricTable, *, everything: bool) -> dict[st
     side = chosen.side
     launches = []
     for name, launch in chosen.launches:
-        told: dict[str, dict[str, object]] = {}
-        if everything:
-            told = {metric: present.as_json(value) for metric, value in launch.values.items()}
-        else:
-            for concept, metric, value in _resolved(launch, table, side):
-                told[metric] = {**present.as_json(value), "concept": concept}
         launches.append(
             {
                 "kernel": launch.base_name,
@@ -58,7 +52,7 @@ def document(chosen: Chosen, table: MetricTable, *, everything: bool) -> dict[st
                 "block": launch.block,
                 "nvtx": launch.nvtx,
                 "ordinal": launch.ordinal,
-                "metrics": told,
+                **(_every_metric(launch) if everything else _by_concept(launch, table, side)),
             }
         )
     return {
@@ -68,6 +62,26 @@ def document(chosen: Chosen, table: MetricTable, *, everything: bool) -> dict[st
         "launches": launches,
         "hidden_launches": chosen.hidden,
     }
+
+
+def _every_metric(launch: Launch) -> dict[str, object]:
+    return {"metrics": {name: present.as_json(value) for name, value in launch.values.items()}}
+
+
+def _by_concept(launch: Launch, table: MetricTable, side: Side) -> dict[str, object]:
+    """One entry for each ncu name, which may stand for several concepts, and the concepts the chip lacks."""
+    told: dict[str, dict[str, object]] = {}
+    concepts: dict[str, list[str]] = {}
+    lacking = []
+    for concept, name, value in _resolved(launch, table, side):
+        if (
+            value.state is State.NOT_AVAILABLE
+        ):  # the name is another chip's, and may be another concept's here
+            lacking.append(concept)
+            continue
+        concepts.setdefault(name, []).append(concept)
+        told[name] = {**present.as_json(value), "concept": concepts[name][0], "concepts": concepts[name]}
+    return {"metrics": told, "not_available": lacking}
 
 
 def print_launches(chosen: Chosen, table: MetricTable, *, everything: bool) -> None:

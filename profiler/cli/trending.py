@@ -7,6 +7,7 @@ from itertools import groupby
 
 from profiler import present
 from profiler.cli.output import print_table, say
+from profiler.errors import CannotJudge
 from profiler.trend import ABSENT, Trend, TrendPoint
 
 
@@ -27,11 +28,16 @@ def document(one: Trend) -> dict[str, object]:
     }
 
 
-def print_trends(series: Sequence[Trend], name: str, last: int) -> None:
-    """Print one table for each family, workload, GPU and mode; `last` columns of it."""
+def check(series: Sequence[Trend], name: str) -> None:
+    """Refuse a history of nothing: no launch that was asked about carries the metric."""
     if not series:
-        say(f"no launch in the index carries {name}: import reports that hold it (`profiler import PATH`)")
-        return
+        raise CannotJudge(
+            f"no launch asked about carries {name}: import reports that hold it (`profiler import PATH`)"
+        )
+
+
+def print_trends(series: Sequence[Trend], last: int) -> None:
+    """Print one table for each family, workload, GPU and mode; `last` columns of it."""
     for rows in _tables(series):
         first = rows[0]
         where = ", ".join(

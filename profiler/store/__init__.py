@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from profiler.store.rows import (
     ROW_LIMIT,
+    DamagedIndex,
     LaunchInfo,
     Point,
     Rows,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROW_LIMIT",
+    "DamagedIndex",
     "LaunchInfo",
     "Point",
     "Rows",

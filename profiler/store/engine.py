@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url, text
+from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
 
 from profiler.errors import ProfilerError
+from profiler.store.rows import DamagedIndex
 
 _WRITE = "profiler_write"
+_READ_ONLY = "profiler_read_only"
 _WRITER_LOCK = 0x70726F66  # any number, the same in every process: PostgreSQL's advisory lock for writers
 _BUSY_MS = 120_000  # a writer waits this long for another one
+_ELSEWHERE = "keep one at another place, such as PROFILER_DB=sqlite:////tmp/index.db"
+_REBUILD = "make it again: profiler index --rebuild"
 _WAYS_OUT = {  # by a word of what the database says
     "locked": "another process is writing to it: try again when that is done",
-    "not a database": "make it again: profiler index --rebuild",
-    "malformed": "make it again: profiler index --rebuild",
-    "unable to open": "check the folder, or name another place in PROFILER_DB",
-    "readonly": "check the folder, or name another place in PROFILER_DB",
-    "disk": "check the space on the disk, or name another place in PROFILER_DB",
+    "not a database": _REBUILD,
+    "malformed": _REBUILD,
+    "unable to open": f"check the folder, or {_ELSEWHERE}",
+    "readonly": f"check the folder, or {_ELSEWHERE}",
+    "disk": f"check the space on the disk, or {_ELSEWHERE}",
     "connection": "check the server and PROFILER_DB",
 }
 
 
-def connect(url: str) -> Engine:
-    """An engine for the index. Raises ProfilerError for a URL that no driver takes."""
+def connect(url: str | Path) -> Engine:
+    """An engine for the index; a path is a SQLite file. Raises ProfilerError for a URL that no driver takes.
+
+    A SQLite file that may not be written is opened for reading only.
+    """
     try:
-        parsed = make_url(url)
+        parsed = URL.create("sqlite", database=str(url)) if isinstance(url, Path) else make_url(url)
         if parsed.drivername == "postgresql":
             parsed = parsed.set(drivername="postgresql+psycopg")
         if parsed.get_backend_name() == "sqlite":
-            if parsed.database:
-                Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+            path = Path(parsed.database or ":memory:")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not os.access(path.parent, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+                return _read_only(parsed, path)
             engine = create_engine(parsed, connect_args={"timeout": _BUSY_MS / 1000})
             event.listen(engine, "connect", _prepare_sqlite)
             event.listen(engine, "begin", _begin_sqlite)
@@ -44,7 +55,11 @@ def connect(url: str) -> Engine:
             return create_engine(
                 parsed, isolation_level="REPEATABLE READ", pool_pre_ping=True, connect_args=arguments
             )
-    except (ArgumentError, NoSuchModuleError, ImportError, OSError) as error:
+    except OSError as error:
+        raise ProfilerError(
+            f"no index at {url}: {error.strerror or error}; check PROFILER_DATA, or {_ELSEWHERE}"
+        ) from error
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
         raise ProfilerError(f"the index's database cannot be used: {error} (PROFILER_DB)") from error
     raise ProfilerError(
         f"PROFILER_DB names {parsed.get_backend_name()}; the index is kept in SQLite or PostgreSQL"
@@ -61,6 +76,8 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextlib.contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """One transaction, all or nothing; writers wait for each other."""
+    if engine.get_execution_options().get(_READ_ONLY):
+        raise ProfilerError(f"the index {engine.url.database} is to be changed, and read-only: {_ELSEWHERE}")
     with _said_plainly(engine), engine.connect() as plain:
         # Read committed: after waiting for the lock a writer must see what the one before it wrote.
         level = {"isolation_level": "READ COMMITTED"} if engine.dialect.name == "postgresql" else {}
@@ -81,6 +98,25 @@ def _binary_cursor() -> type[Any]:
             self.format = psycopg.pq.Format.BINARY
 
     return BinaryCursor
+
+
+def _read_only(url: URL, path: Path) -> Engine:
+    """An engine that writes nothing, not even the files in which SQLite's readers and writers meet."""
+    if not path.exists():
+        raise ProfilerError(f"there is no index in {path.parent}, which is read-only: {_ELSEWHERE}")
+
+    def opened() -> sqlite3.Connection:
+        # Where nobody has it open these files are not there, and SQLite would make them.
+        log = path.with_name(f"{path.name}-wal")
+        how = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
+        connection.isolation_level = None
+        return connection
+
+    # Opened anew every time: what is immutable to SQLite would never be looked at again.
+    engine = create_engine(url, creator=opened, poolclass=NullPool, execution_options={_READ_ONLY: True})
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
@@ -108,4 +144,5 @@ def _said_plainly(engine: Engine) -> Iterator[None]:
         if way_out is None:
             raise
         where = engine.url.render_as_string(hide_password=True)
-        raise ProfilerError(f"the index {where} cannot be used: {said}; {way_out}") from error
+        kind = DamagedIndex if way_out == _REBUILD else ProfilerError
+        raise kind(f"the index {where} cannot be used: {said}; {way_out}") from error

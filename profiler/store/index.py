@@ -6,6 +6,8 @@ import contextlib
 import json
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
 
 from sqlalchemy import select
 from sqlalchemy.exc import DatabaseError
@@ -19,6 +21,9 @@ from profiler.values import Evidence, Launch, Report, Side
 
 _BATCH = 100  # runs that go in together during a rebuild
 _OWN = ("schema", "epoch", "changes", "chunk_names")  # what the store itself keeps in meta
+REFUSED = "refused"  # under which name it remembers the runs that it could not take
+
+Indexable: TypeAlias = rowmaking.Item | rowmaking.RunRows
 
 
 class Store:
@@ -27,14 +32,14 @@ class Store:
     `workload=""` and `gpu=""` ask for what nobody named; None asks for all.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str | Path) -> None:
         self.url = url
         self._engine = engine.connect(url)
         self._known = Known()
 
     @staticmethod
-    def open(url: str) -> Store:
-        """Open the index at a SQLAlchemy URL and make its tables where there are none.
+    def open(url: str | Path) -> Store:
+        """Open the index at a SQLAlchemy URL, or in a SQLite file, and make its tables where there are none.
 
         An index of another layout is emptied: it is filled again from the bundles.
         """
@@ -58,19 +63,24 @@ class Store:
         """Add one run with its reports, by sha256. False: it is already there. One transaction."""
         return self.add_many([(run, reports, labels)])[0]
 
-    def add_many(self, items: Sequence[rowmaking.Item]) -> list[bool]:
+    @staticmethod
+    def rows_of(run: Run, reports: Mapping[str, Report], labels: Labels | None = None) -> rowmaking.RunRows:
+        """What a run puts into the index, to be added later. Raises BadBundle for one that fits into none."""
+        return rowmaking.rows_of((run, reports, labels))
+
+    def add_many(self, items: Sequence[Indexable]) -> list[bool]:
         """Add several runs in one transaction; False for each that is already there."""
         if not items:
             return []
-        rows = [rowmaking.rows_of(item) for item in items]
+        rows = [_rows(item) for item in items]
         with engine.writing(self._engine) as connection:
             return writer.insert_runs(connection, rows)
 
-    def replace(self, items: Sequence[rowmaking.Item]) -> None:
+    def replace(self, items: Sequence[Indexable]) -> None:
         """Put runs in again, as after a decision about them."""
         if not items:
             return
-        rows = [rowmaking.rows_of(item) for item in items]
+        rows = [_rows(item) for item in items]
         with engine.writing(self._engine) as connection:
             writer.delete_runs(connection, [row.run["id"] for row in rows])
             writer.insert_runs(connection, rows)
@@ -83,13 +93,13 @@ class Store:
         with engine.writing(self._engine) as connection:
             writer.delete_runs(connection, keys)
 
-    def rebuild(self, items: Iterable[rowmaking.Item]) -> int:
+    def rebuild(self, items: Iterable[Indexable]) -> int:
         """Replace everything by these runs; readers see the old index until all are in, a kill leaves it."""
         count, batch = 0, []
         with engine.writing(self._engine) as connection:
             writer.clear(connection)
             for item in items:
-                batch.append(rowmaking.rows_of(item))
+                batch.append(_rows(item))
                 if len(batch) == _BATCH:
                     count += sum(writer.insert_runs(connection, batch))
                     batch = []
@@ -129,6 +139,11 @@ class Store:
         with engine.writing(self._engine) as connection:
             for name, value in content.items():
                 writer.put_meta(connection, name, value)
+
+    def refused(self) -> list[tuple[str, str]]:
+        """The sealed runs that the index could not take, and why: run id and message."""
+        with engine.reading(self._engine) as connection:
+            return sorted(json.loads(listing.meta(connection, REFUSED) or "{}").items())
 
     # ---- asking
 
@@ -270,3 +285,7 @@ class Store:
                 ("changes", "0"),
             ):
                 writer.put_meta(connection, name, value)
+
+
+def _rows(item: Indexable) -> rowmaking.RunRows:
+    return item if isinstance(item, rowmaking.RunRows) else rowmaking.rows_of(item)

@@ -11,6 +11,7 @@ import numpy as np
 
 from profiler.errors import BadBundle
 from profiler.run import IMPORT, Capture, Labels, Result, Run, launch_parts, ncu_mode
+from profiler.run_file import short
 from profiler.store import packing
 from profiler.store.schema import key
 from profiler.store.statements import microseconds
@@ -22,6 +23,7 @@ Item = tuple[
 ]  # a run, its reports by sha256, what was decided about it
 
 DURATION = "gpu__time_duration.sum"
+_MOST_LAUNCHES = 2**31  # what a database takes
 
 
 @dataclass
@@ -40,8 +42,16 @@ class RunRows:
 
 
 def rows_of(item: Item) -> RunRows:
-    """The rows of a run. The same run and decisions give the same rows, whatever else the index holds."""
-    return _Builder(*item).build()
+    """The rows of a run. The same run and decisions give the same rows, whatever else the index holds.
+
+    Raises BadBundle for a run of which none can be made, whatever the reason: it must not stop the others.
+    """
+    try:
+        return _Builder(*item).build()
+    except BadBundle:
+        raise
+    except Exception as error:
+        raise BadBundle(f"run {item[0].run_id} does not fit into the index ({short(error)})") from error
 
 
 class _Builder:
@@ -169,7 +179,10 @@ class _Builder:
                     f"run {self.of.run_id}: {held.name} has no launch {missing[0]}, which run.json names"
                 )
             launches = [by_ordinal[ordinal] for ordinal in capture.ordinals]
-        parts = capture.parts or launch_parts(launches)
+        parts = capture.parts if capture.parts is not None else launch_parts(launches)
+        if len(parts) != len(launches):
+            counts = f"{len(parts)} parts for {len(launches)} launches"
+            raise BadBundle(f"run {self.of.run_id} names {counts} of {held.name}")
         mode = capture.mode if capture.mode is not None else ncu_mode(held.session)
         gpu = _text(held.gpu) or self.gpu
         for launch, part in zip(launches, parts, strict=True):
@@ -198,6 +211,9 @@ class _Builder:
         self.evidence.add(evidence)
         position = len(self.rows.results)
         duration = NOT_COLLECTED if launch is None else launch.values.value(DURATION)
+        ordinal = position if launch is None or kind == "facts" else launch.ordinal
+        if not 0 <= ordinal < _MOST_LAUNCHES:
+            raise BadBundle(f"run {self.of.run_id} has a launch number {ordinal}")
         row: Row = {
             "id": key("result", self.of.run_id, position),
             "run": self.key,
@@ -206,14 +222,14 @@ class _Builder:
             "created": self.created,
             "is_latest": False,
             "position": position,
-            "ordinal": position if launch is None or kind == "facts" else launch.ordinal,
+            "ordinal": ordinal,
             "kind": kind,
             **self.status,
             "report": None,
             "kernel": None,
             "grid": None if launch is None else size_text(launch.grid),
             "block": None if launch is None else size_text(launch.block),
-            "duration": duration.number,
+            "duration": None if duration.number is None else float(duration.number),
             "duration_unit": duration.unit,
             "duration_state": int(duration.state),
             "median_ns": None,

@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from profiler.errors import ProfilerError
 from profiler.run import Json, ReportFile
 from profiler.values import Evidence, Value
 
@@ -17,6 +18,10 @@ ROW_LIMIT = 10_000  # no query brings more rows than this into Python
 
 Size = tuple[int, int, int]
 T = TypeVar("T")
+
+
+class DamagedIndex(ProfilerError):
+    """The file is no index, or a spoiled one: it is made again from the bundles."""
 
 
 class Rows(list[T]):

@@ -157,6 +157,8 @@ def _drop_prepared(connection: Connection, runs: Sequence[RunRows]) -> None:
     for rows in runs:
         for config in rows.configs:
             oldest[config] = min(oldest.get(config, rows.run["created"]), rows.run["created"])
+    if not oldest:
+        return
     head = schema.series_head.c
     connection.execute(
         delete(schema.series_head).where(head.config == bindparam("c"), head.until >= bindparam("since")),

@@ -80,14 +80,18 @@ def size(launch: LaunchInfo) -> str:
 
 
 def metric_columns(launch: Launch, table: MetricTable, words: str) -> dict[str, list[object]]:
-    """Every metric of a launch that holds every word in its name or label, in the report's order."""
+    """Every metric of a launch that holds every word in its name or label.
+
+    Those of metrics.txt come first, in its order and with their labels, then the others by name.
+    """
     labels = {name: metric.label for metric in table.metrics for name in metric.names_for(None)}
     wanted = words.lower().split()
     found: dict[str, list[object]] = {
         head: [] for head in ("metric", "label", "value", "in base units", "unit")
     }
-    for name, value in launch.values.items():
-        label = labels.get(name, "")
+    declared = (name for name in (*labels, *table.captured) if name in launch.values)
+    for name in dict.fromkeys((*declared, *sorted(launch.values))):
+        value, label = launch.values[name], labels.get(name, "")
         if all(word in f"{name} {label}".lower() for word in wanted):
             found["metric"].append(name)
             found["label"].append(label)

@@ -163,6 +163,24 @@ def test_a_failed_metric_has_its_state_and_no_number(reports: Path) -> None:
     assert columns["in base units"] == [None]
 
 
+def test_the_metrics_of_a_launch_start_with_those_of_metrics_txt_under_their_labels(reports: Path) -> None:
+    one = report.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0]
+    table = metrics.load()
+    columns = launch_view.metric_columns(one, table, "")
+    assert sorted(map(str, columns["metric"])) == sorted(one.values)
+    assert (columns["metric"][0], columns["label"][0]) == (
+        "gpu__time_duration.sum",
+        table.by_concept["duration"].label,
+    )
+    declared = [name for metric in table.metrics for name in metric.names_for(None) if name in one.values]
+    count = len(dict.fromkeys(declared))
+    assert columns["metric"][:count] == list(dict.fromkeys(declared))
+    assert all(columns["label"][:count])
+    assert not any(columns["label"][count:])
+    others = [str(name) for name in columns["metric"][count:] if name not in table.captured]
+    assert others == sorted(others)
+
+
 @pytest.fixture(scope="module")
 def detail(reports: Path) -> Detail:
     return report.detail(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep", 0)
