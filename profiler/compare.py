@@ -160,6 +160,7 @@ def compare(
         )
     names = {id(launch): name for launch, name in zip(a.launches, labels(a.launches), strict=True)}
     blocks = [difference.words for difference in found if difference.blocks]
+    table = replace(table, metrics=table.of(a.evidence))  # the others cannot be there
     bench = _Bench(table, _chip(a), _chip(b), "; ".join(blocks))
     pairs = [bench.pair(x, y, names[id(x)]) for x, y in matching.pairs if wanted(x) or wanted(y)]
     return Comparison(
