@@ -10,7 +10,7 @@ from profiler.comparability import ACROSS, Difference, comparability
 from profiler.errors import Exit, UnknownName
 from profiler.matching import Ambiguous, differences, kernel_filter, labels, match
 from profiler.metrics import Metric, MetricTable, chip_of
-from profiler.values import Launch, Side, State, Value, spread
+from profiler.values import Evidence, Launch, Side, State, Value, spread
 from profiler.verdict import SHORT_NS, UNJUDGED, Verdict, judge, missing
 
 __all__ = [
@@ -42,6 +42,7 @@ class MetricChange:
     verdict: Verdict
     reason: str
     unreplicated: bool  # better or worse from one launch a side
+    judged: bool = True  # whether one direction is better
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,12 @@ class Comparison:
         return {id(launch): (launch, name) for side in sides for launch, name in side}
 
     @property
+    def judged(self) -> tuple[str, ...]:
+        """The concepts of any pair that have a better direction and a number on a side."""
+        found = (change for pair in self.pairs for change in pair.metrics if change.judged)
+        return tuple(dict.fromkeys(change.concept for change in found))
+
+    @property
     def blocked_by(self) -> tuple[Difference, ...]:
         """What makes the sides not comparable."""
         return tuple(difference for difference in self.differences if difference.blocks)
@@ -126,10 +133,13 @@ class Comparison:
     def exit_code(self, on: Sequence[str] = ()) -> Exit:
         """The gate: the duration of every pair decides, and the concepts named in `on`; ask before `top`.
 
-        1 for anything worse; 3 for anything unclear, missing or not comparable, a launch of A without a
+        Facts have no duration: there every judged concept decides. 1 for anything worse, and for a B that is
+        wrong where A is not; 3 for anything unclear, missing or not comparable, a launch of A without a
         partner, ambiguous launches, or nothing matched.
         """
-        wanted = {HEADLINE, *on}
+        if self.b.wrong and not self.a.wrong:
+            return Exit.REGRESSION
+        wanted = {HEADLINE, *on} | ({*self.judged} if self.a.evidence is not Evidence.MEASURED else set())
         verdicts = [
             change.verdict for pair in self.pairs for change in pair.metrics if change.concept in wanted
         ]
@@ -250,7 +260,8 @@ class _Bench:
             change_pct,
             verdict,
             reason,
-            verdict in (Verdict.BETTER, Verdict.WORSE),
+            verdict in (Verdict.BETTER, Verdict.WORSE) and metric.evidence is Evidence.MEASURED,
+            metric.better != "-",
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from profiler.errors import UnknownName, UnreadableReport
 from profiler.report import read
-from profiler.values import Report, Side, spread
+from profiler.values import Evidence, Report, Side, natural, spread
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -58,6 +58,51 @@ def resolve_all(
     return sides
 
 
+def facts_of(
+    names: tuple[str, str],
+    store: Store,
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: Evidence | None = None,
+) -> list[tuple[Side, Side]]:
+    """Two versions on every cell that both have, of what needs no GPU: static first, then modelled.
+
+    Empty where a name is a file or a run, or where both were measured and no other evidence is asked for.
+    """
+    if any(Path(name).exists() or store.run(name) for name in names):
+        return []
+    a, b = (_version_of(store, name) for name in names)
+    cells = [
+        {
+            (cell.workload, cell.gpu, cell.evidence)
+            for cell in store.cells(family)
+            if cell.version == version
+        }
+        for family, version in (a, b)
+    ]
+    kinds = [{kind for _, _, kind in side} for side in cells]
+    if evidence is Evidence.MEASURED or (evidence is None and Evidence.MEASURED in kinds[0] & kinds[1]):
+        return []
+    wanted = (Evidence.STATIC, Evidence.MODELLED) if evidence is None else (evidence,)
+    found = [
+        cell
+        for cell in sorted(cells[0] & cells[1], key=lambda cell: (wanted.index(cell[2]), natural(cell[0]), cell[1]))
+        if cell[2] in wanted and workload in (None, cell[0]) and gpu in (None, cell[1])
+    ] if kinds[0] & kinds[1] & set(wanted) else []
+    if not found:
+        asked = ", ".join(filter(None, (evidence, workload, gpu))) or "static or modelled"
+        raise UnknownName(
+            f"{names[0]} and {names[1]} have no {asked} facts in common: `profiler versions` lists what there is"
+        )
+    return [
+        (
+            store.side(family=a[0], version=a[1], workload=cell[0], gpu=cell[1], evidence=cell[2], label="/".join(a)),
+            store.side(family=b[0], version=b[1], workload=cell[0], gpu=cell[1], evidence=cell[2], label="/".join(b)),
+        )
+        for cell in found
+    ]
+
+
 def side_of(report: Report, label: str) -> Side:
     """A report file as one side: what the file does not say (workload, dtype) stays unknown."""
     return Side(
@@ -81,6 +126,11 @@ def _compute_capability(report: Report) -> str | None:
 def _from_store(store: Store, name: str, workload: str | None, gpu: str | None) -> Side:
     if store.run(name):
         return store.side(run_id=name, workload=workload, gpu=gpu, label=name)
+    family, version = _version_of(store, name)
+    return store.side(family=family, version=version, workload=workload, gpu=gpu, label=f"{family}/{version}")
+
+
+def _version_of(store: Store, name: str) -> tuple[str, str]:
     versions = {(one.family, one.version) for one in store.versions()}
     found = sorted(pair for pair in versions if "/".join(pair) == name)
     found = found or sorted(pair for pair in versions if pair[1] == name)
@@ -90,8 +140,7 @@ def _from_store(store: Store, name: str, workload: str | None, gpu: str | None) 
         )
     if len(found) > 1:
         raise UnknownName(f"{name} names {len(found)} versions: {spread(['/'.join(pair) for pair in found])}")
-    family, version = found[0]
-    return store.side(family=family, version=version, workload=workload, gpu=gpu, label=f"{family}/{version}")
+    return found[0]
 
 
 def _nearest(name: str, versions: set[tuple[str, str]]) -> str:

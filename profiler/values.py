@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -244,6 +245,7 @@ class Side:
     version: str | None = None
     run_id: str | None = None
     result_ids: tuple[int, ...] = ()  # index rows, in the order of launches; empty for a bare file
+    wrong: str | None = None  # why the version's results are wrong, which leaves it without a speed
 
 
 def base_name(name: str) -> str:
@@ -264,6 +266,12 @@ def base_name(name: str) -> str:
             kept.append(character)
     text = "".join(kept).strip()
     return (text.split(" ")[-1] or name.strip()).replace("{anonymous}", "(anonymous namespace)")
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """A key that sorts numbers inside names by size: sm_80, sm_89, sm_120; head dim 64, head dim 128."""
+    parts = re.split(r"(\d+)", text)
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
 
 
 def spread(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from profiler.store.rows import (
+    CellInfo,
     ROW_LIMIT,
     LaunchInfo,
     Point,
@@ -22,6 +23,7 @@ __all__ = [
     "LaunchInfo",
     "Point",
     "Rows",
+    "CellInfo",
     "RunInfo",
     "SampleArrays",
     "Series",
