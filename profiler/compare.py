@@ -186,6 +186,12 @@ def compare(
     ).top(top)
 
 
+def worst(codes: Sequence[Exit]) -> Exit:
+    """The gate over several comparisons: a regression anywhere, else whatever could not be judged."""
+    order = (Exit.REGRESSION, Exit.UNJUDGED)
+    return next((code for code in order if code in codes), Exit.PASS)
+
+
 def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
     """Refuse a concept that metrics.txt does not declare, or that it does not judge."""
     for concept in concepts:

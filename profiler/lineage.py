@@ -174,6 +174,16 @@ def stands(store: Store, attached: Attached) -> Lineage:
     return Lineage(attached, tuple(found.values()), tuple(others), tuple(sorted(gpus)))
 
 
+def every(root: Root, store: Store, family: str | None = None) -> dict[str, Lineage]:
+    """The lineage of each family that has a catalogue, or of one family."""
+    found = {}
+    for name in store.families() if family is None else [family]:
+        attached = newest(root, store, name)
+        if attached is not None:
+            found[name] = stands(store, attached)
+    return found
+
+
 def source(root: Root, attached: Attached, version: Version) -> str | None:
     """The version's source as the run keeps it."""
     path = attached.source_path(version)

@@ -60,7 +60,7 @@ def resolve_all(
 
 def facts_of(
     names: tuple[str, str],
-    store: Store,
+    store_opener: StoreOpener,
     workload: str | None = None,
     gpu: str | None = None,
     evidence: Evidence | None = None,
@@ -69,38 +69,49 @@ def facts_of(
 
     Empty where a name is a file or a run, or where both were measured and no other evidence is asked for.
     """
-    if any(Path(name).exists() or store.run(name) for name in names):
+    if evidence is Evidence.MEASURED or any(_is_file(name) for name in names):
         return []
-    a, b = (_version_of(store, name) for name in names)
-    cells = [
-        {
-            (cell.workload, cell.gpu, cell.evidence)
-            for cell in store.cells(family)
-            if cell.version == version
-        }
-        for family, version in (a, b)
-    ]
-    kinds = [{kind for _, _, kind in side} for side in cells]
-    if evidence is Evidence.MEASURED or (evidence is None and Evidence.MEASURED in kinds[0] & kinds[1]):
+    store = store_opener()
+    if any(store.run(name) for name in names):
         return []
-    wanted = (Evidence.STATIC, Evidence.MODELLED) if evidence is None else (evidence,)
+    (a, of_a), (b, of_b) = ((pair, _cells(store, pair)) for pair in (_version_of(store, name) for name in names))
+    common = of_a & of_b
+    if evidence is None and any(kind is Evidence.MEASURED for _, _, kind in common):
+        return []
+    kinds = (Evidence.STATIC, Evidence.MODELLED) if evidence is None else (evidence,)
     found = [
         cell
-        for cell in sorted(cells[0] & cells[1], key=lambda cell: (wanted.index(cell[2]), natural(cell[0]), cell[1]))
-        if cell[2] in wanted and workload in (None, cell[0]) and gpu in (None, cell[1])
-    ] if kinds[0] & kinds[1] & set(wanted) else []
-    if not found:
-        asked = ", ".join(filter(None, (evidence, workload, gpu))) or "static or modelled"
-        raise UnknownName(
-            f"{names[0]} and {names[1]} have no {asked} facts in common: `profiler versions` lists what there is"
-        )
-    return [
-        (
-            store.side(family=a[0], version=a[1], workload=cell[0], gpu=cell[1], evidence=cell[2], label="/".join(a)),
-            store.side(family=b[0], version=b[1], workload=cell[0], gpu=cell[1], evidence=cell[2], label="/".join(b)),
-        )
-        for cell in found
+        for cell in sorted(common, key=lambda cell: (natural(cell[0]), natural(cell[1])))
+        if workload in (None, cell[0]) and gpu in (None, cell[1])
     ]
+    chosen = [cell for kind in kinds for cell in found if cell[2] is kind]
+    if not chosen:
+        asked = ", ".join(filter(None, (" or ".join(kinds), workload, gpu)))
+        there = spread([f"{kind} {at} {place}".rstrip() for at, place, kind in sorted(common)])
+        raise UnknownName(f"{names[0]} and {names[1]} share nothing that is {asked}; they share {there or 'nothing'}")
+    return [(_facts(store, a, cell), _facts(store, b, cell)) for cell in chosen]
+
+
+def _is_file(name: str) -> bool:
+    return Path(name).exists() or name.endswith(_REPORT_SUFFIXES)
+
+
+def _cells(store: Store, pair: tuple[str, str]) -> set[tuple[str, str, Evidence]]:
+    """Workload, GPU or architecture, and evidence of a version's newest results."""
+    family, version = pair
+    return {(one.workload, one.gpu, one.evidence) for one in store.cells(family) if one.version == version}
+
+
+def _facts(store: Store, pair: tuple[str, str], cell: tuple[str, str, Evidence]) -> Side:
+    (family, version), (workload, gpu, evidence) = pair, cell
+    return store.side(
+        family=family,
+        version=version,
+        workload=workload,
+        gpu=gpu,
+        evidence=evidence,
+        label=f"{family}/{version}",
+    )
 
 
 def side_of(report: Report, label: str) -> Side:
