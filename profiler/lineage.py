@@ -105,8 +105,12 @@ class Lineage:
 
     @property
     def workloads(self) -> list[str]:
-        """The workloads that versions were run on on the CPU, those of most versions first."""
-        return _most_first(label for one in self.standings for label in one.modelled)
+        """The workloads that versions were run on, on the CPU or a GPU, those of most versions first."""
+        return _most_first(
+            label
+            for one in self.standings
+            for label in {*one.modelled, *(workload for workload, _ in one.latency_ns)}
+        )
 
     def best(self, workload: str = "", gpu: str = "") -> Standing | None:
         """The fastest correct version there; the catalogue's last correct one where nothing was measured."""
@@ -190,6 +194,16 @@ def source(root: Root, attached: Attached, version: Version) -> str | None:
     if path is None:
         return None
     return root.read(f"{bundle.RUNS}/{attached.run_id}/{path}").decode(errors="replace")
+
+
+def texts(root: Root, attached: Attached) -> dict[str, str]:
+    """Every source that the run keeps, by file name."""
+    folder = f"{attached.catalog.folder.name}/"
+    return {
+        path.rpartition("/")[2]: root.read(f"{bundle.RUNS}/{attached.run_id}/{path}").decode(errors="replace")
+        for path in attached.files
+        if path.startswith(folder) and not path.endswith(".toml")
+    }
 
 
 def lines(root: Root, attached: Attached, version: str) -> dict[str, list[tuple[str, int, str, int, int, int]]]:

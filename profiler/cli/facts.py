@@ -72,7 +72,8 @@ def _rows(comparison: Comparison, everything: bool) -> Iterator[tuple[str, ...]]
     several = len(comparison.pairs) > 1
     for pair in comparison.pairs:
         for change in sorted(pair.metrics, key=lambda change: not change.judged):
-            if everything or change.verdict not in _QUIET:
+            moved = change.verdict not in _QUIET and change.a.number != change.b.number
+            if everything or moved:
                 name = f"{pair.kernel}: {change.label}" if several else change.label
                 yield (name, *change_numbers(change), _word(change, comparison))
 

@@ -34,7 +34,13 @@ class View:
             st.session_state[key] = first
         return self._keep(name, st.selectbox(label, options, key=key, format_func=shown))
 
-    def cell(self, cells: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    def any_of(self, label: str, options: Sequence[str], name: str, default: str | None = None) -> str:
+        """A select box where there is something to choose; the only option, or "", where there is not."""
+        if len(options) < 2:
+            return options[0] if options else ""
+        return self.choose(label, options, name, default)
+
+    def cell(self, cells: Sequence[tuple[str, str]], place: str = "GPU") -> tuple[str, str]:
         """Which workload and GPU, asked for only where there are several; "" where no report says."""
         workload, gpu = cells[0] if cells else ("", "")
         workloads = list(dict.fromkeys(one for one, _ in cells))
@@ -45,8 +51,11 @@ class View:
             with boxes[0]:
                 workload = self._named("workload", workloads, "workload")
         gpus = [one for other, one in cells if other == workload]
-        with boxes[1]:
-            gpu = self._named("GPU", gpus, "gpu")
+        if len({one for _, one in cells}) > 1:
+            with boxes[1]:
+                gpu = self._named(place, gpus, "gpu")
+        else:
+            gpu = gpus[0]
         return workload, gpu
 
     def _named(self, label: str, options: Sequence[str], name: str) -> str:

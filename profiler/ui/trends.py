@@ -5,7 +5,8 @@ from functools import partial
 import streamlit as st
 
 from profiler.trend import Trend
-from profiler.ui import addresses, controls, data, frame, markup, trends_csv, trends_view
+from profiler.ui import addresses, controls, data, diff_view, frame, markup, trends_csv, trends_view
+from profiler.values import Evidence
 
 now = data.stamp()
 versions = data.versions(now)
@@ -23,21 +24,28 @@ with boxes[2]:
     kernels = pick.words("kernels", "kernels", "all, or name, *pattern*, regex:…")
 with boxes[3]:
     over = pick.switch("over", trends_view.OVER, "over")
+names = [version.version for version in versions if version.family == family]
+cells = data.cells(now)
+kinds = addresses.kinds_of(cells, family)
+evidence = kinds[0]
+if len(kinds) > 1:
+    evidence = Evidence(pick.switch("evidence", [kind.value for kind in kinds], "evidence"))
 table = data.table(now)
 words = trends_view.metric_words(table)
-offered = [*table.by_concept, *data.metric_names(now, family)]
-asked = pick.several("metrics", offered, "metrics", trends_view.DEFAULT_METRICS, shown=words)
-names = [version.version for version in versions if version.family == family]
-workload, gpu = pick.cell(addresses.cells(data.runs(now), [f"{family}/{name}" for name in names]))
+offered = trends_view.offered(table, data.metric_names(now, family), evidence)
+chosen = pick.several("metrics", offered, "metrics", trends_view.DEFAULTS[evidence], shown=words)
+asked = trends_view.of_evidence(chosen, table, evidence)
+there = addresses.cells(cells, [f"{family}/{name}" for name in names], evidence)
+workload, gpu = pick.cell(there, diff_view.PLACES[evidence])
 
 every = {}
 for name in asked:
     with data.errors_shown():
-        every[name] = data.trend(now, name, family, workload, gpu, over)
+        every[name] = data.trend(now, name, family, workload, gpu, over, evidence)
 found: dict[str, list[Trend]] = {}
 ranking: list[Trend] = []
 with data.errors_shown():
-    ranking = data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over)
+    ranking = data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over, evidence)
     found, ranking = trends_view.fitting(every, ranking, kernels)
 picture = trends_view.picture(found, names, over, ranking)
 if picture.panels:

@@ -16,12 +16,20 @@ from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.parts import short_names
 from profiler.ui.scales import shorten
-from profiler.values import spread
+from profiler.values import Evidence, spread
 
 LINES_SHOWN = 8  # more are no longer told apart; the filter reaches the others
 ROWS_SHOWN = 30
 COLUMNS_SHOWN = 12  # newest versions in the table
 DEFAULT_METRICS = ("duration", "tensor_busy", "shared_conflicts", "shared_excess", "occupancy")
+DEFAULTS = {
+    Evidence.MEASURED: DEFAULT_METRICS,
+    Evidence.STATIC: (
+        *("static_registers", "static_spills", "static_occupancy", "static_shared"),
+        *("static_instructions", "static_hmma"),
+    ),
+    Evidence.MODELLED: ("modelled_conflicts", "modelled_wavefronts", "modelled_error"),
+}
 RANKED_BY = "gpu__time_duration.sum"
 OVER = ("versions", "time")
 
@@ -129,6 +137,24 @@ def metric_words(table: MetricTable) -> Callable[[str], str]:
     return lambda name: labels.get(name, name)
 
 
+def offered(table: MetricTable, names: Sequence[str], evidence: Evidence) -> list[str]:
+    """The concepts and exact names that results of this evidence can carry."""
+    own = [metric.concept for metric in table.of(evidence)]
+    return [*own, *(name for name in names if _kind(name) is evidence)]
+
+
+def of_evidence(asked: Sequence[str], table: MetricTable, evidence: Evidence) -> list[str]:
+    """Those of the chosen metrics that this evidence can carry, else the ones it is shown by."""
+    known = {metric.concept: metric.evidence for metric in table.metrics}
+    kept = [name for name in asked if known.get(name, _kind(name)) is evidence]
+    return kept or [name for name in DEFAULTS[evidence] if name in known]
+
+
+def _kind(name: str) -> Evidence:
+    kind = name.partition("__")[0]
+    return Evidence(kind) if kind in (Evidence.STATIC, Evidence.MODELLED) else Evidence.MEASURED
+
+
 def table_caption(several: Sequence[Trend], versions: Sequence[str]) -> str:
     """What the table holds, and what it leaves out."""
     parts = ["a version's name leads to the diff with the one before"]
@@ -158,7 +184,7 @@ def fitting(
 def _panel(
     several: Sequence[Trend], names: Mapping[tuple[str, str], str], versions: Sequence[str], over: str
 ) -> figures.Panel:
-    values = [p.value.number for one in several for p in one.points if p.value.number is not None]
+    values = [p.value.number for one in several for p in one.points if p.joins and p.value.number is not None]
     unit = next((one.unit for one in several if one.unit), "")
     scale = present.scale_for(unit, max(map(abs, values), default=0.0))
     order = {version: index for index, version in enumerate(versions)}
@@ -178,8 +204,8 @@ def _place(point: TrendPoint, order: Mapping[str, int], over: str) -> float:
 
 
 def _point(point: TrendPoint, scale: present.Scale, at: float) -> figures.Point:
-    if point.value.number is None:
-        words = point.gap if point.gap == ABSENT else present.state_words(point.value)
+    if not point.joins:
+        words = point.gap if point.gap == ABSENT or point.wrong else present.state_words(point.value)
         return figures.Point(at, None, hover=f"{point.version}: {words}", gap=words)
     size = f" · {present.dims(point.grid)} blocks of {present.dims(point.block)}" if point.grid else ""
     hover = f"{point.version}: {present.quantity(point.value, scale)}{size} · {present.moment(point.created)}"
@@ -193,4 +219,6 @@ def _point(point: TrendPoint, scale: present.Scale, at: float) -> figures.Point:
 def _cell(point: TrendPoint | None) -> Html:
     if point is None or point.gap == ABSENT:
         return markup.muted("–")
+    if point.wrong:
+        return markup.tag("span", markup.muted(f"⊘ {present.quantity(point.value)}"), title=point.gap)
     return markup.value(point.value)
