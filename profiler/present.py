@@ -69,6 +69,11 @@ def scale_for(unit: str, largest: float) -> Scale:
     return Scale(1, written)
 
 
+def is_word(unit: str) -> bool:
+    """Whether a unit is too long to stand after each number of a table: it belongs into its head."""
+    return "/" in unit and not unit.startswith("byte") and unit not in _HERTZ
+
+
 def quantity(value: Value, scale: Scale | None = None) -> Quantity:
     """The value with three significant digits in the unit that suits it or the given scale; or its state."""
     if value.state is not State.PRESENT:

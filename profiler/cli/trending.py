@@ -38,7 +38,7 @@ def print_trends(series: Sequence[Trend], name: str, last: int) -> None:
         where = ", ".join(
             filter(None, (first.workload, first.gpu or _unnamed(first), first.evidence, first.mode))
         )
-        unit = f", {first.unit}" if _is_word(first.unit) else ""
+        unit = f", {first.unit}" if present.is_word(first.unit) else ""
         say(f"{first.family}: {first.label}{unit} ({where})")
         moments = first.points[-last:]
         header = ["kernel", *(point.version for point in moments)]
@@ -64,17 +64,13 @@ def _rows(series: Sequence[Trend], last: int) -> list[list[str]]:
     for one in series:
         numbers = [abs(p.value.number) for p in one.points[-last:] if p.value.number is not None]
         scale = present.scale_for(one.unit, max(numbers)) if numbers else None
-        if scale and _is_word(one.unit):  # it stands in the table's head
+        if scale and present.is_word(one.unit):  # it stands in the table's head
             scale = present.Scale(scale.divisor, scale.unit.removesuffix(one.unit).strip())
         # a kernel that is launched once needs no #0
         alone = one.part.endswith("#0") and f"{one.part[:-1]}1" not in parts
         name = one.part.removesuffix("#0") if alone else one.part
         found.append([name, *(_cell(point, one, scale) for point in one.points[-last:])])
     return found
-
-
-def _is_word(unit: str) -> bool:
-    return "/" in unit and not unit.startswith("byte")
 
 
 def _unnamed(one: Trend) -> str:

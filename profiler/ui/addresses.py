@@ -78,7 +78,9 @@ def kinds_of(found: Sequence[Cell], family: str) -> list[Evidence]:
 def cells(found: Sequence[Cell], asked: Sequence[str], evidence: Evidence) -> list[tuple[str, str]]:
     """Workload and GPU of what the named have of that evidence, cells that most of them have first."""
     counts = Counter(place for places in _places(found, asked, evidence).values() for place in places)
-    return sorted(counts, key=lambda place: (-counts[place], *map(natural, place)))
+    newest = evidence is Evidence.STATIC  # the newest architecture first
+    by_gpu = sorted(counts, key=lambda place: natural(place[1]), reverse=newest)
+    return sorted(by_gpu, key=lambda place: (-counts[place], natural(place[0])))
 
 
 def common(found: Sequence[Cell], asked: Sequence[str], evidence: Evidence) -> list[tuple[str, str]]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import streamlit as st
+
+from profiler.values import Evidence
 
 _UNNAMED = "–"  # stands in the URL for what no report says
 
@@ -40,13 +43,15 @@ class View:
             return options[0] if options else ""
         return self.choose(label, options, name, default)
 
-    def cell(self, cells: Sequence[tuple[str, str]], place: str = "GPU") -> tuple[str, str]:
+    def cell(
+        self, cells: Sequence[tuple[str, str]], place: str = "GPU", boxes: Sequence[Any] = ()
+    ) -> tuple[str, str]:
         """Which workload and GPU, asked for only where there are several; "" where no report says."""
         workload, gpu = cells[0] if cells else ("", "")
         workloads = list(dict.fromkeys(one for one, _ in cells))
         if max(len(workloads), len({one for _, one in cells})) < 2:
             return workload, gpu
-        boxes = st.columns([1, 1, 4], gap="medium")
+        boxes = boxes or st.columns([1, 1, 4], gap="medium")
         if len(workloads) > 1:
             with boxes[0]:
                 workload = self._named("workload", workloads, "workload")
@@ -70,6 +75,14 @@ class View:
             st.session_state[key] = options[0]
         value = st.segmented_control(label, options, key=key, label_visibility="collapsed")
         return self._keep(name, value or options[0])
+
+    def evidence(self, kinds: Sequence[Evidence]) -> tuple[Evidence, Sequence[Any]]:
+        """Which kind of evidence, asked for only where there are several, and the boxes beside the question."""
+        if len(kinds) < 2:
+            return (kinds[0] if kinds else Evidence.MEASURED), ()
+        first, *boxes = st.columns([1.4, 1, 1, 2.6], gap="medium", vertical_alignment="bottom")
+        with first:
+            return Evidence(self.switch("evidence", [kind.value for kind in kinds], "evidence")), boxes
 
     def words(self, label: str, name: str, placeholder: str = "", labelled: bool = True) -> str:
         """A text field; empty text leaves the URL."""

@@ -22,12 +22,10 @@ with b_box:
 with kernels_box:
     kernels = pick.words("kernels", "kernels", "all, or name, *pattern*, regex:…")
 cells = data.cells(now)
-kinds = addresses.kinds(cells, (a, b)) or [Evidence.MEASURED]
-evidence = kinds[0]
-if len(kinds) > 1:
-    evidence = Evidence(pick.switch("evidence", [kind.value for kind in kinds], "evidence"))
+kinds = addresses.kinds(cells, (a, b))
+evidence, boxes = pick.evidence(kinds)
 there = addresses.cells(cells, (a, b), evidence)
-workload, gpu = pick.cell(there, diff_view.PLACES[evidence])
+workload, gpu = pick.cell(there, diff_view.PLACES[evidence], boxes)
 pick.write()
 
 named = evidence.value if len(kinds) > 1 else None
@@ -73,7 +71,7 @@ else:
             st.html(markup.section("Catalogue", "what the two entries say"))
             st.html(source_view.entries(*kept))
     with elsewhere_box:
-        st.html(markup.section("The same pair elsewhere", "what is judged, on every place that both have"))
+        st.html(markup.section("The same pair elsewhere", "what is judged and the chief facts, wherever both were examined"))
         st.html(diff_view.judged(data.elsewhere(now, a, b, common, kernels, evidence), view))
 
 if pair:

@@ -25,6 +25,7 @@ OPCODES = {
     Evidence.MEASURED: "warp instructions, largest change first",
     Evidence.STATIC: "static: places in the code, not how often they run; largest change first",
 }
+SHOWN_FACTS = ("static_registers", "static_shared", "static_occupancy", "modelled_error")  # on every place
 PAIRS_SHOWN = 25  # the longest; a filter reaches the others
 DURATION = "gpu__time_duration.sum"
 _DURATIONS = (
@@ -116,12 +117,12 @@ def tally(comparison: Comparison, pair: PairComparison | None) -> Html:
 
 
 def judged(comparisons: Mapping[tuple[str, str], Comparison], view: addresses.Diff) -> Html:
-    """The judged metrics that moved anywhere: a row a place, a column a metric."""
+    """The judged metrics that are anywhere above 0, and the chief facts: a row a place, a column a metric."""
     pairs = {place: (one, choose(one, view.launch)) for place, one in comparisons.items()}
     concepts: dict[str, str] = {}
     for _, pair in pairs.values():
         for change in pair.metrics if pair else ():
-            if change.judged and (change.a.number or change.b.number):
+            if change.concept in SHOWN_FACTS or (change.judged and (change.a.number or change.b.number)):
                 concepts.setdefault(change.concept, change.label)
     rows = []
     for (workload, gpu), (_, pair) in pairs.items():
@@ -133,14 +134,12 @@ def judged(comparisons: Mapping[tuple[str, str], Comparison], view: addresses.Di
         here = (workload, gpu) == (view.workload, view.gpu)
         words = " · ".join(filter(None, (workload, gpu)))
         rows.append(Row((markup.link(address, words), *cells), selected=here))
-    if not concepts:
-        rows.append(markup.closing(markup.muted("every judged fact is 0 on both sides, everywhere")))
     columns = (Column("workload"), *(Column(label) for label in concepts.values()))
     return markup.table(columns, rows)
 
 
 def _moved(change: MetricChange) -> Html:
-    a, b = metrics_view.short(change.a), metrics_view.short(change.b)
+    a, b = (metrics_view.short(v._replace(unit="") if present.is_word(v.unit) else v) for v in (change.a, change.b))
     if change.a == change.b:
         return markup.join((a, markup.verdict(change.verdict)))
     return markup.join((a, markup.muted("→"), b, markup.verdict(change.verdict, reason=change.reason)))

@@ -169,7 +169,7 @@ def _traces(panel: Panel, axis: Axis, place: _Place) -> list[Figure]:
 
 
 def _line(line: Line, points: Sequence[Point], place: _Place) -> Figure:
-    labelled = not place.crowded and len(points) <= _LABELLED
+    labelled = not place.crowded and sum(point.y is not None for point in points) <= _LABELLED
     shown: list[Point | None] = []  # None breaks the line
     for point in points:
         if point.y is None or not point.joined:

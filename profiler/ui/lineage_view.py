@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from profiler import present
 from profiler.catalog import Claim, Version
 from profiler.lineage import BASELINE, GOOD, PLANNED, Lineage, Standing
 from profiler.ui import addresses, lanes, markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import NOT_COLLECTED, Evidence, Launch, Value
+from profiler.values import Evidence, Launch, State, Value
 
-MEASURE = "profiler import REPORT --family {family} --version {version}"
 _KINDS = (Evidence.STATIC, Evidence.MODELLED, Evidence.MEASURED)
 _NANOSECONDS = "ns"
 
@@ -85,7 +82,7 @@ def table(lineage: Lineage, choice: Choice) -> Html:
     claimed = markup.tag("span", f"claimed, {_short_gpu(gpus)}" if gpus else "claimed", title=f"history, not measured here: {sources}")
     columns = (
         Column(""),
-        Column("↳ idea (edge) and version", cut=1),
+        Column("↳ idea (edge) and version", cut=2),
         Column("state", cut=1),
         Column("registers", right=True),
         Column("spills", right=True, wide=True),
@@ -98,16 +95,6 @@ def table(lineage: Lineage, choice: Choice) -> Html:
         Column("evidence", wide=True),
     )
     return Html(markup.table(columns, rows).replace('class="k k-box"', 'class="k k-box lin"', 1))
-
-
-def wrong(lineage: Lineage) -> Html:
-    """The versions without a speed, each with why."""
-    rows = [
-        Row((markup.code(one.version.id), markup.inverted(one.state), one.reason))
-        for one in lineage.standings
-        if one.is_wrong
-    ]
-    return markup.table((Column("", cut=0), Column(""), Column("", wrap=True)), rows)
 
 
 def _node(one: Standing, place: dict[str, int], path: frozenset[str]) -> lanes.Node:
@@ -161,6 +148,8 @@ def _number(launch: Launch | None, name: str, *, bare: bool = False, hint: str =
     if launch is None:
         return markup.muted("–")
     value = launch.values.value(name)
+    if value.state is not State.PRESENT:
+        return markup.state(value.state.words)
     shown = markup.value(value._replace(unit="") if bare else value)
     words = launch.values.value(hint).text if hint else None
     return markup.tag("span", shown, title=f"limited by {words}") if words else shown
@@ -219,11 +208,13 @@ def _against(one: Standing, lineage: Lineage, choice: Choice) -> Html:
     )
     link = markup.link(view.href, markup.code(one.against.id))
     before, now = choice.latency(lineage.by_id[one.against.id]), choice.latency(one)
+    hint = ""
     small = f"{present.TIMES}{present.digits(before / now)}" if before and now else ""
     if one.against.id != one.version.parent:
         parent = lineage.by_id[one.version.parent or ""]
-        small = f"{small} {parent.version.id} is {parent.state}".strip()
-    return _two(link, markup.tag("span", small, "u", small)) if small else link
+        hint = f"its parent {parent.version.id} is {parent.state}"
+        small = f"{small} parent {parent.state}".strip()
+    return _two(link, markup.tag("span", small, "u", hint)) if small else link
 
 
 def _short_gpu(name: str) -> str:
@@ -234,17 +225,3 @@ def _two(first: object, second: object) -> Html:
     """Two lines of one cell, both cut where they would not fit."""
     return Html(f'<span class="two">{markup.esc(first)}<br>{markup.esc(second)}</span>')
 
-
-def missing_rows(lineage: Lineage) -> Sequence[tuple[Standing, str]]:
-    """The correct versions that nobody measured, each with the command that fills the gap."""
-    family = lineage.attached.catalog.family
-    return [
-        (one, MEASURE.format(family=family, version=one.version.id))
-        for one in lineage.standings
-        if one.state == GOOD and Evidence.MEASURED not in one.evidence
-    ]
-
-
-def value_or_missing(launch: Launch | None, name: str) -> Value:
-    """A fact, or that it was not collected."""
-    return launch.values.value(name) if launch else NOT_COLLECTED

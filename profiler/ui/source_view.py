@@ -51,8 +51,11 @@ def flags(a: Kept, b: Kept) -> Html:
     changes = flag_changes(a.version.flags, b.version.flags)
     if not changes:
         return Html("")
-    rows = [Row((markup.code(change.name), _set(change.a), _set(change.b))) for change in changes]
-    return markup.table((Column("flag"), Column("A"), Column("B")), rows)
+    words = [
+        markup.join((markup.code(change.name), _set(change.a), markup.muted("→"), _set(change.b)))
+        for change in changes
+    ]
+    return markup.strip(["Flags that differ", *words])
 
 
 def source_caption(a: Kept, b: Kept) -> str:

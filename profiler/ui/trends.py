@@ -26,17 +26,14 @@ with boxes[3]:
     over = pick.switch("over", trends_view.OVER, "over")
 names = [version.version for version in versions if version.family == family]
 cells = data.cells(now)
-kinds = addresses.kinds_of(cells, family)
-evidence = kinds[0]
-if len(kinds) > 1:
-    evidence = Evidence(pick.switch("evidence", [kind.value for kind in kinds], "evidence"))
+evidence, boxes = pick.evidence(addresses.kinds_of(cells, family))
 table = data.table(now)
 words = trends_view.metric_words(table)
 offered = trends_view.offered(table, data.metric_names(now, family), evidence)
 chosen = pick.several("metrics", offered, "metrics", trends_view.DEFAULTS[evidence], shown=words)
 asked = trends_view.of_evidence(chosen, table, evidence)
 there = addresses.cells(cells, [f"{family}/{name}" for name in names], evidence)
-workload, gpu = pick.cell(there, diff_view.PLACES[evidence])
+workload, gpu = pick.cell(there, diff_view.PLACES[evidence], boxes)
 
 every = {}
 for name in asked:
@@ -50,6 +47,9 @@ with data.errors_shown():
 picture = trends_view.picture(found, names, over, ranking)
 if picture.panels:
     st.plotly_chart(picture.figure, theme=None, config=frame.CONFIG, key="trends_chart", alt=picture.alt)
+if evidence is Evidence.STATIC and (lineage := data.lineage(now, family)):
+    mix, alt = trends_view.opcode_mix(lineage, names, workload, gpu)
+    st.plotly_chart(mix, theme=None, config=frame.CONFIG, key="trends_mix", alt=alt)
 for line in trends_view.notes(picture, found, words):
     st.html(line)
 if shown := [name for name, several in found.items() if several]:

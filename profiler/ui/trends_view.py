@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler import present
+from profiler import opcodemix, present
 from profiler.errors import UnknownName
+from profiler.lineage import Lineage
 from profiler.matching import name_filter
 from profiler.metrics import MetricTable
 from profiler.trend import ABSENT, Trend, TrendPoint
-from profiler.ui import addresses, figures, markup
+from profiler.ui import addresses, figures, markup, stacks
 from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.parts import short_names
@@ -137,6 +138,20 @@ def metric_words(table: MetricTable) -> Callable[[str], str]:
     return lambda name: labels.get(name, name)
 
 
+def opcode_mix(lineage: Lineage, versions: Sequence[str], size: str, arch: str) -> tuple[Figure, str]:
+    """What each version's machine code consists of, and the same in words for who cannot see it."""
+    found: dict[str, Mapping[str, float] | str] = {}
+    for version in versions:
+        one = lineage.by_id.get(version)
+        launch = one.static.get((arch, size)) if one else None
+        if one is not None and one.is_wrong:
+            found[version] = one.state
+        else:
+            found[version] = opcodemix.shares(launch.opcodes) if launch and launch.opcodes else "not collected"
+    caption = f"static, {size}, {arch}: places in the code, not how often they run"
+    return stacks.shares("opcode mix, %", caption, versions, found), f"opcode mix of {spread(list(versions))}"
+
+
 def offered(table: MetricTable, names: Sequence[str], evidence: Evidence) -> list[str]:
     """The concepts and exact names that results of this evidence can carry."""
     own = [metric.concept for metric in table.of(evidence)]
@@ -157,7 +172,9 @@ def _kind(name: str) -> Evidence:
 
 def table_caption(several: Sequence[Trend], versions: Sequence[str]) -> str:
     """What the table holds, and what it leaves out."""
-    parts = ["a version's name leads to the diff with the one before"]
+    unit = several[0].unit if several else ""
+    parts = [unit] if present.is_word(unit) else []
+    parts += ["a version's name leads to the diff with the one before"]
     if len(several) > ROWS_SHOWN:
         parts.insert(0, f"the {ROWS_SHOWN} longest of {len(several)} kernels")
     if len(versions) > COLUMNS_SHOWN:
@@ -219,6 +236,9 @@ def _point(point: TrendPoint, scale: present.Scale, at: float) -> figures.Point:
 def _cell(point: TrendPoint | None) -> Html:
     if point is None or point.gap == ABSENT:
         return markup.muted("–")
+    value = point.value
+    if present.is_word(value.unit):  # it stands in the caption
+        value = value._replace(unit="")
     if point.wrong:
-        return markup.tag("span", markup.muted(f"⊘ {present.quantity(point.value)}"), title=point.gap)
-    return markup.value(point.value)
+        return markup.tag("span", markup.muted(f"⊘ {present.quantity(value)}"), title=point.gap)
+    return markup.value(value)
