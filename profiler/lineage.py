@@ -1,4 +1,4 @@
-"""How the versions of a catalogue stand: its entries, as a run keeps them, joined with what the index holds."""
+"""How the versions of a catalogue stand: its entries, as a run keeps them, joined with the index."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Attached:
     files: Mapping[str, str]  # sha256 by path inside the bundle
 
     def source_path(self, version: Version) -> str | None:
-        """Where the bundle has the version's source; None where it keeps none, or the version is a callable."""
+        """Where the bundle has the version's source; None where it keeps none, as of a callable."""
         if version.source is None:
             return None
         inside = version.source.is_relative_to(self.catalog.folder)
@@ -206,7 +206,9 @@ def texts(root: Root, attached: Attached) -> dict[str, str]:
     }
 
 
-def lines(root: Root, attached: Attached, version: str) -> dict[str, list[tuple[str, int, str, int, int, int]]]:
+def lines(
+    root: Root, attached: Attached, version: str
+) -> dict[str, list[tuple[str, int, str, int, int, int]]]:
     """Shared-memory traffic by workload: file, line, kind, requests, wavefronts, ideal wavefronts."""
     path = f"lines/{version}.json"
     if path not in attached.files:
@@ -248,9 +250,9 @@ def _changed_sources(attached: Attached, here: Catalog) -> list[str]:
     found = []
     for path, digest in attached.files.items():
         local = here.folder / path.removeprefix(folder)
-        if path.startswith(folder) and not path.endswith(".toml") and local.is_file():
-            if sha256(local.read_bytes()).hexdigest() != digest:
-                found.append(local.name)
+        is_source = path.startswith(folder) and not path.endswith(".toml") and local.is_file()
+        if is_source and sha256(local.read_bytes()).hexdigest() != digest:
+            found.append(local.name)
     return found
 
 

@@ -70,7 +70,7 @@ class Metric:
 
     @property
     def evidence(self) -> Evidence:
-        """What kind of evidence carries it: static__ and modelled__ names are this tool's own, the rest is ncu's."""
+        """What kind of evidence carries it: static__ and modelled__ names are our own, the rest is ncu's."""
         kind = self.alternatives[0].name.partition("__")[0]
         return Evidence(kind) if kind in (Evidence.STATIC, Evidence.MODELLED) else Evidence.MEASURED
 

@@ -5,19 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 # Class -> base opcodes; what none names is in the last.
-CLASSES: Mapping[str, frozenset[str]] = {
-    "tensor core": frozenset("HMMA HGMMA QGMMA IMMA IGMMA BMMA WARPGROUP".split()),
-    "float math": frozenset(
-        "FFMA FMUL FADD FMNMX FSEL FSETP FSET FCHK MUFU HFMA2 HADD2 HMUL2 HMNMX2 HSETP2 F2F F2FP F2I I2F "
-        "I2FP DADD DMUL DFMA".split()
-    ),
-    "shared memory": frozenset("LDS STS LDSM STSM ATOMS LDGSTS MOVM".split()),
-    "global and local memory": frozenset("LDG STG LD ST LDL STL LDC ULDC RED ATOM ATOMG UTMALDG".split()),
-    "barriers and shuffles": frozenset(
-        "BAR SHFL WARPSYNC DEPBAR LDGDEPBAR BSSY BSYNC MEMBAR SYNCS VOTE VOTEU REDUX".split()
-    ),
+_NAMED = {
+    "tensor core": "HMMA HGMMA QGMMA IMMA IGMMA BMMA WARPGROUP",
+    "float math": "FFMA FMUL FADD FMNMX FSEL FSETP FSET FCHK MUFU HFMA2 HADD2 HMUL2 HMNMX2 HSETP2 "
+    "F2F F2FP F2I I2F I2FP DADD DMUL DFMA",
+    "shared memory": "LDS STS LDSM STSM ATOMS LDGSTS MOVM",
+    "global, local memory": "LDG STG LD ST LDL STL LDC ULDC RED ATOM ATOMG UTMALDG",
+    "barriers and shuffles": "BAR SHFL WARPSYNC DEPBAR LDGDEPBAR BSSY BSYNC MEMBAR SYNCS VOTE VOTEU REDUX",
 }
-OTHER = "integer, control, other"
+CLASSES: Mapping[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in _NAMED.items()}
+OTHER = "integer, control …"
 NAMES = (*CLASSES, OTHER)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 CONTEXT = 3  # equal lines kept around each change
+_DIRECTIVE = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 _MACRO = re.compile(r"-D(\w+)(?:=(.*))?")
 
 Traffic = tuple[str, int, str, int, int, int]  # file, line, kind, requests, wavefronts, ideal wavefronts
@@ -24,8 +25,11 @@ class FlagChange:
 
 @dataclass(frozen=True)
 class SourceRow:
-    """One line of each side. `kind`: same, changed, removed, added, flag (equal, and reads a differing macro),
-    or gap (`skipped` equal lines left out)."""
+    """One line of each side.
+
+    `kind`: same, changed, removed, added, flag (equal, and depends on a flag that differs), or gap (`skipped`
+    equal lines left out).
+    """
 
     kind: str
     a_line: int | None = None
@@ -33,11 +37,13 @@ class SourceRow:
     b_line: int | None = None
     b: str = ""
     skipped: int = 0
+    a_compiled: bool = True  # False: between an #if and #endif that this side's flags leave out
+    b_compiled: bool = True
 
 
 @dataclass(frozen=True)
 class LineTraffic:
-    """Shared-memory traffic of one line, by the model of the banks, on both sides; None: no such line there."""
+    """Shared-memory traffic of one line on both sides, by the model of the banks; None: no such line."""
 
     kind: str  # load or store
     text: str
@@ -65,11 +71,18 @@ def flag_changes(a: Sequence[str], b: Sequence[str]) -> tuple[FlagChange, ...]:
 
 
 def side_by_side(
-    a: str, b: str, changes: Sequence[FlagChange] = (), context: int = CONTEXT
+    a: str,
+    b: str,
+    flags: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    context: int = CONTEXT,
 ) -> tuple[SourceRow, ...]:
-    """The rows of a diff with `context` lines around what changed; equal sources show what flags reach."""
+    """The rows of a diff with `context` lines around what changed; equal sources show what flags reach.
+
+    `flags` are those of A and B: they decide which lines count as reading a flag, and which are compiled.
+    """
     left, right = a.splitlines(), b.splitlines()
-    reads = _reads(changes)
+    reads = _reads(flag_changes(*flags))
+    off = tuple(left_out(text, _macros(own)) for text, own in zip((left, right), flags, strict=True))
     rows: list[SourceRow] = []
     for tag, i, j, k, m in _matcher(left, right).get_opcodes():
         for offset in range(max(j - i, m - k)):
@@ -77,10 +90,32 @@ def side_by_side(
             has_a, has_b = x < j, y < m
             text_a, text_b = (left[x] if has_a else ""), (right[y] if has_b else "")
             kind = "changed" if has_a and has_b else "removed" if has_a else "added"
+            compiled = not (has_a and x in off[0]), not (has_b and y in off[1])
             if tag == "equal":
-                kind = "flag" if reads and reads.search(_code(text_a)) else "same"
-            rows.append(SourceRow(kind, x + 1 if has_a else None, text_a, y + 1 if has_b else None, text_b))
+                flagged = compiled[0] != compiled[1] or (reads and reads.search(_code(text_a)))
+                kind = "flag" if flagged else "same"
+            lines = (x + 1 if has_a else None, text_a, y + 1 if has_b else None, text_b)
+            rows.append(SourceRow(kind, *lines, 0, *compiled))
     return _near_changes(rows, context)
+
+
+def left_out(lines: Sequence[str], macros: Mapping[str, str]) -> frozenset[int]:
+    """The lines, from 0, that the macros leave out. Only a name or one comparison is understood."""
+    values = {**_defaults(lines), **macros}
+    out: set[int] = set()
+    stack: list[bool | None] = []  # of each open condition: taken, left out, or nobody knows
+    for index, line in enumerate(lines):
+        directive = _DIRECTIVE.match(line)
+        word, rest = (directive[1], directive[2].strip()) if directive else ("", "")
+        if word == "endif" and stack:
+            stack.pop()
+        elif word in ("else", "elif") and stack:
+            stack[-1] = None if stack[-1] is None or word == "elif" else not stack[-1]
+        elif not directive and False in stack:
+            out.add(index)
+        if word in ("if", "ifdef", "ifndef"):
+            stack.append(_holds(word, _code(rest).strip(), values, macros))
+    return frozenset(out)
 
 
 def traffic(
@@ -98,14 +133,18 @@ def traffic(
         zip(files_a[:1], files_b[:1], strict=False)
     )
     for file_a, file_b in pairs:
-        lines_a, lines_b = (text.get(name, "").splitlines() for text, name in zip(texts, (file_a, file_b), strict=True))
+        lines_a, lines_b = (
+            text.get(name, "").splitlines() for text, name in zip(texts, (file_a, file_b), strict=True)
+        )
         for i, k, size in _matcher(lines_a, lines_b).get_matching_blocks():
             same |= {(file_a, i + n + 1): (file_b, k + n + 1) for n in range(size)}
     found = []
     for (file, line, kind), row in left.items():
         other = right.pop((*same[file, line], kind), None) if (file, line) in same else None
         found.append(_both(kind, row, other, _line_of(texts[0], file, line)))
-    found += [_both(kind, None, row, _line_of(texts[1], file, line)) for (file, line, kind), row in right.items()]
+    found += [
+        _both(kind, None, row, _line_of(texts[1], file, line)) for (file, line, kind), row in right.items()
+    ]
     return tuple(sorted(found, key=lambda one: -max(count or 0 for count in one.conflicts)))
 
 
@@ -138,6 +177,23 @@ def _reads(changes: Sequence[FlagChange]) -> re.Pattern[str] | None:
         named = {value for value in (change.a, change.b) if value and re.fullmatch(r"[A-Za-z_]\w*", value)}
         words |= named - {"set"} or {change.name}
     return re.compile(rf"\b({'|'.join(sorted(words))})\b") if words else None
+
+
+def _defaults(lines: Sequence[str]) -> dict[str, str]:
+    """What macros are set to in the text itself, as after an #ifndef."""
+    found = (re.match(r"\s*#\s*define\s+(\w+)\s+(\w+)\s*(?://.*)?$", line) for line in lines)
+    return {match[1]: match[2] for match in found if match}
+
+
+def _holds(word: str, condition: str, values: Mapping[str, str], macros: Mapping[str, str]) -> bool | None:
+    if word != "if":
+        return None if condition not in macros else (word == "ifdef")
+    compared = re.fullmatch(r"(\w+)\s*(==|!=)\s*(\w+)", condition)
+    if compared and (compared[1] in values or compared[3].startswith(f"{compared[1]}_")):
+        return (values.get(compared[1]) == compared[3]) == (compared[2] == "==")
+    if condition in macros:
+        return macros[condition] != "0"
+    return None
 
 
 def _code(line: str) -> str:

@@ -74,7 +74,9 @@ def facts_of(
     store = store_opener()
     if any(store.run(name) for name in names):
         return []
-    (a, of_a), (b, of_b) = ((pair, _cells(store, pair)) for pair in (_version_of(store, name) for name in names))
+    (a, of_a), (b, of_b) = (
+        (pair, _cells(store, pair)) for pair in (_version_of(store, name) for name in names)
+    )
     common = of_a & of_b
     if evidence is None and any(kind is Evidence.MEASURED for _, _, kind in common):
         return []
@@ -88,7 +90,9 @@ def facts_of(
     if not chosen:
         asked = ", ".join(filter(None, (" or ".join(kinds), workload, gpu)))
         there = spread([f"{kind} {at} {place}".rstrip() for at, place, kind in sorted(common)])
-        raise UnknownName(f"{names[0]} and {names[1]} share nothing that is {asked}; they share {there or 'nothing'}")
+        raise UnknownName(
+            f"{names[0]} and {names[1]} share nothing that is {asked}; they share {there or 'nothing'}"
+        )
     return [(_facts(store, a, cell), _facts(store, b, cell)) for cell in chosen]
 
 

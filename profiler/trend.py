@@ -91,8 +91,8 @@ def trend(
 
     Over versions: the newest run of each, in the order of `orders` (by family, from a catalogue), else in the
     order in which the versions first appeared. Over time: every run when it was made. `across` names what may
-    change without a break: driver, ncu. `wrong` has, by family, the versions that have no speed, with the word
-    for it. Largest value first.
+    change without a break: driver, ncu. `wrong` has, by family, the versions without a speed, each with the
+    word for it. Largest value first.
     """
     metric = _metric(table, name)
     names = [one.name for one in metric.alternatives] if metric else [name]

@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("occupancy",),
         ("quantize", "problem"),
         ("baselines",),
+        ("opcodemix",),
     ),
     (
         ("nvperf", "chips"),
@@ -36,6 +37,8 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("matching", "comparability", "verdict", "compare", "trend", "overview"),
         ("extraction", "sync", "intake", "pipeline"),
         ("sources",),
+        ("lineage",),
+        ("sourcediff",),
         ("present",),
         ("anatomy", "evidence", "dissect"),
     ),

@@ -57,7 +57,12 @@ def markdown(comparison: Comparison) -> str:
     if comparison.hidden_pairs:
         lines.append(f"- {_hidden(comparison)}")
     rows = [
-        (pair.kernel, f"{change.group}: {change.label}", *change_numbers(change), present.verdict(change.verdict))
+        (
+            pair.kernel,
+            f"{change.group}: {change.label}",
+            *change_numbers(change),
+            present.verdict(change.verdict),
+        )
         for pair in comparison.pairs
         for change in pair.metrics
         if change.verdict in (Verdict.BETTER, Verdict.WORSE) and change is not pair.headline
@@ -208,9 +213,7 @@ def _print_lines(lines: Iterable[str], indent: str) -> None:
         say(indent + line)
 
 
-def markdown_table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], *, first_is_code: bool
-) -> list[str]:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, first_is_code: bool) -> list[str]:
     lines = ["| " + " | ".join(header) + " |"]
     lines.append(
         "|" + "|".join(" ---: " if name in ("A", "B", "change") else " --- " for name in header) + "|"

@@ -13,7 +13,7 @@ from profiler.values import Evidence
 
 _HEADS = ("metric", "A", "B", "change", "verdict")
 _WHERE = {
-    Evidence.STATIC: "from the compiler and the machine code, exact; opcodes are counted in the code, not as run",
+    Evidence.STATIC: "from compiler and machine code, exact; opcodes are counted in the code, not as run",
     Evidence.MODELLED: "from a run on the CPU; conflicts by the model of the banks",
 }
 _QUIET = (Verdict.SAME, Verdict.MISSING)

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from profiler.store.rows import (
-    CellInfo,
     ROW_LIMIT,
+    CellInfo,
     LaunchInfo,
     Point,
     Rows,
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROW_LIMIT",
+    "CellInfo",
     "LaunchInfo",
     "Point",
     "Rows",
-    "CellInfo",
     "RunInfo",
     "SampleArrays",
     "Series",

@@ -13,7 +13,16 @@ from sqlalchemy.exc import DatabaseError
 from profiler.run import Labels, Run
 from profiler.store import chunks, engine, history, launches, listing, rowmaking, schema, sides, writer
 from profiler.store.known import Known
-from profiler.store.rows import CellInfo, LaunchInfo, Rows, RunInfo, SampleArrays, Series, VersionInfo, WorkloadInfo
+from profiler.store.rows import (
+    CellInfo,
+    LaunchInfo,
+    Rows,
+    RunInfo,
+    SampleArrays,
+    Series,
+    VersionInfo,
+    WorkloadInfo,
+)
 from profiler.store.statements import Filter, pages
 from profiler.values import Evidence, Launch, Report, Side
 

@@ -97,7 +97,9 @@ def cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
     if family is not None:
         statement = statement.where(config.family == family)
     found = capped(connection, statement.distinct().order_by(*columns))
-    return Rows((CellInfo(*row[:4], Evidence(row[4])) for row in found), found.truncated)
+    return Rows(
+        (CellInfo(row[0], row[1], row[2], row[3], Evidence(row[4])) for row in found), found.truncated
+    )
 
 
 def runs(

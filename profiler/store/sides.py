@@ -65,12 +65,13 @@ def side(connection: Connection, known: Known, wanted: Filter, label: str | None
 def _wrong(connection: Connection, chosen: Filter) -> str | None:
     """Why the version is wrong: by the side's own run, else by the newest check of whatever evidence.
 
-    A GPU that could not run one workload says nothing about the numbers; on the CPU every workload can be run.
+    A GPU that could not run one workload says nothing about the numbers; the CPU can run every one.
     """
     result, config = schema.result.c, schema.config.c
     about = Filter(chosen.family, chosen.version)
     statement = where(joined(result.reason, result.status, schema.run.c.run_id), about).where(
-        (result.status == "wrong") | ((result.status == "failed") & (config.evidence == str(Evidence.MODELLED))),
+        (result.status == "wrong")
+        | ((result.status == "failed") & (config.evidence == str(Evidence.MODELLED))),
         schema.run.c.hidden.is_(False),
         result.is_latest | (schema.run.c.run_id == chosen.run_id),
     )

@@ -53,7 +53,9 @@ def files(found: Sequence[Attachment]) -> list[tuple[object, object]]:
         size = present.quantity(Value(sum(file.size_bytes for file in several), "byte"))
         names = ", ".join(file.name for file in several)
         label = _KINDS.get(kind, kind)
-        shown = markup.tag("span", f"{len(several)} files, {size}", title=names) if len(several) > 1 else names
+        shown = (
+            markup.tag("span", f"{len(several)} files, {size}", title=names) if len(several) > 1 else names
+        )
         lines.append((label if len(several) == 1 else f"{label}s", shown))
     return lines
 

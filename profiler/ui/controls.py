@@ -77,7 +77,7 @@ class View:
         return self._keep(name, value or options[0])
 
     def evidence(self, kinds: Sequence[Evidence]) -> tuple[Evidence, Sequence[Any]]:
-        """Which kind of evidence, asked for only where there are several, and the boxes beside the question."""
+        """Which kind of evidence, asked for where there are several, and the boxes beside the question."""
         if len(kinds) < 2:
             return (kinds[0] if kinds else Evidence.MEASURED), ()
         first, *boxes = st.columns([1.4, 1, 1, 2.6], gap="medium", vertical_alignment="bottom")

@@ -126,13 +126,14 @@ def attached(now: Stamp, family: str) -> lineages.Attached | None:
     return lineages.newest(location.root(), store(), family)
 
 
-def catalogued(now: Stamp) -> list[str]:
-    """The families that have a catalogue."""
-    found = []
+def lineages_by_family(now: Stamp) -> dict[str, lineages.Lineage]:
+    """The lineage of each family that has a catalogue; one that cannot be read is named."""
+    found = {}
     for family in store().families():
         with errors_shown():
-            if attached(now, family) is not None:
-                found.append(family)
+            one = lineage(now, family)
+            if one is not None:
+                found[family] = one
     return found
 
 
@@ -226,8 +227,14 @@ def _cell(
     own = addresses.cells(cells(now), (name,), evidence)
     if (workload, gpu) in own:
         return workload, gpu
-    near = [cell for cell in own if cell[0] == workload] or own
+    near = [cell for cell in own if cell[0] == workload]
+    near = near or [cell for cell in own if _shape(cell[0]) == _shape(workload) and cell[1] == gpu] or own
     return near[0] if len(near) == 1 else (None, None)
+
+
+def _shape(workload: str) -> list[str]:
+    """A workload's words without the dtype: fp8 and fp16 stand side by side, not comparable."""
+    return [word for word in workload.split() if word not in ("fp8", "fp16", "bf16")]
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)

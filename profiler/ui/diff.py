@@ -71,7 +71,11 @@ else:
             st.html(markup.section("Catalogue", "what the two entries say"))
             st.html(source_view.entries(*kept))
     with elsewhere_box:
-        st.html(markup.section("The same pair elsewhere", "what is judged and the chief facts, wherever both were examined"))
+        st.html(
+            markup.section(
+                "The same pair elsewhere", "what is judged and the chief facts, wherever both were examined"
+            )
+        )
         st.html(diff_view.judged(data.elsewhere(now, a, b, common, kernels, evidence), view))
 
 if pair:
@@ -87,7 +91,9 @@ if pair:
             st.html(markup.section("Environment"))
             st.html(metrics_view.environment(whole, pair))
         if evidence is Evidence.MODELLED and kept:
-            st.html(markup.section("Conflicts by source line", f"modelled, {workload}; wavefronts over the ideal"))
+            st.html(
+                markup.section("Conflicts by source line", f"modelled, {workload}; wavefronts over the ideal")
+            )
             st.html(source_view.conflicts(*kept, workload))
 if kept:
     st.html(markup.section("Source", source_view.source_caption(*kept)))

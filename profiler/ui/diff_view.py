@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from profiler import present
+from profiler.comparability import CORRECTNESS
 from profiler.compare import Comparison, MetricChange, PairComparison, Verdict
 from profiler.store import VersionInfo
 from profiler.ui import addresses, frame, markup, metrics_view
@@ -66,7 +67,11 @@ def comparable(comparison: Comparison) -> Html:
         head += f", with {len(unknown)} unknown" + ("s" if len(unknown) > 1 else "")
     both = [item.field for item in unknown if item.a is None and item.b is None]
     parts: list[object] = [head]
-    parts += [markup.tag("b", f"≠ {item.words}") for item in comparison.blocked_by]
+    for item in comparison.blocked_by:
+        correct = item.field != CORRECTNESS
+        parts.append(
+            markup.tag("b", f"≠ {item.words}" if correct else "what is wrong has no speed and no verdict")
+        )
     if comparison.same:
         parts.append(markup.muted("same: " + ", ".join(name for name, _ in comparison.same)))
     free = [item.words for item in comparison.differences if item.kind != "unknown" and not item.blocks]
@@ -86,7 +91,6 @@ def standing(comparison: Comparison) -> list[Html]:
                     markup.inverted("wrong"),
                     markup.tag("b", f"{name} {(side.version or side.label)}:"),
                     side.wrong,
-                    markup.muted("It has no speed and no verdict."),
                 )
             )
         )
@@ -100,7 +104,9 @@ def tally(comparison: Comparison, pair: PairComparison | None) -> Html:
     if pair is None:
         return markup.big((markup.verdict("missing"),), "no kernel of A has a partner in B")
     if not comparison.comparable:
-        return markup.big((markup.verdict("not_comparable"),), "the numbers are below")
+        wrong = comparison.a.wrong or comparison.b.wrong
+        shown = markup.inverted("wrong") if wrong else markup.verdict("not_comparable")
+        return markup.big((shown,), "no verdict; the numbers are below")
     words = [change for change in pair.metrics if change.judged]
     found: list[object] = []
     names = []
@@ -111,8 +117,10 @@ def tally(comparison: Comparison, pair: PairComparison | None) -> Html:
             names += labels
     if not found:
         changed = sum(change.verdict is Verdict.CHANGED for change in pair.metrics)
-        caption = f"nothing judged moved; {changed} facts that nobody judges changed" if changed else "nothing moved"
-        return markup.big((markup.verdict("same"),), caption)
+        if changed:
+            caption = f"{changed} facts that nobody judges; nothing judged moved"
+            return markup.big((markup.verdict("changed"),), caption)
+        return markup.big((markup.verdict("same"),), "nothing moved")
     return markup.big(found, ", ".join(names))
 
 
@@ -139,7 +147,10 @@ def judged(comparisons: Mapping[tuple[str, str], Comparison], view: addresses.Di
 
 
 def _moved(change: MetricChange) -> Html:
-    a, b = (metrics_view.short(v._replace(unit="") if present.is_word(v.unit) else v) for v in (change.a, change.b))
+    a, b = (
+        metrics_view.short(v._replace(unit="") if present.is_word(v.unit) else v)
+        for v in (change.a, change.b)
+    )
     if change.a == change.b:
         return markup.join((a, markup.verdict(change.verdict)))
     return markup.join((a, markup.muted("→"), b, markup.verdict(change.verdict, reason=change.reason)))

@@ -1,4 +1,4 @@
-"""Where the versions of a lineage and the edges between them lie: a lane each chain, and one small SVG a row."""
+"""Where versions and the edges between them lie: a lane for each chain, one small SVG for each row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Row:
 
 
 def lanes(nodes: Sequence[Node]) -> list[int]:
-    """The lane of each node: a chain of first children keeps its lane; the path to the best one has lane 0."""
+    """The lane of each node: a chain of heirs keeps its lane; the path to the best one has lane 0."""
     heirs = _heirs(nodes)
     found = [-1] * len(nodes)
     taken: list[tuple[int, int, int]] = []  # lane, from row, to row

@@ -5,19 +5,19 @@ import streamlit as st
 from profiler.ui import controls, data, lineage_view, markup
 
 now = data.stamp()
-families = data.catalogued(now)
-if not families:
+found = data.lineages_by_family(now)
+if not found:
     st.html(markup.head("Lineage"))
-    st.html(markup.empty("No lineage yet: no run keeps a catalogue. Make one, with no GPU:", "profiler dissect"))
+    st.html(
+        markup.empty("No lineage yet: no run keeps a catalogue. Make one, with no GPU:", "profiler dissect")
+    )
     st.stop()
 
 pick = controls.View("lineage")
 boxes = st.columns([3, 1, 1, 1], vertical_alignment="bottom", gap="medium")
-family = families[0]
-if len(families) > 1:
-    family = pick.choose("family", families, "family")
+family = pick.any_of("family", list(found), "family")
+lineage = found[family]
 with data.errors_shown():
-    lineage = data.lineage(now, family)
     boxes[0].html(markup.head(f"Lineage of {family}", lineage_view.context(lineage)))
     with boxes[1]:
         arch = pick.any_of("architecture", lineage.architectures[::-1], "arch")

@@ -1,4 +1,4 @@
-"""A lineage in short, for the overview: how many versions are right, which are wrong and why, what is missing."""
+"""A lineage in short, for the overview: what is right, what is wrong and why, what is not measured."""
 
 from __future__ import annotations
 
@@ -36,9 +36,19 @@ def tiles(lineage: Lineage) -> Html:
     return markup.tiles(
         (
             Tile("Best", *_best(lineage)),
-            Tile("Over budget", f"! {len(over)}" if over else "0", f"of {len(good)} correct versions", _names(over)),
+            Tile(
+                "Over budget",
+                f"! {len(over)}" if over else "0",
+                f"of {len(good)} correct versions",
+                _names(over),
+            ),
             Tile("Wrong", f"⊘ {len(wrong)}", "versions", _names(wrong)),
-            Tile("Not measured", f"– {len(missing)}", "versions", f"{len(planned)} more planned" if planned else ""),
+            Tile(
+                "Not measured",
+                f"– {len(missing)}",
+                "versions",
+                f"{len(planned)} more planned" if planned else "",
+            ),
         )
     )
 
@@ -50,7 +60,9 @@ def wrong(lineage: Lineage) -> Html:
         Row((_link(one, lineage), markup.inverted(one.state), markup.tag("span", one.reason, "m")))
         for one in found
     ]
-    return markup.table((Column(""), Column(""), Column("", wrap=True)), rows) if rows else markup.note("none")
+    return (
+        markup.table((Column(""), Column(""), Column("", wrap=True)), rows) if rows else markup.note("none")
+    )
 
 
 def missing(lineage: Lineage) -> Html:
@@ -58,7 +70,12 @@ def missing(lineage: Lineage) -> Html:
     family = lineage.attached.catalog.family
     found = _missing(lineage)[::-1]
     rows = [
-        Row((_link(one, lineage), markup.tag("span", MEASURE.format(family=family, version=one.version.id), "c m")))
+        Row(
+            (
+                _link(one, lineage),
+                markup.tag("span", MEASURE.format(family=family, version=one.version.id), "c m"),
+            )
+        )
         for one in found[:LISTED]
     ]
     if len(found) > LISTED:
@@ -67,9 +84,7 @@ def missing(lineage: Lineage) -> Html:
 
 
 def _missing(lineage: Lineage) -> list[Standing]:
-    return [
-        one for one in lineage.standings if one.state == GOOD and Evidence.MEASURED not in one.evidence
-    ]
+    return [one for one in lineage.standings if one.state == GOOD and Evidence.MEASURED not in one.evidence]
 
 
 def _best(lineage: Lineage) -> tuple[object, str, object]:
@@ -94,8 +109,8 @@ def _over_budget(one: Standing) -> bool:
 
 def _names(found: Sequence[Standing]) -> Html:
     names = markup.join((markup.code(one.version.id) for one in found[:NAMED]), ", ")
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return markup.join((names, more), "") if found else markup.muted("none")
+    more = f"and {len(found) - NAMED} more" if len(found) > NAMED else ""
+    return markup.join((names, more)) if found else markup.muted("none")
 
 
 def _link(one: Standing, lineage: Lineage) -> Html:

@@ -52,8 +52,15 @@ def caption(lineage: Lineage, choice: Choice) -> Html:
     thick = "the best version" if measured else "the newest correct version, for nothing was measured yet"
     wide = f"thick line: path to {thick}"
     parts = [
-        markup.join((markup.evidence("static"), f"{choice.arch}, {choice.size}: one kernel, from its machine code")),
-        markup.join((markup.evidence("modelled"), f"{choice.workload}: run on the CPU, conflicts by the model of the banks")),
+        markup.join(
+            (markup.evidence("static"), f"{choice.arch}, {choice.size}: one kernel, from its machine code")
+        ),
+        markup.join(
+            (
+                markup.evidence("modelled"),
+                f"{choice.workload}: run on the CPU, conflicts by the model of the banks",
+            )
+        ),
         markup.esc(wide),
     ]
     return markup.note(markup.join(parts, " · "))
@@ -72,14 +79,30 @@ def table(lineage: Lineage, choice: Choice) -> Html:
     ]
     baselines = [one for one in lineage.standings if one.state == BASELINE]
     if baselines:
-        rows.append(markup.group(markup.join(("Baselines", markup.tag("span", "kernels of others, for the same problem", "cap")))))
+        rows.append(
+            markup.group(
+                markup.join(
+                    ("Baselines", markup.tag("span", "kernels of others, for the same problem", "cap"))
+                )
+            )
+        )
         rows += [Row((Html(""), *_cells(one, lineage, choice))) for one in baselines]
     if lineage.others:
         names = ", ".join(lineage.others)
         rows.append(markup.closing(markup.muted(f"not in the catalogue, and so in no place here: {names}")))
-    gpus = " and ".join(dict.fromkeys(claim.gpu for one in lineage.standings for claim in one.version.claims if claim.kind != "goal"))
-    sources = ", ".join(dict.fromkeys(claim.source for one in lineage.standings for claim in one.version.claims))
-    claimed = markup.tag("span", f"claimed, {_short_gpu(gpus)}" if gpus else "claimed", title=f"history, not measured here: {sources}")
+    gpus = " and ".join(
+        dict.fromkeys(
+            claim.gpu for one in lineage.standings for claim in one.version.claims if claim.kind != "goal"
+        )
+    )
+    sources = ", ".join(
+        dict.fromkeys(claim.source for one in lineage.standings for claim in one.version.claims)
+    )
+    claimed = markup.tag(
+        "span",
+        f"claimed, {_short_gpu(gpus)}" if gpus else "claimed",
+        title=f"history, not measured here: {sources}",
+    )
     columns = (
         Column(""),
         Column("↳ idea (edge) and version", cut=2),
@@ -224,4 +247,3 @@ def _short_gpu(name: str) -> str:
 def _two(first: object, second: object) -> Html:
     """Two lines of one cell, both cut where they would not fit."""
     return Html(f'<span class="two">{markup.esc(first)}<br>{markup.esc(second)}</span>')
-

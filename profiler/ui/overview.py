@@ -19,12 +19,13 @@ with data.errors_shown():
         st.html(overview_view.table(state, data.table(now)))
         for line in overview_view.notes(state):
             st.html(line)
-    for family in data.catalogued(now):
-        lineage = data.lineage(now, family)
+    for family, lineage in data.lineages_by_family(now).items():
         st.html(markup.section(f"Lineage of {family}", lineage_summary.caption(lineage)))
         st.html(lineage_summary.tiles(lineage))
         wrong_box, missing_box = st.columns(2, gap="medium")
         wrong_box.html(markup.section("Wrong", "no speed is shown"))
         wrong_box.html(lineage_summary.wrong(lineage))
-        missing_box.html(markup.section("Not measured", "and the command that fills it, with a report of ncu"))
+        missing_box.html(
+            markup.section("Not measured", "and the command that fills it, with a report of ncu")
+        )
         missing_box.html(lineage_summary.missing(lineage))

@@ -53,9 +53,9 @@ with provenance_box:
 launches = data.launches(now, run.run_id)
 if run.kind == COLLECT and not launches:
     with launches_box, data.errors_shown():
-        whole = data.kept(now, run.run_id)
-        st.html(markup.section("Cells", cells_view.caption(whole)))
-        st.html(cells_view.table(whole))
+        bundled = data.kept(now, run.run_id)
+        st.html(markup.section("Cells", cells_view.caption(bundled)))
+        st.html(cells_view.table(bundled))
     pick.write()
     st.stop()
 with launches_box:

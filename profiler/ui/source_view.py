@@ -1,4 +1,4 @@
-"""Two versions of a catalogue as markup: what their entries say, their sources side by side, their conflicts."""
+"""Two catalogued versions as markup: entries, sources side by side, conflicts by line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from html import escape
 
 from profiler import present
 from profiler.catalog import Version
-from profiler.sourcediff import FlagChange, LineTraffic, SourceRow, Traffic, flag_changes, side_by_side, traffic
+from profiler.sourcediff import LineTraffic, SourceRow, Traffic, flag_changes, side_by_side, traffic
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 from profiler.values import Value
@@ -65,8 +65,9 @@ def source_caption(a: Kept, b: Kept) -> str:
         if not changes:
             return f"{a.name}: the same source and flags"
         names = ", ".join(change.name for change in changes)
-        return f"both are builds of {a.name}: the text is the same, Δ marks the lines that read {names}"
-    rows = side_by_side(a.text or "", b.text or "", changes)
+        words = f"Δ marks the lines that read {names}, grey ones are not compiled on that side"
+        return f"both are builds of {a.name}: the text is the same, {words}"
+    rows = side_by_side(a.text or "", b.text or "", (a.version.flags, b.version.flags))
     gone = sum(row.kind in ("changed", "removed") for row in rows)
     new = sum(row.kind in ("changed", "added") for row in rows)
     names = a.name if a.name == b.name else f"{a.name} → {b.name}"
@@ -78,14 +79,17 @@ def sources(a: Kept, b: Kept) -> Html:
     lost = [f"{side}: {one.name or 'no source'}" for side, one in (("A", a), ("B", b)) if one.text is None]
     if lost:
         return markup.note(markup.state(f"the run keeps no source of {', '.join(lost)}"))
-    changes: Sequence[FlagChange] = flag_changes(a.version.flags, b.version.flags)
-    rows = side_by_side(a.text or "", b.text or "", changes)
+    rows = side_by_side(a.text or "", b.text or "", (a.version.flags, b.version.flags))
     if all(row.kind == "gap" for row in rows):
         return markup.note("No line differs, and no line reads a flag that does.")
     body = "".join(map(_source_row, rows))
-    head = f'<tr><th></th><th></th><th>A {escape(a.name)}</th><th></th><th></th><th>B {escape(b.name)}</th></tr>'
+    head = (
+        f"<tr><th></th><th></th><th>A {escape(a.name)}</th><th></th><th></th><th>B {escape(b.name)}</th></tr>"
+    )
     columns = '<colgroup><col class="n"><col class="s"><col><col class="n"><col class="s"><col></colgroup>'
-    return Html(f'<div class="k src"><table>{columns}<thead>{head}</thead><tbody>{body}</tbody></table></div>')
+    return Html(
+        f'<div class="k src"><table>{columns}<thead>{head}</thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def conflicts(a: Kept, b: Kept, workload: str) -> Html:
@@ -93,16 +97,22 @@ def conflicts(a: Kept, b: Kept, workload: str) -> Html:
     sides = [_traffic_of(one, workload) for one in (a, b)]
     if not any(sides):
         return markup.note(markup.state("no traffic of this workload is kept for either side"))
-    rows = traffic(*sides, (a.files, b.files))
+    rows = traffic(sides[0], sides[1], (a.files, b.files))
     shown = [row for row in rows if any(row.conflicts)]
     if not shown:
         return markup.note("No bank conflict on either side.")
     body = [_conflict_row(row) for row in shown[:LINES_SHOWN]]
     quiet = len(rows) - len(shown)
     if len(shown) > LINES_SHOWN:
-        body.append(markup.closing(markup.muted(f"{len(shown) - LINES_SHOWN} more lines with fewer conflicts")))
+        body.append(
+            markup.closing(markup.muted(f"{len(shown) - LINES_SHOWN} more lines with fewer conflicts"))
+        )
     if quiet:
-        body.append(markup.closing(markup.muted(f"{quiet} more lines use shared memory without a conflict on either side")))
+        body.append(
+            markup.closing(
+                markup.muted(f"{quiet} more lines use shared memory without a conflict on either side")
+            )
+        )
     columns = (
         Column("line in A"),
         Column("line in B", wide=True),
@@ -121,9 +131,7 @@ def _traffic_of(one: Kept, workload: str) -> Sequence[Traffic]:
 
 def _conflict_row(row: LineTraffic) -> Row:
     a, b = (Value(count) if count is not None else None for count in row.conflicts)
-    hint = " → ".join(
-        f"{side[1]} wavefronts, {side[2]} ideal" for side in (row.a, row.b) if side is not None
-    )
+    hint = " → ".join(f"{side[1]} wavefronts, {side[2]} ideal" for side in (row.a, row.b) if side is not None)
     change = present.change(a, b) if a and b else f"only in {'A' if a else 'B'}"
     return Row(
         (
@@ -143,16 +151,21 @@ def _source_row(row: SourceRow) -> str:
         words = "equal line" if row.skipped == 1 else "equal lines"
         return f'<tr class="gap"><td colspan="6">⋯ {row.skipped} {words}</td></tr>'
     left, right = _SIGNS.get(row.kind, ("", ""))
-    return f"<tr>{_half(row.a_line, left, row.a)}{_half(row.b_line, right, row.b)}</tr>"
+    a = _half(row.a_line, left, row.a, row.a_compiled)
+    b = _half(row.b_line, right, row.b, row.b_compiled)
+    return f"<tr>{a}{b}</tr>"
 
 
-def _half(number: int | None, sign: str, text: str) -> str:
-    css = ' class="c"' if sign else ' class="e"' if number is None else ""
+def _half(number: int | None, sign: str, text: str, compiled: bool) -> str:
+    names = ["c" if sign else "e" if number is None else "", "" if compiled else "off"]
+    css = f' class="{" ".join(filter(None, names))}"' if any(names) else ""
     return f"<td{css}>{number or ''}</td><td{css}>{sign}</td><td{css}>{escape(text.expandtabs(4))}</td>"
 
 
 def _both(label: str, a: str, b: str) -> Html:
-    shown = [markup.code(text) if label in ("parent", "source", "flags") else markup.esc(text) for text in (a, b)]
+    shown = [
+        markup.code(text) if label in ("parent", "source", "flags") else markup.esc(text) for text in (a, b)
+    ]
     if a == b:
         return shown[0]
     return markup.join((shown[0], markup.muted("→"), shown[1]))
@@ -179,5 +192,7 @@ def _limits(found: Mapping[str, int | None]) -> str:
     for name, most in found.items():
         if most is not None:
             unit = "byte" if name.endswith("_bytes") else ""
-            words.append(f"{name.removesuffix('_bytes').replace('_', ' ')} ≤ {present.quantity(Value(most, unit))}")
+            words.append(
+                f"{name.removesuffix('_bytes').replace('_', ' ')} ≤ {present.quantity(Value(most, unit))}"
+            )
     return ", ".join(words) or "none"

@@ -1,4 +1,4 @@
-"""Shares over versions as stacked bars in a grey ramp, labelled in the gutter; hatched where there are none."""
+"""Shares over versions as stacked grey bars, labelled in the gutter; hatched where there are none."""
 
 from __future__ import annotations
 
@@ -10,23 +10,30 @@ from profiler.ui.frame import CLEAR, FONT, MUTED, Figure, note
 from profiler.ui.scales import shorten
 from profiler.ui.theme import HATCH, RAMP
 
-_HEIGHT_PX, _TITLE_PX, _AXIS_PX, _GUTTER_PX = 170, 34, 46, 170
+GUTTER_PX = 160
+_HEIGHT_PX, _TITLE_PX, _AXIS_PX = 170, 34, 46
 
 
 def shares(
     title: str, caption: str, labels: Sequence[str], found: Mapping[str, Mapping[str, float] | str]
 ) -> Figure:
-    """One bar a label, which adds up to 100 %; `found` has its shares, or the words for why there are none."""
+    """One bar a label, which adds up to 100 %; `found` has its shares, or why there are none."""
     total = _HEIGHT_PX + _TITLE_PX
     layout = frame.layout(total + _AXIS_PX)
     layout["barmode"] = "stack"
-    layout["margin"] = {"l": 8, "r": _GUTTER_PX, "t": _TITLE_PX, "b": _AXIS_PX, "pad": 0}
+    layout["margin"] = {"l": 8, "r": GUTTER_PX, "t": _TITLE_PX, "b": _AXIS_PX, "pad": 0}
     layout["hovermode"] = "closest"
     names = list(dict.fromkeys(name for one in found.values() if not isinstance(one, str) for name in one))
     traces = [_class(name, RAMP[index][0], labels, found) for index, name in enumerate(names)]
     gaps = [(at, found[label]) for at, label in enumerate(labels) if isinstance(found.get(label), str)]
     traces.append(_gaps([(at, str(words)) for at, words in gaps]))
-    layout["yaxis"] = {**frame.axis(""), "range": [0, 100], "tickvals": [0, 50, 100], "automargin": True, "showgrid": True}
+    layout["yaxis"] = {
+        **frame.axis(""),
+        "range": [0, 100],
+        "tickvals": [0, 50, 100],
+        "automargin": True,
+        "showgrid": True,
+    }
     layout["yaxis2"] = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
     ticks = [escape(shorten(label, 24)) for label in labels]
     layout["xaxis"] = {
@@ -64,7 +71,10 @@ def _class(
         "y": numbers,
         "width": 0.72,
         "marker": {"color": colour, "line": {"width": 0}},
-        "hovertext": [f"<b>{escape(labels[at])}</b><br>{escape(name)}: {number:.1f} %" for at, number in zip(places, numbers, strict=True)],
+        "hovertext": [
+            f"<b>{escape(labels[at])}</b><br>{escape(name)}: {number:.1f} %"
+            for at, number in zip(places, numbers, strict=True)
+        ],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
 

@@ -43,11 +43,12 @@ class Picture:
     axis: figures.Axis
     absent: tuple[str, ...]  # metrics that no launch carries
     hidden: tuple[str, ...]  # kernels cut off
+    room: int = 0  # at the right, for the labels of a chart below
 
     @property
     def figure(self) -> Figure:
         """The chart."""
-        return figures.trends(self.panels, self.axis)
+        return figures.trends(self.panels, self.axis, self.room)
 
     @property
     def alt(self) -> str:
@@ -147,7 +148,9 @@ def opcode_mix(lineage: Lineage, versions: Sequence[str], size: str, arch: str) 
         if one is not None and one.is_wrong:
             found[version] = one.state
         else:
-            found[version] = opcodemix.shares(launch.opcodes) if launch and launch.opcodes else "not collected"
+            found[version] = (
+                opcodemix.shares(launch.opcodes) if launch and launch.opcodes else "not collected"
+            )
     caption = f"static, {size}, {arch}: places in the code, not how often they run"
     return stacks.shares("opcode mix, %", caption, versions, found), f"opcode mix of {spread(list(versions))}"
 
@@ -221,7 +224,7 @@ def _place(point: TrendPoint, order: Mapping[str, int], over: str) -> float:
 
 
 def _point(point: TrendPoint, scale: present.Scale, at: float) -> figures.Point:
-    if not point.joins:
+    if not point.joins or point.value.number is None:
         words = point.gap if point.gap == ABSENT or point.wrong else present.state_words(point.value)
         return figures.Point(at, None, hover=f"{point.version}: {words}", gap=words)
     size = f" · {present.dims(point.grid)} blocks of {present.dims(point.block)}" if point.grid else ""
