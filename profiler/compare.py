@@ -106,7 +106,8 @@ class Comparison:
     def judged(self) -> tuple[str, ...]:
         """The concepts of any pair that have a better direction and a number on a side."""
         found = (change for pair in self.pairs for change in pair.metrics if change.judged)
-        return tuple(dict.fromkeys(change.concept for change in found))
+        with_number = (one for one in found if (one.a.number, one.b.number) != (None, None))
+        return tuple(dict.fromkeys(one.concept for one in with_number))
 
     @property
     def blocked_by(self) -> tuple[Difference, ...]:
