@@ -71,12 +71,12 @@ else:
             st.html(markup.section("Catalogue", "what the two entries say"))
             st.html(source_view.entries(*kept))
     with elsewhere_box:
-        st.html(
-            markup.section(
-                "The same pair elsewhere", "what is judged and the chief facts, wherever both were examined"
-            )
-        )
-        st.html(diff_view.judged(data.elsewhere(now, a, b, common, kernels, evidence), view))
+        st.html(markup.section("The same pair elsewhere", diff_view.ELSEWHERE))
+        if common:
+            found = data.elsewhere(now, a, b, common, kernels, evidence)
+            st.html(diff_view.judged(found, view))
+        else:
+            st.html(markup.note("No workload on which both were examined."))
 
 if pair:
     metrics_box, side_box = st.columns([7, 5], gap="medium")
@@ -94,7 +94,7 @@ if pair:
             st.html(
                 markup.section("Conflicts by source line", f"modelled, {workload}; wavefronts over the ideal")
             )
-            st.html(source_view.conflicts(*kept, workload))
+            st.html(source_view.conflicts(*kept, (whole.a.workload or "", whole.b.workload or "")))
 if kept:
     st.html(markup.section("Source", source_view.source_caption(*kept)))
     if flags := source_view.flags(*kept):

@@ -27,6 +27,7 @@ OPCODES = {
     Evidence.STATIC: "static: places in the code, not how often they run; largest change first",
 }
 SHOWN_FACTS = ("static_registers", "static_shared", "static_occupancy", "modelled_error")  # on every place
+ELSEWHERE = "what is judged and the chief facts, wherever both were examined"
 PAIRS_SHOWN = 25  # the longest; a filter reaches the others
 DURATION = "gpu__time_duration.sum"
 _DURATIONS = (

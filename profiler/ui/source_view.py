@@ -92,9 +92,9 @@ def sources(a: Kept, b: Kept) -> Html:
     )
 
 
-def conflicts(a: Kept, b: Kept, workload: str) -> Html:
-    """Shared-memory conflicts by source line on both sides, most first."""
-    sides = [_traffic_of(one, workload) for one in (a, b)]
+def conflicts(a: Kept, b: Kept, workloads: tuple[str, str]) -> Html:
+    """Shared-memory conflicts by source line, each side on its workload, most first."""
+    sides = [one.traffic.get(workload, ()) for one, workload in zip((a, b), workloads, strict=True)]
     if not any(sides):
         return markup.note(markup.state("no traffic of this workload is kept for either side"))
     rows = traffic(sides[0], sides[1], (a.files, b.files))
@@ -123,10 +123,6 @@ def conflicts(a: Kept, b: Kept, workload: str) -> Html:
         Column("change", right=True),
     )
     return markup.table(columns, body)
-
-
-def _traffic_of(one: Kept, workload: str) -> Sequence[Traffic]:
-    return one.traffic.get(workload, ())
 
 
 def _conflict_row(row: LineTraffic) -> Row:

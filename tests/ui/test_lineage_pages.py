@@ -146,6 +146,15 @@ class TestPages:
         assert "worse" not in shown
         assert "better" not in shown
 
+    def test_versions_of_two_dtypes_stand_side_by_side_and_are_not_comparable(
+        self, real: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        query = {"a": "attention/flashcore_wmma", "b": "attention/fp8_stage_c", "evidence": "modelled"}
+        shown = text(page("diff", real, monkeypatch, **query))
+        assert "dtype differs: fp16 and fp8" in shown
+        assert "fp8_stage_c.cu:" in shown
+        assert "No workload on which both were examined." in shown
+
     def test_trends_come_in_the_catalogues_order_with_wrong_versions_hatched(
         self, mine: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
