@@ -10,6 +10,7 @@ st.html(style_sheet())
 page = st.navigation(
     [
         st.Page("profiler/ui/overview.py", title="Overview", url_path="overview", default=True),
+        st.Page("profiler/ui/lineage.py", title="Lineage", url_path="lineage"),
         st.Page("profiler/ui/trends.py", title="Trends", url_path="trends"),
         st.Page("profiler/ui/diff.py", title="Diff", url_path="diff"),
         st.Page("profiler/ui/runs.py", title="Runs", url_path="runs"),

@@ -84,10 +84,10 @@ def request(table: MetricTable, chip: str, tier: str = "full") -> dict[str, str]
     for metric in table.metrics:
         if metric.tier == "lean" or tier == "full":
             name = _first(metric, chip)
-            if name:
+            if name and ncunames.cost(name) is not ncunames.Cost.OWN:
                 wanted.setdefault(name, metric.concept)
     for name in table.captured:
-        if exists(name, chip) is not False:
+        if exists(name, chip) is not False and ncunames.cost(name) is not ncunames.Cost.OWN:
             wanted.setdefault(name, "")
     return wanted
 

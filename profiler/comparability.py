@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from profiler.values import Side
+from profiler.values import Evidence, Side
 
+CORRECTNESS = "correctness"
 ACROSS = ("driver", "ncu")  # what may differ when that is the question
 
 _MUST_MATCH = (
@@ -42,6 +43,9 @@ class Difference:
             return (
                 f"{self.field} unknown in {'A' if self.a is None else 'B'} ({self.a or self.b} in the other)"
             )
+        if self.field == CORRECTNESS:
+            told = [f"{side} is wrong: {why}" for side, why in (("A", self.a), ("B", self.b)) if why]
+            return f"{', '.join(told)}; what is wrong has no speed and no verdict"
         if self.field == "command line":  # long, and full of somebody's paths
             return "command line differs"
         return f"{self.field} differs: {self.a} and {self.b}"
@@ -57,7 +61,9 @@ def comparability(
         said_a["compute capability"] = said_b["compute capability"] = None
     found: list[Difference] = []
     same: list[tuple[str, str]] = []
-    for name in (*_MUST_MATCH, *ACROSS, *_MAY_DIFFER):
+    if a.wrong or b.wrong:
+        found.append(Difference(CORRECTNESS, a.wrong, b.wrong, "differs", True))
+    for name in _asked(a, b):
         x, y = said_a[name], said_b[name]
         if x is not None and x == y:
             same.append((name, x))
@@ -72,10 +78,19 @@ def comparability(
     return tuple(found), tuple(same)
 
 
+def _asked(a: Side, b: Side) -> tuple[str, ...]:
+    """What has to be known of the two: without a GPU there is no clock, cache or driver to know."""
+    if a.evidence is not b.evidence or a.evidence is Evidence.MEASURED:
+        return (*_MUST_MATCH, *ACROSS, *_MAY_DIFFER)
+    place = ("architecture",) if a.evidence is Evidence.STATIC else ()
+    return (*place, "workload", "dtype", "evidence")
+
+
 def _said(side: Side) -> dict[str, str | None]:
     session = side.session
     return {
         "GPU": side.gpu,
+        "architecture": side.gpu,
         "compute capability": side.compute_capability,
         "workload": side.workload,
         "dtype": side.dtype,

@@ -10,7 +10,7 @@ from profiler.comparability import ACROSS, Difference, comparability
 from profiler.errors import Exit, UnknownName
 from profiler.matching import Ambiguous, differences, kernel_filter, labels, match
 from profiler.metrics import Metric, MetricTable, chip_of
-from profiler.values import Launch, Side, State, Value, spread
+from profiler.values import Evidence, Launch, Side, State, Value, spread
 from profiler.verdict import SHORT_NS, UNJUDGED, Verdict, judge, missing
 
 __all__ = [
@@ -42,6 +42,7 @@ class MetricChange:
     verdict: Verdict
     reason: str
     unreplicated: bool  # better or worse from one launch a side
+    judged: bool = True  # whether one direction is better
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,13 @@ class Comparison:
         return {id(launch): (launch, name) for side in sides for launch, name in side}
 
     @property
+    def judged(self) -> tuple[str, ...]:
+        """The concepts of any pair that have a better direction and a number on a side."""
+        found = (change for pair in self.pairs for change in pair.metrics if change.judged)
+        with_number = (one for one in found if (one.a.number, one.b.number) != (None, None))
+        return tuple(dict.fromkeys(one.concept for one in with_number))
+
+    @property
     def blocked_by(self) -> tuple[Difference, ...]:
         """What makes the sides not comparable."""
         return tuple(difference for difference in self.differences if difference.blocks)
@@ -126,10 +134,13 @@ class Comparison:
     def exit_code(self, on: Sequence[str] = ()) -> Exit:
         """The gate: the duration of every pair decides, and the concepts named in `on`; ask before `top`.
 
-        1 for anything worse; 3 for anything unclear, missing or not comparable, a launch of A without a
+        Facts have no duration: there every judged concept decides. 1 for anything worse, and for a B that is
+        wrong where A is not; 3 for anything unclear, missing or not comparable, a launch of A without a
         partner, ambiguous launches, or nothing matched.
         """
-        wanted = {HEADLINE, *on}
+        if self.b.wrong and not self.a.wrong:
+            return Exit.REGRESSION
+        wanted = {HEADLINE, *on} | ({*self.judged} if self.a.evidence is not Evidence.MEASURED else set())
         verdicts = [
             change.verdict for pair in self.pairs for change in pair.metrics if change.concept in wanted
         ]
@@ -160,6 +171,7 @@ def compare(
         )
     names = {id(launch): name for launch, name in zip(a.launches, labels(a.launches), strict=True)}
     blocks = [difference.words for difference in found if difference.blocks]
+    table = replace(table, metrics=table.of(a.evidence))  # the others cannot be there
     bench = _Bench(table, _chip(a), _chip(b), "; ".join(blocks))
     pairs = [bench.pair(x, y, names[id(x)]) for x, y in matching.pairs if wanted(x) or wanted(y)]
     return Comparison(
@@ -173,6 +185,12 @@ def compare(
         tuple(filter(wanted, matching.only_in_b)),
         tuple(group for group in matching.ambiguous if any(map(wanted, (*group.a, *group.b)))),
     ).top(top)
+
+
+def worst(codes: Sequence[Exit]) -> Exit:
+    """The gate over several comparisons: a regression anywhere, else whatever could not be judged."""
+    order = (Exit.REGRESSION, Exit.UNJUDGED)
+    return next((code for code in order if code in codes), Exit.PASS)
 
 
 def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
@@ -249,7 +267,8 @@ class _Bench:
             change_pct,
             verdict,
             reason,
-            verdict in (Verdict.BETTER, Verdict.WORSE),
+            verdict in (Verdict.BETTER, Verdict.WORSE) and metric.evidence is Evidence.MEASURED,
+            metric.better != "-",
         )
 
 

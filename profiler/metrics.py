@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from profiler.errors import BadMetricsFile
-from profiler.values import NOT_COLLECTED, State, Value, Values
+from profiler.values import NOT_COLLECTED, Evidence, State, Value, Values
 
 CHIPS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 DIRECTIONS = ("lower", "higher", "-")
@@ -28,6 +28,8 @@ GROUPS = (
     "stalls",
     "spills",
     "launch",
+    "static",
+    "modelled",
 )
 DEFAULT_PATH = Path(__file__).resolve().parent.parent / "metrics.txt"
 
@@ -66,6 +68,12 @@ class Metric:
     alternatives: tuple[Alternative, ...]
     line: int
 
+    @property
+    def evidence(self) -> Evidence:
+        """What kind of evidence carries it: static__ and modelled__ names are our own, the rest is ncu's."""
+        kind = self.alternatives[0].name.partition("__")[0]
+        return Evidence(kind) if kind in (Evidence.STATIC, Evidence.MODELLED) else Evidence.MEASURED
+
     def names_for(self, chip: str | None) -> tuple[str, ...]:
         """The ncu names allowed on the chip, best first; all of them where the chip is none of CHIPS."""
         return tuple(one.name for one in self.alternatives if one.allowed(chip))
@@ -84,6 +92,10 @@ class MetricTable:
     def by_concept(self) -> dict[str, Metric]:
         """The metric of each concept."""
         return {metric.concept: metric for metric in self.metrics}
+
+    def of(self, evidence: Evidence) -> tuple[Metric, ...]:
+        """The metrics that values of this evidence can carry, in display order."""
+        return tuple(metric for metric in self.metrics if metric.evidence == evidence)
 
     @property
     def groups(self) -> tuple[str, ...]:

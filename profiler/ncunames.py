@@ -139,6 +139,7 @@ class Cost(StrEnum):
     NONE = "none"  # known from the launch, the device or the replay itself
     PATCHED = "patched"  # passes of its own with instrumented SASS
     SAMPLED = "sampled"  # a pass of its own with the warp sampler
+    OWN = "own"  # not ncu's at all: from the compiler or the CPU check
     UNKNOWN = "unknown"  # defined by a section file, from metrics that only the file knows
 
 
@@ -160,6 +161,8 @@ KNOWN = _costs()
 
 def cost(name: str) -> Cost | None:
     """What collecting the name costs where ncu computes it itself; None where it is no name of ncu's own."""
+    if name.startswith(("static__", "modelled__")):
+        return Cost.OWN
     if name.startswith("device__attribute_") and "." not in name:
         return Cost.NONE  # one for every attribute of the CUDA driver: no closed list
     if name not in KNOWN and name.startswith("derived__"):

@@ -1,4 +1,4 @@
-"""The newest state of every family: its newest version on each workload and GPU, and what moved since."""
+"""The newest measured state of every family: its newest version by workload and GPU, and what moved."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _newest(store: Store, family: str) -> dict[tuple[str | None, str | None, Evi
     found: dict[tuple[str | None, str | None, Evidence], list[str]] = {}
     versions = [one.version for one in store.versions(family)]
     for version in reversed(versions[-LOOK_BACK:]):
-        launches = store.launches(family=family, version=version)
+        launches = store.launches(family=family, version=version, evidence=Evidence.MEASURED)
         here = dict.fromkeys(
             (one.workload, one.gpu, one.evidence) for one in launches if one.kind in ("launch", "facts")
         )

@@ -28,6 +28,7 @@ _SECONDS["second"] = 1.0
 _HERTZ = ("hz", "cycle/s", "cycle/second")
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SI_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_PREFIXES = tuple(name for _, name in _SI_STEPS)
 _WHOLE_BELOW = 10_000  # a count is written out up to here and scaled from here on
 _COUNTED_BELOW = 1_000  # whole numbers below this change by count, not by per cent
 _TIMES_FROM = 100  # from this factor on a change reads as one: ×1.66 M, not +166 000 000 %
@@ -68,6 +69,11 @@ def scale_for(unit: str, largest: float) -> Scale:
     return Scale(1, written)
 
 
+def is_word(unit: str) -> bool:
+    """Whether a unit is too long to stand after each number of a table: it belongs into its head."""
+    return "/" in unit and not unit.startswith("byte") and unit not in _HERTZ
+
+
 def quantity(value: Value, scale: Scale | None = None) -> Quantity:
     """The value with three significant digits in the unit that suits it or the given scale; or its state."""
     if value.state is not State.PRESENT:
@@ -76,6 +82,8 @@ def quantity(value: Value, scale: Scale | None = None) -> Quantity:
         return Quantity(value.text or "", value.unit)
     scale = scale or scale_for(value.unit, value.number)
     number = value.number / scale.divisor
+    if not number and scale.unit in _PREFIXES:  # a bare count: 0, not 0 k
+        return Quantity("0")
     if value.unit == "%":
         return Quantity(_signed(f"{number:.1f}"), scale.unit)
     return Quantity(digits(number, whole=scale.divisor == 1), scale.unit)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from profiler.errors import ProfilerError, UnknownName, UnreadableReport
 from profiler.report import read
-from profiler.values import Report, Side, nearest_first, spread
+from profiler.values import Evidence, Report, Side, natural, nearest_first, spread
 
 if TYPE_CHECKING:
     from profiler.store import LaunchInfo, Store
@@ -60,6 +60,66 @@ def resolve_all(
         store = store or store_opener()
         sides.append(_from_store(store, name, workload, gpu))
     return sides
+
+
+def facts_of(
+    names: tuple[str, str],
+    store_opener: StoreOpener,
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: Evidence | None = None,
+) -> list[tuple[Side, Side]]:
+    """Two versions on every cell that both have, of what needs no GPU: static first, then modelled.
+
+    Empty where a name is a file or a run, or where both were measured and no other evidence is asked for.
+    """
+    if evidence is Evidence.MEASURED or any(_is_file(name) for name in names):
+        return []
+    store = store_opener()
+    if any(store.run(name) for name in names):
+        return []
+    (a, of_a), (b, of_b) = (
+        (pair, _cells(store, pair)) for pair in (_version_of(store, name) for name in names)
+    )
+    common = of_a & of_b
+    if evidence is None and any(kind is Evidence.MEASURED for _, _, kind in common):
+        return []
+    kinds = (Evidence.STATIC, Evidence.MODELLED) if evidence is None else (evidence,)
+    found = [
+        cell
+        for cell in sorted(common, key=lambda cell: (natural(cell[0]), natural(cell[1])))
+        if workload in (None, cell[0]) and gpu in (None, cell[1])
+    ]
+    chosen = [cell for kind in kinds for cell in found if cell[2] is kind]
+    if not chosen:
+        asked = ", ".join(filter(None, (" or ".join(kinds), workload, gpu)))
+        there = spread([f"{kind} {at} {place}".rstrip() for at, place, kind in sorted(common)])
+        raise UnknownName(
+            f"{names[0]} and {names[1]} share nothing that is {asked}; they share {there or 'nothing'}"
+        )
+    return [(_facts(store, a, cell), _facts(store, b, cell)) for cell in chosen]
+
+
+def _is_file(name: str) -> bool:
+    return Path(name).is_file() or name.endswith(_REPORT_SUFFIXES)
+
+
+def _cells(store: Store, pair: tuple[str, str]) -> set[tuple[str, str, Evidence]]:
+    """Workload, GPU or architecture, and evidence of a version's newest results."""
+    family, version = pair
+    return {(one.workload, one.gpu, one.evidence) for one in store.cells(family) if one.version == version}
+
+
+def _facts(store: Store, pair: tuple[str, str], cell: tuple[str, str, Evidence]) -> Side:
+    (family, version), (workload, gpu, evidence) = pair, cell
+    return store.side(
+        family=family,
+        version=version,
+        workload=workload,
+        gpu=gpu,
+        evidence=evidence,
+        label=f"{family}/{version}",
+    )
 
 
 def side_of(report: Report, label: str) -> Side:
@@ -111,6 +171,14 @@ def _from_store(store: Store, name: str, workload: str | None, gpu: str | None) 
         return store.side(run_id=name, workload=workload, gpu=gpu, label=name)
     if reason := dict(store.refused()).get(name):
         raise UnknownName(f"run {name} cannot be read: {reason}")
+    family, version = _version_of(store, name)
+    name = f"{family}/{version}"
+    if workload or gpu:
+        _check_filters(name, store.launches(family=family, version=version), workload, gpu)
+    return store.side(family=family, version=version, workload=workload, gpu=gpu, label=name)
+
+
+def _version_of(store: Store, name: str) -> tuple[str, str]:
     versions = _versions(store)
     found = _named(name, versions)
     if not found:
@@ -121,11 +189,7 @@ def _from_store(store: Store, name: str, workload: str | None, gpu: str | None) 
         )
     if len(found) > 1:
         raise UnknownName(f"{name} names {len(found)} versions: {spread(['/'.join(pair) for pair in found])}")
-    family, version = found[0]
-    name = f"{family}/{version}"
-    if workload or gpu:
-        _check_filters(name, store.launches(family=family, version=version), workload, gpu)
-    return store.side(family=family, version=version, workload=workload, gpu=gpu, label=name)
+    return found[0]
 
 
 def _versions(store: Store) -> set[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from profiler.errors import UnknownName
 from profiler.matching import name_filter
 from profiler.metrics import Metric, MetricTable, chip_of
-from profiler.values import NOT_COLLECTED, Evidence, State, Value, nearest_first, spread
+from profiler.values import NOT_COLLECTED, Evidence, State, Value, natural, nearest_first, spread
 
 if TYPE_CHECKING:
     from profiler.store import Point, RunInfo, Series, Store
@@ -25,7 +25,10 @@ _Moment = tuple[str, str]  # version, and the run where runs are told apart
 
 @dataclass(frozen=True)
 class TrendPoint:
-    """One run's value. `gap` says why there is no number, `breaks` why nothing joins it to the one before."""
+    """One run's value. `gap` says why there is no number, `breaks` why nothing joins it to the one before.
+
+    A version that is wrong keeps its value, with the word for it as gap: it is no part of any line.
+    """
 
     run_id: str
     version: str
@@ -37,6 +40,12 @@ class TrendPoint:
     result_id: int | None
     gap: str = ""
     breaks: str = ""
+    wrong: bool = False
+
+    @property
+    def joins(self) -> bool:
+        """Whether it is a point of the line."""
+        return self.value.number is not None and not self.wrong
 
 
 @dataclass(frozen=True)
@@ -59,7 +68,7 @@ class Trend:
     @property
     def newest(self) -> Value:
         """The newest value that is a number, or what the newest point says."""
-        numbers = [point.value for point in self.points if point.value.number is not None]
+        numbers = [point.value for point in self.points if point.joins]
         return numbers[-1] if numbers else self.points[-1].value
 
 
@@ -75,12 +84,16 @@ def trend(
     evidence: Evidence | None = None,
     over: Literal["versions", "time"] = "versions",
     across: Collection[str] = frozenset(),
+    orders: Mapping[str, Sequence[str]] | None = None,
+    wrong: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Trend]:
     """The series of a concept or exact ncu name.
 
-    Over versions: the newest run of each, in the order in which the versions first appeared. Over time: every
-    run when it was made. `across` names what may change without a break: driver, ncu. Largest value first.
-    No series where no launch carries the concept; UnknownName for a name or filter that stands for nothing.
+    Over versions: the newest run of each, in the order of `orders` (by family, from a catalogue), else in the
+    order in which the versions first appeared. Over time: every run when it was made. `across` names what may
+    change without a break: driver, ncu. `wrong` has, by family, the versions without a speed, each with the
+    word for it. Largest value first. No series where no launch
+    carries the concept; UnknownName for a name or filter that stands for nothing.
     """
     metric = _metric(table, name)
     names = [one.name for one in metric.alternatives] if metric else [name]
@@ -89,11 +102,14 @@ def trend(
     kernels: set[str] = set()
     for one in [family] if family is not None else store.families():
         runs = {run.run_id: run for run in store.runs(one)}
-        versions = store.versions(one) if over == "versions" else ()
-        order = {version.version: index for index, version in enumerate(versions)}
+        versions = [version.version for version in store.versions(one)] if over == "versions" else []
+        listed = [name for name in (orders or {}).get(one, ()) if name in versions]
+        listed += [name for name in versions if name not in listed]
+        order = {version: index for index, version in enumerate(listed)}
         series = store.series(names, family=one, workload=workload, gpu=gpu, evidence=evidence)
         for cell, members in _cells(series).items():
-            builder = _Builder(cell, runs, order, name, metric, frozenset(across))
+            rejected = (wrong or {}).get(one, {})
+            builder = _Builder(cell, runs, order, name, metric, frozenset(across), rejected)
             found += builder.trends(members, fits)
             kernels.update(one.base_name for one in members)
     if not found:
@@ -127,10 +143,10 @@ def _check_filters(store: Store, family: str | None, workload: str | None, gpu: 
     families = store.families()
     if family is not None and family not in families:
         raise UnknownName(_not_there("family", family, families))
-    held = store.workloads(family)
-    if workload and workload not in (names := [one.workload for one in held if one.workload]):
+    held = store.cells(family)
+    if workload and workload not in (names := sorted({one.workload for one in held} - {""}, key=natural)):
         raise UnknownName(_not_there("workload", workload, names))
-    if gpu and gpu not in (names := [name for one in held for name in one.gpus]):
+    if gpu and gpu not in (names := sorted({one.gpu for one in held} - {""}, key=natural)):
         raise UnknownName(_not_there("GPU", gpu, names))
 
 
@@ -174,6 +190,7 @@ class _Builder:
     name: str
     metric: Metric | None
     across: frozenset[str]
+    wrong: Mapping[str, str]
 
     def trends(self, members: Sequence[Series], fits: Callable[[str], bool]) -> list[Trend]:
         by_part: dict[str, list[Series]] = defaultdict(list)
@@ -209,7 +226,7 @@ class _Builder:
             # Only of the moment's own run: an older one of the version must not fill in for what it left out.
             told = self._point(moment, readings.get((moment.run_id, moment.version), {}), joined)
             points.append(told)
-            if told.value.number is not None:
+            if told.joins:
                 joined = told
         first = several[0]
         workload, gpu, evidence, mode = self.cell
@@ -237,6 +254,7 @@ class _Builder:
         if value.state is State.NOT_COLLECTED and not self._names(point.run_id):
             value = Value(None, value.unit, state=State.NOT_AVAILABLE)
         gap = "" if value.number is not None else value.state.words
+        gap = self.wrong.get(point.version, gap)
         breaks = self._breaks(before, point.run_id, name, value) if before and not gap else ""
         return TrendPoint(
             point.run_id,
@@ -249,6 +267,7 @@ class _Builder:
             point.result_id,
             gap,
             breaks,
+            point.version in self.wrong,
         )
 
     def _choose(self, readings: dict[str, Point]) -> tuple[str, Point]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -245,6 +246,7 @@ class Side:
     version: str | None = None
     run_id: str | None = None
     result_ids: tuple[int, ...] = ()  # index rows, in the order of launches; empty for a bare file
+    wrong: str | None = None  # why the version's results are wrong, which leaves it without a speed
 
 
 def base_name(name: str) -> str:
@@ -272,6 +274,12 @@ def nearest_first(name: str, there: Iterable[str]) -> list[str]:
     names = list(dict.fromkeys(there))
     near = get_close_matches(name, names, n=3, cutoff=0.4)
     return [*near, *(one for one in names if one not in near)]
+
+
+def natural(text: str) -> tuple[tuple[int, str], ...]:
+    """A key that sorts numbers inside names by size: sm_80, sm_89, sm_120; head dim 64, head dim 128."""
+    parts = re.split(r"(\d+)", text)
+    return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
 
 
 def spread(names: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from profiler.metrics import Metric
-from profiler.values import State, Value
+from profiler.values import Evidence, State, Value
 
 SHORT_NS = 50_000  # below this one launch a side cannot tell a change from noise
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
@@ -61,7 +61,8 @@ def judge(metric: Metric, names: tuple[str, str], a: Value, b: Value, *, short: 
         )
         return Judgement(Verdict.UNCLEAR, reason, change_pct)
     word = Verdict.BETTER if (difference < 0) == (metric.better == "lower") else Verdict.WORSE
-    reason = f"over {limit}, {metric.better} is better; unreplicated: one launch a side"
+    sure = "unreplicated: one launch a side" if metric.evidence is Evidence.MEASURED else "exact"
+    reason = f"over {limit}, {metric.better} is better; {sure}"
     return Judgement(word, reason, change_pct)
 
 

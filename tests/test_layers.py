@@ -14,17 +14,33 @@ PACKAGE = ROOT / "profiler"
 # From the bottom up. Groups of a layer do not know each other; a module imports those before it in its group.
 LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("errors",),),
-    (("values", "metrics"), ("ncunames",), ("location",)),
+    (
+        ("values", "metrics"),
+        ("ncunames",),
+        ("location",),
+        ("version", "catalog", "origin"),
+        ("toolkit",),
+        ("occupancy",),
+        ("quantize", "problem"),
+        ("baselines",),
+        ("opcodemix",),
+    ),
     (
         ("nvperf", "chips"),
         ("reader", "isolation", "framing", "ncucsv", "detail", "report"),
         ("run", "run_file", "bundle", "bundle_zip", "decisions", "store"),
+        ("build",),
+        ("static",),
+        ("cpubuild", "outcome", "cpucuda", "emulate", "check"),
     ),
     (
         ("matching", "comparability", "verdict", "compare", "trend", "overview"),
         ("extraction", "sync", "intake", "pipeline"),
         ("sources",),
+        ("lineage",),
+        ("sourcediff",),
         ("present",),
+        ("anatomy", "evidence", "dissect"),
     ),
     (("cli",), ("ui",)),
     (("__init__", "__main__", "app"),),
@@ -35,7 +51,7 @@ ONLY_IN = {
     "sqlalchemy": ("store",),
     "streamlit": ("ui", "app"),
     "plotly": ("ui",),
-    "torch": (),
+    "torch": ("baselines",),
 }
 
 

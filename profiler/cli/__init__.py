@@ -20,7 +20,7 @@ EXIT_CODES = (
 
 # Each module has add(commands): it adds its subparsers and sets `handler`, a function of the parsed arguments
 # that returns the exit code. None of them may import anything heavy before its handler runs.
-COMMAND_MODULES = ("data", "ask", "compare", "metrics", "dashboard")
+COMMAND_MODULES = ("data", "ask", "compare", "metrics", "build", "static", "check", "dissect", "dashboard")
 
 
 def parser() -> argparse.ArgumentParser:

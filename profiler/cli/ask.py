@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, positive, print_json
+from profiler.cli.output import add_evidence, add_filters, add_json, evidence_of, positive, print_json
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -18,7 +18,9 @@ their exact ncu names."""
 _TREND = """\
 One metric over the versions of each kernel, on each workload and GPU. CONCEPT is a concept of metrics.txt or
 an exact ncu name. A | stands before a value that must not be joined to the one on its left (the driver, ncu
-version, counter or unit changed); a state where there is no number, · where the kernel did not run."""
+version, counter or unit changed); a state where there is no number, · where the kernel did not run, ⊘ before
+the value of a version that is wrong. Versions come in the order of the catalogue that the family's newest run
+keeps, else in the order in which they first appeared."""
 
 
 def add(commands: Commands) -> None:
@@ -46,6 +48,7 @@ def add(commands: Commands) -> None:
     trend = commands.add_parser("trend", help="print one metric over the versions", description=_TREND)
     trend.add_argument("concept", metavar="CONCEPT", help="a concept such as duration, or an exact ncu name")
     add_filters(trend, "family", "workload", "gpu", "kernel")
+    add_evidence(trend)
     trend.add_argument("--over", choices=("versions", "time"), default="versions", help="time: every run")
     trend.add_argument(
         "--across", action="append", choices=("driver", "ncu"), default=[], help="no break where this changes"
@@ -117,14 +120,23 @@ def show_launches(arguments: argparse.Namespace) -> int:
 
 def show_trend(arguments: argparse.Namespace) -> int:
     """Print one metric over versions or runs."""
-    from profiler import metrics, trend
+    from profiler import lineage, location, metrics, trend
     from profiler.cli import output, trending
 
     filters = {
         name: getattr(arguments, name) for name in ("family", "workload", "gpu", "kernel", "over", "across")
     }
     store, table = output.open_store(), metrics.load()
-    series = trend.trend(store, arguments.concept, table, **filters)
+    stands = lineage.every(location.root(), store, arguments.family)
+    series = trend.trend(
+        store,
+        arguments.concept,
+        table,
+        **filters,
+        evidence=evidence_of(arguments),
+        orders={family: one.order for family, one in stands.items()},
+        wrong={family: one.wrong for family, one in stands.items()},
+    )
     trending.check(series, arguments.concept)
     if arguments.json:
         print_json({"concept": arguments.concept, "series": [trending.document(one) for one in series]})

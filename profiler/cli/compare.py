@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, print_json
+from profiler.cli.output import add_evidence, add_filters, add_json, evidence_of, print_json
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
@@ -16,7 +16,11 @@ Compare B with A, launch by launch and metric by metric. A and B are report file
 run ids, family/version, or a version whose name is unique; looked for in this order.
 
 Kernels with different names never pair; what cannot be paired is listed. ncu's duration is not latency: it is
-measured under the profiler, and a launch under 50 µs that moved is unclear, not worse."""
+measured under the profiler, and a launch under 50 µs that moved is unclear, not worse.
+
+Two versions that were not both measured are compared by their static and their modelled facts, each kind by
+itself, on every workload and architecture that both have: --evidence, --workload and --gpu choose. A version
+whose results are wrong has no speed and no verdict: it stands as wrong."""
 
 _EPILOG = """\
 exit codes: 0, unless an input cannot be read or used (2). With --fail, by the verdict on every ncu duration
@@ -41,6 +45,7 @@ def add(commands: Commands) -> None:
     shape.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
     shape.add_argument("--all", action="store_true", help="print every metric of every pair, not what moved")
     add_filters(compare, "kernel", "top", "workload", "gpu")
+    add_evidence(compare)
     compare.add_argument(
         "--across",
         action="append",
@@ -62,20 +67,28 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and with --fail judge."""
     from profiler import compare, metrics, sources
-    from profiler.cli import comparison, comparison_json, output
+    from profiler.cli import comparison, comparison_json, facts, output
+    from profiler.values import Evidence
 
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on says which concepts --fail judges: add --fail, or leave --on out")
     table = metrics.load()
     compare.check_concepts(table, arguments.on)
-    names = [arguments.a, arguments.b]
-    a, b = sources.resolve_all(names, output.open_store, arguments.workload, arguments.gpu)
-    found = compare.compare(a, b, table, across=arguments.across, kernel=arguments.kernel)
-    shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
+    names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
+    pairs = sources.facts_of(names, output.open_store, *where, evidence_of(arguments))
+    if not pairs:
+        a, b = sources.resolve_all(names, output.open_store, *where)
+        pairs = [(a, b)]
+    options = {"across": arguments.across, "kernel": arguments.kernel}
+    found = [compare.compare(a, b, table, **options) for a, b in pairs]
+    limit = arguments.top or (None if arguments.json else comparison.SHOWN)
+    shown = [one.top(limit) for one in found]
     if arguments.json:
-        print_json(comparison_json.document(shown))
+        print_json(comparison_json.documents(shown))
+    elif shown[0].a.evidence is not Evidence.MEASURED:
+        facts.print_facts(shown, everything=arguments.all, markdown=arguments.markdown)
     elif arguments.markdown:
-        print(comparison.markdown(shown), end="")
+        print(comparison.markdown(shown[0]), end="")
     else:
-        comparison.print_text(shown, everything=arguments.all)
-    return found.exit_code(arguments.on) if arguments.fail else 0
+        comparison.print_text(shown[0], everything=arguments.all)
+    return compare.worst([one.exit_code(arguments.on) for one in found]) if arguments.fail else 0

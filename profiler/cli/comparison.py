@@ -48,7 +48,7 @@ def markdown(comparison: Comparison) -> str:
     if not comparison.comparable:
         blocked = "; ".join(difference.words for difference in comparison.blocked_by)
         lines += [f"**Not comparable:** {_cell(blocked)}", ""]
-    lines += _markdown_table(
+    lines += markdown_table(
         ("kernel", "A", "B", "change", "verdict"), _kernel_rows(comparison), first_is_code=True
     )
     lines += ["", f"{comparison.a.gpu or 'GPU unknown'}. {NOT_LATENCY}.", ""]
@@ -57,7 +57,12 @@ def markdown(comparison: Comparison) -> str:
     if comparison.hidden_pairs:
         lines.append(f"- {_hidden(comparison)}")
     rows = [
-        (pair.kernel, f"{change.group}: {change.label}", *_numbers(change), present.verdict(change.verdict))
+        (
+            pair.kernel,
+            f"{change.group}: {change.label}",
+            *change_numbers(change),
+            present.verdict(change.verdict),
+        )
         for pair in comparison.pairs
         for change in pair.metrics
         if change.verdict in (Verdict.BETTER, Verdict.WORSE) and change is not pair.headline
@@ -65,7 +70,7 @@ def markdown(comparison: Comparison) -> str:
     if rows:
         summary = f"<details><summary>{len(rows)} judged counters moved</summary>"
         header = ("kernel", "metric", "A", "B", "change", "verdict")
-        lines += ["", summary, "", *_markdown_table(header, rows, first_is_code=True), "", "</details>"]
+        lines += ["", summary, "", *markdown_table(header, rows, first_is_code=True), "", "</details>"]
     return "\n".join(lines) + "\n"
 
 
@@ -89,7 +94,7 @@ def _kernel_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for pair in comparison.pairs:
         change = pair.headline
-        numbers = _numbers(change) if change else ("–", "–", "")
+        numbers = change_numbers(change) if change else ("–", "–", "")
         rows.append((pair.kernel, *numbers, present.verdict(pair.verdict)))
     return rows
 
@@ -164,7 +169,7 @@ def _print_pair(pair: PairComparison, everything: bool) -> None:
     rows, last = [], None
     for change in shown:
         group = "" if change.group == last else change.group
-        rows.append((group, change.label, *_numbers(change), present.verdict(change.verdict)))
+        rows.append((group, change.label, *change_numbers(change), present.verdict(change.verdict)))
         last = change.group
     if rows:
         print_table(("group", "metric", "A", "B", "change", "verdict"), rows, right=(2, 3, 4))
@@ -193,7 +198,7 @@ def _size(change: MetricChange) -> float:
     return math.inf if change.change_pct is None else abs(change.change_pct)
 
 
-def _numbers(change: MetricChange) -> tuple[str, str, str]:
+def change_numbers(change: MetricChange) -> tuple[str, str, str]:
     """A, B and the change; both sides in one unit."""
     numbers = [abs(value.number) for value in (change.a, change.b) if value.number is not None]
     scale = (
@@ -208,9 +213,7 @@ def _print_lines(lines: Iterable[str], indent: str) -> None:
         say(indent + line)
 
 
-def _markdown_table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], *, first_is_code: bool
-) -> list[str]:
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, first_is_code: bool) -> list[str]:
     lines = ["| " + " | ".join(header) + " |"]
     lines.append(
         "|" + "|".join(" ---: " if name in ("A", "B", "change") else " --- " for name in header) + "|"

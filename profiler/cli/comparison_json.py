@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from profiler import present
 from profiler.compare import Comparison, MetricChange, PairComparison
 from profiler.values import Launch, Side, State, Value
@@ -37,6 +39,13 @@ def document(comparison: Comparison) -> dict[str, object]:
     }
 
 
+def documents(comparisons: Sequence[Comparison]) -> dict[str, object]:
+    """One comparison as it is; several, of facts on several workloads, as a list."""
+    if len(comparisons) == 1:
+        return document(comparisons[0])
+    return {"comparisons": [document(one) for one in comparisons]}
+
+
 def warnings(comparison: Comparison) -> list[str]:
     """What a reader should know before believing a verdict, one sentence each."""
     found = [difference.words for difference in comparison.differences if difference.kind == "differs"]
@@ -58,6 +67,7 @@ def _side(side: Side) -> dict[str, object]:
         "gpu": side.gpu,
         "compute_capability": side.compute_capability,
         "workload": side.workload,
+        "wrong": side.wrong,
         "dtype": side.dtype,
         "evidence": side.evidence.value,
         "ncu_version": session.ncu_version,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from profiler import chips, metrics, ncunames, nvperf
 from profiler.cli.output import add_json, print_json, print_table, say
 from profiler.errors import Exit
+from profiler.values import Evidence
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -68,7 +69,11 @@ def _check(path: Path | None, as_json: bool) -> int:
 
 def _print_request(table: metrics.MetricTable, chip: str, tier: str, as_json: bool) -> None:
     wanted = chips.request(table, chip, tier)
-    absent = [metric.concept for metric in _chosen(table, tier) if metric.concept not in wanted.values()]
+    absent = [
+        metric.concept
+        for metric in _chosen(table, tier)
+        if metric.concept not in wanted.values() and metric.evidence is Evidence.MEASURED
+    ]
     passes = chips.passes(wanted, chip)
     if as_json:
         named = [

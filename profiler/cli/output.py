@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from profiler.store import Store
+    from profiler.values import Evidence
 
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -149,6 +150,22 @@ def add_filters(command: argparse.ArgumentParser, *names: str) -> None:
     }
     for name in names:
         command.add_argument(f"--{name}", **offered[name])
+
+
+def add_evidence(command: argparse.ArgumentParser) -> None:
+    """Add `--evidence`."""
+    command.add_argument(
+        "--evidence",
+        choices=("measured", "static", "modelled"),
+        help="measured if there is any, else static and modelled, each by itself",
+    )
+
+
+def evidence_of(arguments: argparse.Namespace) -> Evidence | None:
+    """What `--evidence` asks for."""
+    from profiler.values import Evidence
+
+    return Evidence(arguments.evidence) if arguments.evidence else None
 
 
 def positive(text: str) -> int:

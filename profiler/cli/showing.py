@@ -119,7 +119,9 @@ def _minus_duration(launch: Launch) -> float:
 def _resolved(launch: Launch, table: MetricTable, side: Side) -> list[tuple[str, str, Value]]:
     """Concept, ncu name and value of every metric of metrics.txt."""
     chip = chip_of(side.compute_capability) if side.compute_capability else None
-    return [(metric.concept, *table.resolve(metric, launch.values, chip)) for metric in table.metrics]
+    return [
+        (metric.concept, *table.resolve(metric, launch.values, chip)) for metric in table.of(side.evidence)
+    ]
 
 
 def _print_all(launch: Launch) -> None:

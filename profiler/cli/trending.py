@@ -9,6 +9,7 @@ from profiler import present
 from profiler.cli.output import print_table, say
 from profiler.errors import CannotJudge
 from profiler.trend import ABSENT, Trend, TrendPoint
+from profiler.values import Evidence
 
 
 def document(one: Trend) -> dict[str, object]:
@@ -41,9 +42,10 @@ def print_trends(series: Sequence[Trend], last: int) -> None:
     for rows in _tables(series):
         first = rows[0]
         where = ", ".join(
-            filter(None, (first.workload, first.gpu or "GPU unknown", first.evidence, first.mode))
+            filter(None, (first.workload, first.gpu or _unnamed(first), first.evidence, first.mode))
         )
-        say(f"{first.family}: {first.label} ({where})")
+        unit = f", {first.unit}" if present.is_word(first.unit) else ""
+        say(f"{first.family}: {first.label}{unit} ({where})")
         moments = first.points[-last:]
         header = ["kernel", *(point.version for point in moments)]
         print_table(header, _rows(rows, last), right=range(1, len(header)))
@@ -68,6 +70,8 @@ def _rows(series: Sequence[Trend], last: int) -> list[list[str]]:
     for one in series:
         numbers = [abs(p.value.number) for p in one.points[-last:] if p.value.number is not None]
         scale = present.scale_for(one.unit, max(numbers)) if numbers else None
+        if scale and present.is_word(one.unit):  # it stands in the table's head
+            scale = present.Scale(scale.divisor, scale.unit.removesuffix(one.unit).strip())
         # a kernel that is launched once needs no #0
         alone = one.part.endswith("#0") and f"{one.part[:-1]}1" not in parts
         name = one.part.removesuffix("#0") if alone else one.part
@@ -75,11 +79,17 @@ def _rows(series: Sequence[Trend], last: int) -> list[list[str]]:
     return found
 
 
+def _unnamed(one: Trend) -> str:
+    return "" if one.evidence is Evidence.MODELLED else "GPU unknown"
+
+
 def _cell(point: TrendPoint, one: Trend, scale: present.Scale | None) -> str:
     if point.gap == ABSENT:
         return "·"
     same = point.value.unit == one.unit
     text = str(present.quantity(point.value, scale if same else None))
+    if point.wrong:
+        return f"⊘ {text}"
     return f"| {text}" if point.breaks else text
 
 
@@ -93,4 +103,5 @@ def _point(point: TrendPoint) -> dict[str, object]:
         "grid": point.grid,
         "block": point.block,
         "breaks": point.breaks or None,
+        "wrong": point.wrong,
     }

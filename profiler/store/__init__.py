@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from profiler.store.rows import (
     ROW_LIMIT,
+    CellInfo,
     DamagedIndex,
     LaunchInfo,
     Point,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROW_LIMIT",
+    "CellInfo",
     "DamagedIndex",
     "LaunchInfo",
     "Point",

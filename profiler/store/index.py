@@ -15,7 +15,16 @@ from sqlalchemy.exc import DatabaseError
 from profiler.run import Labels, Run
 from profiler.store import chunks, engine, history, launches, listing, rowmaking, schema, sides, writer
 from profiler.store.known import Known
-from profiler.store.rows import LaunchInfo, Rows, RunInfo, SampleArrays, Series, VersionInfo, WorkloadInfo
+from profiler.store.rows import (
+    CellInfo,
+    LaunchInfo,
+    Rows,
+    RunInfo,
+    SampleArrays,
+    Series,
+    VersionInfo,
+    WorkloadInfo,
+)
 from profiler.store.statements import Filter, pages
 from profiler.values import Evidence, Launch, Report, Side
 
@@ -179,6 +188,11 @@ class Store:
         """The workloads, by family and name; one nobody named comes first."""
         with engine.reading(self._engine) as connection:
             return listing.workloads(connection, family)
+
+    def cells(self, family: str | None = None) -> Rows[CellInfo]:
+        """Which version has newest results of which evidence, on which workload and GPU; in that order."""
+        with engine.reading(self._engine) as connection:
+            return listing.cells(connection, family)
 
     def metric_names(self, family: str | None = None) -> list[str]:
         """The names of all metrics that launches of the family carry, sorted."""

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Select, and_, func, select
 from profiler.run import ReportFile
 from profiler.store import schema
 from profiler.store.known import Known
-from profiler.store.rows import ROW_LIMIT, Rows, RunInfo, VersionInfo, WorkloadInfo
-from profiler.store.statements import capped, moment, slices
+from profiler.store.rows import ROW_LIMIT, CellInfo, Rows, RunInfo, VersionInfo, WorkloadInfo
+from profiler.store.statements import capped, joined, moment, slices
 from profiler.values import Evidence
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -85,6 +85,21 @@ def workloads(connection: Connection, family: str | None) -> Rows[WorkloadInfo]:
         for (held, name), rows in sorted(by_workload.items())
     ]
     return Rows(infos, found.truncated)
+
+
+def cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
+    """See Store.cells."""
+    result, config = schema.result.c, schema.config.c
+    columns = (config.family, schema.version.c.name, config.workload, config.gpu, config.evidence)
+    statement = joined(*columns).where(
+        result.is_latest, schema.run.c.hidden.is_(False), result.kind.in_(("launch", "facts", "latency"))
+    )
+    if family is not None:
+        statement = statement.where(config.family == family)
+    found = capped(connection, statement.distinct().order_by(*columns))
+    return Rows(
+        (CellInfo(row[0], row[1], row[2], row[3], Evidence(row[4])) for row in found), found.truncated
+    )
 
 
 def runs(

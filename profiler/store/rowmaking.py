@@ -15,7 +15,7 @@ from profiler.run_file import short
 from profiler.store import packing
 from profiler.store.schema import key
 from profiler.store.statements import microseconds
-from profiler.values import NOT_COLLECTED, Evidence, Launch, Report, Session, Values, pack
+from profiler.values import NOT_COLLECTED, Evidence, Launch, MetricSet, Report, Session, Values, pack
 
 Row = dict[str, Any]
 Item = tuple[
@@ -62,6 +62,7 @@ class _Builder:
         self.key = key(run.run_id)
         self.created = microseconds(run.created)
         self.set_keys: dict[int, int] = {}  # of the metric sets met, by their identity
+        self.held_sets: list[MetricSet] = []  # kept alive: a freed one's identity is given again
         self.evidence: set[Evidence] = set()
 
     def build(self) -> RunRows:
@@ -255,6 +256,7 @@ class _Builder:
     def _metric_set(self, values: Values) -> int:
         held = values.metric_set
         if id(held) not in self.set_keys:
+            self.held_sets.append(held)
             names, units = packing.compact(held.names), packing.compact(held.units)
             set_key = self.set_keys[id(held)] = key("set", names, units, held.kinds)
             self.rows.metric_sets[set_key] = {

@@ -84,6 +84,16 @@ class WorkloadInfo:
     gpus: tuple[str, ...]
 
 
+class CellInfo(NamedTuple):
+    """Where the newest results of a version lie; "" for what nobody named."""
+
+    family: str
+    version: str
+    workload: str
+    gpu: str  # of static facts the architecture they were compiled for
+    evidence: Evidence
+
+
 @dataclass(frozen=True)
 class LaunchInfo:
     """One result row without its values: a launch, facts of a part, or the latencies of a call."""

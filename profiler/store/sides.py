@@ -58,7 +58,26 @@ def side(connection: Connection, known: Known, wanted: Filter, label: str | None
         version=chosen.version,
         run_id=chosen.run_id,
         result_ids=ids,
+        wrong=_wrong(connection, chosen),
     )
+
+
+def _wrong(connection: Connection, chosen: Filter) -> str | None:
+    """Why the version is wrong: by the side's own run, else by the newest check of whatever evidence.
+
+    A GPU that could not run one workload says nothing about the numbers; the CPU can run every one.
+    """
+    result, config = schema.result.c, schema.config.c
+    about = Filter(chosen.family, chosen.version)
+    statement = where(joined(result.reason, result.status, schema.run.c.run_id), about).where(
+        (result.status == "wrong")
+        | ((result.status == "failed") & (config.evidence == str(Evidence.MODELLED))),
+        schema.run.c.hidden.is_(False),
+        result.is_latest | (schema.run.c.run_id == chosen.run_id),
+    )
+    newest_first = (schema.run.c.created.desc(), schema.run.c.run_id, result.position)
+    row = connection.execute(statement.order_by(*newest_first).limit(1)).first()
+    return None if row is None else (row.reason or row.status)
 
 
 def _choose(connection: Connection, wanted: Filter, name: str) -> Filter:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
-from profiler.store import RunInfo, VersionInfo
+from profiler.store import CellInfo, RunInfo, VersionInfo
 from profiler.ui import markup
 from profiler.ui.markup import Html
+from profiler.values import Evidence, natural
 
 
 def name(version: VersionInfo) -> str:
@@ -41,28 +44,60 @@ def newest_pair(versions: Sequence[VersionInfo]) -> tuple[str, str]:
     return name(group[-2] if len(group) > 1 else group[-1]), name(group[-1])
 
 
-def cells(runs: Sequence[RunInfo], asked: Sequence[str]) -> list[tuple[str, str]]:
-    """Workload and GPU of what the named versions were measured with, cells that all of them have first.
+class Cell(NamedTuple):
+    """What a name was measured or examined on; an empty text stands for what nobody said."""
 
-    An empty text stands for what no report says.
-    """
-    shared = common(runs, asked)
-    return [*shared, *sorted(set().union(*_cells(runs, asked).values()) - set(shared))]
-
-
-def common(runs: Sequence[RunInfo], asked: Sequence[str]) -> list[tuple[str, str]]:
-    """The cells that all of the named versions have."""
-    found = list(_cells(runs, asked).values())
-    return sorted(set.intersection(*found)) if found else []
+    name: str  # family/version, or a run id
+    workload: str
+    gpu: str  # of static facts the architecture
+    evidence: Evidence
 
 
-def _cells(runs: Sequence[RunInfo], asked: Sequence[str]) -> dict[str, set[tuple[str, str]]]:
-    found: dict[str, set[tuple[str, str]]] = {one: set() for one in asked}
+def every_cell(found: Sequence[CellInfo], runs: Sequence[RunInfo]) -> list[Cell]:
+    """The cells of every version, and of every run."""
+    cells = [Cell(f"{one.family}/{one.version}", one.workload, one.gpu, one.evidence) for one in found]
     for run in runs:
-        names = {f"{family}/{version}" for family in run.families for version in run.versions} | {run.run_id}
-        for one in names & found.keys():
-            found[one] |= {(workload, run.gpu or "") for workload in run.workloads or ("",)}
-    return found
+        for workload in run.workloads or ("",):
+            cells += [Cell(run.run_id, workload, run.gpu or "", kind) for kind in run.evidence]
+    return cells
+
+
+def kinds(found: Sequence[Cell], asked: Sequence[str]) -> list[Evidence]:
+    """The evidence that all of the named have, measured first; what any has where they share none."""
+    sets = [{cell.evidence for cell in found if cell.name == name} for name in asked]
+    there = (set.intersection(*sets) or set.union(*sets)) if sets else set()
+    return [kind for kind in (Evidence.MEASURED, Evidence.STATIC, Evidence.MODELLED) if kind in there]
+
+
+def kinds_of(found: Sequence[Cell], family: str) -> list[Evidence]:
+    """The evidence that any version of a family has, measured first."""
+    there = {cell.evidence for cell in found if cell.name.startswith(f"{family}/")}
+    return [kind for kind in (Evidence.MEASURED, Evidence.STATIC, Evidence.MODELLED) if kind in there]
+
+
+def cells(found: Sequence[Cell], asked: Sequence[str], evidence: Evidence) -> list[tuple[str, str]]:
+    """Workload and GPU of what the named have of that evidence, cells that most of them have first."""
+    counts = Counter(place for places in _places(found, asked, evidence).values() for place in places)
+    newest = evidence is Evidence.STATIC  # the newest architecture first
+    by_gpu = sorted(counts, key=lambda place: natural(place[1]), reverse=newest)
+    return sorted(by_gpu, key=lambda place: (-counts[place], natural(place[0])))
+
+
+def common(found: Sequence[Cell], asked: Sequence[str], evidence: Evidence) -> list[tuple[str, str]]:
+    """The cells that all of the named have."""
+    counts = Counter(place for places in _places(found, asked, evidence).values() for place in places)
+    everyone = len(set(asked))
+    return [place for place in cells(found, asked, evidence) if counts[place] == everyone]
+
+
+def _places(
+    found: Sequence[Cell], asked: Sequence[str], evidence: Evidence
+) -> dict[str, set[tuple[str, str]]]:
+    places: dict[str, set[tuple[str, str]]] = {name: set() for name in asked}
+    for cell in found:
+        if cell.name in places and cell.evidence is evidence:
+            places[cell.name].add((cell.workload, cell.gpu))
+    return places
 
 
 @dataclass(frozen=True)
@@ -75,6 +110,7 @@ class Diff:
     gpu: str | None = None
     kernels: str = ""
     launch: str | None = None
+    evidence: str | None = None
 
     @property
     def href(self) -> str:
@@ -88,6 +124,7 @@ class Diff:
                 "gpu": self.gpu,
                 "kernels": self.kernels,
                 "launch": self.launch,
+                "evidence": self.evidence,
             },
         )
 
@@ -124,6 +161,7 @@ def trends(
     gpu: str | None = None,
     kernels: str = "",
     metrics: Sequence[str] = (),
+    evidence: str | None = None,
 ) -> str:
     """The address of a family's history."""
     return markup.href(
@@ -134,5 +172,6 @@ def trends(
             "gpu": gpu,
             "kernels": kernels,
             "metrics": ",".join(metrics),
+            "evidence": evidence,
         },
     )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import streamlit as st
+
+from profiler.values import Evidence
 
 _UNNAMED = "–"  # stands in the URL for what no report says
 
@@ -34,19 +37,30 @@ class View:
             st.session_state[key] = first
         return self._keep(name, st.selectbox(label, options, key=key, format_func=shown))
 
-    def cell(self, cells: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    def any_of(self, label: str, options: Sequence[str], name: str, default: str | None = None) -> str:
+        """A select box where there is something to choose; the only option, or "", where there is not."""
+        if len(options) < 2:
+            return options[0] if options else ""
+        return self.choose(label, options, name, default)
+
+    def cell(
+        self, cells: Sequence[tuple[str, str]], place: str = "GPU", boxes: Sequence[Any] = ()
+    ) -> tuple[str, str]:
         """Which workload and GPU, asked for only where there are several; "" where no report says."""
         workload, gpu = cells[0] if cells else ("", "")
         workloads = list(dict.fromkeys(one for one, _ in cells))
         if max(len(workloads), len({one for _, one in cells})) < 2:
             return workload, gpu
-        boxes = st.columns([1, 1, 4], gap="medium")
+        boxes = boxes or st.columns([1, 1, 4], gap="medium")
         if len(workloads) > 1:
             with boxes[0]:
                 workload = self._named("workload", workloads, "workload")
         gpus = [one for other, one in cells if other == workload]
-        with boxes[1]:
-            gpu = self._named("GPU", gpus, "gpu")
+        if len({one for _, one in cells}) > 1:
+            with boxes[1]:
+                gpu = self._named(place, gpus, "gpu")
+        else:
+            gpu = gpus[0]
         return workload, gpu
 
     def _named(self, label: str, options: Sequence[str], name: str) -> str:
@@ -61,6 +75,14 @@ class View:
             st.session_state[key] = options[0]
         value = st.segmented_control(label, options, key=key, label_visibility="collapsed")
         return self._keep(name, value or options[0])
+
+    def evidence(self, kinds: Sequence[Evidence]) -> tuple[Evidence, Sequence[Any]]:
+        """Which kind of evidence, asked for where there are several, and the boxes beside the question."""
+        if len(kinds) < 2:
+            return (kinds[0] if kinds else Evidence.MEASURED), ()
+        first, *boxes = st.columns([1.4, 1, 1, 2.6], gap="medium", vertical_alignment="bottom")
+        with first:
+            return Evidence(self.switch("evidence", [kind.value for kind in kinds], "evidence")), boxes
 
     def words(self, label: str, name: str, placeholder: str = "", labelled: bool = True) -> str:
         """A text field; empty text leaves the URL."""

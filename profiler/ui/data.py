@@ -13,16 +13,18 @@ from typing import NamedTuple, Protocol
 
 import streamlit as st
 
-from profiler import location, metrics, pipeline, report, sync
+from profiler import bundle, location, metrics, pipeline, report, sync
+from profiler import lineage as lineages
 from profiler import overview as overviewing
 from profiler import trend as trending
 from profiler.compare import Comparison, compare
 from profiler.detail import Detail
 from profiler.errors import ProfilerError, UnknownName
+from profiler.run import Run
 from profiler.store import LaunchInfo, RunInfo, Store, VersionInfo
 from profiler.trend import Trend
-from profiler.ui import addresses, markup
-from profiler.values import Launch, Side, spread
+from profiler.ui import addresses, markup, source_view
+from profiler.values import Evidence, Launch, Side, spread
 
 _LAST_IMPORT = "runs_last_import"
 _STEP_S = 30.0  # how often a page looks for bundles that arrived beside the server
@@ -95,7 +97,95 @@ def unreadable() -> dict[str, str]:
 @st.cache_resource(show_spinner=False, max_entries=2)
 def versions(now: Stamp) -> list[VersionInfo]:
     """Every version, in order of its first run within its family."""
-    return store().versions()
+    return [
+        version
+        for family in store().families()
+        for version in _in_order(store().versions(family), catalogue_order(now, family))
+    ]
+
+
+def _in_order(found: Sequence[VersionInfo], order: Sequence[str]) -> list[VersionInfo]:
+    """The versions in the catalogue's order where there is one; the others after them, as they came."""
+    places = {name: place for place, name in enumerate(order)}
+    return sorted(found, key=lambda version: places.get(version.version, len(places)))
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _cells(now: Stamp) -> list[addresses.Cell]:
+    return addresses.every_cell(store().cells(), runs(now))
+
+
+def cells(now: Stamp) -> list[addresses.Cell]:
+    """What every version and run was measured or examined on."""
+    return _cells(now)
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def attached(now: Stamp, family: str) -> lineages.Attached | None:
+    """The catalogue that the family's newest run with one keeps."""
+    return lineages.newest(location.root(), store(), family)
+
+
+def lineages_by_family(now: Stamp) -> dict[str, lineages.Lineage]:
+    """The lineage of each family that has a catalogue; one that cannot be read is named."""
+    found = {}
+    for family in store().families():
+        with errors_shown():
+            one = lineage(now, family)
+            if one is not None:
+                found[family] = one
+    return found
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def lineage(now: Stamp, family: str) -> lineages.Lineage | None:
+    """How the versions of a family stand; None where it has no catalogue."""
+    found = attached(now, family)
+    return None if found is None else lineages.stands(store(), found)
+
+
+def catalogue_order(now: Stamp, family: str) -> tuple[str, ...]:
+    """The versions in their catalogue's order; none where it cannot be told."""
+    with suppress(ProfilerError):
+        found = attached(now, family)
+        return tuple(found.catalog.by_id) if found else ()
+    return ()
+
+
+def apart(now: Stamp, family: str) -> str:
+    """How the working tree's catalogue and sources differ from those that are shown."""
+    found = attached(now, family)
+    return lineages.apart(found) if found else ""
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def kept(now: Stamp, run_id: str) -> Run:
+    """A run as its bundle has it."""
+    return bundle.load(location.root(), run_id)
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def origin(now: Stamp, family: str, run_id: str | None) -> lineages.Attached | None:
+    """The catalogue and sources that belong to a side: its own run's, else the family's newest."""
+    own = lineages.of_run(location.root(), kept(now, run_id), family) if run_id else None
+    return own or attached(now, family)
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def source(now: Stamp, family: str, run_id: str | None, version: str) -> source_view.Kept | None:
+    """A version's entry, sources and line tables as its run keeps them."""
+    held = origin(now, family, run_id)
+    if held is None or version not in held.catalog.by_id:
+        return None
+    entry, root = held.catalog.by_id[version], location.root()
+    traffic = lineages.lines(root, held, version)
+    named = {row[0] for rows in traffic.values() for row in rows}
+    return source_view.Kept(
+        entry,
+        lineages.source(root, held, entry),
+        traffic,
+        {name: text for name, text in lineages.texts(root, held).items() if name in named},
+    )
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)
@@ -111,40 +201,57 @@ def launch(now: Stamp, result_id: int) -> Launch:
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)
-def side(now: Stamp, name: str, workload: str, gpu: str) -> Side:
+def side(now: Stamp, name: str, workload: str, gpu: str, evidence: Evidence) -> Side:
     """The launches of a run id or family/version; never of a path, since an address comes from outside."""
     if any(run.run_id == name for run in runs(now)):
         return store().side(run_id=name)
     for version in versions(now):
         if name == addresses.name(version):
-            wanted = _cell(now, name, workload, gpu)
+            wanted = _cell(now, name, workload, gpu, evidence)
             return store().side(
-                family=version.family, version=version.version, workload=wanted[0], gpu=wanted[1]
+                family=version.family,
+                version=version.version,
+                workload=wanted[0],
+                gpu=wanted[1],
+                evidence=evidence,
             )
     there = [addresses.name(version) for version in versions(now)]
     near = get_close_matches(name, there, n=3, cutoff=0.4) or there
     raise UnknownName(f"{name}: no such run or version in the index; there are {spread(near)}")
 
 
-def _cell(now: Stamp, name: str, workload: str, gpu: str) -> tuple[str | None, str | None]:
+def _cell(
+    now: Stamp, name: str, workload: str, gpu: str, evidence: Evidence
+) -> tuple[str | None, str | None]:
     """The cell asked for, or the version's only one that comes near: two GPUs can be held together."""
-    own = addresses.cells(runs(now), (name,))
+    own = addresses.cells(cells(now), (name,), evidence)
     if (workload, gpu) in own:
         return workload, gpu
-    near = [cell for cell in own if cell[0] == workload] or own
+    near = [cell for cell in own if cell[0] == workload]
+    near = near or [cell for cell in own if _shape(cell[0]) == _shape(workload) and cell[1] == gpu] or own
     return near[0] if len(near) == 1 else (None, None)
 
 
+def _shape(workload: str) -> list[str]:
+    """A workload's words without the dtype: fp8 and fp16 stand side by side, not comparable."""
+    return [word for word in workload.split() if word not in ("fp8", "fp16", "bf16")]
+
+
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)
-def comparison(now: Stamp, a: str, b: str, workload: str, gpu: str, kernel: str | None) -> Comparison:
+def comparison(
+    now: Stamp, a: str, b: str, workload: str, gpu: str, kernel: str | None, evidence: Evidence
+) -> Comparison:
     """B against A."""
-    sides = [side(now, name, workload, gpu) for name in (a, b)]
+    sides = [side(now, name, workload, gpu, evidence) for name in (a, b)]
     return compare(sides[0], sides[1], table(now), kernel=kernel or None)
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)
-def trend(now: Stamp, name: str, family: str, workload: str, gpu: str, over: str) -> list[Trend]:
-    """One metric's series."""
+def trend(
+    now: Stamp, name: str, family: str, workload: str, gpu: str, over: str, evidence: Evidence
+) -> list[Trend]:
+    """One metric's series, of one kind of evidence."""
+    found = lineage(now, family)
     return trending.trend(
         store(),
         name,
@@ -153,6 +260,9 @@ def trend(now: Stamp, name: str, family: str, workload: str, gpu: str, over: str
         workload=workload,
         gpu=gpu,
         over="time" if over == "time" else "versions",
+        evidence=evidence,
+        orders={family: found.order} if found else None,
+        wrong={family: found.wrong} if found else None,
     )
 
 
@@ -166,6 +276,17 @@ def metric_names(now: Stamp, family: str) -> list[str]:
 def overview(now: Stamp) -> overviewing.Overview:
     """The newest state of every family."""
     return overviewing.overview(store(), table(now))
+
+
+def sources(now: Stamp, found: Comparison) -> tuple[source_view.Kept, source_view.Kept] | None:
+    """What the runs keep of both sides, where both are versions of a catalogue."""
+    kept_of = [
+        source(now, side.family, side.run_id, side.version) if side.family and side.version else None
+        for side in (found.a, found.b)
+    ]
+    if kept_of[0] is None or kept_of[1] is None:
+        return None
+    return kept_of[0], kept_of[1]
 
 
 def report_content(run_id: str, sha256: str) -> Callable[[], bytes]:
@@ -191,13 +312,13 @@ def last_import() -> pipeline.ImportSummary | None:
 
 
 def elsewhere(
-    now: Stamp, a: str, b: str, cells: Sequence[tuple[str, str]], kernels: str
+    now: Stamp, a: str, b: str, cells: Sequence[tuple[str, str]], kernels: str, evidence: Evidence
 ) -> dict[tuple[str, str], Comparison]:
     """The same pair on each workload and GPU, where both were measured there and have such a kernel."""
     found = {}
     for workload, gpu in cells[:_CELLS]:
         with suppress(UnknownName):
-            found[workload, gpu] = comparison(now, a, b, workload, gpu, kernels)
+            found[workload, gpu] = comparison(now, a, b, workload, gpu, kernels, evidence)
     return found
 
 

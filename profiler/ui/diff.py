@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from profiler.ui import addresses, controls, data, diff_view, frame, markup, metrics_view
+from profiler.ui import addresses, controls, data, diff_view, frame, markup, metrics_view, source_view
+from profiler.values import Evidence
 
 now = data.stamp()
 versions = data.versions(now)
@@ -20,35 +21,62 @@ with b_box:
     b = pick.choose("B", addresses.names(versions, st.query_params.get("b")), "b", second)
 with kernels_box:
     kernels = pick.words("kernels", "kernels", "all, or name, *pattern*, regex:…")
-workload, gpu = pick.cell(addresses.cells(data.runs(now), (a, b)))
+cells = data.cells(now)
+kinds = addresses.kinds(cells, (a, b))
+evidence, boxes = pick.evidence(kinds)
+there = addresses.cells(cells, (a, b), evidence)
+workload, gpu = pick.cell(there, diff_view.PLACES[evidence], boxes)
 pick.write()
 
-view = addresses.Diff(a, b, workload, gpu, kernels, st.query_params.get("launch"))
+named = evidence.value if len(kinds) > 1 else None
+view = addresses.Diff(a, b, workload, gpu, kernels, st.query_params.get("launch"), named)
 whole = None
 with data.errors_shown():
-    whole = data.comparison(now, a, b, workload, gpu, kernels)
+    whole = data.comparison(now, a, b, workload, gpu, kernels, evidence)
 pair = diff_view.choose(whole, view.launch) if whole else None
 title_box.html(diff_view.head(view, versions, whole, pair))
 if whole is None:
     st.stop()
 
 shown = whole.top(diff_view.PAIRS_SHOWN)
+kept = None
+with data.errors_shown():
+    kept = data.sources(now, whole)
+for line in diff_view.standing(whole):
+    st.html(line)
 st.html(diff_view.comparable(whole))
-verdict_box, launches_box = st.columns([2, 3], gap="medium")
-with verdict_box:
-    st.html(markup.section("Verdict", "ncu duration, not latency"))
-    st.html(diff_view.verdict(pair))
-    if ticks := diff_view.duration_ticks(pair):
-        st.plotly_chart(ticks, theme=None, config=frame.CONFIG, key="diff_ticks", alt=diff_view.alt(pair))
-    st.html(markup.note(markup.state("latency samples: not collected. An imported report holds none.")))
-    if len(cells := addresses.common(data.runs(now), (a, b))) > 1:
-        st.html(markup.section("The same pair elsewhere", "the chosen launch, or the longest"))
-        st.html(diff_view.elsewhere(data.elsewhere(now, a, b, cells, kernels), view))
-with launches_box:
-    st.html(markup.section("All launches of both", diff_view.launches_caption(shown)))
-    st.html(diff_view.launches(shown, pair, view))
-    for reason in diff_view.launches_notes(shown):
-        st.html(reason)
+common = addresses.common(cells, (a, b), evidence)
+if evidence is Evidence.MEASURED:
+    verdict_box, launches_box = st.columns([2, 3], gap="medium")
+    with verdict_box:
+        st.html(markup.section("Verdict", "ncu duration, not latency"))
+        st.html(diff_view.verdict(pair))
+        if ticks := diff_view.duration_ticks(pair):
+            st.plotly_chart(ticks, theme=None, config=frame.CONFIG, key="diff_ticks", alt=diff_view.alt(pair))
+        st.html(markup.note(markup.state("latency samples: not collected. An imported report holds none.")))
+        if len(common) > 1:
+            st.html(markup.section("The same pair elsewhere", "the chosen launch, or the longest"))
+            st.html(diff_view.elsewhere(data.elsewhere(now, a, b, common, kernels, evidence), view))
+    with launches_box:
+        st.html(markup.section("All launches of both", diff_view.launches_caption(shown)))
+        st.html(diff_view.launches(shown, pair, view))
+        for reason in diff_view.launches_notes(shown):
+            st.html(reason)
+else:
+    verdict_box, elsewhere_box = st.columns([2, 3], gap="medium")
+    with verdict_box:
+        st.html(markup.section("Verdict", diff_view.FACTS[evidence]))
+        st.html(diff_view.tally(whole, pair))
+        if kept:
+            st.html(markup.section("Catalogue", "what the two entries say"))
+            st.html(source_view.entries(*kept))
+    with elsewhere_box:
+        st.html(markup.section("The same pair elsewhere", diff_view.ELSEWHERE))
+        if common:
+            found = data.elsewhere(now, a, b, common, kernels, evidence)
+            st.html(diff_view.judged(found, view))
+        else:
+            st.html(markup.note("No workload on which both were examined."))
 
 if pair:
     metrics_box, side_box = st.columns([7, 5], gap="medium")
@@ -56,7 +84,19 @@ if pair:
         st.html(markup.section("Metrics", metrics_view.caption(whole)))
         st.html(metrics_view.metrics(pair))
     with side_box:
-        st.html(markup.section("Opcode mix", "warp instructions, largest change first"))
-        st.html(metrics_view.opcodes(pair.opcodes))
-        st.html(markup.section("Environment"))
-        st.html(metrics_view.environment(whole, pair))
+        if evidence is not Evidence.MODELLED:
+            st.html(markup.section("Opcode mix", diff_view.OPCODES[evidence]))
+            st.html(metrics_view.opcodes(pair.opcodes))
+        if evidence is Evidence.MEASURED:
+            st.html(markup.section("Environment"))
+            st.html(metrics_view.environment(whole, pair))
+        if evidence is Evidence.MODELLED and kept:
+            st.html(
+                markup.section("Conflicts by source line", f"modelled, {workload}; wavefronts over the ideal")
+            )
+            st.html(source_view.conflicts(*kept, (whole.a.workload or "", whole.b.workload or "")))
+if kept:
+    st.html(markup.section("Source", source_view.source_caption(*kept)))
+    if flags := source_view.flags(*kept):
+        st.html(flags)
+    st.html(source_view.sources(*kept))

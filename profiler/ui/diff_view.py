@@ -6,16 +6,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from profiler import present
-from profiler.compare import Comparison, PairComparison
+from profiler.comparability import CORRECTNESS
+from profiler.compare import Comparison, MetricChange, PairComparison, Verdict
 from profiler.store import VersionInfo
 from profiler.ui import addresses, frame, markup, metrics_view
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Launch
+from profiler.values import Evidence, Launch
 
 TOO_FEW = (
     "Nothing to compare yet. Import two reports:",
     "Only one version so far: there is nothing to hold it against. Import another:",
 )
+PLACES = {Evidence.MEASURED: "GPU", Evidence.STATIC: "architecture", Evidence.MODELLED: "model"}
+FACTS = {
+    Evidence.STATIC: "static: from the compiler and the machine code, exact",
+    Evidence.MODELLED: "modelled: a run on the CPU, conflicts by the model of the banks",
+}
+OPCODES = {
+    Evidence.MEASURED: "warp instructions, largest change first",
+    Evidence.STATIC: "static: places in the code, not how often they run; largest change first",
+}
+SHOWN_FACTS = ("static_registers", "static_shared", "static_occupancy", "modelled_error")  # on every place
+ELSEWHERE = "what is judged and the chief facts, wherever both were examined"
 PAIRS_SHOWN = 25  # the longest; a filter reaches the others
 DURATION = "gpu__time_duration.sum"
 _DURATIONS = (
@@ -41,9 +53,9 @@ def head(
     if pair:
         context.append(pair.kernel)
     if comparison:
-        context.append(
-            " and ".join(dict.fromkeys(side.gpu or "unknown GPU" for side in metrics_view.sides(comparison)))
-        )
+        sides = metrics_view.sides(comparison)
+        gpus = [side.gpu or ("" if side.evidence is Evidence.MODELLED else "unknown GPU") for side in sides]
+        context += [" and ".join(dict.fromkeys(filter(None, gpus))), markup.evidence(sides[0].evidence.value)]
     words = markup.join(context, " · ")
     return markup.head(title, markup.join((words, view.links(versions))))
 
@@ -56,7 +68,11 @@ def comparable(comparison: Comparison) -> Html:
         head += f", with {len(unknown)} unknown" + ("s" if len(unknown) > 1 else "")
     both = [item.field for item in unknown if item.a is None and item.b is None]
     parts: list[object] = [head]
-    parts += [markup.tag("b", f"≠ {item.words}") for item in comparison.blocked_by]
+    for item in comparison.blocked_by:
+        correct = item.field != CORRECTNESS
+        parts.append(
+            markup.tag("b", f"≠ {item.words}" if correct else "what is wrong has no speed and no verdict")
+        )
     if comparison.same:
         parts.append(markup.muted("same: " + ", ".join(name for name, _ in comparison.same)))
     free = [item.words for item in comparison.differences if item.kind != "unknown" and not item.blocks]
@@ -65,6 +81,80 @@ def comparable(comparison: Comparison) -> Html:
         parts.append(f"? neither side says: {', '.join(both)}")
     parts += [f"? {item.words}" for item in unknown if item.field not in both]
     return markup.strip(parts)
+
+
+def standing(comparison: Comparison) -> list[Html]:
+    """A line for each side whose results are wrong: it has no speed."""
+    return [
+        markup.note(
+            markup.join(
+                (
+                    markup.inverted("wrong"),
+                    markup.tag("b", f"{name} {(side.version or side.label)}:"),
+                    side.wrong,
+                )
+            )
+        )
+        for name, side in (("A", comparison.a), ("B", comparison.b))
+        if side.wrong
+    ]
+
+
+def tally(comparison: Comparison, pair: PairComparison | None) -> Html:
+    """The verdicts on facts, which have no duration to decide for all: how many are better and worse."""
+    if pair is None:
+        return markup.big((markup.verdict("missing"),), "no kernel of A has a partner in B")
+    if not comparison.comparable:
+        wrong = comparison.a.wrong or comparison.b.wrong
+        shown = markup.inverted("wrong") if wrong else markup.verdict("not_comparable")
+        return markup.big((shown,), "no verdict; the numbers are below")
+    words = [change for change in pair.metrics if change.judged]
+    found: list[object] = []
+    names = []
+    for word in (Verdict.BETTER, Verdict.WORSE):
+        labels = [change.label for change in words if change.verdict is word]
+        if labels:
+            found.append(markup.verdict(word, str(len(labels)) if len(labels) > 1 else ""))
+            names += labels
+    if not found:
+        changed = sum(change.verdict is Verdict.CHANGED for change in pair.metrics)
+        if changed:
+            caption = f"{changed} facts that nobody judges; nothing judged moved"
+            return markup.big((markup.verdict("changed"),), caption)
+        return markup.big((markup.verdict("same"),), "nothing moved")
+    return markup.big(found, ", ".join(names))
+
+
+def judged(comparisons: Mapping[tuple[str, str], Comparison], view: addresses.Diff) -> Html:
+    """The judged metrics that are anywhere above 0, and the chief facts: a row a place, a column a metric."""
+    pairs = {place: (one, choose(one, view.launch)) for place, one in comparisons.items()}
+    concepts: dict[str, str] = {}
+    for _, pair in pairs.values():
+        for change in pair.metrics if pair else ():
+            if change.concept in SHOWN_FACTS or (change.judged and (change.a.number or change.b.number)):
+                concepts.setdefault(change.concept, change.label)
+    rows = []
+    for (workload, gpu), (_, pair) in pairs.items():
+        if pair is None:
+            continue
+        by_concept = {change.concept: change for change in pair.metrics}
+        address = replace(view, workload=workload, gpu=gpu, launch=None).href
+        cells = [_moved(by_concept[concept]) for concept in concepts]
+        here = (workload, gpu) == (view.workload, view.gpu)
+        words = " · ".join(filter(None, (workload, gpu)))
+        rows.append(Row((markup.link(address, words), *cells), selected=here))
+    columns = (Column("workload"), *(Column(label) for label in concepts.values()))
+    return markup.table(columns, rows)
+
+
+def _moved(change: MetricChange) -> Html:
+    a, b = (
+        metrics_view.short(v._replace(unit="") if present.is_word(v.unit) else v)
+        for v in (change.a, change.b)
+    )
+    if change.a == change.b:
+        return markup.join((a, markup.verdict(change.verdict)))
+    return markup.join((a, markup.muted("→"), b, markup.verdict(change.verdict, reason=change.reason)))
 
 
 def verdict(pair: PairComparison | None) -> Html:

@@ -85,11 +85,14 @@ class _Place:
     crowded: bool
 
 
-def trends(panels: Sequence[Panel], axis: Axis) -> Figure:
-    """The panels stacked on one x axis, titles above at the left, line labels in a gutter at the right."""
+def trends(panels: Sequence[Panel], axis: Axis, room: int = 0) -> Figure:
+    """The panels stacked on one x axis, titles above at the left, line labels in a gutter at the right.
+
+    `room` is what another figure below leaves at its right, so that both have the same columns.
+    """
     crowded = any(len(panel.lines) > 1 for panel in panels)
     names = [shorten(line.label) for panel in panels for line in panel.lines] if crowded else []
-    gutter = min(160, _LEADER_PX + 8 + round(6.3 * max(map(len, names), default=0)))
+    gutter = max(room, min(160, _LEADER_PX + 8 + round(6.3 * max(map(len, names), default=0))))
     heights = [
         max(_FIRST_PX if index == 0 else _NEXT_PX, _LABEL_PX * len(panel.lines) if crowded else 0)
         for index, panel in enumerate(panels)
@@ -169,7 +172,7 @@ def _traces(panel: Panel, axis: Axis, place: _Place) -> list[Figure]:
 
 
 def _line(line: Line, points: Sequence[Point], place: _Place) -> Figure:
-    labelled = not place.crowded and len(points) <= _LABELLED
+    labelled = not place.crowded and sum(point.y is not None for point in points) <= _LABELLED
     shown: list[Point | None] = []  # None breaks the line
     for point in points:
         if point.y is None or not point.joined:

@@ -10,7 +10,7 @@ from profiler.compare import Comparison, MetricChange, OpcodeChange, PairCompari
 from profiler.matching import template
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Side, State, Value
+from profiler.values import Evidence, Side, State, Value
 
 OPCODES_SHOWN = 12
 ENVIRONMENT = ("GPU", "driver", "CUDA", "ncu", "dtype", "clock control", "cache control", "replay mode")
@@ -41,7 +41,8 @@ def metrics(pair: PairComparison) -> Html:
 def caption(comparison: Comparison) -> str:
     """What the numbers are and how they are ordered."""
     kinds = " and ".join(dict.fromkeys(side.evidence.value for side in sides(comparison)))
-    return f"{kinds}, ncu; largest change first within a group; bar: change, capped at ±100"
+    source = ", ncu" if comparison.a.evidence is Evidence.MEASURED else ""
+    return f"{kinds}{source}; largest change first within a group; bar: change, capped at ±100"
 
 
 def opcodes(changes: Sequence[OpcodeChange]) -> Html:

@@ -1,8 +1,8 @@
-"""The newest state of every family, and what moved since the version before."""
+"""The newest state of every family: what moved since the version before, and how lineages stand."""
 
 import streamlit as st
 
-from profiler.ui import data, markup, overview_view
+from profiler.ui import data, lineage_summary, markup, overview_view
 
 now = data.stamp()
 with data.errors_shown():
@@ -12,9 +12,20 @@ with data.errors_shown():
         st.html(markup.empty("No run yet. Import reports on the page Runs, or:", "profiler import PATH"))
         st.stop()
     state = data.overview(now)
-    st.html(markup.head("Overview", overview_view.context(state, len(runs))))
-    st.html(overview_view.tiles(state))
-    st.html(markup.section("Newest versions", overview_view.CAPTION))
-    st.html(overview_view.table(state, data.table(now)))
-    for line in overview_view.notes(state):
-        st.html(line)
+    st.html(markup.head("Overview", overview_view.context(state, runs)))
+    if state.cells:
+        st.html(overview_view.tiles(state))
+        st.html(markup.section("Newest versions", overview_view.CAPTION))
+        st.html(overview_view.table(state, data.table(now)))
+        for line in overview_view.notes(state):
+            st.html(line)
+    for family, lineage in data.lineages_by_family(now).items():
+        st.html(markup.section(f"Lineage of {family}", lineage_summary.caption(lineage)))
+        st.html(lineage_summary.tiles(lineage))
+        wrong_box, missing_box = st.columns(2, gap="medium")
+        wrong_box.html(markup.section("Wrong", "no speed is shown"))
+        wrong_box.html(lineage_summary.wrong(lineage))
+        missing_box.html(
+            markup.section("Not measured", "and the command that fills it, with a report of ncu")
+        )
+        missing_box.html(lineage_summary.missing(lineage))

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from profiler import present
 from profiler.metrics import MetricTable
 from profiler.overview import SHOWN, Overview, OverviewCell, OverviewRow
+from profiler.store import RunInfo
 from profiler.ui import addresses, markup, metrics_view
 from profiler.ui.markup import Column, Html, Row, Tile
 
@@ -21,11 +22,14 @@ TILES = (
 )
 
 
-def context(overview: Overview, runs: int) -> Html:
+def context(overview: Overview, runs: Sequence[RunInfo]) -> Html:
     """How much there is and when the newest of it was made."""
     made = [cell.created for cell in overview.cells if cell.created]
     words = f"newest report {present.moment(max(made))} · " if made else ""
-    return markup.join((words, markup.link(markup.href("runs", {}), f"{runs} runs")), "")
+    if not made and runs:
+        words = f"newest run {present.moment(max(run.created for run in runs))} · "
+    number = f"{len(runs)} run" + ("s" if len(runs) != 1 else "")
+    return markup.join((words, markup.link(markup.href("runs", {}), number)), "")
 
 
 def tiles(overview: Overview) -> Html:

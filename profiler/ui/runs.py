@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from profiler.ui import controls, data, instructions_view, launch_view, markup, runs_view
+from profiler.run import COLLECT
+from profiler.ui import cells_view, controls, data, instructions_view, launch_view, markup, runs_view
 
 now = data.stamp()
 every = data.runs(now)
@@ -44,11 +45,19 @@ if run is None:
 provenance_box, launches_box = st.columns([2, 3], gap="medium")
 with provenance_box:
     st.html(markup.section("Provenance", runs_view.links(every, run)))
-    st.html(runs_view.provenance(run))
+    kept = data.kept(now, run.run_id).files if run.kind == COLLECT else ()
+    st.html(runs_view.provenance(run, cells_view.files(kept)))
     for report in run.reports:
         content = data.report_content(run.run_id, report.sha256)
         st.download_button(f"Download {report.name}", content, report.name, on_click="ignore")
 launches = data.launches(now, run.run_id)
+if run.kind == COLLECT and not launches:
+    with launches_box, data.errors_shown():
+        bundled = data.kept(now, run.run_id)
+        st.html(markup.section("Cells", cells_view.caption(bundled)))
+        st.html(cells_view.table(bundled))
+    pick.write()
+    st.stop()
 with launches_box:
     head, kernels_box = st.columns([3, 2], vertical_alignment="center")
     with kernels_box:

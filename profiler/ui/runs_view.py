@@ -11,7 +11,7 @@ from profiler.run import ReportFile
 from profiler.store import RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Value
+from profiler.values import Evidence, Value
 
 RUNS_SHOWN = 100
 DEFAULT_FAMILY = "imported"
@@ -73,9 +73,9 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
             run.family or f"{len(run.families)} families",
             markup.link(addresses.run(run.run_id), name, title=run.run_id),
             run.workload or "–",
-            run.gpu or markup.state("not in the report"),
+            run.gpu or _no_gpu(run),
             present.moment(run.created),
-            present.digits(run.launches),
+            present.digits(run.launches) if run.launches else "–",
             run.ncu_version or "–",
             badges,
         )
@@ -95,6 +95,11 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
             markup.closing(markup.muted(f"{len(runs) - RUNS_SHOWN} older runs not shown: narrow the filters"))
         )
     return markup.table(columns, rows)
+
+
+def _no_gpu(run: RunInfo) -> Html:
+    measured = not run.evidence or Evidence.MEASURED in run.evidence
+    return markup.state("not in the report") if measured else markup.muted("none needed")
 
 
 def _fact(value: object) -> Html:
@@ -133,8 +138,8 @@ def refused(unreadable: Mapping[str, str]) -> list[Html]:
 
 def links(runs: Sequence[RunInfo], run: RunInfo) -> Html:
     """Where one goes from a run: its family's history, and the diff with the run before it."""
-    if run.family is None:
-        return Html("")
+    if run.family is None or run.version is None:
+        return markup.link(addresses.trends(run.family), "trends") if run.family else Html("")
     found = [markup.link(addresses.trends(run.family, workload=run.workload, gpu=run.gpu), "trends")]
     earlier = [one for one in runs if one.family == run.family and one.created < run.created]
     if earlier:
@@ -145,8 +150,8 @@ def links(runs: Sequence[RunInfo], run: RunInfo) -> Html:
     return markup.join(found, " · ")
 
 
-def provenance(run: RunInfo) -> Html:
-    """Where a run comes from, as far as its reports say."""
+def provenance(run: RunInfo, files: Sequence[tuple[object, object]] = ()) -> Html:
+    """Where a run comes from, as far as its reports say; a run without a GPU has none to speak of."""
     unknown = markup.state("not in the report")
     facts: list[tuple[object, object]] = [
         ("run", markup.code(run.run_id)),
@@ -161,6 +166,9 @@ def provenance(run: RunInfo) -> Html:
         ("workload", run.workload or unknown),
         ("command line", markup.code(run.command_line) if run.command_line else unknown),
     ]
+    if run.evidence and Evidence.MEASURED not in run.evidence:
+        asked = {"run", "made", "command line"}
+        facts = [(label, value) for label, value in facts if label in asked]
     facts += [
         (name.replace("_", " "), _fact(run.provenance[name]))
         for name in sorted(run.provenance.keys() - _SHOWN)
@@ -169,4 +177,4 @@ def provenance(run: RunInfo) -> Html:
         size = str(present.quantity(Value(report.size_bytes, "byte")))
         sha = markup.code(report.sha256[:12], title=report.sha256)
         facts.append(("report", markup.join((markup.code(report.name), f"{size}, sha256", sha))))
-    return markup.pairs(facts)
+    return markup.pairs([*facts, *files])

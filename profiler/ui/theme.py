@@ -18,6 +18,15 @@ PALETTE: dict[str, tuple[str, str]] = {
     "worse": ("#B8400A", "#FF9A57"),
     "accent": ("#6741D9", "#B69CFF"),
 }
+# Shares of a whole, darkest in light mode first; no judgement.
+RAMP: tuple[tuple[str, str], ...] = (
+    ("#2F3B4C", "#DCE3EC"),
+    ("#5B6B80", "#AEBAC9"),
+    ("#8797AB", "#8594A8"),
+    ("#AEBAC9", "#627185"),
+    ("#CFD7E1", "#465364"),
+    ("#E8ECF1", "#2E3845"),
+)
 HATCH = ("#C3C9D1", "#414A57")  # strokes of the hatch: darker than a rule, or a thin stroke disappears
 
 
@@ -38,7 +47,7 @@ def _rgb(colour: str) -> str:
 def _chart_recolouring() -> str:
     """Plotly writes colours as inline styles: map each one, so a figure needs no theme of its own."""
     rules = []
-    for a, b in [*PALETTE.values(), HATCH]:
+    for a, b in [*PALETTE.values(), *RAMP, HATCH]:
         for attribute in ("fill", "stroke"):
             rules.append(
                 f'.js-plotly-plot [style*="{attribute}: {_rgb(a)}"]'

@@ -1,11 +1,13 @@
 """How any metric moved over versions or time, a line a kernel; nothing joined that cannot be compared."""
 
+from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
 from profiler.trend import Trend
-from profiler.ui import addresses, controls, data, frame, markup, trends_csv, trends_view
+from profiler.ui import addresses, controls, data, diff_view, frame, markup, stacks, trends_csv, trends_view
+from profiler.values import Evidence
 
 now = data.stamp()
 versions = data.versions(now)
@@ -23,25 +25,35 @@ with boxes[2]:
     kernels = pick.words("kernels", "kernels", "all, or name, *pattern*, regex:…")
 with boxes[3]:
     over = pick.switch("over", trends_view.OVER, "over")
+names = [version.version for version in versions if version.family == family]
+cells = data.cells(now)
+evidence, beside = pick.evidence(addresses.kinds_of(cells, family))
 table = data.table(now)
 words = trends_view.metric_words(table)
-offered = [*table.by_concept, *data.metric_names(now, family)]
-asked = pick.several("metrics", offered, "metrics", trends_view.DEFAULT_METRICS, shown=words)
-names = [version.version for version in versions if version.family == family]
-workload, gpu = pick.cell(addresses.cells(data.runs(now), [f"{family}/{name}" for name in names]))
+offered = trends_view.offered(table, data.metric_names(now, family), evidence)
+chosen = pick.several("metrics", offered, "metrics", trends_view.DEFAULTS[evidence], shown=words)
+asked = trends_view.of_evidence(chosen, table, evidence)
+there = addresses.cells(cells, [f"{family}/{name}" for name in names], evidence)
+workload, gpu = pick.cell(there, diff_view.PLACES[evidence], beside)
 
 every = {}
 for name in asked:
     with data.errors_shown():
-        every[name] = data.trend(now, name, family, workload, gpu, over)
+        every[name] = data.trend(now, name, family, workload, gpu, over, evidence)
 found: dict[str, list[Trend]] = {}
 ranking: list[Trend] = []
 with data.errors_shown():
-    ranking = data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over)
+    ranking = data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over, evidence)
     found, ranking = trends_view.fitting(every, ranking, kernels)
 picture = trends_view.picture(found, names, over, ranking)
+mixed = evidence is Evidence.STATIC and over == trends_view.OVER[0] and data.lineage(now, family)
+if mixed:
+    picture = replace(picture, room=stacks.GUTTER_PX)
 if picture.panels:
     st.plotly_chart(picture.figure, theme=None, config=frame.CONFIG, key="trends_chart", alt=picture.alt)
+if mixed:
+    mix, alt = trends_view.opcode_mix(mixed, names, workload, gpu)
+    st.plotly_chart(mix, theme=None, config=frame.CONFIG, key="trends_mix", alt=alt)
 for line in trends_view.notes(picture, found, words):
     st.html(line)
 if shown := [name for name, several in found.items() if several]:

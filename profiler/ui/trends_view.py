@@ -6,22 +6,31 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler import present
+from profiler import opcodemix, present
 from profiler.errors import UnknownName
+from profiler.lineage import Lineage
 from profiler.matching import name_filter
 from profiler.metrics import MetricTable
 from profiler.trend import ABSENT, Trend, TrendPoint
-from profiler.ui import addresses, figures, markup
+from profiler.ui import addresses, figures, markup, stacks
 from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.parts import short_names
 from profiler.ui.scales import shorten
-from profiler.values import spread
+from profiler.values import Evidence, spread
 
 LINES_SHOWN = 8  # more are no longer told apart; the filter reaches the others
 ROWS_SHOWN = 30
 COLUMNS_SHOWN = 12  # newest versions in the table
 DEFAULT_METRICS = ("duration", "tensor_busy", "shared_conflicts", "shared_excess", "occupancy")
+DEFAULTS = {
+    Evidence.MEASURED: DEFAULT_METRICS,
+    Evidence.STATIC: (
+        *("static_registers", "static_spills", "static_occupancy", "static_shared"),
+        *("static_instructions", "static_hmma"),
+    ),
+    Evidence.MODELLED: ("modelled_conflicts", "modelled_wavefronts", "modelled_error"),
+}
 RANKED_BY = "gpu__time_duration.sum"
 OVER = ("versions", "time")
 
@@ -34,11 +43,12 @@ class Picture:
     axis: figures.Axis
     absent: tuple[str, ...]  # metrics that no launch carries
     hidden: tuple[str, ...]  # kernels cut off
+    room: int = 0  # at the right, for the labels of a chart below
 
     @property
     def figure(self) -> Figure:
         """The chart."""
-        return figures.trends(self.panels, self.axis)
+        return figures.trends(self.panels, self.axis, self.room)
 
     @property
     def alt(self) -> str:
@@ -129,9 +139,45 @@ def metric_words(table: MetricTable) -> Callable[[str], str]:
     return lambda name: labels.get(name, name)
 
 
+def opcode_mix(lineage: Lineage, versions: Sequence[str], size: str, arch: str) -> tuple[Figure, str]:
+    """What each version's machine code consists of, and the same in words for who cannot see it."""
+    found: dict[str, Mapping[str, float] | str] = {}
+    for version in versions:
+        one = lineage.by_id.get(version)
+        launch = one.static.get((arch, size)) if one else None
+        if one is not None and one.is_wrong:
+            found[version] = one.state
+        else:
+            found[version] = (
+                opcodemix.shares(launch.opcodes) if launch and launch.opcodes else "not collected"
+            )
+    caption = f"static, {size}, {arch}: places in the code, not how often they run"
+    return stacks.shares("opcode mix, %", caption, versions, found), f"opcode mix of {spread(list(versions))}"
+
+
+def offered(table: MetricTable, names: Sequence[str], evidence: Evidence) -> list[str]:
+    """The concepts and exact names that results of this evidence can carry."""
+    own = [metric.concept for metric in table.of(evidence)]
+    return [*own, *(name for name in names if _kind(name) is evidence)]
+
+
+def of_evidence(asked: Sequence[str], table: MetricTable, evidence: Evidence) -> list[str]:
+    """Those of the chosen metrics that this evidence can carry, else the ones it is shown by."""
+    known = {metric.concept: metric.evidence for metric in table.metrics}
+    kept = [name for name in asked if known.get(name, _kind(name)) is evidence]
+    return kept or [name for name in DEFAULTS[evidence] if name in known]
+
+
+def _kind(name: str) -> Evidence:
+    kind = name.partition("__")[0]
+    return Evidence(kind) if kind in (Evidence.STATIC, Evidence.MODELLED) else Evidence.MEASURED
+
+
 def table_caption(several: Sequence[Trend], versions: Sequence[str]) -> str:
     """What the table holds, and what it leaves out."""
-    parts = ["a version's name leads to the diff with the one before"]
+    unit = several[0].unit if several else ""
+    parts = [unit] if present.is_word(unit) else []
+    parts += ["a version's name leads to the diff with the one before"]
     if len(several) > ROWS_SHOWN:
         parts.insert(0, f"the {ROWS_SHOWN} longest of {len(several)} kernels")
     if len(versions) > COLUMNS_SHOWN:
@@ -158,7 +204,7 @@ def fitting(
 def _panel(
     several: Sequence[Trend], names: Mapping[tuple[str, str], str], versions: Sequence[str], over: str
 ) -> figures.Panel:
-    values = [p.value.number for one in several for p in one.points if p.value.number is not None]
+    values = [p.value.number for one in several for p in one.points if p.joins and p.value.number is not None]
     unit = next((one.unit for one in several if one.unit), "")
     scale = present.scale_for(unit, max(map(abs, values), default=0.0))
     order = {version: index for index, version in enumerate(versions)}
@@ -178,8 +224,8 @@ def _place(point: TrendPoint, order: Mapping[str, int], over: str) -> float:
 
 
 def _point(point: TrendPoint, scale: present.Scale, at: float) -> figures.Point:
-    if point.value.number is None:
-        words = point.gap if point.gap == ABSENT else present.state_words(point.value)
+    if not point.joins or point.value.number is None:
+        words = point.gap if point.gap == ABSENT or point.wrong else present.state_words(point.value)
         return figures.Point(at, None, hover=f"{point.version}: {words}", gap=words)
     size = f" · {present.dims(point.grid)} blocks of {present.dims(point.block)}" if point.grid else ""
     hover = f"{point.version}: {present.quantity(point.value, scale)}{size} · {present.moment(point.created)}"
@@ -193,4 +239,9 @@ def _point(point: TrendPoint, scale: present.Scale, at: float) -> figures.Point:
 def _cell(point: TrendPoint | None) -> Html:
     if point is None or point.gap == ABSENT:
         return markup.muted("–")
-    return markup.value(point.value)
+    value = point.value
+    if present.is_word(value.unit):  # it stands in the caption
+        value = value._replace(unit="")
+    if point.wrong:
+        return markup.tag("span", markup.muted(f"⊘ {present.quantity(value)}"), title=point.gap)
+    return markup.value(value)

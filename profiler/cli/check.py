@@ -1,0 +1,165 @@
+"""`profiler check`: how the check of versions on the CPU is asked for and told."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from profiler.cli.build import add_jobs, add_versions, progress
+from profiler.cli.output import add_json, positive, print_json, print_table, say
+from profiler.errors import CannotJudge, Exit, UnknownName
+
+if TYPE_CHECKING:
+    from profiler.catalog import Catalog, Version
+    from profiler.check import Checked
+    from profiler.cli.output import Commands
+    from profiler.problem import Problem
+
+_SHOWN = 12  # findings of a version
+
+_DESCRIPTION = """\
+Run each version on the CPU, thread by thread, with no GPU and no CUDA toolkit: its numbers against the
+float64 reference under several schedules, and races, missing waits, uninitialised and out-of-bounds
+accesses, divergent barriers and exceeded budgets, with file and line. A good version must pass everywhere;
+a rejected one must be caught, by the kind and at the line that its catalogue entry and its source name.
+What it says is modelled: the schedules are seeded, and shared-memory wavefronts and bank conflicts come
+from a model of the banks."""
+
+_EPILOG = """\
+exit codes: 0 all as expected · 1 a good version is not right, or a rejected one is not caught · 2 a version
+does not compile · 3 g++ 12 or addr2line is missing"""
+
+
+def add(commands: Commands) -> None:
+    """Add `check`."""
+    command = commands.add_parser(
+        "check",
+        help="run versions on the CPU: right, free of races, and the wrong ones caught",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_versions(command)
+    command.add_argument(
+        "--seeds",
+        type=positive,
+        metavar="N",
+        help="schedules (default: 3 for good, 10 for rejected versions)",
+    )
+    command.add_argument(
+        "--stage", metavar="STAGE", help="one stage alone of the good versions (attention: QK, SOFTMAX or PV)"
+    )
+    add_jobs(command)
+    add_json(command)
+    command.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check, print, judge."""
+    from profiler import catalog, check, origin
+
+    lineage = catalog.load(arguments.catalog)
+    problem: Problem = origin.load_object(lineage, lineage.problem)
+    chosen, stages = choose(lineage, problem, arguments.versions, arguments.stage)
+    seeds = range(arguments.seeds) if arguments.seeds else None
+    how = {"jobs": arguments.jobs, "progress": progress()}
+    checked = list(check.check_all(chosen, problem, seeds=seeds, stages=stages, **how))
+    if arguments.json:
+        print_json(document(checked))
+    else:
+        print_checked(checked)
+    return judge(checked)
+
+
+def choose(
+    lineage: Catalog, problem: Problem, names: Sequence[str], stage: str | None
+) -> tuple[list[Version], tuple[str, ...]]:
+    """The versions to check and their stages; for one stage the good versions that can be built for it."""
+    from profiler.problem import ALL
+
+    chosen = [version for version in lineage.pick(names) if version.buildable]
+    if stage is None:
+        return _some(chosen, lineage), (ALL,)
+    if stage not in problem.stages:
+        raise UnknownName(
+            f"{lineage.family} has no stage {stage}: it has {', '.join(problem.stages) or 'none'}"
+        )
+    able = [version for version in chosen if version.state == "good" and stage in version.stages]
+    return _some(able, lineage), (stage,)
+
+
+def document(checked: Sequence[Checked]) -> dict[str, object]:
+    """The cells for JSON, and the versions that do not compile."""
+    return {
+        "cells": [cell.as_json() for one in checked for cell in one.cells],
+        "failed": [{"version": one.version, "error": str(one.error)} for one in checked if one.error],
+    }
+
+
+def print_checked(checked: Sequence[Checked]) -> None:
+    """A row a version; below, what stands against those that are not as expected."""
+    from profiler import evidence
+
+    header = ("version", "state", "outcome", "runs", "max error", "wavefronts", "conflicts", "found")
+    print_table(header, [_row(one) for one in checked], right=(3, 4, 5, 6))
+    for one in checked:
+        if not one.as_expected:
+            say(f"\n{evidence.check_line(one)}")
+            for line in _findings(one):
+                say(f"  {line}")
+    say("\nmodelled on the CPU: wavefronts and conflicts of the first workload and schedule")
+
+
+def judge(checked: Sequence[Checked]) -> Exit:
+    """The exit code; a compiler's message goes to stderr whole."""
+    failed = [one for one in checked if one.error]
+    for one in failed:
+        print(f"profiler: {one.error}", file=sys.stderr)
+    if failed:
+        return Exit.UNUSABLE_INPUT
+    return Exit.PASS if all(one.as_expected for one in checked) else Exit.REGRESSION
+
+
+def _some(chosen: list[Version], lineage: Catalog) -> list[Version]:
+    if not chosen:
+        raise CannotJudge(f"nothing to check: none of these versions of {lineage.path} has a source for it")
+    return chosen
+
+
+def _row(one: Checked) -> list[str]:
+    from profiler import evidence
+
+    if not one.cells:
+        return [one.version, one.state, "does not compile", "", "", "", "", ""]
+    errors = [cell.max_abs_error for cell in one.cells]
+    worst = max((error for error in errors if error is not None), default=None)
+    first = one.cells[0]
+    seen = next((cell for cell in one.cells if not cell.passed), None)
+    words = {
+        ("good", True): "passed",
+        ("good", False): "NOT RIGHT",
+        ("rejected", True): "caught",
+        ("rejected", False): "NOT CAUGHT",
+    }
+    return [
+        one.version,
+        one.state,
+        words[one.state, one.as_expected],
+        str(len(one.cells)),
+        "not finite" if None in errors or worst is None else f"{worst:.2g}",
+        str(first.shared_wavefronts),
+        str(first.bank_conflicts),
+        evidence.what(seen) if seen else "",
+    ]
+
+
+def _findings(one: Checked) -> list[str]:
+    """Kind, place and text of what was found, each once."""
+    found: dict[str, None] = {}
+    for cell in one.cells:
+        for finding in cell.findings:
+            where = f"{finding.place.file}:{finding.place.line}" if finding.place else "no line"
+            found.setdefault(f"{finding.kind} at {where}: {finding.text}")
+    return list(found)[:_SHOWN]

@@ -1,0 +1,83 @@
+// Threads as fibers: how one is left for another, and which comes next.
+#pragma once
+#include "findings.h"
+
+namespace cpucuda {
+namespace {
+
+#if !CPUCUDA_UCONTEXT
+// Saves the callee-saved registers on this stack and takes up the other. It leaves by a jump: `ret` would be
+// predicted to return to the caller and never does.
+extern "C" void cpucuda_switch(void** save, void* to);
+asm(R"(
+.text
+.globl cpucuda_switch
+.hidden cpucuda_switch
+.type cpucuda_switch,@function
+cpucuda_switch:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp,(%rdi)
+  movq %rsi,%rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  popq %rcx
+  jmp *%rcx
+.size cpucuda_switch,.-cpucuda_switch
+)");
+void go(Fiber* from, Fiber* to) {  // null: the host
+  cur = to;
+  cpucuda_switch(from ? &from->sp : &main_sp, to ? to->sp : main_sp);
+}
+#else
+void go(Fiber* from, Fiber* to) {
+  cur = to;
+  swapcontext(from ? &from->uc : &main_uc, to ? &to->uc : &main_uc);
+}
+#endif
+
+// The thread that runs next: another lane of the warp that runs, or of another warp; null when none can.
+Fiber* pick() {
+  if (aborted || !ready_warps) return nullptr;
+  int w = running_warp;
+  if (!config.random) {
+    if (!(ready_warps >> w & 1)) w = __builtin_ctz(ready_warps);
+    running_warp = w;
+    return fibers + w * WARP + __builtin_ctz(warps[w].ready);
+  }
+  const uint64_t r = rnd();
+  if (!(ready_warps >> w & 1) || !(r >> 40 & linger)) {
+    const int turn = r >> 32 & 31;
+    const unsigned turned = turn ? ready_warps >> turn | ready_warps << (32 - turn) : ready_warps;
+    running_warp = w = (__builtin_ctz(turned) + turn) & 31;
+  }
+  const int turn = r >> 16 & 31;
+  const unsigned ready = warps[w].ready, turned = turn ? ready >> turn | ready << (32 - turn) : ready;
+  return fibers + w * WARP + ((__builtin_ctz(turned) + turn) & 31);
+}
+void yield() {
+  Fiber* me = cur;
+  Fiber* next = pick();
+  if (next != me) go(me, next);
+}
+void sleep(Warp& w) {
+  w.ready &= ~(1u << cur->lane);
+  if (!w.ready) ready_warps &= ~(1u << cur->warp);
+  yield();
+}
+[[noreturn]] void abort_block() {
+  aborted = true, quiet = false;
+  yield();  // never comes back
+  __builtin_unreachable();
+}
+
+}  // namespace
+}  // namespace cpucuda

@@ -1,0 +1,175 @@
+// All that the runtime knows: the threads of the running block, shared memory and its shadow, what was found.
+#pragma once
+#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "include/cpucuda.h"
+#if !defined(__x86_64__)
+#define CPUCUDA_UCONTEXT 1  // the portable way to switch fibers; each switch is a system call
+#endif
+#if CPUCUDA_UCONTEXT
+#include <ucontext.h>
+#endif
+
+namespace cpucuda {
+namespace {
+
+using Pc = const void*;
+#define CALLER __builtin_return_address(0)
+
+constexpr int WARP = 32, MAX_THREADS = 1024;
+constexpr size_t SMEM_CAP = 256 << 10;  // above what any chip gives one block (227 KB)
+constexpr size_t SMEM_GUARD = 1 << 20;  // either side: an access there has run out of shared memory
+constexpr size_t STACK = 128 << 10, PAGE = 4 << 10;
+
+// The kinds of finding, as Python sees them.
+#define CPUCUDA_KINDS(X)                         \
+  X(RACE_RAW, "race:read-after-write")           \
+  X(RACE_WAR, "race:write-after-read")           \
+  X(RACE_WAW, "race:write-after-write")          \
+  X(UNINITIALISED, "uninitialised-shared-read")  \
+  X(OOB_SHARED, "out-of-bounds-shared")          \
+  X(OOB_GLOBAL, "out-of-bounds-global")          \
+  X(ASYNC_NOT_WAITED, "cp.async-not-waited")     \
+  X(ASYNC_LEFT_PENDING, "cp.async-left-pending") \
+  X(BARRIER_DIVERGENCE, "barrier-divergence")    \
+  X(DEADLOCK, "deadlock")                        \
+  X(MISALIGNED, "misaligned-access")             \
+  X(MISUSE, "misuse")                            \
+  X(OVER_BUDGET, "over-budget")                  \
+  X(LAUNCH_REFUSED, "launch-refused")
+#define CPUCUDA_NAME(name, text) name,
+#define CPUCUDA_TEXT(name, text) text,
+enum Kind { CPUCUDA_KINDS(CPUCUDA_NAME) };
+const char* const KIND_NAME[] = {CPUCUDA_KINDS(CPUCUDA_TEXT)};
+const char* const OP_NAME[] = {"", "__syncwarp", "shuffle", "vote", "mma", "ldmatrix"};  // by Op
+
+struct Config {
+  bool random = false;                                 // false: warps and lanes in order
+  double preempt = 0;                                  // chance of a switch at a memory access
+  size_t device_limit = 227 << 10, budget = 99 << 10;  // shared memory a block
+} config;
+
+struct Async {
+  unsigned char* dst;
+  const unsigned char* src;
+  uint32_t bytes, zeros;
+  int group;
+  bool landed;
+  Pc pc;
+};
+enum State { RUNS, AT_BARRIER, DONE };  // RUNS: or waits in a collective, as its warp knows
+struct Fiber {
+  void* sp;
+  uintptr_t stack;  // lowest address
+  uint3 index;      // threadIdx
+  int id, warp, lane;
+  State state;
+  Pc pc;  // where it waits
+  const char* file;
+  int line;
+  std::vector<Async> async;   // issued and not waited for, oldest first
+  int group;                  // of cp.async: the one being filled
+  std::vector<uint64_t> log;  // shared accesses since the lanes last met, for the bank model
+#if CPUCUDA_UCONTEXT
+  ucontext_t uc;
+#endif
+};
+struct Warp {
+  unsigned ready, waiting, live;  // a bit a lane; waiting: in a collective
+  unsigned logged;                // lanes whose log is not empty
+  uint32_t synced;                // time of the last __syncwarp of the whole warp
+  bool partial;                   // __syncwarp of a part has happened since
+  uint32_t seen[WARP][WARP];  // then: seen[a][b] = lane a comes after all that lane b did before this time
+  Op op[WARP];
+  unsigned mask[WARP];
+  void* payload[WARP];
+  uint64_t in[WARP], out[WARP];
+  int from[WARP];
+};
+
+// What one granule of shared memory remembers. Times are `now`, so that "before the barrier" is one
+// comparison. Two readers suffice: if any two warps have read since the barrier, every writer finds one that
+// is not its own.
+struct Cell {
+  uint32_t written, read, other_read;  // when; written < block_start: never in this block
+  uint16_t writer : 10, atomic : 1, pending : 1;
+  // many: other lanes of the reader's warp have read too, unordered with it
+  uint16_t reader : 10, many : 1, other_warp : 5;
+};
+static_assert(sizeof(Cell) == 16, "two cells a 32-byte load");
+
+unsigned char* smem;
+size_t smem_bytes;
+// A granule is 16 bytes until a kernel touches less within the same KB (then 8, 4, 2 or 1), for this launch
+// and those after it: most accesses cost one cell. The cells of a region start at its first byte's place and
+// fill as much of it as they need.
+constexpr size_t REGION = 1 << 10;
+uint8_t granule_shift[SMEM_CAP / REGION];
+Cell shadow[SMEM_CAP];
+uint32_t written_at[SMEM_CAP], read_at[SMEM_CAP];  // code offsets of the last write and read
+uint32_t now = 1, block_start = 1, barrier = 1;    // `barrier`: time of the last one of the block
+
+Fiber fibers[MAX_THREADS];
+Warp warps[MAX_THREADS / WARP];
+uint3 block_id;
+dim3 block_dim, grid_dim;
+Fiber* cur;  // null: host code runs
+void* main_sp;
+#if CPUCUDA_UCONTEXT
+ucontext_t main_uc;
+#endif
+int nthreads, nwarps, live, at_barrier, running_warp;
+unsigned ready_warps;  // a bit each
+unsigned linger;       // a warp is left for another one time in linger + 1
+bool aborted, quiet;   // quiet: what runs is the emulator's own
+uint64_t rng = 1;
+void (*body)(const void*);
+const void* body_argument;
+
+struct Range {
+  uintptr_t lo, hi;
+  bool writable;
+};
+std::vector<Range> buffers;
+uintptr_t host_stack, lib_lo, lib_hi, lib_base;
+
+struct Finding {
+  Kind kind;
+  uint64_t pc = 0, other_pc = 0;  // offsets in the library, 0: none
+  std::string file;               // where there is no pc
+  int line = 0;
+  uint64_t count = 0;
+  std::string text;
+};
+std::vector<Finding> findings;
+std::unordered_map<uint64_t, size_t> finding_index;
+struct Bank {
+  uint32_t pc;
+  bool store;
+  uint64_t requests, wavefronts, ideal;
+};
+std::vector<Bank> banks;
+std::vector<uint32_t> bank_slots;  // open addressing by pc: index + 1 into banks
+struct Launched {
+  std::string kernel;
+  dim3 grid, block;
+  size_t bytes;
+  int rc;
+};
+std::vector<Launched> launches;
+
+uint64_t rnd() {
+  rng ^= rng << 13, rng ^= rng >> 7, rng ^= rng << 17;
+  return rng;
+}
+// Of the call that returns to pc: 1 less is inside it.
+uint32_t offset_of(Pc pc) { return pc ? uint32_t((uintptr_t)pc - lib_base - 1) : 0; }
+
+}  // namespace
+}  // namespace cpucuda

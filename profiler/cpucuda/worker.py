@@ -1,0 +1,74 @@
+"""Calls kernels built for the CPU, in a process that may die of them; emulate.py starts it.
+
+Standard library only. One JSON object a line: what to call on stdin, what the runtime saw on stdout. Arrays
+lie in the file whose descriptor is the only argument; the other side fills and reads them.
+"""
+
+import ctypes
+import json
+import mmap
+import os
+import resource
+import sys
+from typing import Any, TextIO
+
+TEXTS = ("findings", "banks", "launches")
+
+
+def load(path: str) -> ctypes.CDLL:
+    """The library with the runtime's functions declared."""
+    library = ctypes.CDLL(path)
+    library.cpucuda_begin.argtypes = [
+        ctypes.c_uint64,
+        ctypes.c_int,
+        ctypes.c_double,
+        ctypes.c_uint64,
+        ctypes.c_uint64,
+    ]
+    library.cpucuda_buffer.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int]
+    for name in TEXTS:
+        getattr(library, f"cpucuda_{name}").restype = ctypes.c_char_p
+    return library
+
+
+def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[str, Any]:
+    """Run one job; the kernel's arguments are buffers [offset, bytes, writable], numbers or null."""
+    anchor = ctypes.c_char.from_buffer(memory)
+    base = ctypes.addressof(anchor)
+    library.cpucuda_begin(job["seed"], job["random"], job["preempt"], job["device_limit"], job["budget"])
+    arguments: list[Any] = []
+    for value in job["arguments"]:
+        if isinstance(value, list):
+            offset, size, writable = value
+            library.cpucuda_buffer(base + offset, size, writable)
+            arguments.append(ctypes.c_void_p(base + offset))
+        elif value is None:
+            arguments.append(ctypes.c_void_p(None))
+        else:
+            arguments.append(ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(value))
+    reply = {"rc": getattr(library, job["symbol"])(*arguments)}
+    for name in TEXTS:
+        reply[name] = getattr(library, f"cpucuda_{name}")().decode(errors="replace")
+    del anchor
+    return reply
+
+
+def serve(arrays: int, replies: TextIO) -> None:
+    """Answer jobs until stdin ends. One library is held at a time."""
+    path, library = "", None
+    for line in sys.stdin:
+        job = json.loads(line)
+        if job["library"] != path:
+            path, library = job["library"], load(job["library"])
+        with mmap.mmap(arrays, 0) as memory:
+            assert library is not None
+            reply = call(library, job, memory)
+        replies.write(json.dumps(reply) + "\n")
+        replies.flush()
+
+
+if __name__ == "__main__":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a kernel prints is no answer
+    serve(int(sys.argv[1]), answers)

@@ -1,0 +1,325 @@
+"""How the versions of a catalogue stand: its entries, as a run keeps them, joined with the index."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler import bundle, catalog
+from profiler.catalog import Catalog, Version
+from profiler.errors import BadBundle, BadCatalog
+from profiler.location import Root
+from profiler.run import COLLECT, Run
+from profiler.values import Evidence, Launch, natural
+
+if TYPE_CHECKING:
+    from profiler.store import LaunchInfo, Store
+
+LOOK_BACK = 50  # newest runs of a family in which a catalogue is looked for
+MAIN = "main"  # the role of a version's kernel function where it has several
+GOOD, WRONG, REJECTED, PLANNED, BASELINE = "good", "wrong", "rejected", "planned", "baseline"
+_REFUSED = {"over-budget", "launch-refused"}  # rejected before a number could be wrong
+_DONE = "done"
+
+
+@dataclass(frozen=True)
+class Attached:
+    """The catalogue, sources and line tables that one run keeps: what was dissected then."""
+
+    run_id: str
+    created: datetime
+    catalog: Catalog
+    sha256: str  # of the catalogue's text
+    files: Mapping[str, str]  # sha256 by path inside the bundle
+
+    def source_path(self, version: Version) -> str | None:
+        """Where the bundle has the version's source; None where it keeps none, as of a callable."""
+        if version.source is None:
+            return None
+        inside = version.source.is_relative_to(self.catalog.folder)
+        name = version.source.relative_to(self.catalog.folder).as_posix() if inside else version.source.name
+        path = f"{self.catalog.folder.name}/{name}"
+        return path if path in self.files else None
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One version: what its catalogue says, what was found, and what it is compared with."""
+
+    version: Version
+    state: str  # good, wrong, rejected, planned or baseline
+    reason: str  # why it is not good, or what a planned version waits for
+    note: str  # what a good or rejected version still lacks: not checked, not caught, over its budget
+    against: Version | None  # the nearest correct ancestor
+    static: Mapping[tuple[str, str], Launch]  # the main function's facts by architecture and workload
+    modelled: Mapping[str, Launch]  # the facts of the CPU's run by workload, without the dtype
+    latency_ns: Mapping[tuple[str, str], float]  # medians of the newest samples by workload and GPU
+    evidence: frozenset[Evidence]
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it has no speed, whatever was measured of it."""
+        return self.state in (WRONG, REJECTED)
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """Every version of a catalogue in its order, and what the index has beside them."""
+
+    attached: Attached
+    standings: tuple[Standing, ...]
+    others: tuple[str, ...] = ()  # versions of the family that the catalogue does not name
+    gpus: tuple[str, ...] = ()  # that a latency was measured on
+
+    @cached_property
+    def by_id(self) -> Mapping[str, Standing]:
+        """The standing of each version."""
+        return {one.version.id: one for one in self.standings}
+
+    @property
+    def order(self) -> tuple[str, ...]:
+        """Version ids in the catalogue's order, then those that it does not name."""
+        return (*(one.version.id for one in self.standings), *self.others)
+
+    @property
+    def wrong(self) -> dict[str, str]:
+        """The versions that have no speed, each with the word for it."""
+        return {one.version.id: one.state for one in self.standings if one.is_wrong}
+
+    @property
+    def architectures(self) -> list[str]:
+        """What static facts were compiled for, in the catalogue's order of naming."""
+        return sorted({arch for one in self.standings for arch, _ in one.static}, key=natural)
+
+    @property
+    def sizes(self) -> list[str]:
+        """The workloads that static facts are told apart by, those of most versions first."""
+        return _most_first(label for one in self.standings for label in {label for _, label in one.static})
+
+    @property
+    def workloads(self) -> list[str]:
+        """The workloads that versions were run on, on the CPU or a GPU, those of most versions first."""
+        return _most_first(
+            label
+            for one in self.standings
+            for label in {*one.modelled, *(workload for workload, _ in one.latency_ns)}
+        )
+
+    def best(self, workload: str = "", gpu: str = "") -> Standing | None:
+        """The fastest correct version there; the catalogue's last correct one where nothing was measured."""
+        good = [one for one in self.standings if one.state == GOOD]
+        measured = [one for one in good if (workload, gpu) in one.latency_ns]
+        if measured:
+            return min(measured, key=lambda one: one.latency_ns[workload, gpu])
+        return good[-1] if good else None
+
+    def path_to(self, standing: Standing | None) -> frozenset[str]:
+        """A version and all that it descends from."""
+        found = set()
+        while standing is not None:
+            found.add(standing.version.id)
+            parent = standing.version.parent
+            standing = self.by_id[parent] if parent is not None else None
+        return frozenset(found)
+
+
+def newest(root: Root, store: Store, family: str) -> Attached | None:
+    """The catalogue that the family's newest run with one keeps; None where no run has any."""
+    for run in store.runs(family, limit=LOOK_BACK):
+        if run.kind == COLLECT:
+            found = of_run(root, bundle.load(root, run.run_id), family)
+            if found is not None:
+                return found
+    return None
+
+
+def of_run(root: Root, run: Run, family: str | None = None) -> Attached | None:
+    """The catalogue that a run keeps, of that family; its sources need not lie anywhere else."""
+    for file in run.files:
+        if file.kind == "catalog":
+            content = root.read(f"{bundle.RUNS}/{run.run_id}/{file.path}")
+            where = Path(f"/{run.run_id}") / file.path
+            try:
+                found = catalog.parse(content.decode(), where, check_files=False)
+            except (BadCatalog, UnicodeDecodeError) as error:
+                raise BadBundle(f"run {run.run_id} keeps a catalogue that cannot be read: {error}") from None
+            if family in (None, found.family):
+                files = {other.path: other.sha256 for other in run.files}
+                return Attached(run.run_id, run.created, found, file.sha256, files)
+    return None
+
+
+def stands(store: Store, attached: Attached) -> Lineage:
+    """How each version of the catalogue stands, by the newest results in the index."""
+    family = attached.catalog.family
+    rows = store.launches(family=family)
+    launches = dict(
+        zip(
+            (row.result_id for row in rows if row.kind == "facts"),
+            store.load([row.result_id for row in rows if row.kind == "facts"]),
+            strict=True,
+        )
+    )
+    by_version: dict[str, list[LaunchInfo]] = defaultdict(list)
+    for row in rows:
+        by_version[row.version].append(row)
+    found: dict[str, Standing] = {}
+    for version in attached.catalog.versions:
+        found[version.id] = _standing(version, by_version.get(version.id, []), launches, attached, found)
+    others = [one.version for one in store.versions(family) if one.version not in found]
+    gpus = {gpu for one in found.values() for _, gpu in one.latency_ns}
+    return Lineage(attached, tuple(found.values()), tuple(others), tuple(sorted(gpus)))
+
+
+def every(root: Root, store: Store, family: str | None = None) -> dict[str, Lineage]:
+    """The lineage of each family that has a catalogue, or of one family."""
+    found = {}
+    for name in store.families() if family is None else [family]:
+        attached = newest(root, store, name)
+        if attached is not None:
+            found[name] = stands(store, attached)
+    return found
+
+
+def source(root: Root, attached: Attached, version: Version) -> str | None:
+    """The version's source as the run keeps it."""
+    path = attached.source_path(version)
+    if path is None:
+        return None
+    return root.read(f"{bundle.RUNS}/{attached.run_id}/{path}").decode(errors="replace")
+
+
+def texts(root: Root, attached: Attached) -> dict[str, str]:
+    """Every source that the run keeps, by file name."""
+    folder = f"{attached.catalog.folder.name}/"
+    return {
+        path.rpartition("/")[2]: root.read(f"{bundle.RUNS}/{attached.run_id}/{path}").decode(errors="replace")
+        for path in attached.files
+        if path.startswith(folder) and not path.endswith(".toml")
+    }
+
+
+def lines(
+    root: Root, attached: Attached, version: str
+) -> dict[str, list[tuple[str, int, str, int, int, int]]]:
+    """Shared-memory traffic by workload: file, line, kind, requests, wavefronts, ideal wavefronts."""
+    path = f"lines/{version}.json"
+    if path not in attached.files:
+        return {}
+    document = json.loads(root.read(f"{bundle.RUNS}/{attached.run_id}/{path}"))
+    return {workload: [tuple(row) for row in rows] for workload, rows in document["workloads"].items()}
+
+
+def apart(attached: Attached, where: Path | None = None) -> str:
+    """How the catalogue in the working tree differs from the one shown; "" where it does not, or is none."""
+    path = where or catalog.default_path()
+    if not path.is_file():
+        return ""
+    try:
+        here = catalog.load(path)
+    except BadCatalog as error:
+        return f"the catalogue in the working tree cannot be read: {error}"
+    if here.family != attached.catalog.family:
+        return ""
+    then, now = attached.catalog.by_id, here.by_id
+    words = [
+        f"{label} {', '.join(names)}"
+        for label, names in (
+            ("it adds", [name for name in now if name not in then]),
+            ("it lacks", [name for name in then if name not in now]),
+        )
+        if names
+    ]
+    if not words and sha256(path.read_bytes()).hexdigest() != attached.sha256:
+        words = ["entries differ"]
+    changed = _changed_sources(attached, here)
+    if changed:
+        words.append(f"sources differ: {', '.join(changed)}")
+    return f"{path} is not what was dissected: {'; '.join(words)}" if words else ""
+
+
+def _changed_sources(attached: Attached, here: Catalog) -> list[str]:
+    folder = f"{attached.catalog.folder.name}/"
+    found = []
+    for path, digest in attached.files.items():
+        local = here.folder / path.removeprefix(folder)
+        is_source = path.startswith(folder) and not path.endswith(".toml") and local.is_file()
+        if is_source and sha256(local.read_bytes()).hexdigest() != digest:
+            found.append(local.name)
+    return found
+
+
+def _standing(
+    version: Version,
+    rows: Sequence[LaunchInfo],
+    launches: Mapping[int, Launch],
+    attached: Attached,
+    before: Mapping[str, Standing],
+) -> Standing:
+    static: dict[tuple[str, str], Launch] = {}
+    modelled: dict[str, Launch] = {}
+    latency: dict[tuple[str, str], float] = {}
+    for row in rows:
+        where = (row.gpu or "", row.workload or "")
+        if row.kind == "facts" and row.evidence is Evidence.STATIC:
+            if row.part == MAIN or where not in static:
+                static[where] = launches[row.result_id]
+        elif row.kind == "facts" and row.evidence is Evidence.MODELLED:
+            modelled[shape(row.workload or "", version)] = launches[row.result_id]
+        elif row.kind == "latency" and row.median_ns is not None:
+            latency.setdefault((shape(row.workload or "", version), row.gpu or ""), row.median_ns)
+    state, reason, note = _state(version, rows)
+    return Standing(
+        version,
+        state,
+        reason,
+        note,
+        _against(version, attached.catalog, before),
+        static,
+        modelled,
+        latency,
+        frozenset(row.evidence for row in rows if row.kind != "cell"),
+    )
+
+
+def shape(workload: str, version: Version) -> str:
+    """A workload without the dtype that its label names, so that versions of several dtypes share a row."""
+    return workload.removesuffix(f" {version.dtype}")
+
+
+def _state(version: Version, rows: Sequence[LaunchInfo]) -> tuple[str, str, str]:
+    """The state, the reason for it, and what is left to say."""
+    failing = [row for row in rows if row.status != _DONE]
+    checked = [row for row in rows if row.evidence is Evidence.MODELLED]
+    if version.state == REJECTED:
+        word = REJECTED if set(version.caught_by) <= _REFUSED else WRONG
+        note = "" if failing else "not caught by the check" if checked else "not checked"
+        return word, version.reason.removeprefix("wrong: "), note
+    if version.state != GOOD:
+        return version.state, version.reason, ""
+    if failing:
+        row = min(failing, key=lambda row: row.status != "wrong")
+        return WRONG, row.reason or row.status, "the catalogue says good"
+    return GOOD, "", "" if checked else "not checked"
+
+
+def _against(version: Version, entries: Catalog, before: Mapping[str, Standing]) -> Version | None:
+    """The nearest ancestor whose results are right, by what was found as well as by the catalogue."""
+    parent = version.parent
+    while parent is not None:
+        if before[parent].state == GOOD:
+            return entries.by_id[parent]
+        parent = entries.by_id[parent].parent
+    return None
+
+
+def _most_first(labels: Iterable[str]) -> list[str]:
+    counts = Counter(labels)
+    return sorted(counts, key=lambda label: (-counts[label], natural(label)))

@@ -1,0 +1,67 @@
+"""Where nvcc, cuobjdump and nvdisasm are: $CUDA_HOME, the PATH, or the wheels of the `build` extra."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from profiler.errors import CannotJudge
+
+INSTALL = "install the CUDA toolkit, or its wheels: `pip install -e '.[build]'`"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One program of the CUDA toolkit."""
+
+    path: Path
+    version: str  # 13.0.88
+    wheel_root: Path | None  # set where it comes from a wheel
+
+
+def find(name: str) -> Tool | None:
+    """The program, or None where it is nowhere. $CUDA_HOME wins over the PATH, the PATH over the wheels."""
+    return _find(name, os.environ.get("CUDA_HOME", ""), os.environ.get("PATH", ""))
+
+
+def require(name: str) -> Tool:
+    """The program. Raises CannotJudge, saying how to get it."""
+    tool = find(name)
+    if tool is None:
+        raise CannotJudge(f"{name} is neither in $CUDA_HOME/bin, nor on the PATH, nor in a wheel: {INSTALL}")
+    return tool
+
+
+@cache
+def _find(name: str, cuda_home: str, path: str) -> Tool | None:
+    candidates: list[tuple[Path, Path | None]] = []
+    if cuda_home:
+        candidates.append((Path(cuda_home) / "bin" / name, None))
+    if found := shutil.which(name, path=path):
+        candidates.append((Path(found), None))
+    candidates.extend((root / "bin" / name, root) for root in _wheel_roots())
+    for program, root in candidates:
+        if program.is_file() and (version := _version(program)):
+            return Tool(program, version, root)
+    return None
+
+
+def _wheel_roots() -> list[Path]:
+    spec = importlib.util.find_spec("nvidia")
+    folders = list(spec.submodule_search_locations or ()) if spec else []
+    return sorted(path for folder in folders for path in Path(folder).glob("cu[0-9]*") if path.is_dir())
+
+
+def _version(program: Path) -> str | None:
+    try:
+        text = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=30).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = re.search(r"V(\d+\.\d+\.\d+)", text) or re.search(r"release (\d+\.\d+)", text)
+    return match[1] if match else None

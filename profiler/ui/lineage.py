@@ -1,0 +1,34 @@
+"""How the versions of a family descend from one another, how each stands, and what is known of it."""
+
+import streamlit as st
+
+from profiler.ui import controls, data, lineage_view, markup
+
+now = data.stamp()
+found = data.lineages_by_family(now)
+if not found:
+    st.html(markup.head("Lineage"))
+    st.html(
+        markup.empty("No lineage yet: no run keeps a catalogue. Make one, with no GPU:", "profiler dissect")
+    )
+    st.stop()
+
+pick = controls.View("lineage")
+boxes = st.columns([3, 1, 1, 1], vertical_alignment="bottom", gap="medium")
+family = pick.any_of("family", list(found), "family")
+lineage = found[family]
+with data.errors_shown():
+    boxes[0].html(markup.head(f"Lineage of {family}", lineage_view.context(lineage)))
+    with boxes[1]:
+        arch = pick.any_of("architecture", lineage.architectures[::-1], "arch")
+    with boxes[2]:
+        size = pick.any_of("static facts of", lineage.sizes, "size")
+    with boxes[3]:
+        workload = pick.any_of("workload", lineage.workloads, "workload")
+    gpu = pick.any_of("GPU", lineage.gpus, "gpu")
+    choice = lineage_view.Choice(arch, size, workload, gpu)
+    st.html(lineage_view.caption(lineage, choice))
+    st.markdown(lineage_view.table(lineage, choice), unsafe_allow_html=True)
+    if words := data.apart(now, family):
+        st.html(markup.note(markup.join((markup.verdict("changed", ""), words))))
+pick.write()

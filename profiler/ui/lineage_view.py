@@ -1,0 +1,249 @@
+"""The lineage as a table whose first column is its graph: a row of fixed height a version."""
+
+from __future__ import annotations
+
+from profiler import present
+from profiler.catalog import Claim, Version
+from profiler.lineage import BASELINE, GOOD, PLANNED, Lineage, Standing
+from profiler.ui import addresses, lanes, markup
+from profiler.ui.markup import Column, Html, Row
+from profiler.values import Evidence, Launch, State, Value
+
+_KINDS = (Evidence.STATIC, Evidence.MODELLED, Evidence.MEASURED)
+_NANOSECONDS = "ns"
+
+
+class Choice:
+    """Which facts of each version the table shows: architecture and size, workload on the CPU, GPU."""
+
+    def __init__(self, arch: str = "", size: str = "", workload: str = "", gpu: str = "") -> None:
+        self.arch, self.size, self.workload, self.gpu = arch, size, workload, gpu
+
+    def static(self, one: Standing) -> Launch | None:
+        """The compiler's facts of a version."""
+        return one.static.get((self.arch, self.size))
+
+    def modelled(self, one: Standing) -> Launch | None:
+        """What the CPU saw of a version."""
+        return one.modelled.get(self.workload)
+
+    def latency(self, one: Standing | None) -> float | None:
+        """The median latency of a version, of one that has a speed."""
+        return None if one is None or one.is_wrong else one.latency_ns.get((self.workload, self.gpu))
+
+
+def context(lineage: Lineage) -> Html:
+    """Which run the catalogue comes from, and how the versions stand."""
+    counts = (
+        (sum(one.state == GOOD for one in lineage.standings), "correct"),
+        (len(lineage.wrong), "wrong or rejected"),
+        (sum(one.state == PLANNED for one in lineage.standings), "planned"),
+    )
+    words = " · ".join(f"{count} {word}" for count, word in counts if count)
+    run = markup.link(addresses.run(lineage.attached.run_id), "run", title=lineage.attached.run_id)
+    made = f"dissected {present.moment(lineage.attached.created)},"
+    return markup.join((f"{words} · {made}", run))
+
+
+def caption(lineage: Lineage, choice: Choice) -> Html:
+    """What stands where, and of what the numbers are."""
+    best = lineage.best(choice.workload, choice.gpu)
+    measured = best is not None and choice.latency(best) is not None
+    thick = "the best version" if measured else "the newest correct version, for nothing was measured yet"
+    wide = f"thick line: path to {thick}"
+    parts = [
+        markup.join(
+            (markup.evidence("static"), f"{choice.arch}, {choice.size}: one kernel, from its machine code")
+        ),
+        markup.join(
+            (
+                markup.evidence("modelled"),
+                f"{choice.workload}: run on the CPU, conflicts by the model of the banks",
+            )
+        ),
+        markup.esc(wide),
+    ]
+    return markup.note(markup.join(parts, " · "))
+
+
+def table(lineage: Lineage, choice: Choice) -> Html:
+    """Every version, parents before children; baselines and what the catalogue does not name last."""
+    shown = [one for one in lineage.standings if one.state != BASELINE]
+    best = lineage.best(choice.workload, choice.gpu)
+    path = lineage.path_to(best)
+    place = {one.version.id: index for index, one in enumerate(shown)}
+    nodes = [_node(one, place, path) for one in shown]
+    rows = [
+        Row((picture, *_cells(one, lineage, choice)))
+        for one, picture in zip(shown, lanes.graph(nodes), strict=True)
+    ]
+    baselines = [one for one in lineage.standings if one.state == BASELINE]
+    if baselines:
+        rows.append(
+            markup.group(
+                markup.join(
+                    ("Baselines", markup.tag("span", "kernels of others, for the same problem", "cap"))
+                )
+            )
+        )
+        rows += [Row((Html(""), *_cells(one, lineage, choice))) for one in baselines]
+    if lineage.others:
+        names = ", ".join(lineage.others)
+        rows.append(markup.closing(markup.muted(f"not in the catalogue, and so in no place here: {names}")))
+    gpus = " and ".join(
+        dict.fromkeys(
+            claim.gpu for one in lineage.standings for claim in one.version.claims if claim.kind != "goal"
+        )
+    )
+    sources = ", ".join(
+        dict.fromkeys(claim.source for one in lineage.standings for claim in one.version.claims)
+    )
+    claimed = markup.tag(
+        "span",
+        f"claimed, {_short_gpu(gpus)}" if gpus else "claimed",
+        title=f"history, not measured here: {sources}",
+    )
+    columns = (
+        Column(""),
+        Column("↳ idea (edge) and version", cut=2),
+        Column("state", cut=1),
+        Column("registers", right=True),
+        Column("spills", right=True, wide=True),
+        Column("occupancy", right=True, wide=True),
+        Column("conflicts", right=True),
+        Column("max error", right=True, wide=True),
+        Column("latency", right=True, wide=True),
+        Column(claimed, right=True, wide=True),
+        Column("diff with", wide=True),
+        Column("evidence", wide=True),
+    )
+    return Html(markup.table(columns, rows).replace('class="k k-box"', 'class="k k-box lin"', 1))
+
+
+def _node(one: Standing, place: dict[str, int], path: frozenset[str]) -> lanes.Node:
+    look = "wrong" if one.is_wrong else "planned" if one.state == PLANNED else "good"
+    on_path = one.version.id in path
+    if look == "good" and on_path:
+        look = "best"
+    parent = one.version.parent
+    return lanes.Node(None if parent is None else place[parent], look, on_path)
+
+
+def _cells(one: Standing, lineage: Lineage, choice: Choice) -> tuple[object, ...]:
+    static, modelled = choice.static(one), choice.modelled(one)
+    return (
+        _name(one.version),
+        _state(one, static),
+        _number(static, "static__registers", bare=True),
+        _number(static, "static__spill_bytes"),
+        _number(static, "static__occupancy_pct", hint="static__limiter"),
+        _number(modelled, "modelled__bank_conflicts"),
+        _number(modelled, "modelled__max_abs_error"),
+        _latency(one, choice),
+        _claimed(one.version, choice),
+        _against(one, lineage, choice),
+        markup.join(markup.evidence(kind, kind in one.evidence) for kind in _KINDS),
+    )
+
+
+def _name(version: Version) -> Html:
+    idea = version.technique if version.parent is None else f"↳ {version.technique}"
+    lines = (markup.tag("span", idea, "m", idea), markup.code(version.id, " ".join(version.flags)))
+    return _two(*lines)
+
+
+def _state(one: Standing, static: Launch | None) -> Html:
+    if one.state == BASELINE:
+        return markup.muted("baseline")
+    if one.state == PLANNED:
+        return _two(markup.muted("planned"), markup.tag("span", one.reason, "m", one.reason))
+    words = [one.reason] if one.reason else []
+    words += [one.note] if one.note else []
+    budget = static.values.value("static__over_budget").text if static else None
+    if one.state == GOOD and budget not in (None, "nothing"):
+        words.append(f"over its budget: {budget}")
+    reason = "; ".join(words)
+    head = markup.inverted(one.state) if one.is_wrong else markup.muted(one.state)
+    return _two(head, markup.tag("span", reason, "m", reason)) if reason else head
+
+
+def _number(launch: Launch | None, name: str, *, bare: bool = False, hint: str = "") -> Html:
+    if launch is None:
+        return markup.muted("–")
+    value = launch.values.value(name)
+    if value.state is not State.PRESENT:
+        return markup.state(value.state.words)
+    shown = markup.value(value._replace(unit="") if bare else value)
+    words = launch.values.value(hint).text if hint else None
+    return markup.tag("span", shown, title=f"limited by {words}") if words else shown
+
+
+def _latency(one: Standing, choice: Choice) -> Html:
+    """A measured median; what is wrong has none, and what nobody measured says so."""
+    number = choice.latency(one)
+    if number is not None:
+        return markup.value(Value(number, _NANOSECONDS))
+    if one.is_wrong:
+        return markup.muted("–")
+    return markup.state("not measured")
+
+
+def _claimed(version: Version, choice: Choice) -> Html:
+    """What others say it took, on the workload that most of them speak of."""
+    claims = [claim for claim in version.claims if claim.fact == "latency"]
+    if not claims:
+        return markup.muted("–")
+    first = claims[0]
+    every = "; ".join(f"{claim.fact} {_range(claim)}{_about(claim)}" for claim in version.claims)
+    words: list[object] = [markup.muted(_range(first))]
+    small = "goal" if first.kind == "goal" else first.workload or "workload not said"
+    return markup.tag("span", _two(markup.join(words), markup.tag("span", small, "u")), title=every)
+
+
+def _range(claim: Claim) -> str:
+    low = str(present.quantity(Value(claim.value, claim.unit)))
+    if claim.high is None:
+        return low
+    scale = present.scale_for(claim.unit, claim.high)
+    first = present.quantity(Value(claim.value, claim.unit), scale).number
+    return f"{first}–{present.quantity(Value(claim.high, claim.unit), scale)}"
+
+
+def _about(claim: Claim) -> str:
+    parts = (claim.workload, claim.gpu, claim.source, "goal" if claim.kind == "goal" else "", claim.note)
+    return f" ({', '.join(part for part in parts if part)})"
+
+
+def _against(one: Standing, lineage: Lineage, choice: Choice) -> Html:
+    """The way to the diff with the nearest correct ancestor, and how much faster it is."""
+    if one.against is None:
+        return markup.muted("first" if one.state != BASELINE else "–")
+    if not one.evidence:
+        return markup.muted("–")
+    family = lineage.attached.catalog.family
+    kind = Evidence.STATIC if one.static else sorted(one.evidence)[0]
+    view = addresses.Diff(
+        f"{family}/{one.against.id}",
+        f"{family}/{one.version.id}",
+        choice.size if kind is Evidence.STATIC else choice.workload,
+        choice.arch if kind is Evidence.STATIC else None,
+        evidence=kind.value,
+    )
+    link = markup.link(view.href, markup.code(one.against.id))
+    before, now = choice.latency(lineage.by_id[one.against.id]), choice.latency(one)
+    hint = ""
+    small = f"{present.TIMES}{present.digits(before / now)}" if before and now else ""
+    if one.against.id != one.version.parent:
+        parent = lineage.by_id[one.version.parent or ""]
+        hint = f"its parent {parent.version.id} is {parent.state}"
+        small = f"{small} parent {parent.state}".strip()
+    return _two(link, markup.tag("span", small, "u", hint)) if small else link
+
+
+def _short_gpu(name: str) -> str:
+    return name.removeprefix("NVIDIA ")
+
+
+def _two(first: object, second: object) -> Html:
+    """Two lines of one cell, both cut where they would not fit."""
+    return Html(f'<span class="two">{markup.esc(first)}<br>{markup.esc(second)}</span>')

@@ -1,0 +1,112 @@
+"""What a version is: one kernel of a lineage, with its budget, and the figures that others gave for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+STATES = ("good", "rejected", "baseline", "planned")
+# What can catch a rejected version: numbers out of tolerance, or the start of a finding's kind.
+CATCHES = (
+    "numbers",
+    "race",
+    "uninitialised",
+    "out-of-bounds-shared",
+    "out-of-bounds-global",
+    "cp.async-not-waited",
+    "cp.async-left-pending",
+    "barrier-divergence",
+    "deadlock",
+    "misaligned",
+    "misuse",
+    "over-budget",
+    "launch-refused",
+    "crash",
+    "timeout",
+)
+DEFAULT_ARCHES = ("sm_80", "sm_89", "sm_90a")
+ARCH = re.compile(r"sm_(\d+)([af]?)")
+SHARED_LIMIT_BYTES = 99 << 10  # what a block may opt in to on sm_86 and sm_89
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a version may cost at most, each kernel function on each architecture; None is not judged."""
+
+    registers: int | Mapping[int, int] | None = None  # a thread; by head dim where they differ
+    shared_bytes: int | None = SHARED_LIMIT_BYTES  # static and dynamic, a block
+    spill_bytes: int | None = 0
+    stack_bytes: int | None = None
+
+    def limits(self, head_dim: int | None) -> dict[str, int | None]:
+        """The limit of each fact for a kernel function of this head dim (None: of any)."""
+        most = self.registers
+        if isinstance(most, Mapping):
+            most = max(most.values()) if head_dim is None else most.get(head_dim)
+        return {
+            "registers": most,
+            "shared_bytes": self.shared_bytes,
+            "spill_bytes": self.spill_bytes,
+            "stack_bytes": self.stack_bytes,
+        }
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A figure that somebody else measured or aims at: shown beside ours, always labelled, never judged."""
+
+    fact: str  # latency, registers, shared memory, max error, spills
+    value: float
+    unit: str  # base unit: ns, byte, "" for a count
+    source: str  # whose figure it is
+    gpu: str
+    high: float | None = None  # set where the figure is a range from `value`
+    workload: str | None = None  # its label; None: nobody said
+    kind: str = "measured"  # or goal
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Version:
+    """One kernel of the lineage: a source file and flags, or a Python callable."""
+
+    id: str
+    family: str
+    parent: str | None
+    technique: str
+    state: str  # good, rejected, baseline or planned
+    source: Path | None = None  # the .cu file
+    callable: str | None = None  # module:function or file.py:function, called as f(q, k, v, scale, causal)
+    flags: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ("fp16",)
+    head_dims: tuple[int, ...] = (64, 128)
+    arches: tuple[str, ...] = DEFAULT_ARCHES
+    reason: str = ""  # why it was rejected, or what a planned version waits for
+    caught_by: tuple[str, ...] = ()  # any one of these must catch a rejected version
+    budget: Budget = Budget()
+    claims: tuple[Claim, ...] = ()
+    stages: tuple[str, ...] = ()  # of the problem: those that it can be built to stop after
+    roles: Mapping[str, str] = field(default_factory=dict)  # kernel function -> role, where it has several
+
+    @property
+    def dtype(self) -> str:
+        """The dtype it is checked and measured in."""
+        return self.dtypes[0]
+
+    @property
+    def buildable(self) -> bool:
+        """Whether there is a source to compile now."""
+        return self.source is not None and self.state != "planned"
+
+    def supports(self, arch: str) -> bool:
+        """Whether it may be compiled for the architecture: a listed one, or a newer one than a plain one.
+
+        An architecture with a suffix (sm_90a) has instructions of its own and stands for itself alone.
+        """
+        if arch in self.arches:
+            return True
+        plain = [int(match[1]) for one in self.arches if (match := ARCH.fullmatch(one)) and not match[2]]
+        wanted = ARCH.fullmatch(arch)
+        return wanted is not None and any(number <= int(wanted[1]) for number in plain)
