@@ -17,6 +17,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 $(VENV)/.test-ready: $(VENV)/.ready
 	$(PIP) -e '.[test]'
+	@command -v nvcc >/dev/null || [ -x "$$CUDA_HOME/bin/nvcc" ] || $(PIP) -e '.[build]'
 	touch $@
 
 dashboard: setup
