@@ -112,6 +112,9 @@ def test_the_error_of_the_codes_is_kept_apart(found: Dissection) -> None:
     assert check is not None
     assert 0.005 < check["input_error"] < 0.1
     assert check["max_abs_error"] < 1e-2
+    kept = facts(results(found, "fp8_stage_c")["1x2x128x64 fp8"]).values
+    assert kept["modelled__input_error"].number == check["input_error"]
+    assert "modelled__input_error" not in facts(results(found, "v2d_a")["1x2x128x64"]).values
 
 
 def test_a_rejected_version_stands_as_wrong(found: Dissection) -> None:

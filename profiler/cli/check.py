@@ -151,8 +151,12 @@ def _row(one: Checked) -> list[str]:
         "not finite" if None in errors or worst is None else f"{worst:.2g}",
         str(first.shared_wavefronts),
         str(first.bank_conflicts),
-        evidence.what(seen) if seen else "",
+        evidence.what(seen) if seen else _apart(evidence.input_error(one.cells)),
     ]
+
+
+def _apart(input_error: float | None) -> str:
+    return "" if input_error is None else f"the 8-bit codes alone: error {input_error:.2g}, not counted"
 
 
 def _findings(one: Checked) -> list[str]:
