@@ -4,6 +4,7 @@ Standard library only. One JSON object a line: what to call on stdin, what the r
 lie in the file whose descriptor is the only argument; the other side fills and reads them.
 """
 
+import _ctypes
 import ctypes
 import json
 import mmap
@@ -25,10 +26,17 @@ def load(path: str) -> ctypes.CDLL:
         ctypes.c_uint64,
         ctypes.c_uint64,
     ]
+    library.cpucuda_end.restype = None
     library.cpucuda_buffer.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int]
     for name in TEXTS:
         getattr(library, f"cpucuda_{name}").restype = ctypes.c_char_p
     return library
+
+
+def unload(library: ctypes.CDLL) -> None:
+    """Give back what the library holds: its stacks alone are 2000 of the mappings a process may have."""
+    library.cpucuda_end()
+    _ctypes.dlclose(library._handle)
 
 
 def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[str, Any]:
@@ -59,6 +67,8 @@ def serve(arrays: int, replies: TextIO) -> None:
     for line in sys.stdin:
         job = json.loads(line)
         if job["library"] != path:
+            if library is not None:
+                unload(library)
             path, library = job["library"], load(job["library"])
         with mmap.mmap(arrays, 0) as memory:
             assert library is not None
@@ -70,5 +80,5 @@ def serve(arrays: int, replies: TextIO) -> None:
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a kernel prints is no answer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a kernel prints is no answer
     serve(int(sys.argv[1]), answers)
