@@ -10,7 +10,7 @@
 // How: 5 shuffles end a dot product and leave the score in all lanes; the lane whose turn it is keeps it, in
 //   a register. So warp_max and warp_sum reduce values that differ. All scores in every lane would be local
 //   memory.
-// Not so in the owner's notes: that the lanes held independent values after the dot product (the broadcast had
+// Not so in the owner's notes: that the lanes held independent values after a dot product (the broadcast had
 //   left the same score in all; it was right because nothing reduced them); and a grid of (8,16), where tiles
 //   of 64 rows make 8 tiles x 8 heads of the headline workload.
 // Limits: 6 shuffles a row and key, for 4 (d=128: 8) multiply-adds a lane. The owner's build took 79 KB of

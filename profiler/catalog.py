@@ -134,7 +134,9 @@ def _version(
     claimed: dict[str, str],
     common: tuple[str, ...],
 ) -> Version:
-    _known_keys(entry, {"file", *(one.name for one in fields(Version))} - {"family", "source", "include"}, where)
+    _known_keys(
+        entry, {"file", *(one.name for one in fields(Version))} - {"family", "source", "include"}, where
+    )
     state = _word(entry.get("state", "good"), STATES, f"{where}: state")
     if state != "planned" and ("file" in entry) == ("callable" in entry):
         raise BadCatalog(f"{where}: give either file or callable")
@@ -183,7 +185,10 @@ def _budget(entry: dict[str, Any], where: str) -> Budget:
     by_head_dim = registers if isinstance(registers, dict) else {}
     if any(not head_dim.isdecimal() for head_dim in by_head_dim):
         raise BadCatalog(f"{where}: registers by head dim are written {{ 64 = 128, 128 = 168 }}")
-    limits = [*by_head_dim.items(), *((name, most) for name, most in entry.items() if most is not by_head_dim)]
+    limits = [
+        *by_head_dim.items(),
+        *((name, most) for name, most in entry.items() if most is not by_head_dim),
+    ]
     for name, most in limits:
         if type(most) is not int or most < 0:
             raise BadCatalog(f"{where}: {name} must be a whole number from 0")
