@@ -12,9 +12,9 @@
 //   arrive in; it costs memory, 56 KB for 40 at d=64, which leaves an SM of sm_89 one block for two.
 // Source: Dao, "FlashAttention-2" (arXiv 2307.08691), section 3.3 (warps split the rows, not the keys); PTX
 //   ISA, "Matrix Fragments for mma.m16n8k16"; the swizzle is CUTLASS' Swizzle<3, 3, 3>.
-// Limits: 0 < scale < 45000, or UNSCALED_M_START does not stay finite when it is scaled. mma.sync reaches 60 to
-//   65 % of the rate of wgmma on Hopper (v2e). Causal blocks are of unequal length and start in order of their
-//   rows, the longest last.
+// Limits: 0 < scale < 45000, or UNSCALED_M_START does not stay finite when it is scaled. mma.sync reaches 60
+//   to 65 % of the rate of wgmma on Hopper (v2e). Causal blocks are of unequal length and start in order of
+//   their rows, the longest last.
 // Known failures: none.
 #include "ptx.cuh"
 

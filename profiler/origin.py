@@ -79,14 +79,15 @@ def load_object(catalog: Catalog, reference: str) -> Any:
 
 
 def load_problem(catalog: Catalog) -> Any:
-    """The catalogue's problem (profiler.problem.Problem). Raises BadCatalog where a version does not fit it."""
+    """The catalogue's profiler.problem.Problem. Raises BadCatalog where a version does not fit it."""
     problem = load_object(catalog, catalog.problem)
     for version in catalog.versions:
         for stage in version.stages:
             if stage not in problem.stages:
                 known = ", ".join(problem.stages) or "none"
                 raise BadCatalog(
-                    f"{catalog.path}: version {version.id}: {catalog.problem} has no stage {stage}: it has {known}"
+                    f"{catalog.path}: version {version.id}: {catalog.problem} has no stage {stage}: "
+                    f"it has {known}"
                 )
         for dtype in version.dtypes:
             try:
