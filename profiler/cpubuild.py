@@ -23,10 +23,10 @@ RUNTIME = Path(__file__).resolve().parent / "cpucuda"
 
 _MACHINE = ("-march=x86-64-v3",) if platform.machine() == "x86_64" else ()  # fp16 is converted in hardware
 _COMMON = ("-std=c++17", "-g1", "-fPIC", *_MACHINE)
-# -fsanitize=thread puts a call before every access, which the runtime answers. Locals start as a pattern, not
-# as the zeros that would hide a mistake. -O2 takes longer to compile than it saves. a * b + c is one rounding,
-# as nvcc makes it: g++ contracts only with expensive optimizations, which -O1 leaves out.
+# a * b + c is rounded once, as nvcc does it: g++ contracts only with these, which -O1 leaves out.
 _CONTRACT = ("-ffp-contract=fast", "-fexpensive-optimizations")
+# -fsanitize=thread puts a call before every access, which the runtime answers. Locals start as a pattern, not
+# as the zeros that would hide a mistake. -O2 takes longer to compile than it saves.
 _KERNEL = ("-O1", *_CONTRACT, "-fsanitize=thread", "-ftrivial-auto-var-init=pattern", "-w", "-x", "c++")
 _UNDERSTOOD = ("-D", "-U")  # of a version's flags; the rest is nvcc's, and folders come in `include`
 

@@ -10,7 +10,6 @@ import select
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +56,7 @@ class Emulator:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._arrays = os.memfd_create("cpucuda")  # the arguments' arrays, which both processes map
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = os.memfd_create("cpucuda-stderr")
         self._places: dict[Path, Places] = {}
 
     def __enter__(self) -> Emulator:
@@ -72,7 +71,7 @@ class Emulator:
         """End the process."""
         self._stop()
         os.close(self._arrays)
-        self._stderr.close()
+        os.close(self._stderr)
 
     def run(
         self,
@@ -171,15 +170,14 @@ class Emulator:
         return None, Finding("crash", None, 1, f"its process died: {signal.Signals(-code).name}")
 
     def _last_words(self) -> str:
-        self._stderr.seek(0, os.SEEK_END)
-        self._stderr.seek(max(0, self._stderr.tell() - 2000))
-        lines = self._stderr.read().decode(errors="replace").split("\n")
+        size = os.fstat(self._stderr).st_size
+        lines = os.pread(self._stderr, 2000, max(0, size - 2000)).decode(errors="replace").split("\n")
         return next((line for line in reversed(lines) if line.strip()), "it said nothing")
 
     def _start(self) -> subprocess.Popen[bytes]:
         descriptor = self._arrays
-        self._stderr.seek(0)
-        self._stderr.truncate()
+        os.ftruncate(self._stderr, 0)
+        os.lseek(self._stderr, 0, os.SEEK_SET)
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(RUNTIME / "worker.py"), str(descriptor)],
             stdin=subprocess.PIPE,

@@ -268,7 +268,7 @@ def test_check_prints_the_agreed_json(lineage: catalog.Catalog, capsys: pytest.C
     arguments = ["check", "v2d_b", "v2c_v1", "--catalog", str(lineage.folder), "--seeds", "2", "--json"]
     assert main(arguments) == 0
     cells = json.loads(capsys.readouterr().out)["cells"]
-    assert len(cells) == 6 * 2 + 1 * 2
+    assert len(cells) == 8 * 2 + 1 * 2
     for cell in cells:
         assert set(cell) >= {
             *("version", "state", "workload", "causal", "seed", "passed", "max_abs_error"),
@@ -319,5 +319,5 @@ def test_a_checks_line_says_what_came_of_it(lineage: catalog.Catalog) -> None:
 
     problem = origin.load_object(lineage, lineage.problem)
     (caught, good) = check.check_all(lineage.pick(["v2d_b", "v2c_v1"]), problem, seeds=[0])
-    assert evidence.check_line(good) == "v2d_b: passed in all 6 runs"
+    assert evidence.check_line(good) == "v2d_b: passed in all 8 runs"
     assert evidence.check_line(caught) == "v2c_v1: caught in all 1 runs"

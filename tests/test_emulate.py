@@ -1,5 +1,6 @@
 """Tests of the CPU runtime: a planted bug is reported at its line in every schedule, and nothing else is."""
 
+import ctypes
 import re
 import shutil
 from pathlib import Path
@@ -254,3 +255,13 @@ def test_a_function_that_the_cpu_does_not_have_does_not_compile(tmp_path):
     )
     with pytest.raises(BuildFailed, match="elsewhere"):
         build(tmp_path / "s.cu", folder=tmp_path)
+
+
+def test_a_product_and_a_sum_are_rounded_once_as_on_the_gpu(tmp_path):
+    (tmp_path / "s.cu").write_text(
+        '#include "common.cuh"\nextern "C" float f(float a, float b, float c) { return a * b - c; }\n'
+    )
+    function = ctypes.CDLL(str(build(tmp_path / "s.cu", folder=tmp_path))).f
+    function.restype, function.argtypes = ctypes.c_float, [ctypes.c_float] * 3
+    third = float(np.float32(1) / np.float32(3))
+    assert function(third, third, float(np.float32(third) * np.float32(third))) != 0

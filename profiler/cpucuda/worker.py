@@ -41,6 +41,7 @@ def unload(library: ctypes.CDLL) -> None:
 
 def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[str, Any]:
     """Run one job; the kernel's arguments are buffers [offset, bytes, writable], numbers or null."""
+    function = getattr(library, job["symbol"])
     anchor = ctypes.c_char.from_buffer(memory)
     base = ctypes.addressof(anchor)
     library.cpucuda_begin(job["seed"], job["random"], job["preempt"], job["device_limit"], job["budget"])
@@ -54,7 +55,7 @@ def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[s
             arguments.append(ctypes.c_void_p(None))
         else:
             arguments.append(ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(value))
-    reply = {"rc": getattr(library, job["symbol"])(*arguments)}
+    reply = {"rc": function(*arguments)}
     for name in TEXTS:
         reply[name] = getattr(library, f"cpucuda_{name}")().decode(errors="replace")
     del anchor
