@@ -73,6 +73,7 @@ def test_every_version_with_a_source_has_results(found: Dissection) -> None:
         *("head dim 64", "head dim 128"),
         *("1x2x128x64", "1x2x128x64 causal", "1x2x100x64", "1x2x100x64 causal"),
         *("1x1x96x128", "1x1x96x128 causal"),
+        *("1x1x40:200x64", "1x1x200:40x64 causal"),
     }
     assert "1x2x128x64 fp8" in results(found, "fp8_stage_c")
 
