@@ -42,6 +42,7 @@
 // Above 48 KB of shared memory a kernel must opt in; a refusal is returned, not launched over.
 template <class... P>
 inline int launch(void (*kernel)(P...), dim3 grid, dim3 block, size_t smem, void* stream, P... args) {
+  cudaGetLastError();  // forgets an earlier call's error, which would be taken for this launch's
   const cudaError_t refused =
       cudaFuncSetAttribute((const void*)kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)smem);
   if (refused != cudaSuccess) return (int)refused;
@@ -71,8 +72,10 @@ __device__ __forceinline__ float warp_max(float v) {
 // with -infinity it would be exp(-inf + inf), which is no number.
 constexpr float M_START = -FLT_MAX;
 
-inline bool sizes_are_valid(int batch, int heads, int len_q, int len_kv) {
-  return batch > 0 && heads > 0 && len_q > 0 && len_kv > 0;
+inline bool arguments_are_valid(const void* q, const void* k, const void* v, const void* o, int batch,
+                                int heads, int len_q, int len_kv) {
+  const bool aligned = (((uintptr_t)q | (uintptr_t)k | (uintptr_t)v | (uintptr_t)o) & 15) == 0;
+  return aligned && batch > 0 && heads > 0 && len_q > 0 && len_kv > 0;
 }
 
 // Which of the batch * heads matrices a block works on. The grid is (tiles of queries, heads, batch).

@@ -1,18 +1,18 @@
 // flashcore_vec: v1 with 16-byte loads; the arithmetic stays scalar.
 //
 // What changed against v1: Q, K and V come 8 halves at a time, and O leaves so. For V that turns the work
-//   round: a thread holds 8 neighbouring columns of O for every 16th key (d=128: every 8th), so all threads
-//   have work at d=64 too, and the groups' shares of O are added in shared memory at the end.
+//   round: a thread holds 8 neighbouring columns of O for every 8th key (d=128: every 4th), and the
+//   groups' shares of O are added in shared memory at the end.
 // Why it should help: v1 issues a load a half. K takes an eighth of the instructions here, and a thread uses
 //   16 of a sector's 32 bytes at once and not 2; a warp reads 4 rows of V (d=128: 2) with one instruction.
 // Source: Luitjens, "CUDA Pro Tip: Increase Performance with Vectorized Memory Access" (NVIDIA developer
 //   blog).
 // Limits: still a block a query row, so every row reads K twice and V once, and no tensor cores: those are
 //   flashcore_wmma's ideas. A 16-byte load wants a multiple of 16 as its address: head_dim is one of 8.
-// Known failures: none. The owner's build took 546 us on an L4 for the headline workload, and v1 1378 us.
+// Known failures: none. The owner's build took 546 us on an L4, and v1 1378 us.
 #include "common.cuh"
 
-constexpr int THREADS = 128;  // as in v1
+constexpr int THREADS = 64;  // as in v1
 constexpr int WARPS = THREADS / 32;
 constexpr int VEC = 8;  // halves in 16 bytes, the widest load there is
 
@@ -149,7 +149,7 @@ int launch_flashcore_vec(const void* q, const void* k, const void* v, void* o, i
 extern "C" int attention_forward(const void* q, const void* k, const void* v, void* o, const float*,
                                  int batch, int heads, int len_q, int len_kv, int head_dim, float scale,
                                  int causal, void* stream) {
-  if (!sizes_are_valid(batch, heads, len_q, len_kv)) return CUDA_INVALID_VALUE;
+  if (!arguments_are_valid(q, k, v, o, batch, heads, len_q, len_kv)) return CUDA_INVALID_VALUE;
   if (head_dim == 64)
     return launch_flashcore_vec<64>(q, k, v, o, batch, heads, len_q, len_kv, scale, causal, stream);
   if (head_dim == 128)

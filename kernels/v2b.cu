@@ -10,6 +10,9 @@
 // How: 5 shuffles end a dot product and leave the score in all lanes; the lane whose turn it is keeps it, in
 //   a register. So warp_max and warp_sum reduce values that differ. All scores in every lane would be local
 //   memory.
+// Not so in the owner's notes: that the lanes held independent values after a dot product (the broadcast had
+//   left the same score in all; it was right because nothing reduced them); and a grid of (8,16), where tiles
+//   of 64 rows make 8 tiles x 8 heads of the headline workload.
 // Limits: 6 shuffles a row and key, for 4 (d=128: 8) multiply-adds a lane. The owner's build took 79 KB of
 //   shared memory (d=128: 97) for these tiles, this one takes 56 (68). On the owner's L4, v1 is faster.
 // Known failures, kept as builds: BUG_V2, as said (race). BUG_V2B_SMEM: tiles of 192x192 (d=128: 96x96) take
@@ -187,7 +190,7 @@ int launch_v2b(const void* q, const void* k, const void* v, void* o, int batch, 
 extern "C" int attention_forward(const void* q, const void* k, const void* v, void* o, const float*,
                                  int batch, int heads, int len_q, int len_kv, int head_dim, float scale,
                                  int causal, void* stream) {
-  if (!sizes_are_valid(batch, heads, len_q, len_kv)) return CUDA_INVALID_VALUE;
+  if (!arguments_are_valid(q, k, v, o, batch, heads, len_q, len_kv)) return CUDA_INVALID_VALUE;
   if (head_dim == 64) return launch_v2b<64>(q, k, v, o, batch, heads, len_q, len_kv, scale, causal, stream);
   if (head_dim == 128) return launch_v2b<128>(q, k, v, o, batch, heads, len_q, len_kv, scale, causal, stream);
   return CUDA_INVALID_VALUE;

@@ -12,8 +12,9 @@
 //   arrive in; it costs memory, 56 KB for 40 at d=64, which leaves an SM of sm_89 one block for two.
 // Source: Dao, "FlashAttention-2" (arXiv 2307.08691), section 3.3 (warps split the rows, not the keys); PTX
 //   ISA, "Matrix Fragments for mma.m16n8k16"; the swizzle is CUTLASS' Swizzle<3, 3, 3>.
-// Limits: scale > 0. mma.sync reaches 60 to 65 % of the rate of wgmma on Hopper (v2e). Causal blocks are of
-//   unequal length and start in order of their rows, the longest last.
+// Limits: 0 < scale < 45000, or UNSCALED_M_START does not stay finite when it is scaled. mma.sync reaches 60
+//   to 65 % of the rate of wgmma on Hopper (v2e). Causal blocks are of unequal length and start in order of
+//   their rows, the longest last.
 // Known failures: none.
 #include "ptx.cuh"
 
@@ -34,7 +35,7 @@ constexpr int BN = D == 64 ? 64 : 32;
 template <int D>
 constexpr size_t SMEM = (BM + 2 * STAGES * BN<D>)*D * sizeof(__half);
 // Where a row's maximum starts: below any score, and still finite when it is scaled.
-constexpr float UNSCALED_M_START = M_START / 65536;
+constexpr float UNSCALED_M_START = M_START / 65536;  // by a scale * log2(e) of up to 65536
 constexpr float LOG2E = 1.4426950408889634f;  // exp(x) = 2^(x log2 e), and 2^x is what the hardware has
 
 // Where 16-byte chunk `chunk` of row `row` lies in a tile [rows][D]. Rows are 128 or 256 bytes apart: left
@@ -157,7 +158,9 @@ __global__ void __launch_bounds__(THREADS, D == 64 ? 4 : 3)
       m_new = fmaxf(m_new, __shfl_xor_sync(FULL_WARP, m_new, 1));  // a row's four lanes are neighbours
       m_new = fmaxf(m_new, __shfl_xor_sync(FULL_WARP, m_new, 2));
       const float base = m_new * scale_log2;
-      const float correction = exp2_approx(m_rmem[h] * scale_log2 - base);
+      // The difference first: 0 where the maximum stays. m * scale_log2 - base would be one fused operation,
+      // and what base was rounded by is huge in a row that sees no key.
+      const float correction = exp2_approx((m_rmem[h] - m_new) * scale_log2);
       m_rmem[h] = m_new;
       l_rmem[h] *= correction;
       for (int i = 0; i < 2; ++i) stage_rescale(stage_rows[h], col + i, 8, min(t * BN, len_kv), correction);
@@ -229,7 +232,7 @@ int launch_v2d(const void* q, const void* k, const void* v, void* o, int batch, 
 extern "C" int attention_forward(const void* q, const void* k, const void* v, void* o, const float*,
                                  int batch, int heads, int len_q, int len_kv, int head_dim, float scale,
                                  int causal, void* stream) {
-  if (!sizes_are_valid(batch, heads, len_q, len_kv)) return CUDA_INVALID_VALUE;
+  if (!arguments_are_valid(q, k, v, o, batch, heads, len_q, len_kv)) return CUDA_INVALID_VALUE;
   if (head_dim == 64) return launch_v2d<64>(q, k, v, o, batch, heads, len_q, len_kv, scale, causal, stream);
   if (head_dim == 128) return launch_v2d<128>(q, k, v, o, batch, heads, len_q, len_kv, scale, causal, stream);
   return CUDA_INVALID_VALUE;

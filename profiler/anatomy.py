@@ -15,7 +15,7 @@ from profiler.build import Built, Failed, Progress, Resources
 from profiler.catalog import Catalog, Version
 from profiler.errors import ProfilerError
 from profiler.occupancy import Occupancy, occupancy
-from profiler.origin import load_object
+from profiler.origin import load_problem
 from profiler.problem import Problem
 from profiler.static import Code
 
@@ -80,6 +80,7 @@ class Function:
         return {
             "version": self.version.id,
             "state": self.version.state,
+            "evidence": "static",
             "arch": self.arch,
             "function": self.name,
             "role": self.role,
@@ -122,7 +123,7 @@ def examine(
     jobs: int | None = None,
 ) -> Iterator[Anatomy | Failed]:
     """Build versions and take them apart, in the order given. Raises CannotJudge where there is no nvcc."""
-    problem = load_object(catalog, catalog.problem)
+    problem = load_problem(catalog)
     with ThreadPoolExecutor(
         jobs or os.cpu_count() or 1
     ) as pool:  # a version is taken apart while the next one compiles
@@ -191,7 +192,8 @@ def _geometry(version: Version, kept: Path, problem: Problem) -> dict[int, tuple
     if kept.is_file():
         rows = json.loads(kept.read_text(encoding="utf-8"))
         return {int(size): tuple(Geometry(*row) for row in found) for size, found in rows.items()}
-    workloads = {size: problem.check_workloads(version.dtype, (size,))[0] for size in version.head_dims}
+    checked = {size: problem.check_workloads(version.dtype, (size,)) for size in version.head_dims}
+    workloads = {size: found[0] for size, found in checked.items() if found}
     shapes = check.launch_shapes(version, problem, list(workloads.values()))
     found = {
         size: tuple(

@@ -17,10 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from profiler.catalog import Catalog, Version
-from profiler.origin import include_folders, source_sha256
+from profiler.origin import include_folders, source_sha256, without_folders
 from profiler.toolkit import Tool, require
 
 TIME_LIMIT_S = 600
+DAY_S = 24 * 3600
 LIBRARY = "kernel.so"
 RECORD = "build.json"
 Progress = Callable[[str, str], None]  # version id, what happened
@@ -131,9 +132,9 @@ def command_line(
         "-Xcompiler=-fPIC",
         "-lineinfo",
         "-Xptxas=-v",
-        *catalog.compile_flags,
+        *without_folders(catalog.compile_flags),
         *codes,
-        *version.flags,
+        *without_folders(version.flags),
         *extra_flags,
         *includes,
         *libraries,
@@ -152,6 +153,7 @@ def _build_one(
     if _complete(folder):
         return _load(folder, cached=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
+    sweep(folder.parent)
     making = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
         command = command_line(catalog, version, arches, extra_flags, nvcc, making / LIBRARY)
@@ -180,6 +182,14 @@ def _build_one(
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return _load(folder, cached=False)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed process was making in a folder, a day after."""
+    for left in folder.glob(".making-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > DAY_S:
+                shutil.rmtree(left, ignore_errors=True)
 
 
 def _complete(folder: Path) -> bool:

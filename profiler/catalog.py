@@ -76,7 +76,8 @@ def load(path: Path | None = None) -> Catalog:
     try:
         text = where.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise BadCatalog(f"no catalogue at {where}: name one with --catalog PATH") from None
+        first = "" if path else f"{Path.cwd() / 'kernels' / 'catalog.toml'} or "
+        raise BadCatalog(f"no catalogue at {first}{where}: name one with --catalog PATH") from None
     except (UnicodeDecodeError, OSError) as error:
         raise BadCatalog(f"{where}: {error}") from None
     return parse(text, where.resolve())
@@ -94,11 +95,15 @@ def parse(text: str, where: Path, *, check_files: bool = True) -> Catalog:
     family = _name(raw.get("family"), f"{where}: family")
     claimed = {"source": raw.get("claim_source", ""), "gpu": raw.get("claim_gpu", "")}
     versions: dict[str, Version] = {}
-    for number, entry in enumerate(raw.get("version", []), 1):
+    flags = _flags(raw, "compile_flags", DEFAULT_FLAGS, str(where))
+    entries = raw.get("version", [])
+    if not isinstance(entries, list):
+        raise BadCatalog(f"{where}: version must be a list of tables: write [[version]]")
+    for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
             raise BadCatalog(f"{where}: version {number} must be a table: write [[version]]")
         version = _version(
-            entry, f"{where}: version {entry.get('id', number)}", family, where.parent, claimed
+            entry, f"{where}: version {entry.get('id', number)}", family, where.parent, claimed, flags
         )
         if version.id in versions:
             raise BadCatalog(f"{where}: version {version.id} is there twice")
@@ -112,7 +117,6 @@ def parse(text: str, where: Path, *, check_files: bool = True) -> Catalog:
     if not versions:
         raise BadCatalog(f"{where} has no [[version]]")
     problem = _text(raw.get("problem"), f"{where}: problem")
-    flags = _texts(raw, "compile_flags", DEFAULT_FLAGS, str(where))
     return Catalog(where, family, problem, flags, tuple(versions.values()))
 
 
@@ -123,9 +127,16 @@ def default_path() -> Path:
 
 
 def _version(
-    entry: dict[str, Any], where: str, family: str, folder: Path, claimed: dict[str, str]
+    entry: dict[str, Any],
+    where: str,
+    family: str,
+    folder: Path,
+    claimed: dict[str, str],
+    common: tuple[str, ...],
 ) -> Version:
-    _known_keys(entry, {"file", *(one.name for one in fields(Version))} - {"family", "source"}, where)
+    _known_keys(
+        entry, {"file", *(one.name for one in fields(Version))} - {"family", "source", "include"}, where
+    )
     state = _word(entry.get("state", "good"), STATES, f"{where}: state")
     if state != "planned" and ("file" in entry) == ("callable" in entry):
         raise BadCatalog(f"{where}: give either file or callable")
@@ -140,6 +151,12 @@ def _version(
     head_dims = entry.get("head_dims", [64, 128])
     if not isinstance(head_dims, list) or not head_dims or any(type(one) is not int for one in head_dims):
         raise BadCatalog(f"{where}: head_dims must be a list of whole numbers")
+    flags = _flags(entry, "flags", (), where)
+    claims, roles = entry.get("claims", []), entry.get("roles", {})
+    if not isinstance(claims, list):
+        raise BadCatalog(f"{where}: claims must be a list of tables")
+    if not isinstance(roles, dict):
+        raise BadCatalog(f"{where}: roles must be a table of kernel function = role")
     return Version(
         id=_name(entry.get("id"), f"{where}: id"),
         family=family,
@@ -148,16 +165,17 @@ def _version(
         state=state,
         source=folder / _text(entry["file"], f"{where}: file") if "file" in entry else None,
         callable=_text(entry["callable"], f"{where}: callable") if "callable" in entry else None,
-        flags=_texts(entry, "flags", (), where),
+        flags=flags,
+        include=tuple((folder / flag[2:]).resolve() for flag in (*flags, *common) if flag.startswith("-I")),
         dtypes=_texts(entry, "dtypes", ("fp16",), where),
         head_dims=tuple(head_dims),
         arches=arches,
         reason=_text(entry["reason"], f"{where}: reason") if "reason" in entry else "",
         caught_by=caught_by,
         budget=_budget(entry.get("budget", {}), f"{where}: budget"),
-        claims=tuple(_claim(claim, claimed, f"{where}: claims") for claim in entry.get("claims", ())),
+        claims=tuple(_claim(claim, claimed, f"{where}: claims") for claim in claims),
         stages=_texts(entry, "stages", (), where),
-        roles={name: _text(role, f"{where}: roles") for name, role in entry.get("roles", {}).items()},
+        roles={name: _text(role, f"{where}: roles") for name, role in roles.items()},
     )
 
 
@@ -167,7 +185,11 @@ def _budget(entry: dict[str, Any], where: str) -> Budget:
     by_head_dim = registers if isinstance(registers, dict) else {}
     if any(not head_dim.isdecimal() for head_dim in by_head_dim):
         raise BadCatalog(f"{where}: registers by head dim are written {{ 64 = 128, 128 = 168 }}")
-    for name, most in {**entry, **(by_head_dim and {"registers": min(by_head_dim.values())})}.items():
+    limits = [
+        *by_head_dim.items(),
+        *((name, most) for name, most in entry.items() if most is not by_head_dim),
+    ]
+    for name, most in limits:
         if type(most) is not int or most < 0:
             raise BadCatalog(f"{where}: {name} must be a whole number from 0")
     if by_head_dim:
@@ -226,6 +248,15 @@ def _texts(
     if not isinstance(value, list) or any(not isinstance(one, str) or not one for one in value):
         raise BadCatalog(f"{where}: {key} must be a list of texts")
     return tuple(_word(one, known, f"{where}: {key}") if known else one for one in value)
+
+
+def _flags(entry: Mapping[str, Any], key: str, default: tuple[str, ...], where: str) -> tuple[str, ...]:
+    """A compiler's flags; -I, -D and -U in one word with what they are for."""
+    flags = _texts(entry, key, default, where)
+    for flag in flags:
+        if flag in ("-I", "-D", "-U"):
+            raise BadCatalog(f"{where}: {key}: write {flag}... as one word, such as -DNAME=1 or -Ifolder")
+    return flags
 
 
 def _word(value: Any, known: tuple[str, ...], where: str) -> str:

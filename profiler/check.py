@@ -14,7 +14,7 @@ from typing import Any
 from profiler.cpubuild import build
 from profiler.emulate import SHARED_BUDGET_BYTES, Emulator, Schedule
 from profiler.errors import BuildFailed
-from profiler.origin import files, include_folders, planted_bug
+from profiler.origin import files, include_folders, planted_bug, without_folders
 from profiler.outcome import Finding, LaunchShape, Outcome, Traffic
 from profiler.problem import ALL, Problem, Workload, as_json
 from profiler.version import Version
@@ -205,7 +205,10 @@ def check_all(
     try:
         libraries = {
             (version.id, stage): pool.submit(
-                build, source, (*version.flags, *flags, *problem.stage_flags(stage)), include_folders(version)
+                build,
+                source,
+                (*without_folders(version.flags), *flags, *problem.stage_flags(stage)),
+                include_folders(version),
             )
             for version, source in sources
             for stage in _stages_of(version, stages)

@@ -13,17 +13,22 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from profiler.catalog import PROJECT_KERNELS
 from profiler.errors import BuildFailed, CannotJudge
+from profiler.origin import included
+
+__all__ = ["PROJECT_KERNELS", "RUNTIME", "build", "cache_folder"]
 
 RUNTIME = Path(__file__).resolve().parent / "cpucuda"
-PROJECT_KERNELS = RUNTIME.parent.parent / "kernels"
 
 _MACHINE = ("-march=x86-64-v3",) if platform.machine() == "x86_64" else ()  # fp16 is converted in hardware
 _COMMON = ("-std=c++17", "-g1", "-fPIC", *_MACHINE)
+# a * b + c is rounded once, as nvcc does it: g++ contracts only with these, which -O1 leaves out.
+_CONTRACT = ("-ffp-contract=fast", "-fexpensive-optimizations")
 # -fsanitize=thread puts a call before every access, which the runtime answers. Locals start as a pattern, not
 # as the zeros that would hide a mistake. -O2 takes longer to compile than it saves.
-_KERNEL = ("-O1", "-fsanitize=thread", "-ftrivial-auto-var-init=pattern", "-w", "-x", "c++")
-_UNDERSTOOD = ("-D", "-U", "-I")  # of a version's flags; the rest is nvcc's
+_KERNEL = ("-O1", *_CONTRACT, "-fsanitize=thread", "-ftrivial-auto-var-init=pattern", "-w", "-x", "c++")
+_UNDERSTOOD = ("-D", "-U")  # of a version's flags; the rest is nvcc's, and folders come in `include`
 
 
 def cache_folder() -> Path:
@@ -36,20 +41,19 @@ def build(
 ) -> Path:
     """Compile a source and the runtime to a shared library, kept by the hash of all that goes into it.
 
-    Quoted headers are looked for beside the source, in `include` and in the project's kernels/. Raises
-    BuildFailed with the compiler's message, CannotJudge where there is no g++ 12 or newer.
+    Headers are looked for in `include`, beside the source and in the project's kernels/. Raises BuildFailed
+    with the compiler's message, CannotJudge where there is no g++ 12 or newer.
     """
     source, folder = source.resolve(), folder or cache_folder()
-    folders = list(dict.fromkeys((source.parent, *(path.resolve() for path in include), PROJECT_KERNELS)))
+    folders = list(dict.fromkeys((*(path.resolve() for path in include), source.parent, PROJECT_KERNELS)))
     command = [
         *(_compiler(), *_COMMON, *_KERNEL),
         *(f"-I{path}" for path in (RUNTIME / "include", *folders)),
         *(flag for flag in flags if flag.startswith(_UNDERSTOOD)),
     ]
-    headers = [path for one in folders for path in sorted((*one.glob("*.h"), *one.glob("*.cuh")))]
     runtime_sources, runtime_command = _runtime()
     runtime = folder / f"runtime-{_digest(runtime_sources, runtime_command)}.o"
-    library = folder / f"{source.stem}-{_digest([source, *headers], [*command, runtime.name])}.so"
+    library = folder / f"{source.stem}-{_digest(included(source, folders), [*command, runtime.name])}.so"
     if library.is_file():
         return library
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +66,7 @@ def build(
                 _compile([*runtime_command, "-o", str(made)], RUNTIME / "runtime.cpp")
                 os.replace(made, runtime)
         # -Bsymbolic: its calls must reach its own runtime, whatever else the process has loaded
-        link = ["-shared", "-Wl,-Bsymbolic", "-o", str(linked), str(compiled), str(runtime), "-ldl"]
+        link = ["-shared", "-Wl,-Bsymbolic,-z,defs", "-o", str(linked), str(compiled), str(runtime), "-ldl"]
         _compile([_compiler(), *link], source)
         os.replace(linked, library)
     return library

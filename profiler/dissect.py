@@ -16,11 +16,11 @@ from typing import Any
 
 from profiler import __version__, anatomy, bundle, check, evidence, location, toolkit
 from profiler.anatomy import Anatomy, Function
-from profiler.build import Failed
+from profiler.build import Failed, sweep
 from profiler.catalog import Catalog, Version
 from profiler.check import Cell, Checked
 from profiler.errors import CannotJudge
-from profiler.origin import files, load_object, source_sha256
+from profiler.origin import files, load_problem, source_sha256
 from profiler.problem import Problem, Workload
 from profiler.run import COLLECT, Attachment, Result, Run
 
@@ -55,7 +55,7 @@ def dissect(
     chosen = [version for version in versions if version.buildable]
     if not chosen:
         raise CannotJudge(f"nothing to dissect: none of these versions of {catalog.path} has a source")
-    problem: Problem = load_object(catalog, catalog.problem)
+    problem: Problem = load_problem(catalog)
     tools = {name: toolkit.require(name).version for name in ("nvcc", "cuobjdump", "nvdisasm")}
     told = progress or (lambda _version, _what: None)
     examined = list(anatomy.examine(catalog, chosen, arches, progress=told, jobs=jobs))
@@ -110,6 +110,7 @@ def keep(dissection: Dissection, folder: Path | None = None) -> tuple[str, bool]
             with bundle.staging(root):
                 return f"{root.url}/{bundle.RUNS}/{run.run_id}", bundle.seal(root, run, sources)
         folder.mkdir(parents=True, exist_ok=True)
+        sweep(folder)
         with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as making:
             staged = bundle.stage(location.LocalRoot(Path(making)), run, sources)
             with contextlib.suppress(OSError):

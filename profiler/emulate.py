@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from profiler.cpubuild import PROJECT_KERNELS, RUNTIME, build
+from profiler.errors import CannotJudge
 from profiler.outcome import Finding, Outcome, Places, findings, launches, places, traffic
 from profiler.problem import ALL, ATTENTION, Case, judge
 
@@ -55,6 +56,7 @@ class Emulator:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._arrays = os.memfd_create("cpucuda")  # the arguments' arrays, which both processes map
+        self._stderr = os.memfd_create("cpucuda-stderr")
         self._places: dict[Path, Places] = {}
 
     def __enter__(self) -> Emulator:
@@ -69,6 +71,7 @@ class Emulator:
         """End the process."""
         self._stop()
         os.close(self._arrays)
+        os.close(self._stderr)
 
     def run(
         self,
@@ -84,7 +87,8 @@ class Emulator:
     ) -> Outcome:
         """Call the library's function on a case; case.output is filled with what it wrote.
 
-        A kernel that crashes or does not end gives an outcome with that finding.
+        A kernel that crashes or does not end gives an outcome with that finding. Raises CannotJudge where
+        the process fails of itself, which says nothing of the kernel.
         """
         arguments, place_of_output = self._lay_out(case)
         job = {
@@ -161,16 +165,24 @@ class Emulator:
             return json.loads(answer), Finding("", None, 0, "")
         code = process.wait()
         self._process = None
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return None, Finding("crash", None, 1, f"its process died: {how}")
+        if code >= 0:  # no signal: the worker or the runtime gave up
+            raise CannotJudge(f"{job['library']} could not be run (exit code {code}): {self._last_words()}")
+        return None, Finding("crash", None, 1, f"its process died: {signal.Signals(-code).name}")
+
+    def _last_words(self) -> str:
+        size = os.fstat(self._stderr).st_size
+        lines = os.pread(self._stderr, 2000, max(0, size - 2000)).decode(errors="replace").split("\n")
+        return next((line for line in reversed(lines) if line.strip()), "it said nothing")
 
     def _start(self) -> subprocess.Popen[bytes]:
         descriptor = self._arrays
+        os.ftruncate(self._stderr, 0)
+        os.lseek(self._stderr, 0, os.SEEK_SET)
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(RUNTIME / "worker.py"), str(descriptor)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._stderr,
             pass_fds=(descriptor,),
         )
         return self._process
@@ -216,7 +228,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         causal=arguments.causal,
         dtype=arguments.dtype,
     )
-    library = build(arguments.source, [*flags, *ATTENTION.stage_flags(arguments.only)])
+    library = build(
+        arguments.source,
+        [*flags, *ATTENTION.stage_flags(arguments.only)],
+        [Path(flag[2:]) for flag in flags if flag.startswith("-I")],
+    )
     passed = True
     with Emulator() as emulator:
         for seed in range(arguments.seeds):

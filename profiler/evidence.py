@@ -59,6 +59,9 @@ def modelled_facts(cells: Sequence[Cell]) -> Facts:
         "modelled__schedules": Value(len(cells)),
         "modelled__findings": Value(sum(bool(cell.findings) for cell in cells)),
     }
+    codes = input_error(cells)
+    if codes is not None:
+        values["modelled__input_error"] = Value(codes)
     lines, ran = cells[0].lines, cells[0].outcome.returned == 0
     for name, number in (
         ("shared_requests", sum(line.requests for line in lines)),
@@ -72,6 +75,11 @@ def modelled_facts(cells: Sequence[Cell]) -> Facts:
 
 def _number(number: int | None, unit: str) -> Value:
     return Value(None, unit, state=State.NOT_COLLECTED) if number is None else Value(number, unit)
+
+
+def input_error(cells: Sequence[Cell]) -> float | None:
+    """What rounding the inputs to codes alone does to the result, at most; None where nothing is rounded."""
+    return max((cell.input_error for cell in cells if cell.input_error is not None), default=None)
 
 
 def status(cells: Sequence[Cell]) -> tuple[str, str | None]:
@@ -114,7 +122,7 @@ def outcome(cells: Sequence[Cell], problem: Problem) -> dict[str, Any]:
         "state": first.state,
         "seeds": [cell.seed for cell in cells],
         "max_abs_error": None if None in errors else max(error for error in errors if error is not None),
-        "input_error": case.input_error,
+        "input_error": input_error(cells),
         "tolerance": {"absolute": case.tolerance.absolute, "relative": case.tolerance.relative},
         "findings": list(findings.values())[:_FINDINGS],
     }

@@ -142,7 +142,7 @@ def read(path: Path | None = None) -> tuple[MetricTable, list[str]]:
         text = (path or DEFAULT_PATH).read_text("utf-8-sig")
     except OSError as error:
         raise BadMetricsFile(
-            f"{shown}: {error.strerror}: name a metrics file, or run from a checkout"
+            f"{path or DEFAULT_PATH}: {error.strerror}: name a metrics file, or run from a checkout"
         ) from None
     except UnicodeDecodeError:
         raise BadMetricsFile(f"{shown}: not UTF-8 text: name a metrics file") from None

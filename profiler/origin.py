@@ -14,29 +14,40 @@ from typing import Any
 from profiler.catalog import PROJECT_KERNELS, Catalog, Version
 from profiler.errors import BadCatalog
 
-_INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+_INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 _DEFINE_BUG = re.compile(r"^\s*#\s*define\s+(BUG_\w+)\s+(\d+)", re.MULTILINE)
 _MACRO = re.compile(r"-D(\w+)(?:=(\w+))?")
 NO_BUG = "BUG_NONE"
 
 
 def include_folders(version: Version) -> tuple[Path, ...]:
-    """Where quoted includes are looked for: beside the source, then in the project's kernels/."""
+    """Where headers are looked for: its -I folders, beside the source, then the project's kernels/."""
     beside = version.source.parent if version.source else PROJECT_KERNELS
-    return tuple(dict.fromkeys((beside.resolve(), PROJECT_KERNELS)))
+    return tuple(dict.fromkeys((*version.include, beside.resolve(), PROJECT_KERNELS)))
+
+
+def without_folders(flags: Sequence[str]) -> tuple[str, ...]:
+    """The flags but -I, whose folders are those of include_folders, resolved."""
+    return tuple(flag for flag in flags if not flag.startswith("-I"))
 
 
 def files(version: Version) -> tuple[Path, ...]:
-    """The source and every header it includes in quotes, at any depth, source first; none for a callable."""
+    """The source and every header it includes, source first; none for a callable."""
+    return included(version.source, include_folders(version)) if version.source else ()
+
+
+def included(source: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
+    """A source and every header it includes, at any depth; headers that are in no folder are the system's."""
     found: dict[Path, None] = {}
-    waiting = [version.source.resolve()] if version.source else []
+    waiting = [source.resolve()]
     while waiting:
         path = waiting.pop()
         if path in found:
             continue
         found[path] = None
-        for name in _INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace")):
-            places = (folder / name for folder in (path.parent, *include_folders(version)))
+        for mark, name in _INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace")):
+            beside = (path.parent,) if mark == '"' else ()
+            places = (folder / name for folder in (*beside, *folders))
             waiting += [place.resolve() for place in places if place.is_file()][:1]
     return tuple(found)
 
@@ -65,6 +76,28 @@ def load_object(catalog: Catalog, reference: str) -> Any:
             f"{catalog.path}: {reference} cannot be loaded ({type(error).__name__}: {error}): "
             "write module:name, or file.py:name for a file beside the catalogue"
         ) from error
+
+
+def load_problem(catalog: Catalog) -> Any:
+    """The catalogue's profiler.problem.Problem. Raises BadCatalog where a version does not fit it."""
+    problem = load_object(catalog, catalog.problem)
+    for version in catalog.versions:
+        for stage in version.stages:
+            if stage not in problem.stages:
+                known = ", ".join(problem.stages) or "none"
+                raise BadCatalog(
+                    f"{catalog.path}: version {version.id}: {catalog.problem} has no stage {stage}: "
+                    f"it has {known}"
+                )
+        for dtype in version.dtypes:
+            try:
+                problem.check_workloads(dtype, version.head_dims)
+            except (ValueError, TypeError, KeyError) as error:
+                raise BadCatalog(
+                    f"{catalog.path}: version {version.id}: {catalog.problem} refuses {dtype} with head_dims "
+                    f"{list(version.head_dims)}: {error}"
+                ) from error
+    return problem
 
 
 def disagreements(catalog: Catalog) -> list[str]:

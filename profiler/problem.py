@@ -73,7 +73,8 @@ class Problem(Protocol):
     def check_workloads(self, dtype: str, sizes: Sequence[int]) -> list[Any]:
         """The workloads that a good version is checked on; the first is the one for rejected versions.
 
-        sizes: those of its compile-time dimension (head_dim) that the version takes.
+        sizes: those of its compile-time dimension (head_dim) that the version takes. Raises ValueError for
+        a dtype or a size that the problem does not have.
         """
 
     def case(self, workload: Any, seed: int, stage: str = ALL) -> Case:
@@ -160,8 +161,18 @@ ACCEPTANCE = (
     _square(2, 8, 2048, 64, causal=True),
     _square(2, 8, 2048, 128),
 )
-# Small ones that reach every branch: whole tiles, a ragged end, the other head_dim; each with both masks.
-_CHECKED = ((1, 2, 128, 64), (1, 2, 100, 64), (1, 1, 96, 128))
+# Small ones that reach every branch, (batch, heads, len_q, len_kv, head_dim) and the masks: whole tiles, a
+# ragged end, the other head_dim; several tiles of keys for one of queries (a tile is overwritten while some
+# may still read it), and blocks whose queries see no key.
+_BOTH = (False, True)
+_CHECKED = (
+    ((1, 2, 128, 128, 64), _BOTH),
+    ((1, 2, 100, 100, 64), _BOTH),
+    ((1, 1, 96, 96, 128), _BOTH),
+    ((1, 1, 40, 200, 64), (False,)),
+    ((1, 1, 200, 40, 64), (True,)),
+)
+_HEAD_DIMS = (64, 128)  # that attention.h has
 _TOLERANCE = {
     # Half an ulp of fp16 is already 9.8e-4 between 2 and 4: a bare 1e-3 would fail a perfect kernel.
     "fp16": Tolerance(1e-3, 1e-3),
@@ -185,11 +196,13 @@ class Attention:
 
     def check_workloads(self, dtype: str, sizes: Sequence[int]) -> list[AttentionWorkload]:
         """See Problem."""
+        if unknown := [size for size in sizes if size not in _HEAD_DIMS]:
+            raise ValueError(f"a head_dim is one of {_HEAD_DIMS}, not {unknown[0]}")
         return [
-            _square(*shape, causal=causal, dtype=dtype)
-            for shape in _CHECKED
-            if shape[3] in sizes
-            for causal in (False, True)
+            AttentionWorkload(*shape, causal=causal, dtype=dtype)
+            for shape, masks in _CHECKED
+            if shape[-1] in sizes
+            for causal in masks
         ]
 
     def case(self, workload: AttentionWorkload, seed: int, stage: str = ALL) -> Case:

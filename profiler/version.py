@@ -80,6 +80,7 @@ class Version:
     source: Path | None = None  # the .cu file
     callable: str | None = None  # module:function or file.py:function, called as f(q, k, v, scale, causal)
     flags: tuple[str, ...] = ()
+    include: tuple[Path, ...] = ()  # the folders of the -I flags, its own and the catalogue's, resolved
     dtypes: tuple[str, ...] = ("fp16",)
     head_dims: tuple[int, ...] = (64, 128)
     arches: tuple[str, ...] = DEFAULT_ARCHES

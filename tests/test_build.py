@@ -270,3 +270,38 @@ def test_the_wheels_alone_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ours = catalog.load(ROOT / "kernels")
     (one,) = build.build(ours, ours.pick(["v1"]), ["sm_90a"])
     assert isinstance(one, build.Built), one
+
+
+@pytest.mark.parametrize("command", ["build", "static"])
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["v2e"], "v2e is not built: planned: "),
+        (["v1", "--arch", "sm_75"], "v1 is not built: only for sm_80"),
+    ],
+)
+@needs_nvcc
+def test_nothing_to_build_is_said_and_not_judged(
+    command: str, arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([command, *arguments, "--catalog", str(ROOT / "kernels")]) == 3
+    assert why in capsys.readouterr().err
+
+
+def test_what_a_killed_build_left_is_removed_a_day_after(tmp_path: Path) -> None:
+    old, new = tmp_path / ".making-old", tmp_path / ".making-new"
+    for folder in (old, new):
+        folder.mkdir()
+    os.utime(old, (time.time() - 2 * build.DAY_S,) * 2)
+    build.sweep(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".making-new"]
+
+
+def test_the_command_finds_the_folders_of_flags_beside_the_catalogue(mine: catalog.Catalog) -> None:
+    text = CATALOG.replace('"-DFACTOR=3"', '"-DFACTOR=3", "-Igiven"')
+    (mine.folder / "catalog.toml").write_text(text)
+    there = catalog.load(mine.folder)
+    nvcc = toolkit.Tool(Path("/wheel/bin/nvcc"), "13.0.88", None)
+    command = build.command_line(there, there.by_id["new"], ["sm_90a"], [], nvcc, Path("out.so"))
+    assert f"-I{mine.folder / 'given'}" in command
+    assert "-Igiven" not in command

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -310,10 +311,39 @@ def test_no_catalogue_is_an_error_with_the_way_out(tmp_path: Path) -> None:
         (ENTRY + 'claims = [{ fact = "latency", value = "fast" }]', "value must be a number"),
         (ENTRY + 'claims = [{ fact = "latency", value = 1 }]', "claims: source must be a text"),
         ('family = "mine"\nproblem = "m:p"\n', "has no [[version]]"),
+        ('family = "mine"\nproblem = "m:p"\nversion = 3\n', "write [[version]]"),
+        (ENTRY + "roles = 3", "roles must be a table"),
+        (ENTRY + "claims = 3", "claims must be a list of tables"),
+        (ENTRY + 'flags = ["-D", "FOO=1"]', "write -D... as one word"),
+        (ENTRY + 'budget = { registers = { 64 = 1, 128 = "a" } }', "128 must be a whole number from 0"),
     ],
 )
 def test_a_catalogue_that_cannot_be_used_is_refused_in_one_line(folder: Path, wrong: str, says: str) -> None:
     assert says in refusal(folder, wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ('dtypes = ["bf16"]', "refuses bf16"),
+        ("head_dims = [96]", "a head_dim is one of (64, 128), not 96"),
+        ('stages = ["FOO"]', "has no stage FOO: it has QK, SOFTMAX, PV"),
+    ],
+)
+def test_what_does_not_fit_the_problem_is_one_line(folder: Path, wrong: str, says: str) -> None:
+    with pytest.raises(BadCatalog) as caught:
+        origin.load_problem(read(folder, ENTRY + wrong))
+    assert str(caught.value).startswith(f"{folder / 'catalog.toml'}: version one: ")
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_file_of_the_cpu_runtime_is_installed_with_the_package() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]
+    installed = {path for pattern in declared["profiler"] for path in (ROOT / "profiler").glob(pattern)}
+    runtime = {path for path in (ROOT / "profiler" / "cpucuda").rglob("*.*") if path.suffix != ".pyc"}
+    assert len(runtime) > 10
+    assert runtime <= installed
 
 
 def test_a_catalogue_can_be_read_where_its_sources_are_not(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from profiler import catalog, check, origin
 from profiler.check import Expected
+from profiler.cli import main
 from profiler.errors import BuildFailed
 from profiler.outcome import Finding, Place
 from profiler.problem import ATTENTION
@@ -255,3 +256,49 @@ def test_one_barrier_removed_from_a_copy_is_found_with_file_and_line(tmp_path, n
     assert not all(cell.as_expected for cell in cells)
     found = {one.place for cell in cells for one in cell.findings if one.place}
     assert any(place.file == slipped.name and place.line > 0 for place in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "reason"),
+    [
+        # Seen only where one block reads several tiles,
+        ("flashcore_vec", "__syncthreads();", "  // P is read before the next tile overwrites it"),
+        # and only where a block has no tile: nothing else lies between the reading of Q and the output.
+        ("v2d_c", "__syncwarp();", "  // O takes the place of the strip of Q"),
+    ],
+)
+def test_the_default_workloads_reach_a_race_that_only_some_shapes_show(tmp_path, name, call, reason):
+    version = catalog.load(KERNELS).by_id[name]
+    text = version.source.read_text()
+    assert text.count(call + reason) == 1
+    slipped = tmp_path / version.source.name
+    slipped.write_text(text.replace(call + reason, reason))
+    cells = check.check(dataclasses.replace(version, source=slipped), ATTENTION)
+    found = [one for cell in cells for one in cell.findings if one.kind.startswith("race")]
+    assert any(one.place and one.place.file == slipped.name for one in found)
+
+
+def test_a_version_that_the_problem_has_no_workload_for_is_not_judged(tmp_path, capsys):
+    for path in GEMM.folder.iterdir():
+        if path.is_file():
+            shutil.copy(path, tmp_path)
+    text = (tmp_path / "catalog.toml").read_text().replace("head_dims = [16]", "head_dims = [17]", 1)
+    (tmp_path / "catalog.toml").write_text(text)
+    problem = (
+        (tmp_path / "gemm.py").read_text().replace("20, 33, 17)]", "20, 33, 17)] if 16 in sizes else []")
+    )
+    (tmp_path / "gemm.py").write_text(problem)
+    assert main(["check", "tiled", "--catalog", str(tmp_path)]) == 3
+    shown = capsys.readouterr()
+    assert "tiled: its problem has no workload to check it on" in shown.err
+    assert "no workload" in shown.out
+    assert "NOT" not in shown.out
+
+
+def test_check_warns_where_a_catalogue_and_its_sources_disagree(tmp_path, capsys):
+    for path in GEMM.folder.iterdir():
+        if path.is_file():
+            shutil.copy(path, tmp_path)
+    (tmp_path / "forgotten.cu").write_text("// nobody's\n")
+    assert main(["check", "tiled", "--seeds", "1", "--catalog", str(tmp_path)]) == 0
+    assert "warning: forgotten.cu is no version's file" in capsys.readouterr().err

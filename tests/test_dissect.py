@@ -73,6 +73,7 @@ def test_every_version_with_a_source_has_results(found: Dissection) -> None:
         *("head dim 64", "head dim 128"),
         *("1x2x128x64", "1x2x128x64 causal", "1x2x100x64", "1x2x100x64 causal"),
         *("1x1x96x128", "1x1x96x128 causal"),
+        *("1x1x40:200x64", "1x1x200:40x64 causal"),
     }
     assert "1x2x128x64 fp8" in results(found, "fp8_stage_c")
 
@@ -112,6 +113,9 @@ def test_the_error_of_the_codes_is_kept_apart(found: Dissection) -> None:
     assert check is not None
     assert 0.005 < check["input_error"] < 0.1
     assert check["max_abs_error"] < 1e-2
+    kept = facts(results(found, "fp8_stage_c")["1x2x128x64 fp8"]).values
+    assert kept["modelled__input_error"].number == check["input_error"]
+    assert "modelled__input_error" not in facts(results(found, "v2d_a")["1x2x128x64"]).values
 
 
 def test_a_rejected_version_stands_as_wrong(found: Dissection) -> None:
@@ -265,7 +269,7 @@ def test_check_prints_the_agreed_json(lineage: catalog.Catalog, capsys: pytest.C
     arguments = ["check", "v2d_b", "v2c_v1", "--catalog", str(lineage.folder), "--seeds", "2", "--json"]
     assert main(arguments) == 0
     cells = json.loads(capsys.readouterr().out)["cells"]
-    assert len(cells) == 6 * 2 + 1 * 2
+    assert len(cells) == 8 * 2 + 1 * 2
     for cell in cells:
         assert set(cell) >= {
             *("version", "state", "workload", "causal", "seed", "passed", "max_abs_error"),
@@ -316,5 +320,5 @@ def test_a_checks_line_says_what_came_of_it(lineage: catalog.Catalog) -> None:
 
     problem = origin.load_object(lineage, lineage.problem)
     (caught, good) = check.check_all(lineage.pick(["v2d_b", "v2c_v1"]), problem, seeds=[0])
-    assert evidence.check_line(good) == "v2d_b: passed in all 6 runs"
+    assert evidence.check_line(good) == "v2d_b: passed in all 8 runs"
     assert evidence.check_line(caught) == "v2c_v1: caught in all 1 runs"

@@ -1,5 +1,6 @@
 """Tests of the CPU runtime: a planted bug is reported at its line in every schedule, and nothing else is."""
 
+import ctypes
 import re
 import shutil
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from profiler import cpubuild
 from profiler.cpubuild import build
 from profiler.emulate import Emulator, Schedule
-from profiler.errors import BuildFailed
+from profiler.errors import BuildFailed, CannotJudge
 from profiler.problem import Case, Tolerance
 
 HERE = Path(__file__).parent / "emulated"
@@ -131,6 +132,25 @@ def test_a_kernel_that_kills_its_process_is_a_finding_and_the_next_one_runs(emul
     assert run(emulator, folder, "clean").passed
 
 
+def test_one_process_runs_more_libraries_than_their_stacks_would_fit_in(emulator, folder, tmp_path):
+    library = build(HERE / "clean.cu", folder=folder)
+    with Emulator() as one:
+        for number in range(40):
+            copy = shutil.copy(library, tmp_path / f"{number}.so")
+            outcome = one.run(Path(copy), "clean", case(), Schedule(number), source_folder=HERE)
+            assert outcome.passed, (number, outcome)
+            if number == 0:
+                first = one._process
+            assert one._process is first
+
+
+def test_a_process_that_fails_of_itself_is_no_finding_about_the_kernel(emulator, folder):
+    library = build(HERE / "clean.cu", folder=folder)
+    with pytest.raises(CannotJudge, match=r"could not be run \(exit code 1\): .*undefined symbol: no_such"):
+        emulator.run(library, "no_such", case(), Schedule(0))
+    assert run(emulator, folder, "clean").passed
+
+
 def test_wavefronts_of_known_patterns_are_those_of_32_banks(emulator, folder):
     lines = (HERE / "banks.cu").read_text().splitlines()
     pattern = re.compile(r"// banks: (load|store) (\d+) (\d+) (\d+)$")
@@ -202,3 +222,46 @@ def test_a_build_is_kept_until_the_source_a_header_or_a_flag_changes(tmp_path, m
     assert build(source, ["-DX=1"], folder=tmp_path / "cache") != first
     header.write_text("constexpr int N = 2;\n")
     assert build(source, folder=tmp_path / "cache") != first
+
+
+def test_a_header_in_a_subfolder_counts_and_one_that_nobody_includes_does_not(tmp_path, monkeypatch, folder):
+    shutil.copytree(folder, tmp_path / "cache")
+    source, deep, given = tmp_path / "k.cu", tmp_path / "deep" / "own.cuh", tmp_path / "given"
+    deep.parent.mkdir()
+    given.mkdir()
+    deep.write_text("constexpr int N = 1;\n")
+    (given / "tile.h").write_text("constexpr int TILE = 1;\n")
+    source.write_text(
+        '#include "deep/own.cuh"\n#include <tile.h>\n#include "common.cuh"\n'
+        'extern "C" int f() { return N + TILE; }\n'
+    )
+
+    def made():
+        return build(source, [], [given], folder=tmp_path / "cache")
+
+    first = made()
+    (tmp_path / "unrelated.cuh").write_text("nobody includes this\n")
+    assert made() == first
+    deep.write_text("constexpr int N = 2;\n")
+    second = made()
+    assert second != first
+    (given / "tile.h").write_text("constexpr int TILE = 2;\n")
+    assert made() not in (first, second)
+
+
+def test_a_function_that_the_cpu_does_not_have_does_not_compile(tmp_path):
+    (tmp_path / "s.cu").write_text(
+        '#include "common.cuh"\nint elsewhere();\nextern "C" int f() { return elsewhere(); }\n'
+    )
+    with pytest.raises(BuildFailed, match="elsewhere"):
+        build(tmp_path / "s.cu", folder=tmp_path)
+
+
+def test_a_product_and_a_sum_are_rounded_once_as_on_the_gpu(tmp_path):
+    (tmp_path / "s.cu").write_text(
+        '#include "common.cuh"\nextern "C" float f(float a, float b, float c) { return a * b - c; }\n'
+    )
+    function = ctypes.CDLL(str(build(tmp_path / "s.cu", folder=tmp_path))).f
+    function.restype, function.argtypes = ctypes.c_float, [ctypes.c_float] * 3
+    third = float(np.float32(1) / np.float32(3))
+    assert function(third, third, float(np.float32(third) * np.float32(third))) != 0

@@ -86,3 +86,22 @@ def test_the_planted_bug_is_read_from_the_flags() -> None:
     ours = catalog.load(ROOT / "kernels")
     assert origin.planted_bug(ours.by_id["v2"]) == "BUG_V2"
     assert origin.planted_bug(ours.by_id["v2d_a"]) is None
+
+
+def test_folders_of_flags_lie_beside_the_catalogue_and_their_headers_count(
+    mine: catalog.Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (mine.folder / "given").mkdir()
+    header = mine.folder / "given" / "tile.h"
+    header.write_text("constexpr int A = 1;\n")
+    (mine.folder / "one.cu").write_text("#include <tile.h>\n#include <cuda_fp16.h>\n")
+    (mine.folder / "catalog.toml").write_text(CATALOG.replace('"-DTILE=64"', '"-DTILE=64", "-Igiven"'))
+    monkeypatch.chdir("/")
+    there = catalog.load(mine.folder)
+    (version,) = there.versions
+    assert origin.include_folders(version)[0] == mine.folder / "given"
+    assert header in origin.files(version)
+    assert origin.without_folders(version.flags) == ("-DTILE=64",)
+    before = hashed(there)
+    header.write_text("constexpr int A = 2;\n")
+    assert hashed(there) != before

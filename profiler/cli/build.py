@@ -29,7 +29,7 @@ def add(commands: Commands) -> None:
         "build",
         help="compile versions to shared libraries",
         description=_DESCRIPTION,
-        epilog="exit codes: 0 all compiled · 2 a version does not compile · 3 there is no nvcc",
+        epilog="exit codes: 0 all compiled · 2 a version does not compile · 3 no nvcc, or nothing to build",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_versions(command)
@@ -50,12 +50,12 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = lineage.pick(arguments.versions)
     how = {"extra_flags": _stage_flags(lineage, arguments.stage), "jobs": arguments.jobs}
     made = list(build.build(lineage, chosen, arguments.arch, progress=progress(), **how))
-    told = _left_out(chosen, arguments.arch)
+    told = left_out(chosen, arguments.arch)
     if arguments.json:
         print_json({"versions": [_document(one) for one in made], "not_built": told})
     else:
         _print(made, told)
-    return tell_failures(made)
+    return tell_failures(made) or (Exit.PASS if made else tell_left_out(told))
 
 
 def add_versions(command: argparse.ArgumentParser) -> None:
@@ -93,6 +93,13 @@ def tell_failures(made: list[Any]) -> Exit:
     return Exit.UNUSABLE_INPUT if failures else Exit.PASS
 
 
+def tell_left_out(told: dict[str, str]) -> Exit:
+    """Say on stderr why nothing was built of what was asked for."""
+    for version, why in told.items():
+        print(f"profiler: {version} is not built: {why}", file=sys.stderr)
+    return Exit.UNJUDGED
+
+
 def progress() -> Callable[[str, str], None]:
     """A line on stderr for each version as it is done, so that a long build or check is seen to move."""
 
@@ -115,11 +122,11 @@ def _arches(text: str) -> list[str]:
 
 def _stage_flags(lineage: Catalog, stage: str | None) -> tuple[str, ...]:
     from profiler.errors import UnknownName
-    from profiler.origin import load_object
+    from profiler.origin import load_problem
 
     if stage is None:
         return ()
-    problem = load_object(lineage, lineage.problem)
+    problem = load_problem(lineage)
     if stage not in problem.stages:
         raise UnknownName(
             f"{lineage.family} has no stage {stage}: it has {', '.join(problem.stages) or 'none'}"
@@ -127,7 +134,7 @@ def _stage_flags(lineage: Catalog, stage: str | None) -> tuple[str, ...]:
     return tuple(problem.stage_flags(stage))
 
 
-def _left_out(chosen: tuple[Version, ...], arches: list[str] | None) -> dict[str, str]:
+def left_out(chosen: tuple[Version, ...], arches: list[str] | None) -> dict[str, str]:
     """Why versions that were asked for are not built."""
     from profiler.build import targets
 

@@ -5,6 +5,7 @@
 // instead of in the sanitizer's own library. One OS thread, one block at a time.
 #include <link.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "wmma.h"
 
@@ -25,17 +26,23 @@ int find_library(dl_phdr_info* info, size_t, void* inside) {
   lib_lo = lo, lib_hi = hi, lib_base = info->dlpi_addr;
   return 1;
 }
+// The runtime's own failure, not the kernel's: an exit code, where a kernel dies of a signal.
+[[noreturn]] void give_up(const char* call) {
+  perror(call);
+  _exit(70);
+}
 unsigned char* map(size_t bytes) {
   void* p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (p == MAP_FAILED) abort();
+  if (p == MAP_FAILED) give_up("mmap");
   return (unsigned char*)p;
 }
+unsigned char* stacks;
 void set_up() {
   smem = map(SMEM_CAP + 2 * SMEM_GUARD) + SMEM_GUARD;
-  unsigned char* stacks = map((STACK + PAGE) * MAX_THREADS);
+  stacks = map((STACK + PAGE) * MAX_THREADS);
   for (int t = 0; t < MAX_THREADS; ++t) {
     unsigned char* guard = stacks + t * (STACK + PAGE);
-    mprotect(guard, PAGE, PROT_NONE);  // arrays that overflow a stack end the process here
+    if (mprotect(guard, PAGE, PROT_NONE)) give_up("mprotect");  // arrays that overflow a stack end here
     fibers[t].stack = (uintptr_t)guard + PAGE;
   }
   std::memset(granule_shift, 4, sizeof granule_shift);
@@ -96,6 +103,13 @@ EXPORT void cpucuda_begin(uint64_t seed, int random, double preempt, uint64_t de
   findings.clear(), finding_index.clear(), banks.clear(), bank_slots.clear(), launches.clear(),
       buffers.clear();
   aborted = quiet = false;
+}
+// Before the library is closed: its stacks and shared memory go back to the process.
+EXPORT void cpucuda_end() {
+  if (!smem) return;
+  munmap(smem - SMEM_GUARD, SMEM_CAP + 2 * SMEM_GUARD);
+  munmap(stacks, (STACK + PAGE) * MAX_THREADS);
+  smem = nullptr;
 }
 EXPORT void cpucuda_buffer(const void* p, uint64_t bytes, int writable) {
   buffers.push_back({(uintptr_t)p, (uintptr_t)p + bytes, writable != 0});

@@ -4,6 +4,7 @@ Standard library only. One JSON object a line: what to call on stdin, what the r
 lie in the file whose descriptor is the only argument; the other side fills and reads them.
 """
 
+import _ctypes
 import ctypes
 import json
 import mmap
@@ -25,14 +26,22 @@ def load(path: str) -> ctypes.CDLL:
         ctypes.c_uint64,
         ctypes.c_uint64,
     ]
+    library.cpucuda_end.restype = None
     library.cpucuda_buffer.argtypes = [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int]
     for name in TEXTS:
         getattr(library, f"cpucuda_{name}").restype = ctypes.c_char_p
     return library
 
 
+def unload(library: ctypes.CDLL) -> None:
+    """Give back what the library holds: its stacks alone are 2000 of the mappings a process may have."""
+    library.cpucuda_end()
+    _ctypes.dlclose(library._handle)
+
+
 def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[str, Any]:
     """Run one job; the kernel's arguments are buffers [offset, bytes, writable], numbers or null."""
+    function = getattr(library, job["symbol"])
     anchor = ctypes.c_char.from_buffer(memory)
     base = ctypes.addressof(anchor)
     library.cpucuda_begin(job["seed"], job["random"], job["preempt"], job["device_limit"], job["budget"])
@@ -46,7 +55,7 @@ def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[s
             arguments.append(ctypes.c_void_p(None))
         else:
             arguments.append(ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(value))
-    reply = {"rc": getattr(library, job["symbol"])(*arguments)}
+    reply = {"rc": function(*arguments)}
     for name in TEXTS:
         reply[name] = getattr(library, f"cpucuda_{name}")().decode(errors="replace")
     del anchor
@@ -59,6 +68,8 @@ def serve(arrays: int, replies: TextIO) -> None:
     for line in sys.stdin:
         job = json.loads(line)
         if job["library"] != path:
+            if library is not None:
+                unload(library)
             path, library = job["library"], load(job["library"])
         with mmap.mmap(arrays, 0) as memory:
             assert library is not None
@@ -70,5 +81,5 @@ def serve(arrays: int, replies: TextIO) -> None:
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a kernel prints is no answer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a kernel prints is no answer
     serve(int(sys.argv[1]), answers)
