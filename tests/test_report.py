@@ -147,21 +147,32 @@ def test_too_little_memory_is_a_refusal_and_never_a_report_without_units(
         report.read_one(reports / "cutlass" / "report80.ncu-rep", memory_bytes=mebibytes << 20)
 
 
-def test_a_worker_that_has_grown_too_large_is_replaced_unnoticed(
-    reports: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    started = []
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The process ids of the workers that reading has used."""
+    used: set[int] = set()
     start = Worker.start
 
     def counting(self: Worker) -> subprocess.Popen[bytes]:
         process = start(self)
-        started.append(process.pid)
+        used.add(process.pid)
         return process
 
     monkeypatch.setattr(Worker, "start", counting)
+    return used
+
+
+def test_a_worker_that_has_grown_too_large_is_replaced_unnoticed(reports: Path, workers: set[int]) -> None:
     results = list(report.read([reports / "cutlass" / "report80.ncu-rep"] * 12))
     assert [len(result.launches) for result in results if isinstance(result, Report)] == [3] * 12
-    assert len(set(started)) == 2
+    assert len(workers) == 2
+
+
+def test_a_large_caller_does_not_make_its_worker_look_large(small: Path, workers: set[int]) -> None:
+    held = bytearray(b"x") * (400 << 20)  # more than a worker may hold before it is replaced
+    assert [type(result) for result in report.read([small] * 5)] == [Report] * 5
+    assert len(held) == 400 << 20
+    assert len(workers) == 1
 
 
 def test_an_abandoned_reading_leaves_no_process_behind(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
