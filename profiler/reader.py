@@ -76,7 +76,7 @@ def serve(site: str, memory_bytes: int) -> None:
 
 
 def _peak_kib() -> int:
-    """The most memory this program has held; not ru_maxrss, which survives exec and starts at the parent's."""
+    """The most memory this program has held. Not ru_maxrss: that survives exec and starts at the parent's."""
     try:
         with open("/proc/self/status", encoding="ascii") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))

@@ -69,6 +69,15 @@ def kinds(found: Sequence[Cell], asked: Sequence[str]) -> list[Evidence]:
     return [kind for kind in (Evidence.MEASURED, Evidence.STATIC, Evidence.MODELLED) if kind in there]
 
 
+def nothing_shared(found: Sequence[Cell], asked: Sequence[str]) -> str:
+    """Why the named cannot be held together, where each has evidence and none is of one kind."""
+    own = {name: kinds(found, (name,)) for name in asked}
+    if not all(own.values()) or set.intersection(*map(set, own.values())):
+        return ""
+    has = ", ".join(f"{name} is {' and '.join(there)}" for name, there in own.items())
+    return f"{has}: no evidence of one kind, nothing to compare"
+
+
 def kinds_of(found: Sequence[Cell], family: str) -> list[Evidence]:
     """The evidence that any version of a family has, measured first."""
     there = {cell.evidence for cell in found if cell.name.startswith(f"{family}/")}

@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from profiler.errors import UnknownName
 from profiler.ui import addresses, controls, data, diff_view, frame, markup, metrics_view, source_view
 from profiler.values import Evidence
 
@@ -32,6 +33,8 @@ named = evidence.value if len(kinds) > 1 else None
 view = addresses.Diff(a, b, workload, gpu, kernels, st.query_params.get("launch"), named)
 whole = None
 with data.errors_shown():
+    if why := addresses.nothing_shared(cells, (a, b)):
+        raise UnknownName(why)
     whole = data.comparison(now, a, b, workload, gpu, kernels, evidence)
 pair = diff_view.choose(whole, view.launch) if whole else None
 title_box.html(diff_view.head(view, versions, whole, pair))

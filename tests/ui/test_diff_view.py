@@ -11,6 +11,7 @@ from profiler import metrics, present, sources
 from profiler.compare import Comparison, compare
 from profiler.store import VersionInfo
 from profiler.ui import addresses, diff_view, metrics_view
+from profiler.values import Evidence
 
 
 def no_store() -> None:
@@ -199,3 +200,16 @@ def test_long_template_arguments_are_cut_to_where_they_begin_to_differ() -> None
         assert text.endswith("y…")
         assert len(text) <= 62
     assert metrics_view.excerpt("<1>", "<1>") == ("<1>", "<1>")
+
+
+def test_two_that_share_no_kind_of_evidence_are_told_so() -> None:
+    found = [
+        addresses.Cell("f/v1", "w", "", Evidence.MODELLED),
+        addresses.Cell("f/v1", "w", "sm_90a", Evidence.STATIC),
+        addresses.Cell("f/v2", "w", "sm_90a", Evidence.STATIC),
+        addresses.Cell("g/x", "w", "L4", Evidence.MEASURED),
+    ]
+    why = addresses.nothing_shared(found, ("f/v1", "g/x"))
+    assert why.startswith("f/v1 is static and modelled, g/x is measured")
+    assert not addresses.nothing_shared(found, ("f/v1", "f/v2"))
+    assert not addresses.nothing_shared(found, ("f/v1", "nobody/knows"))
