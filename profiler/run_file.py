@@ -29,7 +29,7 @@ def dump(run: Run) -> bytes:
         "provenance": dict(run.provenance),
         "reports": [report._asdict() for report in run.reports],
         "files": [attachment._asdict() for attachment in run.files],
-        "results": [_dump_result(result) for result in run.results],
+        "results": [dump_result(result) for result in run.results],
     }
     return json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False).encode()
 
@@ -46,7 +46,7 @@ def parse(content: bytes, where: str) -> Run:
             kind=str(body["kind"]),
             created=datetime.fromisoformat(body["created"]).astimezone(UTC),
             provenance=dict(body["provenance"]),
-            results=tuple(_parse_result(result) for result in body["results"]),
+            results=tuple(parse_result(result) for result in body["results"]),
             reports=tuple(ReportFile(**report) for report in body["reports"]),
             files=tuple(Attachment(**attachment) for attachment in body["files"]),
             continues=body["continues"],
@@ -64,7 +64,8 @@ def parse(content: bytes, where: str) -> Run:
     return run
 
 
-def _dump_result(result: Result) -> dict[str, Json]:
+def dump_result(result: Result) -> dict[str, Json]:
+    """A result as JSON."""
     return {
         "family": result.family,
         "version": result.version,
@@ -108,7 +109,8 @@ def _dump_result(result: Result) -> dict[str, Json]:
     }
 
 
-def _parse_result(body: Mapping[str, Any]) -> Result:
+def parse_result(body: Mapping[str, Any]) -> Result:
+    """The result in what dump_result gave."""
     return Result(
         family=str(body["family"]),
         version=str(body["version"]),

@@ -26,10 +26,26 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
     ),
     (
         ("nvperf", "chips"),
-        ("reader", "isolation", "framing", "ncucsv", "detail", "report"),
+        ("reader", "isolation", "framing", "ncucsv", "detail", "report", "scrub"),
         ("run", "run_file", "bundle", "bundle_zip", "decisions", "store"),
         ("build",),
         ("static",),
+        ("capture",),
+        (
+            "isolated",
+            "nsight",
+            "launchprobe",
+            "device",
+            "rounds",
+            "cases",
+            "stage",
+            "gpucheck",
+            "timing",
+            "target",
+            "torchprobe",
+            "floors",
+            "machine",
+        ),
         ("cpubuild", "outcome", "cpucuda", "emulate", "check"),
     ),
     (
@@ -37,7 +53,9 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("extraction", "sync", "intake", "pipeline"),
         ("sources",),
         ("present",),
-        ("anatomy", "evidence", "dissect"),
+        ("opcodemix",),
+        ("sourcediff", "lineage"),
+        ("anatomy", "evidence", "dissect", "plan", "staging", "captured", "collect", "assembly"),
     ),
     (("cli",), ("ui",)),
     (("__init__", "__main__", "app"),),
@@ -48,7 +66,7 @@ ONLY_IN = {
     "sqlalchemy": ("store",),
     "streamlit": ("ui", "app"),
     "plotly": ("ui",),
-    "torch": ("baselines",),
+    "torch": ("baselines", "stage", "torchprobe"),
 }
 
 
