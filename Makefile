@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PORT ?= 8501
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install -c constraints.txt
 
-.PHONY: setup test dashboard lint clean chromium
+.PHONY: setup test dashboard lint clean chromium gpu
 
 setup: $(VENV)/.ready
 
@@ -37,6 +37,15 @@ lint: $(VENV)/.test-ready
 
 test: $(VENV)/.test-ready chromium lint
 	$(BIN)/python -m pytest -q
+
+# On a bare GPU machine: what it can do, its tests, and a bundle of the whole lineage in one file. Nothing is installed.
+BUDGET ?= 8m
+OUT ?= collected.zip
+gpu:
+	-$(PYTHON) -m profiler doctor
+	@$(PYTHON) -c 'import pytest' 2>/dev/null || echo "no pytest here: the GPU tests are left out"
+	! $(PYTHON) -c 'import pytest' 2>/dev/null || $(PYTHON) -m pytest -q -m gpu -o addopts= tests/gpu
+	$(PYTHON) -m profiler collect --budget $(BUDGET) --full v2d_b,v2d_c --out $(OUT)
 
 clean:
 	rm -rf $(VENV) data/index.db* data/cache data/staging

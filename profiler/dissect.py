@@ -66,7 +66,7 @@ def dissect(
         for version in chosen
         for result in _results(catalog, version, by_version.get(version.id), checked[version.id], problem)
     ]
-    contents = {**_sources(catalog, chosen), **_line_tables(checked.values())}
+    contents = {**sources(catalog, chosen), **_line_tables(checked.values())}
     created = datetime.now(UTC).replace(microsecond=0)
     digest = sha256(repr((results, sorted(contents.items()))).encode()).hexdigest()
     run = Run(
@@ -75,7 +75,7 @@ def dissect(
         created=created,
         provenance=_provenance(catalog, tools, command_line),
         results=tuple(results),
-        files=tuple(_attachment(path, content) for path, content in contents.items()),
+        files=tuple(attachment(path, content) for path, content in contents.items()),
     )
     functions = [function for one in by_version.values() for function in one.functions]
     return Dissection(
@@ -154,7 +154,7 @@ def _results(
         )
 
 
-def _sources(catalog: Catalog, versions: Sequence[Version]) -> dict[str, bytes]:
+def sources(catalog: Catalog, versions: Sequence[Version]) -> dict[str, bytes]:
     """The catalogue and every file that a version is made from, by its place in the bundle."""
     found = {f"{SOURCES}/{catalog.path.name}": catalog.path.read_bytes()}
     for version in versions:
@@ -185,7 +185,8 @@ def _line_tables(checked: Iterable[Checked]) -> dict[str, bytes]:
     return found
 
 
-def _attachment(path: str, content: bytes) -> Attachment:
+def attachment(path: str, content: bytes) -> Attachment:
+    """A file of the bundle by its folder there."""
     kind = {SOURCES: "source", LINES: "lines"}[path.split("/")[0]]
     name = path.split("/", 1)[1]
     kind = "catalog" if name.endswith(".toml") else kind
@@ -201,16 +202,16 @@ def _provenance(catalog: Catalog, tools: Mapping[str, str], command_line: str) -
         "python": platform.python_version(),
         "compile_flags": list(catalog.compile_flags),
         **tools,
-        "g++": _said("g++", "-dumpfullversion"),
-        "git_commit": _said("git", "-C", str(catalog.folder), "rev-parse", "HEAD"),
+        "g++": said("g++", "-dumpfullversion"),
+        "git_commit": said("git", "-C", str(catalog.folder), "rev-parse", "HEAD"),
     }
     if known["git_commit"]:
-        diff = _said("git", "-C", str(catalog.folder), "diff", "HEAD", "--", ".")
+        diff = said("git", "-C", str(catalog.folder), "diff", "HEAD", "--", ".")
         known["git_diff_sha256"] = sha256(diff.encode()).hexdigest() if diff else None
     return {name: content for name, content in known.items() if content}
 
 
-def _said(*command: str) -> str:
+def said(*command: str) -> str:
     """What a command prints, or nothing where it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.util
+import shutil
 from collections.abc import Iterable, Sequence
 from ctypes import POINTER, Structure, byref, c_char_p, c_int, c_size_t, c_uint8, c_uint16, c_void_p
 from functools import cache
@@ -109,12 +110,19 @@ def _size(block: Structure | type[Structure]) -> int:
 
 
 def library_path() -> Path | None:
-    """Where the library lies, or None; `ncu_report` itself is not imported (it loads 16 MB of its own)."""
+    """Where the library lies, or None: in the wheel, else beside an installed ncu, which has its own.
+
+    `ncu_report` itself is not imported: it loads 16 MB of its own.
+    """
     spec = importlib.util.find_spec("ncu_report")
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        if (path := Path(folder) / LIBRARY).is_file():
-            return path
-    return None
+    folders = [Path(folder) for folder in (spec.submodule_search_locations or ())] if spec else []
+    ncu = shutil.which("ncu")
+    if ncu:
+        home = Path(ncu).resolve().parent
+        folders += [home, *sorted(home.glob("target/linux-*"))]
+        folders += sorted(home.parent.glob("nsight-compute-*/target/linux-*"), reverse=True)
+    folders += sorted(Path("/opt/nvidia/nsight-compute").glob("20*/target/linux-*"), reverse=True)
+    return next((folder / LIBRARY for folder in folders if (folder / LIBRARY).is_file()), None)
 
 
 @cache

@@ -234,7 +234,7 @@ class Attention:
         lengths = (w.batch, w.heads, w.len_q, w.len_kv, w.head_dim)
         return Case(
             arguments=(*codes, output, scales, *lengths, scale, int(w.causal)),
-            operands=(*exact, scale, int(w.causal)),
+            operands=(*exact, scale, w.causal),
             output=output,
             reference=reference,
             tolerance=_SOFTMAX_TOLERANCE if stage == "SOFTMAX" else _TOLERANCE[w.dtype],

@@ -53,7 +53,7 @@ def dump(run: Run) -> bytes:
         "provenance": dict(run.provenance),
         "reports": [report._asdict() for report in run.reports],
         "files": [attachment._asdict() for attachment in run.files],
-        "results": [_dump_result(result) for result in run.results],
+        "results": [dump_result(result) for result in run.results],
     }
     return json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False).encode()
 
@@ -70,7 +70,7 @@ def parse(content: bytes, where: str) -> Run:
             kind=_one_of(body["kind"], (IMPORT, COLLECT)),
             created=aware(body["created"]),
             provenance=_parse_provenance(body["provenance"]),
-            results=_each(_parse_result, body["results"]),
+            results=_each(parse_result, body["results"]),
             reports=_each(lambda report: ReportFile(**_parse_file(report)), body["reports"]),
             files=_each(lambda file: Attachment(**_parse_file(file)), body["files"]),
             continues=_text_or_none(body["continues"]),
@@ -103,7 +103,8 @@ def _check_whole(run: Run, where: str) -> None:
             raise BadBundle(f"{where}: a result is from the report {capture.report[:12]!r}, which it lacks")
 
 
-def _dump_result(result: Result) -> dict[str, Json]:
+def dump_result(result: Result) -> dict[str, Json]:
+    """A result as JSON."""
     return {
         "family": result.family,
         "version": result.version,
@@ -163,7 +164,8 @@ def _parse_file(body: Any) -> dict[str, Any]:
     return dict(body)
 
 
-def _parse_result(body: Any) -> Result:
+def parse_result(body: Any) -> Result:
+    """The result in what dump_result gave."""
     return Result(
         family=_label("family", body["family"]),
         version=_label("version", body["version"]),

@@ -27,10 +27,26 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
     ),
     (
         ("nvperf", "chips"),
-        ("reader", "isolation", "framing", "ncucsv", "detail", "report"),
+        ("reader", "isolation", "framing", "ncucsv", "detail", "report", "scrub"),
         ("run", "run_file", "bundle", "bundle_zip", "decisions", "store"),
         ("build",),
         ("static",),
+        ("capture",),
+        (
+            "isolated",
+            "nsight",
+            "launchprobe",
+            "device",
+            "rounds",
+            "cases",
+            "stage",
+            "gpucheck",
+            "timing",
+            "target",
+            "torchprobe",
+            "floors",
+            "machine",
+        ),
         ("cpubuild", "outcome", "cpucuda", "emulate", "check"),
     ),
     (
@@ -40,7 +56,9 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("lineage",),
         ("sourcediff",),
         ("present",),
-        ("anatomy", "evidence", "dissect"),
+        ("opcodemix",),
+        ("sourcediff", "lineage"),
+        ("anatomy", "evidence", "dissect", "plan", "staging", "captured", "collect", "assembly"),
     ),
     (("cli",), ("ui",)),
     (("__init__", "__main__", "app"),),
@@ -51,7 +69,7 @@ ONLY_IN = {
     "sqlalchemy": ("store",),
     "streamlit": ("ui", "app"),
     "plotly": ("ui",),
-    "torch": ("baselines",),
+    "torch": ("baselines", "stage", "torchprobe"),
 }
 
 

@@ -20,7 +20,19 @@ EXIT_CODES = (
 
 # Each module has add(commands): it adds its subparsers and sets `handler`, a function of the parsed arguments
 # that returns the exit code. None of them may import anything heavy before its handler runs.
-COMMAND_MODULES = ("data", "ask", "compare", "metrics", "build", "static", "check", "dissect", "dashboard")
+COMMAND_MODULES = (
+    "data",
+    "ask",
+    "compare",
+    "metrics",
+    "build",
+    "static",
+    "check",
+    "dissect",
+    "doctor",
+    "collect",
+    "dashboard",
+)
 
 
 def parser() -> argparse.ArgumentParser:

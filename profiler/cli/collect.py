@@ -1,0 +1,243 @@
+"""`profiler collect`: how a measurement is asked for, what it tells meanwhile, and what it leaves."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.cli.build import add_versions
+from profiler.cli.output import add_json, positive, print_json, print_table, say
+from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
+
+if TYPE_CHECKING:
+    from profiler.catalog import Catalog
+    from profiler.cli.output import Commands
+    from profiler.collect import Collection, Settings
+    from profiler.location import LocalRoot
+    from profiler.problem import Problem
+    from profiler.run import Run
+
+_DESCRIPTION = """\
+Measure versions on this machine's GPU: is each right, how long does a call take, and what do Nsight's
+counters say of it. Every job runs in a process of its own and is kept as soon as it has ended: after Ctrl-C
+or a kill, --resume does what is missing, and --seal keeps the run as it is. Without ncu or the permission to
+read counters latency is still measured; without a GPU the static and modelled facts are still collected."""
+
+_EPILOG = """\
+exit codes: 0 all that was asked for, or what machine and budget allow, and it says what is left out ·
+1 a good version is wrong, or its cell failed · 2 wrong arguments · 3 nothing could be measured ·
+130 interrupted"""
+
+
+def add(commands: Commands) -> None:
+    """Add `collect`."""
+    command = commands.add_parser(
+        "collect",
+        help="measure versions on this machine's GPU, resumable",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_versions(command)
+    command.add_argument(
+        "--workloads",
+        metavar="LIST",
+        help="labels, comma-separated: 1x8x512x64, 2x8x2048x64 causal (default: all five)",
+    )
+    command.add_argument(
+        "--against",
+        metavar="LIST",
+        default="",
+        help="further versions to measure beside them, such as sdpa,sdpa_flash",
+    )
+    command.add_argument(
+        "--rounds", type=positive, default=25, metavar="N", help="alternating rounds (default: 25)"
+    )
+    command.add_argument(
+        "--samples", type=positive, default=4, metavar="N", help="samples a round (default: 4)"
+    )
+    command.add_argument(
+        "--processes",
+        type=positive,
+        default=3,
+        metavar="N",
+        help="fresh processes for the rounds (default: 3)",
+    )
+    command.add_argument(
+        "--budget", metavar="TIME", help="such as 8m: most valuable first, the rest is named"
+    )
+    command.add_argument(
+        "--full", metavar="LIST", default="", help="versions to capture in full, on the first workload"
+    )
+    command.add_argument(
+        "--sanitize", metavar="LIST", default="", help="versions to run under compute-sanitizer; all"
+    )
+    command.add_argument("--no-counters", action="store_true", help="latency alone")
+    command.add_argument("--no-model", action="store_true", help="leave out the check on the CPU")
+    command.add_argument("--clock-control", choices=("none", "base", "boost"), default="none", help="of ncu")
+    command.add_argument("--cache-control", choices=("none", "all"), default="none", help="of ncu")
+    command.add_argument("--keep-session", action="store_true", help="reports keep host, user and paths")
+    command.add_argument("--resume", metavar="RUN", help="go on with an unfinished run")
+    command.add_argument(
+        "--seal", action="store_true", help="with --resume: keep the run as it is, measure nothing"
+    )
+    command.add_argument("--out", type=Path, metavar="FILE.zip", help="also as one file of at most 12 MB")
+    add_json(command)
+    command.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure, seal, tell."""
+    from profiler import assembly, bundle, bundle_zip, plan
+    from profiler.staging import held
+
+    root = _root()
+    budget = plan.budget_s(arguments.budget) if arguments.budget else None
+    collection = _collection(arguments, root)
+    with held(collection.staging):
+        try:
+            if not arguments.seal:
+                _announce(collection)
+                collection.work_off(budget)
+        except KeyboardInterrupt:
+            name = collection.staging.run_id
+            say(f"\ninterrupted; go on: profiler collect --resume {name}, or keep it as it is: … --seal")
+            return 130
+        run_id = assembly.seal(root, collection, zip_bytes=assembly.ZIP_BYTES if arguments.out else None)
+    sealed = bundle.load(root, run_id)
+    if arguments.out:
+        say(f"written: {bundle_zip.pack(root, run_id, arguments.out)}")
+    return _tell(sealed, arguments.json)
+
+
+def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
+    from profiler import catalog, collect
+
+    if arguments.resume:
+        staging, lineage, settings = collect.resume(root, arguments.resume)
+    elif arguments.seal:
+        raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
+    else:
+        lineage = catalog.load(arguments.catalog)
+        settings = _settings(arguments, lineage)
+        staging = collect.begin(root, lineage, settings)
+    return collect.Collection(staging, lineage, settings, collect.look(settings.counters), _progress)
+
+
+def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
+    from profiler import collect, origin
+
+    names = [*arguments.versions, *_list(arguments.against)] if arguments.versions else []
+    chosen = [one for one in lineage.pick(names) if one.state != "planned"]
+    if not chosen:
+        raise CannotJudge("nothing to measure: every version that was named is planned")
+    known = {one.id for one in chosen}
+    problem: Problem = origin.load_object(lineage, lineage.problem)
+    sizes = _workloads(arguments.workloads, problem, lineage)
+    first = problem.workload(**sizes[0]).label
+    sanitize = tuple(known) if arguments.sanitize == "all" else tuple(_list(arguments.sanitize))
+    return collect.Settings(
+        versions=tuple(one.id for one in chosen),
+        workloads=tuple(sizes),
+        rounds=arguments.rounds,
+        samples=arguments.samples,
+        processes=arguments.processes,
+        clock_control=arguments.clock_control,
+        cache_control=arguments.cache_control,
+        full=tuple(name for name in _list(arguments.full) if lineage.pick([name])),
+        full_on=(first,),
+        sanitize=tuple(one.id for one in chosen if one.id in sanitize and one.buildable),
+        model=() if arguments.no_model else tuple(one.id for one in chosen if one.buildable),
+        counters=not arguments.no_counters,
+        keep_session=arguments.keep_session,
+        command_line=collect.command_line(["profiler", *sys.argv[1:]]),
+    )
+
+
+def _workloads(text: str | None, problem: Problem, lineage: Catalog) -> list[dict[str, object]]:
+    from profiler import problem as problems
+
+    same = lineage.problem == "profiler.problem:ATTENTION"
+    acceptance = problems.ACCEPTANCE if same else problem.check_workloads("fp16", (64, 128))
+    known = {one.label: one for one in acceptance}
+    wanted = _list(text) if text else list(known)
+    for label in wanted:
+        if label not in known:
+            raise UnknownName(f"no workload {label}: there are {', '.join(known)}")
+    return [dict(known[label].sizes()) for label in wanted]
+
+
+def _root() -> LocalRoot:
+    from profiler import location
+
+    root = location.root()
+    if not isinstance(root, location.LocalRoot):
+        raise ProfilerError(f"PROFILER_DATA={root.url}: collect into a folder, then import the bundle there")
+    return root
+
+
+def _announce(collection: Collection) -> None:
+    counted = {tier: collection.passes(tier) for tier in ("lean", "full")}
+    known = ", ".join(f"{tier} {count or 'unknown'}" for tier, count in counted.items())
+    gpu = (collection.machine.gpu or {}).get("name") or "no GPU"
+    say(
+        f"{collection.staging.run_id} on {gpu}: {len(collection.planned)} jobs; "
+        f"replay passes a launch: {known}"
+    )
+    for words in collection.machine.missing:
+        print(f"profiler: {words}", file=sys.stderr)
+
+
+def _progress(done: int, total: int, what: str, left_s: float | None) -> None:
+    left = "" if not left_s else f", about {int(left_s // 60)}:{int(left_s % 60):02d} left"
+    end = "\n" if done == total or not sys.stderr.isatty() else "\r"
+    print(
+        f"[{done}/{total}] {what}{left}\033[K" if end == "\r" else f"[{done}/{total}] {what}{left}",
+        end=end,
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def _tell(run: Run, as_json: bool) -> Exit:
+    cells = [one for one in run.results if one.workload and not one.workload.startswith("head dim")]
+    measured = [
+        one for one in cells if one.samples or one.captures or (one.check or {}).get("evidence") == "measured"
+    ]
+    if as_json:
+        print_json(
+            {
+                "run": run.run_id,
+                "cells": [
+                    {
+                        "version": one.version,
+                        "workload": one.workload,
+                        "status": one.status,
+                        "reason": one.reason,
+                    }
+                    for one in cells
+                ],
+                "degraded": run.provenance.get("degraded", []),
+                "left_out": run.provenance.get("left_out", []),
+            }
+        )
+    else:
+        rows = [(one.version, one.workload or "", one.status, one.reason or "") for one in cells]
+        print_table(("version", "workload", "", "why"), rows)
+        for words in (*run.provenance.get("degraded", ()), *run.provenance.get("left_out", ())):
+            say(f"left out: {words}")
+        say(f"\nsealed as {run.run_id}")
+    if not measured:
+        return Exit.UNJUDGED
+    bad = [one for one in measured if one.status in ("wrong", "failed") and not _expected(one.check)]
+    return Exit.REGRESSION if bad else Exit.PASS
+
+
+def _expected(check: object) -> bool:
+    return isinstance(check, dict) and check.get("state") in ("rejected", "baseline")
+
+
+def _list(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,0 +1,109 @@
+"""`profiler doctor`: what this machine can measure, on one screen."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import add_json, print_json, print_table, say
+from profiler.errors import Exit
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+    from profiler.device import State
+    from profiler.machine import Machine
+
+_DESCRIPTION = """\
+Say what this machine can do: GPU and its clocks, driver, CUDA, nvcc, ncu and whether it may read counters,
+compute-sanitizer, torch and its attention backends; and, where something is missing, what works without it.
+Nothing is changed: clocks and settings are read only."""
+
+_EPILOG = "exit codes: 0 something can be measured · 3 nothing can be measured here"
+
+
+def add(commands: Commands) -> None:
+    """Add `doctor`."""
+    command = commands.add_parser(
+        "doctor",
+        help="what this machine can measure, and what is missing",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_json(command)
+    command.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Examine, print."""
+    from profiler import machine
+
+    found = machine.examine()
+    if arguments.json:
+        print_json(found.as_json())
+    else:
+        print_machine(found)
+    return Exit.PASS if found.can_measure else Exit.UNJUDGED
+
+
+def print_machine(found: Machine) -> None:
+    """What is here; below, what works with it."""
+    print_table(("", ""), rows(found))
+    say()
+    works = [(name, "yes" if able else "no", why) for name, (able, why) in found.can.items()]
+    print_table(("works here", "", ""), works)
+    if not found.can_measure:
+        say("\nNothing can be measured on this machine. Reports and bundles from others can be imported.")
+
+
+def rows(found: Machine) -> list[tuple[str, str]]:
+    """What is here, a line each; what nobody says is `unknown`."""
+    gpu = found.gpu
+    lines = [("system", found.system), ("Python", found.python)]
+    if gpu is None:
+        lines += [("GPU", "none: no driver, or none visible (CUDA_VISIBLE_DEVICES)")]
+    else:
+        memory = None if gpu.memory_bytes is None else f"{gpu.memory_bytes / 2**30:.0f} GiB"
+        sms = None if gpu.sms is None else f"{gpu.sms} SMs"
+        capability = (
+            None if gpu.compute_capability is None else f"compute capability {gpu.compute_capability}"
+        )
+        lines += [
+            ("GPU", ", ".join(one for one in (gpu.name, capability, sms, memory) if one) or "unknown"),
+            ("driver", gpu.driver or "unknown"),
+            ("CUDA", f"{gpu.cuda} at most" if gpu.cuda else "unknown"),
+            ("clocks", clocks(found.state, gpu.max_sm_mhz)),
+            ("power, heat", heat(found.state, gpu.power_limit_w)),
+            ("shared", found.shared),
+        ]
+    for name, tool in found.tools.items():
+        there = f"{tool.version or ''} {tool.path}".strip()
+        lines.append((name, there if tool.path else f"missing: {tool.missing}"))
+    lines.append(("counters", found.counters_reason))
+    return [*lines, *_torch(found)]
+
+
+def clocks(state: State | None, most_mhz: float | None) -> str:
+    """The SM clock now, of its highest, and what holds it."""
+    if state is None or state.sm_mhz is None:
+        return "unknown"
+    held = "unknown" if state.reasons is None else ", ".join(state.reasons) or "nothing"
+    most = "" if most_mhz is None else f" of {most_mhz:.0f}"
+    return f"SM {state.sm_mhz:.0f}{most} MHz; held by: {held}"
+
+
+def heat(state: State | None, limit_w: float | None) -> str:
+    """Power and temperature now."""
+    power = "power unknown" if state is None or state.power_w is None else f"{state.power_w:.0f} W"
+    limit = "" if limit_w is None else f" of {limit_w:.0f}"
+    warm = state.temperature_c if state else None
+    return f"{power}{limit}, " + ("temperature unknown" if warm is None else f"{warm:.0f} °C")
+
+
+def _torch(found: Machine) -> list[tuple[str, str]]:
+    if found.torch.get("status") != "done":
+        return [("torch", str(found.torch.get("reason") or "unknown"))]
+    lines = [("torch", f"{found.torch['torch']}, CUDA {found.torch['cuda']}")]
+    for name, why in found.torch.get("backends", {}).items():
+        lines.append((f"  {name}", "works" if why is None else f"no: {why}"))
+    return lines

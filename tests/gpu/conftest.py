@@ -1,0 +1,108 @@
+"""What the GPU tests share: the lineage built for this GPU, and every check made once, side by side."""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from profiler import build, catalog, device, isolated, toolkit
+from profiler.catalog import Version
+from profiler.problem import ACCEPTANCE, ATTENTION, AttentionWorkload
+
+TOGETHER = 6  # checks at a time: most of a check's time is torch's import
+LINEAGE = catalog.load()
+GOOD = [version for version in LINEAGE.versions if version.buildable and version.state == "good"]
+REJECTED = [version for version in LINEAGE.versions if version.buildable and version.state == "rejected"]
+
+
+def pytest_collection_modifyitems(config, items):
+    """All of this folder needs a GPU, with torch and nvcc."""
+    here = Path(__file__).parent
+    mine = [item for item in items if here in Path(item.path).parents]
+    if not mine:
+        return
+    missing = []
+    if device.describe() is None:
+        missing.append("no GPU")
+    if toolkit.find("nvcc") is None:
+        missing.append("no nvcc")
+    for item in mine:
+        item.add_marker(pytest.mark.gpu)
+        item.add_marker(pytest.mark.timeout(1200))
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=" and ".join(missing)))
+
+
+def workloads_of(version: Version) -> list[AttentionWorkload]:
+    """The acceptance workloads in the version's dtype that it takes."""
+    sizes = [{**one.sizes(), "dtype": version.dtype} for one in ACCEPTANCE]
+    return [ATTENTION.workload(**one) for one in sizes if one["head_dim"] in version.head_dims]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """The libraries of the lineage, and a folder for what runs on them."""
+
+    folder: Path
+    libraries: dict[str, Path]
+    gpu: device.Gpu
+
+    def version(self, name: str) -> dict[str, str]:
+        """The version as a stage's request names it."""
+        return {"id": name, "library": str(self.libraries[name])}
+
+    def check(self, name: str, workload: AttentionWorkload, **settings) -> dict:
+        """One gpucheck in a process of its own."""
+        label = workload.label.replace(" ", "-").replace(":", "-")
+        request = {"version": self.version(name), "workload": workload.sizes(), "seed": 0}
+        request["cases"] = str(self.folder / "cases")
+        folder = self.folder / "check" / name / f"{label}-{settings.get('seed', 0)}"
+        return isolated.run_stage("gpucheck", {**request, **settings}, folder, timeout_s=300)
+
+
+@pytest.fixture(scope="session")
+def bench(tmp_path_factory) -> Bench:
+    """The lineage, built for this GPU."""
+    gpu = device.describe()
+    assert gpu is not None
+    assert gpu.compute_capability is not None
+    plain = f"sm_{gpu.compute_capability.replace('.', '')}"
+    libraries = {}
+    for version in (*GOOD, *REJECTED):
+        arch = next((one for one in (f"{plain}a", plain) if version.supports(one)), None)
+        if arch is None:
+            continue
+        for made in build.build(LINEAGE, [version], (arch,)):
+            assert isinstance(made, build.Built), made
+            libraries[version.id] = made.library
+    return Bench(tmp_path_factory.mktemp("gpu"), libraries, gpu)
+
+
+@pytest.fixture(scope="session")
+def checked(bench) -> dict[tuple[str, str], dict]:
+    """Every version on every workload it is asked for; rejected ones on the first."""
+    cells = [(version.id, workload) for version in GOOD for workload in workloads_of(version)]
+    cells += [(version.id, workload) for version in REJECTED for workload in workloads_of(version)[:1]]
+    cells = [cell for cell in cells if cell[0] in bench.libraries]
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        results = list(pool.map(lambda cell: bench.check(*cell), cells))
+    return {(name, workload.label): found for (name, workload), found in zip(cells, results, strict=True)}
+
+
+@pytest.fixture(scope="session")
+def kept() -> Path | None:
+    """Where tables for the README are written: $OUT, if it is set."""
+    return Path(os.environ["OUT"]) if os.environ.get("OUT") else None
+
+
+def keep(folder: Path | None, name: str, table: object) -> None:
+    """Write a table, and print it."""
+    text = json.dumps(table, indent=1)
+    print(text)
+    if folder is not None:
+        (folder / name).write_text(text, encoding="utf-8")
