@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
+from profiler.lineage import GOOD, Lineage
 from profiler.store import CellInfo, RunInfo, VersionInfo
 from profiler.ui import markup
 from profiler.ui.markup import Html
@@ -42,6 +43,17 @@ def newest_pair(versions: Sequence[VersionInfo]) -> tuple[str, str]:
     several = [group for group in families.values() if len(group) > 1] or list(families.values())
     group = max(several, key=lambda group: max(version.last_created for version in group))
     return name(group[-2] if len(group) > 1 else group[-1]), name(group[-1])
+
+
+def good_pair(versions: Sequence[VersionInfo], lineage: Lineage) -> tuple[str, str] | None:
+    """The last good version and its nearest correct ancestor, of one dtype and both with results."""
+    family, there = lineage.attached.catalog.family, {name(version) for version in versions}
+    for one in reversed(lineage.standings):
+        if one.state == GOOD and one.against is not None and one.against.dtype == one.version.dtype:
+            pair = f"{family}/{one.against.id}", f"{family}/{one.version.id}"
+            if there.issuperset(pair):
+                return pair
+    return None
 
 
 class Cell(NamedTuple):

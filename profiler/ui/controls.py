@@ -99,9 +99,15 @@ class View:
         name: str,
         default: Sequence[str],
         shown: Callable[[str], str] = str,
+        fitting: Callable[[Sequence[str]], list[str]] = list,
     ) -> list[str]:
-        """A multiple choice, comma-separated in the URL; names that are not offered may be typed in."""
+        """A multiple choice, comma-separated in the URL; names that are not offered may be typed in.
+
+        `fitting` leaves out what another choice of the page has made pointless.
+        """
         key = self._adopt(name, lambda text: True, _split, [*default])
+        if (kept := fitting(st.session_state[key])) != st.session_state[key] and st.session_state[key]:
+            st.session_state[key] = kept
         offered = list(dict.fromkeys([*options, *st.session_state[key]]))
         value = st.multiselect(label, offered, key=key, format_func=shown, accept_new_options=True)
         self._keep(name, ",".join(value))

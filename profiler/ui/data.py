@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -53,7 +54,8 @@ def errors_shown() -> Iterator[None]:
     try:
         yield
     except ProfilerError as error:
-        st.html(markup.error(str(error)))
+        # The page has a field where the command line has a flag.
+        st.html(markup.error(re.sub(r"^--kernel ", "kernels ", str(error))))
 
 
 @st.cache_resource(show_spinner=False)
@@ -150,6 +152,15 @@ def catalogue_order(now: Stamp, family: str) -> tuple[str, ...]:
         found = attached(now, family)
         return tuple(found.catalog.by_id) if found else ()
     return ()
+
+
+def first_pair(now: Stamp) -> tuple[str, str]:
+    """What a diff opens with: good versions where a catalogue tells them, else the newest two."""
+    newest = addresses.newest_pair(versions(now))
+    with suppress(ProfilerError):
+        found = lineage(now, newest[1].rpartition("/")[0])
+        return (found and addresses.good_pair(versions(now), found)) or newest
+    return newest
 
 
 def apart(now: Stamp, family: str) -> str:

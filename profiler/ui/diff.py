@@ -15,7 +15,7 @@ if len(versions) < 2:
 
 pick = controls.View("diff")
 title_box, a_box, b_box, kernels_box = st.columns([2.2, 1, 1, 1], vertical_alignment="bottom", gap="medium")
-first, second = addresses.newest_pair(versions)
+first, second = data.first_pair(now)
 with a_box:
     a = pick.choose("A", addresses.names(versions, st.query_params.get("a")), "a", first)
 with b_box:

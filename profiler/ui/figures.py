@@ -85,14 +85,9 @@ class _Place:
     crowded: bool
 
 
-def trends(panels: Sequence[Panel], axis: Axis, room: int = 0) -> Figure:
-    """The panels stacked on one x axis, titles above at the left, line labels in a gutter at the right.
-
-    `room` is what another figure below leaves at its right, so that both have the same columns.
-    """
-    crowded = any(len(panel.lines) > 1 for panel in panels)
-    names = [shorten(line.label) for panel in panels for line in panel.lines] if crowded else []
-    gutter = max(room, min(160, _LEADER_PX + 8 + round(6.3 * max(map(len, names), default=0))))
+def trends(panels: Sequence[Panel], axis: Axis) -> Figure:
+    """The panels stacked on one x axis, titles above at the left, line labels in a gutter at the right."""
+    crowded = _crowded(panels)
     heights = [
         max(_FIRST_PX if index == 0 else _NEXT_PX, _LABEL_PX * len(panel.lines) if crowded else 0)
         for index, panel in enumerate(panels)
@@ -102,7 +97,7 @@ def trends(panels: Sequence[Panel], axis: Axis, room: int = 0) -> Figure:
     notes: list[Figure] = []
     leaders: list[Figure] = []
     layout = frame.layout(total + _AXIS_PX)
-    layout["margin"] = {"l": 8, "r": gutter, "t": 0, "b": _AXIS_PX, "pad": 0}
+    layout["margin"] = {"l": 8, "r": gutter_px(panels), "t": 0, "b": _AXIS_PX, "pad": 0}
     top = total
     for index, (panel, height) in enumerate(zip(panels, heights, strict=True)):
         top -= _TITLE_PX
@@ -123,6 +118,17 @@ def trends(panels: Sequence[Panel], axis: Axis, room: int = 0) -> Figure:
     layout["annotations"], layout["shapes"] = notes, leaders
     layout["hovermode"] = "closest" if crowded else "x"
     return {"data": traces, "layout": layout}
+
+
+def gutter_px(panels: Sequence[Panel]) -> int:
+    """How much the panels leave at the right for the names of their lines."""
+    names = [shorten(line.label) for panel in panels for line in panel.lines] if _crowded(panels) else []
+    return min(160, _LEADER_PX + 8 + round(6.3 * max(map(len, names), default=0)))
+
+
+def _crowded(panels: Sequence[Panel]) -> bool:
+    """Whether some panel has several lines, which then need names beside them."""
+    return any(len(panel.lines) > 1 for panel in panels)
 
 
 def whole_gaps(panel: Panel) -> list[tuple[float, str]]:
@@ -307,5 +313,4 @@ def _shared_axis(axis: Axis, anchor: str) -> Figure:
     common = {**frame.axis(""), "anchor": anchor, "range": axis.range, "showline": True, "tickfont": FONT}
     if axis.time:
         return {**common, "automargin": True, "type": "date"}
-    labels = [escape(shorten(label, 24)) for label in axis.labels]
-    return {**common, "automargin": True, "tickvals": list(range(len(labels))), "ticktext": labels}
+    return {**common, **frame.version_ticks(axis.labels)}

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from profiler.ui.scales import shorten
 from profiler.ui.theme import light
 
 Figure = dict[str, Any]
 CONFIG = {"displayModeBar": False, "responsive": True}
 FONT = {"family": '"Source Sans", "Source Sans 3", sans-serif', "size": 12.5, "color": light("ink")}
 MUTED = {**FONT, "size": 12, "color": light("muted")}
+_NAMED = 24  # versions that have room for their names side by side on a phone
 CLEAR = "rgba(0,0,0,0)"
 
 
@@ -60,6 +62,13 @@ def axis(title: str) -> Figure:
         "ticklabelstandoff": 6,
         "fixedrange": True,
     }
+
+
+def version_ticks(labels: Sequence[str]) -> Figure:
+    """Version names under an axis; of very many only every second, third … as far as they have room."""
+    places = list(range(0, len(labels), -(-len(labels) // _NAMED) or 1))
+    names = [escape(shorten(labels[place], 24 if len(labels) <= _NAMED // 2 else 16)) for place in places]
+    return {"automargin": True, "tickvals": places, "ticktext": names}
 
 
 def layout(height: int) -> Figure:

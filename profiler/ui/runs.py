@@ -45,8 +45,10 @@ if run is None:
 provenance_box, launches_box = st.columns([2, 3], gap="medium")
 with provenance_box:
     st.html(markup.section("Provenance", runs_view.links(every, run)))
-    kept = data.kept(now, run.run_id).files if run.kind == COLLECT else ()
-    st.html(runs_view.provenance(run, cells_view.files(kept)))
+    listed: list[tuple[object, object]] = []
+    with data.errors_shown():
+        listed = cells_view.files(data.kept(now, run.run_id).files if run.kind == COLLECT else ())
+    st.html(runs_view.provenance(run, listed))
     for report in run.reports:
         content = data.report_content(run.run_id, report.sha256)
         st.download_button(f"Download {report.name}", content, report.name, on_click="ignore")

@@ -34,7 +34,9 @@ def report_of(run: RunInfo, sha256: str | None) -> ReportFile | None:
 
 def count(runs: Sequence[RunInfo]) -> str:
     """How much there is."""
-    return f"{len(runs)} runs of {len(families(runs))} families" if runs else ""
+    named = len(families(runs))
+    words = f"{len(runs)} run{'s' * (len(runs) != 1)} of {named} famil{'y' if named == 1 else 'ies'}"
+    return words if runs else ""
 
 
 def families(runs: Sequence[RunInfo]) -> list[str]:

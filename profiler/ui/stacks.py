@@ -1,4 +1,4 @@
-"""Shares over versions as stacked grey bars, labelled in the gutter; hatched where there are none."""
+"""Shares over versions as stacked grey bars, with a legend below; hatched where there are none."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ from html import escape
 
 from profiler.ui import frame
 from profiler.ui.frame import CLEAR, FONT, MUTED, Figure, note
-from profiler.ui.scales import shorten
 from profiler.ui.theme import HATCH, RAMP
 
-GUTTER_PX = 160
-_HEIGHT_PX, _TITLE_PX, _AXIS_PX = 170, 34, 46
+_HEIGHT_PX, _TITLE_PX, _AXIS_PX, _LEGEND_PX = 260, 34, 46, 60
 
 
 def shares(
-    title: str, caption: str, labels: Sequence[str], found: Mapping[str, Mapping[str, float] | str]
+    title: str,
+    caption: str,
+    labels: Sequence[str],
+    found: Mapping[str, Mapping[str, float] | str],
+    gutter: int = 8,
 ) -> Figure:
-    """One bar a label, which adds up to 100 %; `found` has its shares, or why there are none."""
+    """One bar a label, which adds up to 100 %; `found` has its shares, or why there are none.
+
+    `gutter` is what a figure above leaves at its right, so that both have the same columns.
+    """
     total = _HEIGHT_PX + _TITLE_PX
-    layout = frame.layout(total + _AXIS_PX)
+    layout = frame.layout(total + _AXIS_PX + _LEGEND_PX)
     layout["barmode"] = "stack"
-    layout["margin"] = {"l": 8, "r": GUTTER_PX, "t": _TITLE_PX, "b": _AXIS_PX, "pad": 0}
+    layout["margin"] = {"l": 8, "r": gutter, "t": _TITLE_PX, "b": _AXIS_PX + _LEGEND_PX, "pad": 0}
     layout["hovermode"] = "closest"
     names = list(dict.fromkeys(name for one in found.values() if not isinstance(one, str) for name in one))
     traces = [_class(name, RAMP[index][0], labels, found) for index, name in enumerate(names)]
@@ -35,23 +40,27 @@ def shares(
         "showgrid": True,
     }
     layout["yaxis2"] = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
-    ticks = [escape(shorten(label, 24)) for label in labels]
     layout["xaxis"] = {
         **frame.axis(""),
         "range": [-0.5, len(labels) - 0.5],
-        "tickvals": list(range(len(labels))),
-        "ticktext": ticks,
         "tickfont": FONT,
-        "automargin": True,
+        **frame.version_ticks(labels),
     }
     head = f"<b>{escape(title)}</b>  {escape(caption)}"
-    notes = [note(head, 0.0, 1.0, xanchor="left", yanchor="bottom", yshift=6)]
-    for index, name in enumerate(reversed(names)):
-        colour = RAMP[len(names) - 1 - index][0]
-        text = f'<span style="fill:{colour}">■</span> {escape(name)}'
-        height = 1 - (index + 0.5) / max(1, len(names))
-        notes.append(note(text, 1.0, height, xanchor="left", yanchor="middle", xshift=10, font=MUTED))
-    layout["annotations"] = notes
+    layout["annotations"] = [note(head, 0.0, 1.0, xanchor="left", yanchor="bottom", yshift=6)]
+    layout["showlegend"] = True
+    layout["legend"] = {
+        "orientation": "h",
+        "font": MUTED,
+        "x": 0,
+        "xanchor": "left",
+        "y": 0,
+        "yref": "container",
+        "yanchor": "bottom",
+        "itemclick": False,
+        "itemdoubleclick": False,
+        "itemwidth": 30,
+    }
     return {"data": traces, "layout": layout}
 
 
@@ -86,6 +95,7 @@ def _gaps(gaps: Sequence[tuple[int, str]]) -> Figure:
         "x": [at for at, _ in gaps],
         "y": [1.0 for _ in gaps],
         "yaxis": "y2",
+        "showlegend": False,
         "width": 0.94,
         "marker": {"color": CLEAR, "line": {"width": 0}, "pattern": pattern},
         "hovertext": [escape(words) for _, words in gaps],

@@ -1,12 +1,12 @@
 """How any metric moved over versions or time, a line a kernel; nothing joined that cannot be compared."""
 
-from dataclasses import replace
 from functools import partial
 
 import streamlit as st
 
+from profiler.errors import ProfilerError
 from profiler.trend import Trend
-from profiler.ui import addresses, controls, data, diff_view, frame, markup, stacks, trends_csv, trends_view
+from profiler.ui import addresses, controls, data, diff_view, frame, markup, trends_csv, trends_view
 from profiler.values import Evidence
 
 now = data.stamp()
@@ -31,28 +31,35 @@ evidence, beside = pick.evidence(addresses.kinds_of(cells, family))
 table = data.table(now)
 words = trends_view.metric_words(table)
 offered = trends_view.offered(table, data.metric_names(now, family), evidence)
-chosen = pick.several("metrics", offered, "metrics", trends_view.DEFAULTS[evidence], shown=words)
-asked = trends_view.of_evidence(chosen, table, evidence)
+fitting = partial(trends_view.of_evidence, table=table, evidence=evidence)
+chosen = pick.several(
+    "metrics", offered, "metrics", trends_view.DEFAULTS[evidence], shown=words, fitting=fitting
+)
+asked = fitting(chosen)
 there = addresses.cells(cells, [f"{family}/{name}" for name in names], evidence)
 workload, gpu = pick.cell(there, diff_view.PLACES[evidence], beside)
 
-every = {}
+every, refused = {}, {}
 for name in asked:
-    with data.errors_shown():
+    try:
         every[name] = data.trend(now, name, family, workload, gpu, over, evidence)
+    except ProfilerError as error:
+        refused[name] = str(error)
+if refused:
+    st.html(markup.error(trends_view.refusal(refused)))
 found: dict[str, list[Trend]] = {}
 ranking: list[Trend] = []
+mixed = None
 with data.errors_shown():
+    if evidence is Evidence.STATIC and over == trends_view.OVER[0]:
+        mixed = data.lineage(now, family)
     ranking = data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over, evidence)
     found, ranking = trends_view.fitting(every, ranking, kernels)
 picture = trends_view.picture(found, names, over, ranking)
-mixed = evidence is Evidence.STATIC and over == trends_view.OVER[0] and data.lineage(now, family)
-if mixed:
-    picture = replace(picture, room=stacks.GUTTER_PX)
 if picture.panels:
     st.plotly_chart(picture.figure, theme=None, config=frame.CONFIG, key="trends_chart", alt=picture.alt)
 if mixed:
-    mix, alt = trends_view.opcode_mix(mixed, names, workload, gpu)
+    mix, alt = trends_view.opcode_mix(mixed, names, workload, gpu, picture.gutter)
     st.plotly_chart(mix, theme=None, config=frame.CONFIG, key="trends_mix", alt=alt)
 for line in trends_view.notes(picture, found, words):
     st.html(line)

@@ -43,12 +43,16 @@ class Picture:
     axis: figures.Axis
     absent: tuple[str, ...]  # metrics that no launch carries
     hidden: tuple[str, ...]  # kernels cut off
-    room: int = 0  # at the right, for the labels of a chart below
 
     @property
     def figure(self) -> Figure:
         """The chart."""
-        return figures.trends(self.panels, self.axis, self.room)
+        return figures.trends(self.panels, self.axis)
+
+    @property
+    def gutter(self) -> int:
+        """What the chart leaves at its right; one below it has the same columns with the same."""
+        return figures.gutter_px(self.panels)
 
     @property
     def alt(self) -> str:
@@ -133,13 +137,23 @@ def notes(shown: Picture, found: Mapping[str, Sequence[Trend]], words: Callable[
     return [markup.note(line) for line in (*lines, *dict.fromkeys(reasons))]
 
 
+def refusal(refused: Mapping[str, str]) -> str:
+    """Why metrics are not shown, in one text however many they are."""
+    reasons = list(dict.fromkeys(refused.values()))
+    if len(reasons) < 2:
+        return "".join(reasons)
+    return f"{reasons[0]}. {len(refused) - 1} more are not shown: {spread(list(refused)[1:])}"
+
+
 def metric_words(table: MetricTable) -> Callable[[str], str]:
     """How a metric is called on screen: its label, or the exact ncu name."""
     labels = {metric.concept: metric.label for metric in table.metrics}
     return lambda name: labels.get(name, name)
 
 
-def opcode_mix(lineage: Lineage, versions: Sequence[str], size: str, arch: str) -> tuple[Figure, str]:
+def opcode_mix(
+    lineage: Lineage, versions: Sequence[str], size: str, arch: str, gutter: int
+) -> tuple[Figure, str]:
     """What each version's machine code consists of, and the same in words for who cannot see it."""
     found: dict[str, Mapping[str, float] | str] = {}
     for version in versions:
@@ -152,7 +166,8 @@ def opcode_mix(lineage: Lineage, versions: Sequence[str], size: str, arch: str) 
                 opcodemix.shares(launch.opcodes) if launch and launch.opcodes else "not collected"
             )
     caption = f"static, {size}, {arch}: places in the code, not how often they run"
-    return stacks.shares("opcode mix, %", caption, versions, found), f"opcode mix of {spread(list(versions))}"
+    mix = stacks.shares("opcode mix, %", caption, versions, found, gutter)
+    return mix, f"opcode mix of {spread(list(versions))}"
 
 
 def offered(table: MetricTable, names: Sequence[str], evidence: Evidence) -> list[str]:

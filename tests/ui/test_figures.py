@@ -138,6 +138,12 @@ def test_panels_share_one_axis_and_do_not_overlap() -> None:
     assert domains[2][0] == pytest.approx(0.0)
 
 
+def test_very_many_versions_are_named_as_far_as_there_is_room() -> None:
+    assert frame.version_ticks(["a", "b"])["ticktext"] == ["a", "b"]
+    assert frame.version_ticks([])["tickvals"] == []
+    assert frame.version_ticks([f"v{index}" for index in range(50)])["tickvals"] == list(range(0, 50, 3))
+
+
 def test_long_names_lose_their_middle() -> None:
     assert shorten("set_halo_values_x_419_gpu_and_more") == "set_halo_val…and_more"
     assert shorten("short") == "short"

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import streamlit
 
 from profiler import location, pipeline
 from profiler.lineage import Lineage, every
@@ -176,6 +177,28 @@ class TestPages:
         titles = " ".join(note["text"] for note in chart["layout"]["annotations"])
         assert "modelled" in titles
         assert "static" not in titles
+
+    def test_a_bare_diff_opens_good_versions_and_no_wrong_one(
+        self, mine: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = page("diff", mine, monkeypatch)
+        assert (app.query_params["a"], app.query_params["b"]) == ("mine/zero", "mine/alpha")
+
+    def test_metrics_of_other_evidence_leave_the_address(
+        self, mine: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        query = {"family": "mine", "evidence": "modelled", "metrics": "static_registers,modelled_error"}
+        app = page("trends", mine, monkeypatch, **query)
+        assert app.query_params["metrics"] == "modelled_error"
+
+    def test_a_run_whose_bundle_broke_after_indexing_is_one_line(
+        self, mine: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        page("runs", mine, monkeypatch)
+        (bundle,) = (mine / "runs").iterdir()
+        (bundle / "run.json").write_text("{")
+        streamlit.cache_resource.clear()
+        assert "run.json" in text(page("runs", mine, monkeypatch))
 
     @pytest.mark.parametrize("name", ["overview", "lineage", "trends", "diff", "runs"])
     def test_every_page_opens_with_our_own_lineage(

@@ -186,6 +186,21 @@ class TestFull:
             page("trends", full_data, monkeypatch, family="esmm", metrics="durration")
         )
 
+    def test_many_names_that_do_not_exist_are_one_error(
+        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        names = ",".join(f"nothing{index}" for index in range(200))
+        app = page("trends", full_data, monkeypatch, family="esmm", metrics=names)
+        assert sum("k-error" in element.value for element in app.html if "<style" not in element.value) == 1
+        assert "199 more are not shown" in text(app)
+
+    def test_a_bad_kernel_filter_is_not_called_a_flag(
+        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shown = text(page("trends", full_data, monkeypatch, family="esmm", kernels="regex:(x"))
+        assert "kernels regex:(x: not a regular expression" in shown
+        assert "--kernel" not in shown
+
     def test_every_metric_of_a_launch_is_in_its_table(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

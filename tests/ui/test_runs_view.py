@@ -72,6 +72,11 @@ def test_a_run_that_the_address_names_is_shown_though_the_filter_hides_it() -> N
     assert chosen is RUNS[0]
 
 
+def test_one_run_of_one_family_is_counted_in_the_singular() -> None:
+    assert runs_view.count(RUNS) == "3 runs of 2 families"
+    assert runs_view.count(RUNS[:1]) == "1 run of 1 family"
+
+
 def test_more_runs_than_the_table_shows_are_counted() -> None:
     many = [run("a", f"v{index}", 1) for index in range(runs_view.RUNS_SHOWN + 5)]
     assert "5 older runs not shown" in runs_view.table(many, None)
