@@ -165,9 +165,14 @@ def test_an_interrupt_of_the_caller_leaves_nothing_running(tmp_path):
         time.sleep(1.0)
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, text, timeout_s=60)
+    # A shell starts what it sends to the background with SIGINT ignored, and Python then keeps it so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, text, timeout_s=60)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert gone(int((tmp_path / "log").read_text()))
 
 
