@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("occupancy",),
         ("quantize", "problem"),
         ("baselines",),
+        ("statistics",),
         ("opcodemix",),
     ),
     (
@@ -99,7 +100,7 @@ def imports(path: Path) -> Iterator[tuple[str, bool, int]]:
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}:{node.lineno}: imports are absolute"
             assert node.module
-            if node.module in ("profiler", "profiler.cli", "profiler.ui", "profiler.store"):
+            if node.module in ("profiler", "profiler.cli", "profiler.ui", "profiler.store", "profiler.statistics"):
                 for alias in node.names:
                     yield f"{node.module}.{alias.name}", id(node) not in inside, node.lineno
             else:
