@@ -57,6 +57,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("lineage",),
         ("sourcediff",),
         ("present",),
+        ("rulings",),
         ("opcodemix",),
         ("sourcediff", "lineage"),
         ("anatomy", "evidence", "dissect", "plan", "staging", "captured", "collect", "assembly"),
@@ -100,7 +101,13 @@ def imports(path: Path) -> Iterator[tuple[str, bool, int]]:
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}:{node.lineno}: imports are absolute"
             assert node.module
-            if node.module in ("profiler", "profiler.cli", "profiler.ui", "profiler.store", "profiler.statistics"):
+            if node.module in (
+                "profiler",
+                "profiler.cli",
+                "profiler.ui",
+                "profiler.store",
+                "profiler.statistics",
+            ):
                 for alias in node.names:
                     yield f"{node.module}.{alias.name}", id(node) not in inside, node.lineno
             else:

@@ -3,7 +3,17 @@
 import streamlit as st
 
 from profiler.errors import UnknownName
-from profiler.ui import addresses, controls, data, diff_view, frame, markup, metrics_view, source_view
+from profiler.ui import (
+    addresses,
+    controls,
+    data,
+    diff_view,
+    frame,
+    markup,
+    metrics_view,
+    rules_view,
+    source_view,
+)
 from profiler.values import Evidence
 
 now = data.stamp()
@@ -98,6 +108,9 @@ if pair:
                 markup.section("Conflicts by source line", f"modelled, {workload}; wavefronts over the ideal")
             )
             st.html(source_view.conflicts(*kept, (whole.a.workload or "", whole.b.workload or "")))
+if pair and evidence is Evidence.MEASURED:
+    st.html(markup.section("NVIDIA's rules", rules_view.caption(pair)))
+    st.html(rules_view.changed(pair))
 if kept:
     st.html(markup.section("Source", source_view.source_caption(*kept)))
     if flags := source_view.flags(*kept):

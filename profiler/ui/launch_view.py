@@ -1,8 +1,7 @@
-"""The launches of a run, and one launch as a whole: every metric, NVIDIA's rules, the opcode mix."""
+"""The launches of a run, and one launch as a whole: every metric, the opcode mix."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from profiler import present
@@ -11,13 +10,12 @@ from profiler.store import LaunchInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.parts import short_names
-from profiler.values import Launch, Rule, Value
+from profiler.values import Launch, Value
 
 LAUNCHES_SHOWN = 30  # the longest; the filter reaches the others
 VIEWS = ("metrics", "rules", "opcodes", "instructions")
 METRIC_HEADS = ("metric", "label", "value", "in base units", "unit")
 TABLE_PX = 520
-_REFERENCE = re.compile(r"@(\w+):([^:@]*):([^@]*)@")
 
 
 def select_launches(launches: Sequence[LaunchInfo], words: str) -> list[LaunchInfo]:
@@ -99,40 +97,6 @@ def metric_columns(launch: Launch, table: MetricTable, words: str) -> dict[str, 
             found["in base units"].append(None if value.number is None else float(value.number))
             found["unit"].append(value.unit)
     return found
-
-
-def plain(message: str) -> str:
-    """A rule's message with ncu's references (`@section:ID:words@`, `@url:words:address@`) as words."""
-    return _REFERENCE.sub(lambda found: found[2] if found[1] == "url" else found[3], message)
-
-
-def rules(found: Sequence[Rule]) -> Html:
-    """NVIDIA's rules in their own words, those with an estimated speed-up first."""
-    if not found:
-        return markup.note(
-            "The report holds no rule results: it was collected without `--apply-rules` or sections."
-        )
-    rows = []
-    for rule in sorted(found, key=lambda rule: (-(rule.speedup_pct or 0), rule.kind == "ok")):
-        speedup = f"{rule.speedup_pct:.1f} %" if rule.speedup_pct is not None else "–"
-        scope = markup.muted(rule.speedup_scope or "")
-        rows.append(
-            Row(
-                (
-                    markup.muted(rule.kind),
-                    markup.join((markup.tag("b", rule.title or rule.name), markup.muted(rule.section))),
-                    plain(rule.message),
-                    markup.join((speedup, scope)),
-                )
-            )
-        )
-    columns = (
-        Column("kind"),
-        Column("rule", wrap=True),
-        Column("what it says", wrap=True, wide=True),
-        Column("est. speed-up", right=True),
-    )
-    return markup.table(columns, rows)
 
 
 def opcodes(launch: Launch) -> Html:

@@ -3,7 +3,16 @@
 import streamlit as st
 
 from profiler.run import COLLECT
-from profiler.ui import cells_view, controls, data, instructions_view, launch_view, markup, runs_view
+from profiler.ui import (
+    cells_view,
+    controls,
+    data,
+    instructions_view,
+    launch_view,
+    markup,
+    rules_view,
+    runs_view,
+)
 
 now = data.stamp()
 every = data.runs(now)
@@ -81,7 +90,8 @@ if launch:
         rows = launch_view.metric_columns(whole, data.table(now), wanted)
         st.dataframe(rows, height=launch_view.TABLE_PX, placeholder="", alt=f"{view} of {launch.part}")
     elif view == "rules":
-        st.html(launch_view.rules(whole.rules))
+        origin = runs_view.report_of(run, launch.report_sha256)
+        st.html(rules_view.ranked(whole.rules, origin.name if origin else None))
     elif view == "opcodes":
         st.html(launch_view.opcodes(whole))
     elif origin := runs_view.report_of(run, launch.report_sha256):

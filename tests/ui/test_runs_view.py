@@ -156,11 +156,6 @@ def test_a_kernel_that_ran_once_goes_without_its_number() -> None:
     }
 
 
-def test_references_in_a_rule_read_as_words() -> None:
-    message = "Look at @section:LaunchStats:Launch Statistics@ and @url:the guide:https://docs.nvidia.com/x@."
-    assert launch_view.plain(message) == "Look at Launch Statistics and the guide."
-
-
 def test_a_failed_metric_has_its_state_and_no_number(reports: Path) -> None:
     failed = report.read_one(reports / "mistic" / "profileHIGGS.ncu-rep").launches[0]
     columns = launch_view.metric_columns(failed, metrics.load(), "time_duration")

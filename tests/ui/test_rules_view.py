@@ -1,0 +1,54 @@
+"""How rule results read on the pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from profiler import metrics, report
+from profiler.compare import PairComparison, compare
+from profiler.sources import side_of
+from profiler.ui import rules_view
+
+
+def pair_of(reports: Path, kernel: str) -> PairComparison:
+    a, b = (
+        side_of(report.read_one(reports / "ncar" / f"{name}.ncu-rep"), name)
+        for name in ("MW_Baseline", "MW_DivToMult")
+    )
+    return compare(a, b, metrics.load(), kernel=kernel).pairs[0]
+
+
+def test_the_pair_of_an_edited_kernel_lists_what_is_new_and_counts_what_stayed(reports: Path) -> None:
+    pair = pair_of(reports, "279")
+    shown = rules_view.changed(pair)
+    assert shown.index("new in B") < shown.index("long_scoreboard") < shown.index("changed")
+    assert "10 the same in both" in shown
+    assert "High Utilization → Balanced" in shown
+    assert "gone from A" not in shown
+    assert rules_view.caption(pair) == "in their own words; 2 new, 2 changed"
+
+
+def test_a_pair_whose_rules_stayed_says_so_in_one_line(reports: Path) -> None:
+    pair = pair_of(reports, "309")
+    assert "new in B" not in rules_view.changed(pair)
+    assert rules_view.caption(pair).endswith("none new, gone or changed")
+
+
+def test_an_old_report_says_that_its_rules_carry_no_estimate(reports: Path) -> None:
+    rules = report.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0].rules
+    assert "No estimates" in rules_view.ranked(rules)
+    assert "<td" not in rules_view.ranked(())
+    assert "holds no rule results" in rules_view.ranked(())
+
+
+def test_the_way_to_nsight_compute_names_the_file_and_quotes_it() -> None:
+    assert "ncu-ui report75.ncu-rep" in rules_view.opening("report75.ncu-rep")
+    assert "ncu-ui &#x27;my report.ncu-rep&#x27;" in rules_view.opening("my report.ncu-rep")
+    assert rules_view.opening("kernel.details.csv") == rules_view.opening(None) == ""
+
+
+def test_what_a_rule_says_cannot_break_the_page(reports: Path) -> None:
+    from dataclasses import replace
+
+    rule = report.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0].rules[0]
+    assert "<script" not in rules_view.ranked([replace(rule, title="<script>", message="<script>")])
