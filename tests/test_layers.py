@@ -15,7 +15,7 @@ PACKAGE = ROOT / "profiler"
 LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("errors",),),
     (
-        ("values", "metrics"),
+        ("values", "metrics", "present"),
         ("ncunames",),
         ("location",),
         ("version", "catalog", "origin"),
@@ -51,12 +51,11 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("cpubuild", "outcome", "cpucuda", "emulate", "check"),
     ),
     (
-        ("matching", "comparability", "verdict", "compare", "trend", "overview"),
+        ("matching", "comparability", "verdict", "compare", "split", "explain", "trend", "overview"),
         ("extraction", "sync", "intake", "pipeline"),
         ("sources",),
         ("lineage",),
         ("sourcediff",),
-        ("present",),
         ("rulings",),
         ("opcodemix",),
         ("sourcediff", "lineage"),
