@@ -1,0 +1,215 @@
+"""Change points on small series whose steps are known."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from profiler.statistics import segments
+from profiler.statistics.changepoint import FEWEST, ChangePoint, change_points, change_points_of
+
+
+def noisy(seed: int, levels: Sequence[float], points: int, sigma: float = 0.01) -> NDArray[np.float64]:
+    """Levels of so many points each, with noise of sigma times the level."""
+    rng = np.random.default_rng(seed)
+    level = np.repeat(np.array(levels, float), points)
+    return level * np.exp(rng.normal(0, sigma, level.size))
+
+
+def one(values: object, **options: object) -> ChangePoint:
+    (found,) = change_points(values, **options)  # type: ignore[arg-type]
+    return found
+
+
+def test_a_step_is_found_where_it_is_with_its_size() -> None:
+    found = one(noisy(1, (100.0, 106.0), 30))
+    assert found.index == pytest.approx(30, abs=1)
+    assert found.earliest <= 30 <= found.latest
+    assert found.size_low < 0.06 < found.size_high
+    assert found.size_high - found.size_low < 0.03
+    assert found.difference == pytest.approx(found.after - found.before)
+    assert found.direction == 1
+    assert found.t > 7
+
+
+def test_a_fall_is_a_fall() -> None:
+    found = one(noisy(2, (100.0, 94.0), 30))
+    assert found.direction == -1
+    assert found.size_high < 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_quiet_series_raises_no_alarm(seed: int) -> None:
+    assert change_points(noisy(seed, (100.0,), 150)) == ()
+
+
+def test_several_steps_come_oldest_first() -> None:
+    found = change_points(noisy(3, (100, 110, 104, 120), 40))
+    assert [point.direction for point in found] == [1, -1, 1]
+    assert [point.index for point in found] == pytest.approx([40, 80, 120], abs=1)
+
+
+def test_a_lone_spike_is_no_step_and_does_not_hide_one() -> None:
+    values = noisy(4, (100.0, 106.0), 30)
+    values[[7, 45]] *= 1.5
+    assert one(values).index == pytest.approx(30, abs=1)
+    assert change_points(values[:30]) == ()
+
+
+def test_a_single_last_point_is_left_to_the_pairwise_rule() -> None:
+    values = noisy(5, (100.0,), 40)
+    values[-1] *= 1.5
+    assert change_points(values) == ()
+    both = np.append(values, values[-1] * 1.005)
+    assert one(both).index == 39
+
+
+def test_missing_points_keep_their_places() -> None:
+    values = noisy(6, (100.0, 110.0), 20)
+    values[[3, 4, 18, 19, 20, 30]] = math.nan
+    values[31] = math.inf
+    found = one(values)
+    assert found.index == 21
+    assert (found.earliest, found.latest) == (18, 21), "any of the missing points may have been the first"
+
+
+def test_too_few_points_say_nothing() -> None:
+    values = [1.0] * 4 + [2.0] * 3
+    assert len(values) < FEWEST
+    assert change_points(values) == ()
+    assert change_points([]) == ()
+    assert change_points([math.nan] * 50) == ()
+
+
+def test_a_constant_has_no_step() -> None:
+    assert change_points([7.0] * 50) == ()
+    assert change_points([0.0] * 50) == ()
+
+
+def test_a_counter_that_stands_still_and_then_moves() -> None:
+    found = one([1000.0] * 12 + [1013.0] * 12)
+    assert (found.index, found.earliest, found.latest) == (12, 12, 12)
+    assert found.size == pytest.approx(0.013)
+    assert change_points([1000.0] * 12 + [1009.0] * 12) == (), "under the 1 % that is relevant"
+    assert len(change_points([1000.0] * 12 + [1009.0] * 12, least=0.0)) == 1
+
+
+def test_a_ticking_timer_is_not_taken_for_steps() -> None:
+    rng = np.random.default_rng(7)
+    values = np.where(rng.random(300) < 0.3, 41.0, 40.0)
+    assert change_points(values) == ()
+
+
+def test_spills_from_zero_are_judged_as_they_are() -> None:
+    found = one([0.0] * 10 + [64.0] * 10, least=0.0)
+    assert found.index == 10
+    assert math.isnan(found.size)
+    assert found.difference == 64
+    down = one([64.0] * 10 + [0.0] * 10)
+    assert down.size == pytest.approx(-1)
+
+
+def test_negative_values_are_judged_as_they_are() -> None:
+    rng = np.random.default_rng(8)
+    values = np.repeat([-5.0, 5.0], 20) + rng.normal(0, 0.5, 40)
+    found = one(values)
+    assert found.index == 20
+    assert found.size == pytest.approx(2, abs=0.3), "of the level's size, whatever its sign"
+
+
+def test_percentages_are_judged_by_points() -> None:
+    rng = np.random.default_rng(9)
+    values = np.repeat([10.0, 10.6], 30) + rng.normal(0, 0.05, 60)
+    assert change_points(values, least=1.0, absolute=True) == ()
+    assert one(values, least=0.5, absolute=True).difference == pytest.approx(0.6, abs=0.1)
+
+
+def test_scaling_the_values_changes_nothing() -> None:
+    values = noisy(10, (100.0, 108.0), 25)
+    a, b = one(values), one(values * 1e9)
+    assert (a.index, a.earliest, a.latest) == (b.index, b.earliest, b.latest)
+    assert a.size == pytest.approx(b.size)
+
+
+def test_a_faint_step_has_a_wider_place_than_a_plain_one() -> None:
+    widths = {}
+    for level in (105.0, 130.0):
+        found = [change_points(noisy(seed, (100.0, level), 40, 0.02)) for seed in range(20)]
+        widths[level] = np.mean([point.latest - point.earliest for points in found for point in points])
+    assert widths[105.0] > widths[130.0] + 1
+
+
+def test_most_steps_of_five_sigma_show_after_five_points() -> None:
+    hits = 0
+    for seed in range(60):
+        values = np.concatenate((noisy(seed, (100.0,), 40), noisy(seed + 500, (105.0,), 5)))
+        hits += any(abs(point.index - 40) <= 2 for point in change_points(values))
+    assert hits >= 55
+
+
+def test_noise_that_remembers_raises_hardly_an_alarm() -> None:
+    alarms = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        noise = np.zeros(200)
+        for i in range(1, 200):
+            noise[i] = 0.5 * noise[i - 1] + rng.normal(0, 0.01)
+        alarms += bool(change_points(np.exp(noise)))
+    assert alarms <= 1
+
+
+def test_the_partition_is_the_best_there_is() -> None:
+    rng = np.random.default_rng(11)
+    for _ in range(20):
+        z = np.repeat(rng.normal(0, 2, 4), rng.integers(2, 6, 4)) + rng.normal(0, 0.7, 1)
+        z = z + rng.normal(0, 0.7, z.size)
+        for penalty in (0.5, 3.0):
+            found = segments.partition(z, penalty, 3, 2)
+            assert _cost(z, found.tolist(), penalty) == pytest.approx(_least(z, penalty, 3, 2))
+
+
+def _cost(z: NDArray[np.float64], starts: list[int], penalty: float) -> float:
+    edges = [0, *starts, z.size]
+    parts = [z[a:b] for a, b in pairwise(edges)]
+    return sum(float(((part - part.mean()) ** 2).sum()) for part in parts) + penalty * len(starts)
+
+
+def _least(z: NDArray[np.float64], penalty: float, shortest: int, tail: int) -> float:
+    """The least cost over every legal partition, one by one."""
+
+    def every(begin: int) -> list[list[int]]:
+        rest = [[]] if z.size - begin >= (tail if begin else shortest) else []
+        for at in range(begin + shortest, z.size):
+            rest += [[at, *more] for more in every(at)]
+        return rest
+
+    return min(_cost(z, starts, penalty) for starts in every(0))
+
+
+def test_many_series_are_each_by_itself() -> None:
+    series = [noisy(seed, (100.0, 107.0), 20) for seed in range(3)]
+    assert change_points_of(series) == [change_points(values) for values in series]
+
+
+def test_numba_is_not_loaded_before_a_series_is_asked_about() -> None:
+    code = (
+        "import sys; from profiler.statistics.changepoint import change_points; change_points([1.0] * 3);"
+        "assert 'numba' not in sys.modules;"
+        "change_points([1.0] * 9 + [2.0] * 9); assert 'numba' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_a_place_to_keep_machine_code_it_is_made_for_this_process() -> None:
+    names: dict[str, object] = {}
+    exec("def twice(x):\n    return 2 * x", names)  # numba finds no file to keep its code beside
+    twice = names["twice"]
+    assert callable(twice)
+    assert segments._compiled(twice)(21) == 42
