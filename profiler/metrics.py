@@ -24,6 +24,7 @@ GROUPS = (
     "occupancy",
     "instructions",
     "memory",
+    "roofline",
     "scheduler",
     "stalls",
     "spills",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from profiler.errors import CannotJudge
@@ -41,6 +42,7 @@ class Occupancy(NamedTuple):
     blocks: int
     pct: float  # warps resident, per cent of the most the SM can hold
     limiters: tuple[str, ...]
+    fits: Mapping[str, int]  # how many blocks each resource allows
 
 
 def occupancy(arch: str, registers: int, threads: int, shared_bytes: int) -> Occupancy:
@@ -63,4 +65,4 @@ def occupancy(arch: str, registers: int, threads: int, shared_bytes: int) -> Occ
     }
     blocks = min(fits.values())
     limiters = tuple(name for name, count in fits.items() if count == blocks)
-    return Occupancy(blocks, 100.0 * blocks * warps / limits.warps, limiters)
+    return Occupancy(blocks, 100.0 * blocks * warps / limits.warps, limiters, fits)

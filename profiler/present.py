@@ -25,6 +25,7 @@ SIGNS = {
 
 _SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0}
 _SECONDS["second"] = 1.0
+_WORK = ("FLOP/s", "op/s")
 _HERTZ = ("hz", "cycle/s", "cycle/second")
 _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SI_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -61,7 +62,7 @@ def scale_for(unit: str, largest: float) -> Scale:
         return Scale(step / _SECONDS[unit], name)
     if unit == "%":
         return Scale(1, "%")
-    scaled = unit in _HERTZ or unit.startswith("byte")
+    scaled = unit in _HERTZ or unit.startswith("byte") or unit in _WORK
     written = "Hz" if unit in _HERTZ else unit.replace("byte", "B", 1).replace("/second", "/s")
     if magnitude >= (1_000 if scaled else _WHOLE_BELOW):
         step, prefix = next(s for s in _SI_STEPS if magnitude >= s[0])
@@ -71,7 +72,7 @@ def scale_for(unit: str, largest: float) -> Scale:
 
 def is_word(unit: str) -> bool:
     """Whether a unit is too long to stand after each number of a table: it belongs into its head."""
-    return "/" in unit and not unit.startswith("byte") and unit not in _HERTZ
+    return "/" in unit and not unit.startswith("byte") and unit not in (*_HERTZ, *_WORK)
 
 
 def quantity(value: Value, scale: Scale | None = None) -> Quantity:

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.errors import ProfilerError, UnknownName, UnreadableReport
+from profiler.errors import CannotJudge, ProfilerError, UnknownName, UnreadableReport
 from profiler.report import read
 from profiler.values import Evidence, Report, Side, natural, nearest_first, spread
 
@@ -60,6 +60,24 @@ def resolve_all(
         store = store or store_opener()
         sides.append(_from_store(store, name, workload, gpu))
     return sides
+
+
+def measured(
+    name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
+) -> Side:
+    """The launches of a name on a GPU; CannotJudge, with what would measure it, where it never ran on one."""
+    if not _is_file(name) and not (store := store_opener()).run(name):
+        family, version = _version_of(store, name)
+        if all(kind is not Evidence.MEASURED for _, _, kind in _cells(store, (family, version))):
+            raise CannotJudge(
+                f"{family}/{version} is not measured: `profiler collect {version} --full {version}` on a GPU"
+            )
+    side = resolve(name, store_opener, workload, gpu)
+    if side.evidence is not Evidence.MEASURED:
+        raise CannotJudge(
+            f"{name} is not measured: it has {side.evidence} facts; `profiler collect` on a GPU"
+        )
+    return side
 
 
 def facts_of(

@@ -24,6 +24,7 @@ COMMAND_MODULES = (
     "data",
     "ask",
     "compare",
+    "roofline",
     "metrics",
     "build",
     "static",

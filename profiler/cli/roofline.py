@@ -1,0 +1,45 @@
+"""`profiler roofline`: where launches stand under the roofs of their GPU, and what that lacks."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import add_filters, add_json, print_json
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+
+_DESCRIPTION = """\
+The roofs of the GPU at each launch's own clocks (fp64, fp32, fp16, tensor cores by type; L1, L2, DRAM), how
+much of each the launch reached, and its arithmetic intensity at each level. All of it comes from the report's
+own metrics: what a report lacks is named with its state. NAME is a report file, a run or a version. Exit 3
+where no launch has a point."""
+
+
+def add(commands: Commands) -> None:
+    """Add `roofline`."""
+    command = commands.add_parser(
+        "roofline", help="launches under the roofs of their GPU", description=_DESCRIPTION
+    )
+    command.add_argument("name", metavar="NAME", help="a report file, a run id, family/version, or a version")
+    add_filters(command, "workload", "gpu", "kernel", "top")
+    add_json(command)
+    command.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the roofline of every launch asked for."""
+    from profiler import metrics, sources
+    from profiler.cli import output, roofs, showing
+    from profiler.errors import Exit
+
+    table = metrics.load()
+    side = sources.measured(arguments.name, output.open_store, arguments.workload, arguments.gpu)
+    chosen = showing.choose(side, arguments.kernel, arguments.top)
+    found = roofs.every(chosen, table)
+    if arguments.json:
+        print_json(roofs.document(chosen, found))
+    else:
+        roofs.print_rooflines(chosen, found)
+    return Exit.PASS if any(one.points for one in found) else Exit.UNJUDGED
