@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import math
-from enum import StrEnum
 from typing import NamedTuple
 
 from profiler.metrics import Metric
+from profiler.statistics.decision import UNJUDGED, Verdict
 from profiler.values import Evidence, State, Value
+
+__all__ = ["SHORT_NS", "UNJUDGED", "Judgement", "Verdict", "judge", "missing"]
 
 SHORT_NS = 50_000  # below this one launch a side cannot tell a change from noise
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
-
-
-class Verdict(StrEnum):
-    """The only words for how something moved; `changed` where nobody judges."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    SAME = "same"
-    UNCLEAR = "unclear"
-    NOT_COMPARABLE = "not_comparable"
-    MISSING = "missing"
-    CHANGED = "changed"
-
-
-UNJUDGED = (Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING)
 
 
 class Judgement(NamedTuple):

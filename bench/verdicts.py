@@ -1,0 +1,237 @@
+"""How often verdicts are right on made latencies: targets P1, P2, P3, P4, P6 and M1, and other rules beside.
+
+    python bench/verdicts.py                    10,000 repeats a cell, half a minute
+    python bench/verdicts.py --repeats 2000
+
+FPR is how often two equal builds are called different, power how often a true change of that size is. Our
+rules are the product's own code. `design` is how the samples were taken: 25 rounds A B B A of 4 samples in 3
+fresh processes (what `profiler collect` does), in a process a turn (harder), or 100 samples of A, then of B.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import mannwhitneyu
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from bench.simulator import SCENARIOS, alone, in_turn, paired
+from profiler.statistics import floor, many, pair
+
+ROUNDS, SAMPLES = 25, 4
+DESIGNS = {"3 processes": 3, "a process a turn": 0}
+CHANGES = (0.01, 0.02, 0.05)
+FLOORS = 200
+ROWS, PLANTED = 1500, 0.05  # of a comparison; the share of its rows that changed
+TABLES = 40
+
+Sides = tuple[NDArray[np.float64], NDArray[np.float64]]
+Rule = Callable[[NDArray[np.float64], NDArray[np.float64]], NDArray[np.bool_]]
+
+
+def round_t(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return pair.is_changed(pair.estimate(pair.log_ratios(a, b)))
+
+
+def gate(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return pair.is_beyond(pair.estimate(pair.log_ratios(a, b)))
+
+
+def mann_whitney(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """p < .01 by scipy, and medians 1 % apart."""
+    x, y = _flat(a), _flat(b)
+    p = mannwhitneyu(x, y, axis=-1, method="asymptotic").pvalue
+    return (p < 0.01) & (np.abs(np.median(y, axis=-1) / np.median(x, axis=-1) - 1) >= 0.01)
+
+
+def nvbench(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """NVBench's legacy rule, as documented: means further apart than the smaller relative sd."""
+    x, y = _flat(a), _flat(b)
+    noise = np.minimum(x.std(axis=-1, ddof=1) / x.mean(axis=-1), y.std(axis=-1, ddof=1) / y.mean(axis=-1))
+    return np.abs(y.mean(axis=-1) / x.mean(axis=-1) - 1) > noise
+
+
+def _flat(ns: NDArray[np.float64]) -> NDArray[np.float64]:
+    return ns.reshape(len(ns), -1)
+
+
+OURS: dict[str, Rule] = {"round t, CI99 and 0.5 %": round_t, "gate: CI95 beyond 0.5 %": gate}
+OTHERS: dict[str, Rule] = {"Mann-Whitney p<.01 and 1 %": mann_whitney, "NVBench legacy": nvbench}
+Figures = dict[tuple[str, str, str, float], float]  # rule, design, scenario, change: per cent called changed
+
+
+def pairs(repeats: int) -> Figures:
+    """How often each rule calls each change."""
+    found: Figures = {}
+    for index, scenario in enumerate(SCENARIOS):
+        for step, change in enumerate((0.0, *CHANGES)):
+            seed = 1000 * index + 10 * step
+            for place, (design, processes) in enumerate(DESIGNS.items()):
+                sides = paired(
+                    scenario,
+                    repeats,
+                    rounds=ROUNDS,
+                    samples=SAMPLES,
+                    change=change,
+                    seed=seed + place,
+                    processes=processes,
+                )
+                others = OTHERS if design == "3 processes" else {}
+                for name, rule in (OURS | others).items():
+                    found[name, design, scenario, change] = 100 * float(rule(*sides).mean())
+            sides = in_turn(scenario, repeats, ROUNDS * SAMPLES, change=change, seed=seed + 5)
+            for name, rule in OTHERS.items():
+                found[name, "A, then B", scenario, change] = 100 * float(rule(*sides).mean())
+    return found
+
+
+def print_pairs(found: Figures) -> None:
+    sizes = " / ".join(f"{change:.0%}" for change in CHANGES)
+    print(f"\nLive pairs, {ROUNDS} rounds x {SAMPLES}: FPR % · power % at {sizes}")
+    rows = list(dict.fromkeys((rule, design) for rule, design, _, _ in found))
+    print(f"  {'rule':28}{'design':18}" + "".join(f"{name:>22}" for name in SCENARIOS))
+    for rule, design in rows:
+        cells = []
+        for scenario in SCENARIOS:
+            numbers = [found[rule, design, scenario, change] for change in (0.0, *CHANGES)]
+            power = "/".join(f"{number:.0f}" for number in numbers[1:])
+            cells.append(f"{numbers[0]:.2f} · {power}")
+        print(f"  {rule:28}{design:18}" + "".join(f"{cell:>22}" for cell in cells))
+
+
+Line = tuple[str, str, float, str, float]  # id, what, figure, "<=" or ">=", target
+
+
+def pair_targets(found: Figures) -> Iterator[Line]:
+    """P1, P2, P3 and P6, each in the worse of the two designs."""
+
+    def worst(rule: str, scenario: str, change: float) -> float:
+        figures = [found[rule, design, scenario, change] for design in DESIGNS]
+        return min(figures) if change else max(figures)
+
+    ours, gates = OURS
+    for scenario in ("locked", "server", "throttle"):
+        yield "P1", f"{scenario}: FPR", worst(ours, scenario, 0.0), "<=", 1.0
+        yield "P1", f"{scenario}: power at 1 %", worst(ours, scenario, 0.01), ">=", 80.0
+        yield "P1", f"{scenario}: power at 2 %", worst(ours, scenario, 0.02), ">=", 99.0
+    yield "P2", "boost: FPR", worst(ours, "boost", 0.0), "<=", 1.5
+    yield "P2", "boost: power at 2 %", worst(ours, "boost", 0.02), ">=", 65.0
+    yield "P2", "boost: power at 5 %", worst(ours, "boost", 0.05), ">=", 99.0
+    for scenario in SCENARIOS:
+        yield (
+            "P3",
+            f"{scenario}: gate's FPR",
+            worst(gates, scenario, 0.0),
+            "<=",
+            1.0 if scenario == "boost" else 0.3,
+        )
+    yield "P3", "server: gate's power at 2 %", worst(gates, "server", 0.02), ">=", 99.0
+    yield "P6", "40 µs, 1 µs tick: FPR", worst(ours, "short", 0.0), "<=", 1.0
+    yield "P6", "40 µs, 1 µs tick: power at 1 %", worst(ours, "short", 0.01), ">=", 85.0
+
+
+def baselines(repeats: int) -> list[Line]:
+    """P4: stored baselines by floors of 20 A/A pairs; every floor judges every pair of equal builds."""
+    found: list[Line] = []
+    print(f"\nStored baselines, {FLOORS} floors of {floor.FEWEST} A/A pairs, 100 samples a run: shares in %")
+    print("  scenario   FPR mean   p95 of floors   limit, median (5 to 95 % of floors)   power at 2/5/10 %")
+    for index, scenario in enumerate(SCENARIOS):
+        runs = alone(scenario, FLOORS * floor.FEWEST * 2 + 2 * repeats, ROUNDS * SAMPLES, seed=77 + index)
+        levels = np.log(floor.level(runs)).reshape(-1, 2)
+        ratios = levels[:, 1] - levels[:, 0]
+        own, apart = ratios[: FLOORS * floor.FEWEST].reshape(FLOORS, -1), ratios[FLOORS * floor.FEWEST :]
+        limits = np.array([max(floor.floor_of(one).limit, np.log1p(pair.MARGIN)) for one in own])
+        rates = 100 * (np.abs(apart)[None] > limits[:, None]).mean(axis=1)
+        power = [
+            100 * (np.abs(apart + np.log1p(change))[None] > limits[:, None]).mean()
+            for change in (0.02, 0.05, 0.1)
+        ]
+        low, middle, high = 100 * np.expm1(np.percentile(limits, (5, 50, 95)))
+        cells = f"{rates.mean():8.2f}{np.percentile(rates, 95):16.2f}{middle:16.2f} ({low:.2f} to {high:.2f})"
+        print(f"  {scenario:9}{cells:64}" + "/".join(f"{number:.0f}" for number in power))
+        found.append(("P4", f"{scenario}: mean FPR", float(rates.mean()), "<=", 2.0))
+    return found
+
+
+def tables() -> list[Line]:
+    """M1: comparisons of 1,500 rows on a server GPU, a process a turn, some with changes of 2 to 5 %."""
+    rng = np.random.default_rng(5)
+    false_tables, false_rows, shown, hits, planted = 0, 0, 0, 0, 0
+    for table in range(5 * TABLES):
+        quiet = table >= TABLES
+        changes = np.where(rng.random(ROWS) < PLANTED, rng.uniform(0.02, 0.05, ROWS), 0.0) * (not quiet)
+        options = {"rounds": ROUNDS, "samples": SAMPLES, "processes": 0}
+        a, b = paired("server", ROWS, change=0.0, seed=900 + table, **options)
+        found = pair.estimate(pair.log_ratios(a, b) + np.log1p(changes)[:, None])
+        stands = many.stand(np.expm1(found.mean), pair.p_values(found))
+        if quiet:
+            false_tables += bool(stands.any())
+            continue
+        shown += int(stands.sum())
+        false_rows += int((stands & (changes == 0)).sum())
+        hits += int((stands & (changes > 0)).sum())
+        planted += int((changes > 0).sum())
+    print(
+        f"\nComparisons of {ROWS:,} rows: {4 * TABLES} quiet, "
+        f"{TABLES} with {PLANTED:.0%} of the rows 2 to 5 % slower"
+    )
+    return [
+        ("M1", "quiet comparisons with a false row", 100 * false_tables / (4 * TABLES), "<=", 1.0),
+        ("M1", "false rows of those shown (FDR)", 100 * false_rows / max(shown, 1), "<=", 2.0),
+        ("M1", "power at 2 to 5 %", 100 * hits / planted, ">=", 99.0),
+    ]
+
+
+def asked_for(repeats: int) -> None:
+    """Whether the rounds that an unclear verdict asks for settle it."""
+    print("\nUnclear at 25 rounds, and collected again with the rounds asked for")
+    for scenario, change in (("server", 0.003), ("boost", 0.0), ("boost", 0.01)):
+        a, b = paired(scenario, min(repeats, 400), rounds=ROUNDS, samples=SAMPLES, change=change, seed=41)
+        found = pair.estimate(pair.log_ratios(a, b))
+        open_ones = np.flatnonzero(~pair.is_changed(found) & ~pair.is_same(found))
+        needed = [
+            pair.rounds_needed(pair.Estimate(found.mean[one], found.median[one], found.error[one], ROUNDS))
+            for one in open_ones
+        ]
+        counts = [count for count in needed if count]
+        settled = 0
+        for place, count in enumerate(counts):
+            more = paired(scenario, 1, rounds=count, samples=SAMPLES, change=change, seed=4000 + place)
+            again = pair.estimate(pair.log_ratios(*more))
+            settled += bool(pair.is_changed(again)[0] or pair.is_same(again)[0])
+        middle = int(np.median(counts)) if counts else 0
+        print(
+            f"  {scenario:8} true change {change:4.1%}: {len(open_ones)} of {len(a)} unclear, {len(counts)} "
+            f"of them with an answer (median {middle} rounds), {settled} then settled"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--repeats", type=int, default=10_000, help="pairs a cell (default: 10000)")
+    arguments = parser.parse_args()
+    begun = time.perf_counter()
+    found = pairs(arguments.repeats)
+    print_pairs(found)
+    lines = [*pair_targets(found), *baselines(arguments.repeats), *tables()]
+    asked_for(arguments.repeats)
+    print(f"\nTargets, live pairs in the worse of the two designs ({arguments.repeats:,} repeats a cell)")
+    for name, what, figure, sign, target in lines:
+        met = figure <= target if sign == "<=" else figure >= target
+        print(
+            f"  {name}  {what:38}{figure:8.2f} %   target {sign} {target:g} %   {'met' if met else 'MISSED'}"
+        )
+    print(f"\n{time.perf_counter() - begun:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

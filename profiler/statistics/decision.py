@@ -1,0 +1,72 @@
+"""What a rule answers: the verdict's words, and the numbers and reasons that a reader needs to doubt one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Verdict(StrEnum):
+    """The only words for how something moved; `changed` where nobody judges."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    SAME = "same"
+    UNCLEAR = "unclear"
+    NOT_COMPARABLE = "not_comparable"
+    MISSING = "missing"
+    CHANGED = "changed"
+
+
+UNJUDGED = (Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING)
+
+
+class Interval(NamedTuple):
+    """From and to, as shares of A: (-0.01, 0.02) is from 1 % less to 2 % more."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{signed(self.low)} to {signed(self.high)}"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A verdict on B against A. Changes are shares of A: 0.03 is 3 % more than A."""
+
+    verdict: Verdict
+    reason: str
+    rule: str  # live pair, stored baseline, counter
+    effect: float | None = None
+    interval: Interval | None = None  # of the effect: 99 % for a live pair, the noise floor for a baseline
+    gate_interval: Interval | None = None  # 95 %, which a gate goes by; live pairs only
+    detectable: float | None = None  # the smallest change that would have been found four times in five
+    rounds: int = 0  # rounds of a live pair, A/A pairs behind a floor
+    rounds_needed: int | None = (
+        None  # in all, to settle what is unclear; None: nothing is, or no number would
+    )
+    p: float | None = None  # of a change so large by chance; live pairs only
+    fails_gate: bool = False
+    warnings: tuple[str, ...] = ()
+
+
+def moved(change: float, better: str) -> Verdict:
+    """The word for a change that is real. `better` is lower, higher or -, as in metrics.txt."""
+    if better == "-":
+        return Verdict.CHANGED
+    return Verdict.BETTER if (change < 0) == (better == "lower") else Verdict.WORSE
+
+
+def share(size: float) -> str:
+    """A share in per cent as it would be written by hand: `0.5 %`, `3 %`, `12 %`."""
+    number = 100 * abs(size)
+    return f"{number:.0f} %" if number >= 10 else f"{float(f'{number:.1e}'):g} %"
+
+
+def signed(size: float) -> str:
+    """A signed change in per cent: `+12 %`, `−3.0 %`, `+0.24 %`, `±0 %`."""
+    number = 100 * abs(size)
+    text = f"{number:.{0 if number >= 9.95 else 1 if number >= 0.995 else 2}f}"
+    return "±0 %" if not text.strip("0.") else f"{'+' if size > 0 else '−'}{text} %"

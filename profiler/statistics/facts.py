@@ -1,0 +1,107 @@
+"""Compiler facts: equality without statistics, the few changes that a gate fails on, and the same code.
+
+Source: `statistics.md`, rule 3.
+
+Assumed: a compiler repeats itself. Two builds of one source by one compiler are equal bit by bit, so every
+difference is real; which of them matter is a rule, and is said in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from profiler.statistics.decision import Decision, Verdict
+
+Fact = float | str | None  # None: not known
+
+
+class FactChange(NamedTuple):
+    """One fact that is not equal on both sides; None where a side does not say."""
+
+    name: str
+    a: Fact
+    b: Fact
+
+
+class Gate(NamedTuple):
+    """A numeric fact that a gate watches: how far it may move for the worse, and what it is called."""
+
+    label: str
+    unit: str
+    slack: float  # what more is let pass
+    fewer: bool = False  # whether less is worse
+
+
+# By the names that facts are stored under. Blocks per SM are the steps of occupancy. Registers are given out
+# in units of 8 a thread: two units come and go with a compiler's mood, more is another kernel.
+GATES: Mapping[str, Gate] = {
+    "static__spill_bytes": Gate("spills", "B", 0),
+    "static__stack_bytes": Gate("stack", "B", 0),
+    "static__blocks_per_sm": Gate("blocks per SM", "", 0, fewer=True),
+    "static__registers": Gate("registers", "", 16),
+    "static__opcode_BAR": Gate("barriers", "", 0),
+    "modelled__bank_conflicts": Gate("modelled bank conflicts", "", 0),
+    "modelled__findings": Gate("schedules with findings", "", 0),
+}
+BUDGET = "static__over_budget"  # in words; "nothing" where all is within
+_WITHIN = "nothing"
+
+
+@dataclass(frozen=True)
+class FactsDecision:
+    """What differs between the facts of two builds, and what of it fails a gate."""
+
+    changes: tuple[FactChange, ...]
+    failures: tuple[str, ...]  # a line each, naming the fact
+    missing: tuple[str, ...]  # watched facts that A has and B does not say
+
+    @property
+    def verdict(self) -> Verdict:
+        """Worse by a gate's rule; else changed, missing or same."""
+        if self.failures:
+            return Verdict.WORSE
+        if self.missing:
+            return Verdict.MISSING
+        return Verdict.CHANGED if self.changes else Verdict.SAME
+
+
+def decide(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> FactsDecision:
+    """Compare the facts of B with A's, both by the names they are stored under. B's order, then A's."""
+    names = dict.fromkeys((*b, *a))
+    changes = tuple(
+        FactChange(name, a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name)
+    )
+    missing = tuple(
+        gate.label for name, gate in GATES.items() if a.get(name) is not None and b.get(name) is None
+    )
+    found = [words for name, gate in GATES.items() if (words := _failure(gate, a.get(name), b.get(name)))]
+    over = b.get(BUDGET)
+    if isinstance(over, str) and over != _WITHIN and over != a.get(BUDGET):
+        found.append(f"over its budget: {over}")
+    return FactsDecision(changes, tuple(found), missing)
+
+
+def same_code(a_sha256: str | None, b_sha256: str | None) -> bool | None:
+    """Whether both run the same machine code; None where a side does not say."""
+    return None if a_sha256 is None or b_sha256 is None else a_sha256 == b_sha256
+
+
+def with_code(latency: Decision, same: bool | None) -> Decision:
+    """The verdict on a latency; where the machine code is the same, it says that nothing built moved it."""
+    if not same or latency.verdict not in (Verdict.BETTER, Verdict.WORSE):
+        return latency
+    return replace(
+        latency, reason=f"{latency.reason}; the machine code is the same: the environment moved, not it"
+    )
+
+
+def _failure(gate: Gate, a: Fact, b: Fact) -> str:
+    if not isinstance(a, int | float) or not isinstance(b, int | float):
+        return ""
+    lost = a - b if gate.fewer else b - a
+    if lost <= gate.slack:
+        return ""
+    unit = f" {gate.unit}" if gate.unit else ""
+    return f"{gate.label}: {a:g} → {b:g}{unit}"

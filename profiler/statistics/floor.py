@@ -1,0 +1,95 @@
+"""Stored baselines: two runs of different days, judged by how far equal builds lie apart on that GPU.
+
+Source: `statistics.md`, rule 2, measured by bench/verdicts.py. Samples within a run say nothing of the spread
+between runs, so no p-value on them means anything; pairs of runs of one build (A/A) do. The largest pair of
+the floor is a bound too: with 3.5 MAD-sd alone, a GPU that throttles now and then, whose A/A ratios have
+heavy tails, cries wolf in 2.5 % of equal pairs instead of 1 %; elsewhere it costs nothing.
+
+Assumed: the floor's pairs were collected as the two runs were, each in a run of its own, on that GPU, clock
+mode and workload class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.statistics.decision import Decision, Interval, Verdict, moved, share, signed
+from profiler.statistics.pair import MARGIN, SHORT_NS
+
+RULE = "stored baseline"
+FEWEST = 20  # A/A pairs
+TIMES = 3.5  # MAD-sd of the A/A log-ratios
+TO_SD = 1.4826  # a normal distribution's sd, in median absolute deviations
+POWER_SD = 0.8416  # sd beyond the threshold at which four changes in five are found
+
+
+@dataclass(frozen=True)
+class Floor:
+    """How far runs of equal builds lie apart, as log-ratios."""
+
+    pairs: int
+    sd: float  # MAD about 0, which A/A ratios have for a centre, as a standard deviation
+    largest: float  # of all pairs
+
+    @property
+    def limit(self) -> float:
+        """The log-ratio beyond which something changed, the margin left aside."""
+        return max(TIMES * self.sd, self.largest)
+
+
+def floor_of(ratios: NDArray[np.float64]) -> Floor:
+    """The floor of A/A log-ratios [pairs]. Fewer than FEWEST make one that `decide` does not go by."""
+    sizes = np.abs(np.asarray(ratios, np.float64))
+    if sizes.ndim != 1 or not np.isfinite(sizes).all():
+        raise ValueError("A/A log-ratios are a row of finite numbers")
+    if not len(sizes):
+        return Floor(0, 0.0, 0.0)
+    return Floor(len(sizes), TO_SD * float(np.median(sizes)), float(sizes.max()))
+
+
+def level(ns: Any) -> NDArray[np.float64]:
+    """The latency of runs [..., samples] in ns: the median, or the mean of calls under SHORT_NS."""
+    samples = np.asarray(ns, np.float64)
+    if samples.shape[-1] == 0 or not (np.isfinite(samples) & (samples > 0)).all():
+        raise ValueError("a run's latencies are positive, finite numbers of ns, at least one")
+    median = np.median(samples, axis=-1)
+    found: NDArray[np.float64] = np.where(median < SHORT_NS, samples.mean(axis=-1), median)
+    return found
+
+
+def decide(
+    a_ns: Any, b_ns: Any, floor: Floor | None, *, better: str = "lower", margin: float = MARGIN
+) -> Decision:
+    """Judge run B against run A by the floor of such runs; unclear without one.
+
+    Raises ValueError for samples that are no positive, finite numbers of ns.
+    """
+    ratio = float(np.log(level(b_ns) / level(a_ns)))
+    effect = float(np.expm1(ratio))
+    if floor is None or floor.pairs < FEWEST:
+        had = (
+            f"a floor of {floor.pairs} A/A pairs is none: {FEWEST} are needed" if floor else "no noise floor"
+        )
+        reason = (
+            f"{signed(effect)} between two runs, and {had}: nobody knows how far equal builds lie apart here"
+        )
+        return Decision(Verdict.UNCLEAR, reason, RULE, effect=effect, rounds=floor.pairs if floor else 0)
+    limit = max(floor.limit, float(np.log1p(margin)))
+    low, high = float(np.expm1(ratio - limit)), float(np.expm1(ratio + limit))
+    told = f"the noise floor of ±{share(float(np.expm1(limit)))} ({floor.pairs} A/A pairs)"
+    over = abs(ratio) > limit
+    worse = over and moved(ratio, better) is Verdict.WORSE
+    return Decision(
+        moved(ratio, better) if over else Verdict.SAME,
+        f"{signed(effect)}, {'beyond' if over else 'within'} {told}",
+        RULE,
+        effect=effect,
+        interval=Interval(low, high),
+        detectable=float(np.expm1(limit + POWER_SD * floor.sd)),
+        rounds=floor.pairs,
+        fails_gate=worse,
+    )

@@ -1,0 +1,72 @@
+"""Many verdicts at once: how many false ones a long table may hold, and which of its rows stand.
+
+Source: `statistics.md`, rule 5; Benjamini and Hochberg 1995. Of the rows that are called changed, at most a
+share q are false in the mean. The headline is a family of its own: it was asked for alone, and rows beside it
+must not cost it power.
+
+Assumed: rows that are independent, or move together rather than against each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.statistics.decision import Decision, Verdict, share
+
+Q = 0.05
+LEAST = 0.01  # a smaller change in a long table is none
+
+
+def discoveries(p: NDArray[np.float64], q: float = Q) -> NDArray[np.bool_]:
+    """Which of the tests [..., rows] stand, by the step-up procedure. NaN is no test and never stands."""
+    p = np.asarray(p, np.float64)
+    tests = np.isfinite(p).sum(axis=-1, keepdims=True)
+    order = np.sort(np.where(np.isfinite(p), p, np.inf), axis=-1)
+    ranks = np.arange(1, p.shape[-1] + 1)
+    passed = order <= q * ranks / np.maximum(tests, 1)
+    limit = np.where(passed, order, -np.inf).max(axis=-1, keepdims=True, initial=-np.inf)
+    found: NDArray[np.bool_] = p <= limit
+    return found
+
+
+def stand(
+    effects: NDArray[np.float64], p: NDArray[np.float64], *, q: float = Q, least: float = LEAST
+) -> NDArray[np.bool_]:
+    """Which rows [..., rows] changed: beyond chance over the whole table, and by at least `least`."""
+    return discoveries(p, q) & (np.abs(np.asarray(effects)) >= least)
+
+
+def among(decisions: Sequence[Decision], headline: Sequence[bool] = ()) -> tuple[Decision, ...]:
+    """The decisions of one comparison, judged together; those of the `headline` as if they stood alone.
+
+    Rows without a p-value are exact or have a floor of their own, and stay as they are.
+    """
+    apart = [*headline, *(False for _ in decisions[len(headline) :])]
+    rows = [
+        index
+        for index, one in enumerate(decisions)
+        if not apart[index] and one.p is not None and one.effect is not None
+    ]
+    found = list(decisions)
+    if len(rows) < 2:
+        return tuple(found)
+    standing = discoveries(np.array([decisions[index].p for index in rows], np.float64))
+    for index, stands in zip(rows, standing, strict=True):
+        found[index] = _one_of(decisions[index], len(rows), bool(stands))
+    return tuple(found)
+
+
+def _one_of(row: Decision, count: int, stands: bool) -> Decision:
+    if row.verdict not in (Verdict.BETTER, Verdict.WORSE, Verdict.CHANGED):
+        return row
+    if abs(row.effect or 0.0) < LEAST:
+        reason = f"{row.reason}; under {share(LEAST)}, which is nothing among {count} rows"
+        return replace(row, verdict=Verdict.SAME, reason=reason, fails_gate=False)
+    if not stands:
+        reason = f"{row.reason}; among {count} rows chance does as much"
+        return replace(row, verdict=Verdict.UNCLEAR, reason=reason, fails_gate=False)
+    return row

@@ -1,0 +1,285 @@
+"""Live pairs: two versions timed in alternating rounds of one run, judged by how the rounds differ.
+
+Source: `statistics.md`, rules 1 and 7, measured by bench/verdicts.py. Samples of one run are not independent
+(clock states, drift, jitter with memory), so tests on them cry wolf on equal builds; the log-ratios of rounds
+A B B A nearly are, since both sides of a round met the same state.
+
+Assumed: rounds enough for the mean of their log-ratios to be normal, and rounds that do not follow one
+another (a warning where they do).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.statistics.decision import Decision, Interval, Verdict, moved, share, signed
+
+RULE = "live pair"
+MARGIN = 0.005  # a smaller change is none
+SHORT_NS = 100_000.0  # below, a tick of the timer (about 1 µs) is 1 %: medians stick to ticks, means do not
+FEWEST = 5  # rounds that are judged at all
+ENOUGH = 10  # rounds below which there is a warning
+MOST = 1000  # rounds that anybody would collect
+TICK_NS = 1024.0  # of event timers, where the samples do not show a finer one
+POWER = 0.8
+MEDIAN_ERROR = 1.2533  # standard error of a normal median, in those of the mean
+FOLLOWS = 0.3  # lag-1 autocorrelation of the rounds from which there is a warning
+
+Floats = NDArray[np.float64]
+
+
+class Timed(Protocol):
+    """Samples of one version and mode in time order, as a run and the index hold them."""
+
+    @property
+    def ns(self) -> Any: ...
+    @property
+    def rounds(self) -> Any: ...
+    @property
+    def clocks_mhz(self) -> Any: ...  # one a sample, or none
+    @property
+    def throttled(self) -> Any: ...  # positions
+
+
+class Estimate(NamedTuple):
+    """What rounds say, over the last axis of log-ratios [..., rounds]."""
+
+    mean: Floats
+    median: Floats
+    error: Floats  # standard error of the mean
+    rounds: int
+
+    def half(self, confidence: float) -> Floats:
+        """Half the width of the t interval."""
+        half: Floats = quantile(0.5 + confidence / 2, self.rounds - 1) * self.error
+        return half
+
+
+def quantile(probability: float, degrees: Any) -> Any:
+    """Student's t quantile."""
+    from scipy.special import stdtrit
+
+    return stdtrit(degrees, probability)
+
+
+def log_ratios(a_ns: Floats, b_ns: Floats) -> Floats:
+    """log(B / A) of each round, from [..., rounds, samples]: means where a call is short, else medians."""
+    short = (np.median(a_ns, axis=(-2, -1)) < SHORT_NS)[..., None]
+    found = []
+    for ns in (a_ns, b_ns):
+        found.append(np.log(np.where(short, ns.mean(axis=-1), np.median(ns, axis=-1))))
+    return found[1] - found[0]
+
+
+def estimate(ratios: Floats) -> Estimate:
+    """Mean, median and standard error of log-ratios [..., rounds]."""
+    rounds = ratios.shape[-1]
+    error = ratios.std(axis=-1, ddof=1) / np.sqrt(rounds)
+    return Estimate(ratios.mean(axis=-1), np.median(ratios, axis=-1), error, rounds)
+
+
+def is_changed(found: Estimate, margin: float = MARGIN) -> NDArray[np.bool_]:
+    """CI99 excludes 0, and mean and median round are beyond the margin: no few rounds make a change alone."""
+    least = np.minimum(np.abs(found.mean), np.abs(found.median))
+    agree = np.sign(found.mean) == np.sign(found.median)
+    answer: NDArray[np.bool_] = (np.abs(found.mean) > found.half(0.99)) & agree & (least >= np.log1p(margin))
+    return answer
+
+
+def is_same(found: Estimate, margin: float = MARGIN) -> NDArray[np.bool_]:
+    """CI95 lies within the margin, and nothing is changed."""
+    within = np.abs(found.mean) + found.half(0.95) <= np.log1p(margin)
+    answer: NDArray[np.bool_] = within & ~is_changed(found, margin)
+    return answer
+
+
+def is_beyond(found: Estimate, better: str = "lower", margin: float = MARGIN) -> NDArray[np.bool_]:
+    """What a gate fails on: CI95 wholly beyond the margin, for the worse."""
+    worse = -found.mean if better == "higher" else found.mean
+    answer: NDArray[np.bool_] = worse - found.half(0.95) > np.log1p(margin)
+    return answer
+
+
+def p_values(found: Estimate) -> Floats:
+    """Two-sided p of the t test that the mean log-ratio is 0; 0 or 1 where the rounds do not vary."""
+    from scipy.special import stdtr
+
+    t = np.divide(
+        np.abs(found.mean), found.error, out=np.full_like(found.mean, np.inf), where=found.error > 0
+    )
+    t = np.where(found.mean == 0, 0.0, t)
+    p: Floats = 2 * stdtr(found.rounds - 1, -t)
+    return p
+
+
+def decide(
+    a: Timed, b: Timed, *, better: str = "lower", margin: float = MARGIN, warm_up: int = 0
+) -> Decision:
+    """Judge B against A by the rounds that both have, without the first `warm_up` samples of each.
+
+    Raises ValueError for a sample that is no positive, finite number of ns, and for ragged fields.
+    """
+    sides = [_by_round(side, name, warm_up) for side, name in ((a, "A"), (b, "B"))]
+    shared = sorted(set(sides[0]) & set(sides[1]))
+    warnings = []
+    if lonely := len(set(sides[0]) ^ set(sides[1])):
+        warnings.append(f"{_rounds(lonely)} on one side only: left out")
+    if len(shared) < FEWEST:
+        reason = f"{_rounds(len(shared))} that both sides have: fewer than {FEWEST} are not judged"
+        return Decision(
+            Verdict.UNCLEAR,
+            reason,
+            RULE,
+            rounds=len(shared),
+            rounds_needed=25,
+            warnings=tuple(warnings),
+        )
+    blocks = [[side[number] for number in shared] for side in sides]
+    ratios, tick = _ratios(*blocks)
+    found = _judge(ratios, tick, better, margin)
+    if len(shared) < ENOUGH:
+        warnings.append(f"only {len(shared)} rounds")
+    follows = autocorrelation(ratios)
+    if follows > FOLLOWS and len(shared) >= ENOUGH:
+        warnings.append(f"rounds follow one another (lag 1: {follows:.2f}): the interval is too narrow")
+    warnings += _throttle_warnings(a, b, shared, ratios, tick, better, margin, found.verdict)
+    warnings += _clock_warnings(a, b, shared, ratios, found.verdict)
+    return replace(found, warnings=(*warnings, *found.warnings))
+
+
+def autocorrelation(ratios: Floats) -> float:
+    """Lag-1 autocorrelation of log-ratios [rounds]; 0 where they do not vary."""
+    off = ratios - ratios.mean()
+    total = float((off * off).sum())
+    return float((off[1:] * off[:-1]).sum()) / total if total > 0 else 0.0
+
+
+def rounds_needed(found: Estimate, margin: float = MARGIN) -> int | None:
+    """Rounds in all that settle what is unclear, four times in five if the effect is what it seems to be.
+
+    None where more than MOST would be needed: the effect is about the margin itself.
+    """
+    spread = float(found.error) * np.sqrt(found.rounds)
+    size, limit = abs(float(found.mean)), float(np.log1p(margin))
+    counts = np.arange(max(FEWEST, found.rounds + 1), MOST + 1)
+    error = spread / np.sqrt(counts)
+    chance = quantile(POWER, counts - 1) * error
+    changed = (quantile(0.995, counts - 1) * error + chance <= size) & (size - chance >= limit)
+    same = quantile(0.975, counts - 1) * error + chance <= limit - size
+    settled = np.flatnonzero(changed | same)
+    return int(-(-counts[settled[0]] // 5) * 5) if len(settled) else None
+
+
+def _judge(ratios: Floats, tick: float, better: str, margin: float) -> Decision:
+    found = estimate(ratios)
+    warnings = []
+    if found.error < 1e-12:  # every round says the same: then the timer's tick is all there is to know
+        found = found._replace(error=np.asarray(tick / 2 / quantile(0.995, found.rounds - 1)))
+        warnings.append(
+            f"the rounds do not differ at all: half a tick of the timer, {share(tick / 2)}, stands in"
+        )
+    mean, wide, narrow = float(found.mean), float(found.half(0.99)), float(found.half(0.95))
+    interval = Interval(float(np.expm1(mean - wide)), float(np.expm1(mean + wide)))
+    gate_interval = Interval(float(np.expm1(mean - narrow)), float(np.expm1(mean + narrow)))
+    effect = float(np.expm1(mean))
+    told = f"{signed(effect)} (99 %: {interval}) in {found.rounds} rounds"
+    needed = None
+    if bool(is_changed(found, margin)):
+        verdict, reason = moved(mean, better), told
+    elif bool(is_same(found, margin)):
+        verdict = Verdict.SAME
+        reason = f"{signed(effect)} in {found.rounds} rounds, within ±{share(margin)} (95 %: {gate_interval})"
+    else:
+        verdict, needed = Verdict.UNCLEAR, rounds_needed(found, margin)
+        more = (
+            f"{needed} rounds would tell" if needed else f"too near ±{share(margin)} for any number of rounds"
+        )
+        reason = f"{told}; {more}"
+    chance = float(quantile(POWER, found.rounds - 1) * found.error)
+    return Decision(
+        verdict,
+        reason,
+        RULE,
+        effect=effect,
+        interval=interval,
+        gate_interval=gate_interval,
+        detectable=float(np.expm1(max(wide + chance, np.log1p(margin) + MEDIAN_ERROR * chance))),
+        rounds=found.rounds,
+        rounds_needed=needed,
+        p=float(p_values(found)),
+        fails_gate=bool(is_beyond(found, better, margin)),
+        warnings=tuple(warnings),
+    )
+
+
+def _by_round(side: Timed, name: str, warm_up: int) -> dict[int, Floats]:
+    ns, rounds = np.asarray(side.ns, np.float64), np.asarray(side.rounds, np.int64)
+    if ns.shape != rounds.shape or ns.ndim != 1:
+        raise ValueError(
+            f"{name} has {ns.size} samples and {rounds.size} round numbers: one a sample is needed"
+        )
+    bad = np.flatnonzero(~(np.isfinite(ns) & (ns > 0)))
+    if len(bad):
+        raise ValueError(f"sample {bad[0]} of {name} is {ns[bad[0]]} ns: a latency is positive and finite")
+    found = {int(number): ns[rounds == number][warm_up:] for number in np.unique(rounds)}
+    return {number: samples for number, samples in found.items() if len(samples)}
+
+
+def _ratios(a: Sequence[Floats], b: Sequence[Floats]) -> tuple[Floats, float]:
+    """log(B / A) of each round, whatever the number of samples, and the timer's tick as a share of A."""
+    pooled = np.concatenate((*a, *b))
+    level = float(np.median(np.concatenate(a)))
+    middle = np.mean if level < SHORT_NS else np.median
+    steps = np.diff(np.unique(pooled))
+    tick = min(float(steps.min()), TICK_NS) if len(steps) else TICK_NS
+    return np.array([np.log(middle(y) / middle(x)) for x, y in zip(a, b, strict=True)]), tick / level
+
+
+def _throttle_warnings(
+    a: Timed,
+    b: Timed,
+    shared: Sequence[int],
+    ratios: Floats,
+    tick: float,
+    better: str,
+    margin: float,
+    verdict: Verdict,
+) -> list[str]:
+    slowed = set()
+    for side in (a, b):
+        slowed |= set(np.asarray(side.rounds)[np.asarray(side.throttled, np.int64)].tolist())
+    kept = np.array([number not in slowed for number in shared])
+    if kept.all():
+        return []
+    told = f"the GPU was throttled in {int((~kept).sum())} of {len(shared)} rounds"
+    if kept.sum() < FEWEST:
+        return [told]
+    without = _judge(ratios[kept], tick, better, margin).verdict
+    return [told if without is verdict else f"{told}; without them the verdict is {without}"]
+
+
+def _clock_warnings(a: Timed, b: Timed, shared: Sequence[int], ratios: Floats, verdict: Verdict) -> list[str]:
+    """Where the clock is known: whether it moved, and whether a change in time is one in cycles."""
+    means = []
+    for side in (a, b):
+        clocks, rounds = np.asarray(side.clocks_mhz, np.float64), np.asarray(side.rounds)
+        if clocks.shape != rounds.shape or not len(clocks) or not (np.isfinite(clocks) & (clocks > 0)).all():
+            return []
+        means.append(np.array([clocks[rounds == number].mean() for number in shared]))
+    told = []
+    clock = np.log(means[1] / means[0])
+    if abs(clock.mean()) > np.log1p(MARGIN):
+        told.append(f"the SM clock was {signed(float(np.expm1(clock.mean())))} in B")
+    cycles = estimate(ratios + clock)
+    if verdict in (Verdict.BETTER, Verdict.WORSE) and abs(cycles.mean) <= cycles.half(0.99):
+        told.append(f"in cycles nothing moved ({signed(float(np.expm1(cycles.mean)))}): the clock did")
+    return told
+
+
+def _rounds(count: int) -> str:
+    return "1 round" if count == 1 else f"{count} rounds"

@@ -1,0 +1,72 @@
+"""Compiler facts: what differs, what fails a gate, what the same machine code means."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiler.statistics import facts
+from profiler.statistics.decision import Decision, Verdict
+
+BEFORE: dict[str, facts.Fact] = {
+    "static__registers": 64,
+    "static__spill_bytes": 0,
+    "static__blocks_per_sm": 4,
+    "static__opcode_BAR": 3,
+    "static__opcode_HMMA": 128,
+    "static__over_budget": "nothing",
+    "modelled__bank_conflicts": 512,
+}
+
+
+def after(**changes: facts.Fact) -> facts.FactsDecision:
+    return facts.decide(BEFORE, {**BEFORE, **changes})
+
+
+def test_equal_facts_are_the_same() -> None:
+    found = after()
+    assert found.verdict is Verdict.SAME
+    assert found.changes == ()
+
+
+def test_every_difference_is_a_change_and_most_fail_nothing() -> None:
+    found = after(static__opcode_HMMA=64, static__registers=72)
+    assert found.verdict is Verdict.CHANGED
+    assert set(found.changes) == {("static__opcode_HMMA", 128, 64), ("static__registers", 64, 72)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"static__spill_bytes": 8}, "spills: 0 → 8 B"),
+        ({"static__blocks_per_sm": 3}, "blocks per SM: 4 → 3"),
+        ({"static__registers": 84}, "registers: 64 → 84"),
+        ({"static__opcode_BAR": 4}, "barriers: 3 → 4"),
+        ({"modelled__bank_conflicts": 1024}, "modelled bank conflicts: 512 → 1024"),
+        ({"static__over_budget": "72 registers, budget 64"}, "over its budget: 72 registers, budget 64"),
+    ],
+)
+def test_what_a_gate_fails_on_is_named(changes: dict[str, facts.Fact], line: str) -> None:
+    found = after(**changes)
+    assert found.verdict is Verdict.WORSE
+    assert found.failures == (line,)
+
+
+def test_for_the_better_nothing_fails() -> None:
+    found = after(static__blocks_per_sm=5, static__registers=40, static__opcode_BAR=2)
+    assert found.verdict is Verdict.CHANGED
+    assert found.failures == ()
+
+
+def test_a_watched_fact_that_is_gone_is_missing_never_zero() -> None:
+    found = after(static__spill_bytes=None)
+    assert found.verdict is Verdict.MISSING
+    assert found.missing == ("spills",)
+
+
+def test_the_same_machine_code_that_got_slower_blames_the_environment() -> None:
+    slower = Decision(Verdict.WORSE, "+3 %", "live pair", effect=0.03, fails_gate=True)
+    told = facts.with_code(slower, facts.same_code("ab", "ab"))
+    assert "the environment moved" in told.reason
+    assert told.verdict is Verdict.WORSE
+    assert facts.with_code(slower, facts.same_code("ab", "cd")) is slower
+    assert facts.with_code(slower, facts.same_code("ab", None)) is slower
