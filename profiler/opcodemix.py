@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
 # Class -> base opcodes; what none names is in the last.
 _NAMED = {
-    "tensor core": "HMMA HGMMA QGMMA IMMA IGMMA BMMA WARPGROUP",
+    "tensor core": "HMMA HGMMA QMMA QGMMA OMMA IMMA IGMMA BMMA BGMMA DMMA "
+    "UTCHMMA UTCQMMA UTCOMMA UTCIMMA WARPGROUP",
     "float math": "FFMA FMUL FADD FMNMX FSEL FSETP FSET FCHK MUFU HFMA2 HADD2 HMUL2 HMNMX2 HSETP2 "
     "F2F F2FP F2I I2F I2FP DADD DMUL DFMA",
     "shared memory": "LDS STS LDSM STSM ATOMS LDGSTS MOVM",
@@ -18,6 +20,18 @@ OTHER = "integer, control …"
 NAMES = (*CLASSES, OTHER)
 
 
+@cache
+def class_of(opcode: str) -> str:
+    """The class of an opcode, its modifiers aside."""
+    base = opcode.partition(".")[0]
+    return next((name for name, members in CLASSES.items() if base in members), OTHER)
+
+
+def is_matrix(opcode: str) -> bool:
+    """Whether an opcode multiplies matrices. HFMA2.MMA does not, although the tensor pipe counts it."""
+    return class_of(opcode) == "tensor core" and "MMA" in opcode.partition(".")[0]
+
+
 def shares(opcodes: Mapping[str, float]) -> dict[str, float]:
     """The share of each class in per cent, in the order of the classes; nothing where there is no opcode."""
     total = sum(opcodes.values())
@@ -25,6 +39,5 @@ def shares(opcodes: Mapping[str, float]) -> dict[str, float]:
         return {}
     found = dict.fromkeys(NAMES, 0.0)
     for opcode, count in opcodes.items():
-        base = opcode.partition(".")[0]
-        found[next((name for name, members in CLASSES.items() if base in members), OTHER)] += count
+        found[class_of(opcode)] += count
     return {name: 100 * count / total for name, count in found.items()}

@@ -71,6 +71,8 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("lineage",),
         ("sourcediff",),
         ("rulings",),
+        ("disassembly", "alignment", "hotspots"),
+        ("drill",),
         ("opcodemix",),
         ("sourcediff", "lineage"),
         ("anatomy", "evidence", "dissect", "plan", "staging", "captured", "collect", "assembly"),

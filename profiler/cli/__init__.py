@@ -25,6 +25,7 @@ COMMAND_MODULES = (
     "ask",
     "compare",
     "roofline",
+    "sass",
     "metrics",
     "build",
     "static",

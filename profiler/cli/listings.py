@@ -1,0 +1,168 @@
+"""What a name on the command line means as machine code: a binary, a launch of a report, a built version."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profiler import build, catalog, disassembly, hotspots, pipeline, report, sources
+from profiler.catalog import Catalog, Version
+from profiler.cli.output import open_store
+from profiler.disassembly import Listing
+from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
+from profiler.matching import kernel_filter, labels, name_filter
+from profiler.values import Evidence, Launch, Side, spread
+
+_ELF = b"\x7fELF"
+DURATION = "gpu__time_duration.sum"
+
+
+@dataclass(frozen=True)
+class Code:
+    """One side's machine code, and the launch that it comes from; None for a binary."""
+
+    listing: Listing
+    launch: Launch | None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which code of a named side is meant."""
+
+    kernel: str | None
+    ordinal: int | None  # of the launch in its report
+    like: Launch | None  # the other side's
+    arch: str | None
+    workload: str | None
+    gpu: str | None
+
+
+def resolve_all(arguments: argparse.Namespace) -> list[Code]:
+    """The code of every named side; of B the launch of A's kernel where nobody chose another.
+
+    Raises UnknownName, and CannotJudge where a report holds no instructions.
+    """
+    names = [name for name in (arguments.a, arguments.b) if name is not None]
+    arch = arguments.arch or _common_arch(names)
+    wanted = Wanted(arguments.kernel, arguments.launch, None, arch, arguments.workload, arguments.gpu)
+    found = [_resolve(names[0], wanted)]
+    if len(names) > 1:
+        ordinal = arguments.launch if arguments.b_launch is None else arguments.b_launch
+        found.append(_resolve(names[1], replace(wanted, ordinal=ordinal, like=found[0].launch)))
+    return found
+
+
+def scale(codes: Sequence[Code]) -> float:
+    """What a sample of B is worth in samples of A; 1 where nobody knows."""
+    a, b = (code.launch for code in codes)
+    return (a and b and hotspots.sample_scale(a.values, b.values)) or 1.0
+
+
+def _resolve(name: str, wanted: Wanted) -> Code:
+    path = Path(name)
+    if path.is_file() and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF)):
+        return _named(disassembly.of_binary(path, wanted.arch), name, wanted.kernel)
+    version = _catalogued(name)
+    try:
+        side = sources.resolve(name, open_store, wanted.workload, wanted.gpu)
+    except UnknownName:
+        if version is None:
+            raise
+    else:
+        if side.evidence is Evidence.MEASURED:
+            return _measured(side, name, wanted)
+    if version is None:
+        raise CannotJudge(f"{name} was not measured and is in no catalogue here: no machine code of it")
+    return _named(_built(version, wanted.arch), name, wanted.kernel)
+
+
+def _starts_with(path: Path, first: bytes) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(first)) == first
+
+
+def _measured(side: Side, name: str, wanted: Wanted) -> Code:
+    """The launch meant: the one asked for by its number, else the longest that --kernel fits."""
+    launch = _choose(side, name, wanted)
+    with _report(side, name, launch) as path:
+        detail = report.detail(path, launch.ordinal)
+    label = labels(side.launches)[side.launches.index(launch)]
+    if not len(detail.pcs):
+        way_out = "collect with `--set full` or `--section SourceCounters`"
+        raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
+    return Code(disassembly.of_detail(detail, f"{name} {label}"), launch)
+
+
+def _choose(side: Side, name: str, wanted: Wanted) -> Launch:
+    fits = kernel_filter(wanted.kernel)
+    kept = [one for one in side.launches if fits(one) and wanted.ordinal in (None, one.ordinal)]
+    if not kept:
+        asked = f"kernel like {wanted.kernel!r}" if wanted.ordinal is None else f"launch {wanted.ordinal}"
+        named = zip(side.launches, labels(side.launches), strict=True)
+        raise UnknownName(
+            f"{name} has no {asked}; there are {spread([f'{a.ordinal} {b}' for a, b in named])}"
+        )
+    if wanted.like:
+        kept = [one for one in kept if one.base_name == wanted.like.base_name] or kept
+        kept = [one for one in kept if one.nvtx == wanted.like.nvtx] or kept
+    return max(kept, key=lambda one: (one.values.number(DURATION) or 0, -one.ordinal))
+
+
+@contextlib.contextmanager
+def _report(side: Side, name: str, launch: Launch) -> Iterator[Path]:
+    """The file of the report that a launch of a side came from."""
+    if side.run_id is None:
+        yield Path(name)
+        return
+    result = side.result_ids[side.launches.index(launch)]
+    known = open_store().launches(run_id=side.run_id)
+    digest = next((one.report_sha256 for one in known if one.result_id == result), None)
+    if digest is None:
+        raise CannotJudge(f"{name} keeps no report of {launch.base_name}")
+    with pipeline.report_file(side.run_id, digest) as path:
+        yield path
+
+
+def _lineage() -> Catalog | None:
+    """The catalogue here, if there is one: a report is read without."""
+    with contextlib.suppress(BadCatalog):
+        return catalog.load()
+    return None
+
+
+def _catalogued(name: str) -> Version | None:
+    """The catalogue's version that is called so and can be built."""
+    lineage = _lineage()
+    family, _, version = name.rpartition("/")
+    found = lineage.by_id.get(version) if lineage and family in ("", lineage.family) else None
+    return found if found and found.buildable else None
+
+
+def _common_arch(names: list[str]) -> str | None:
+    """The newest architecture of the named versions of the catalogue; None where none is one."""
+    versions = [one for name in names if (one := _catalogued(name))]
+    first = versions[0].arches if versions else ()
+    shared = [arch for arch in first if all(one.supports(arch) for one in versions)]
+    return shared[-1] if shared else None
+
+
+def _built(version: Version, arch: str | None) -> Listing:
+    lineage = catalog.load()
+    made = next(build.build(lineage, [version], [arch] if arch else None), None)
+    if made is None:
+        raise CannotJudge(f"{version.id} is not for {arch}; it is for {', '.join(version.arches)}")
+    if isinstance(made, build.Failed):
+        raise BuildFailed(made.error)
+    return disassembly.of_binary(made.library, arch)
+
+
+def _named(listing: Listing, name: str, kernel: str | None) -> Code:
+    """The functions of a binary that --kernel fits."""
+    fits = name_filter(kernel) if kernel else None
+    kept = disassembly.select(listing, fits) if fits else listing
+    if not kept.lines:
+        raise UnknownName(f"{name} has no function like {kernel!r}; there are {spread(listing.functions)}")
+    return Code(replace(kept, label=name), None)
