@@ -33,6 +33,7 @@ def static_facts(function: Function) -> Facts:
         "static__limiter": Value(None, text=", ".join(fits.limiters)) if fits else unknown,
         "static__code_bytes": _number(code.code_bytes if code else None, "byte"),
         "static__instructions": _number(code.instructions if code else None, "inst"),
+        "static__sass_sha256": Value(None, text=code.sha256) if code else unknown,
         "static__ptxas": Value(None, text=resources.line),
         "static__over_budget": Value(None, text="; ".join(function.over_budget) or "nothing"),
     }

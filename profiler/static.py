@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from profiler.errors import BuildFailed
@@ -66,6 +67,7 @@ class Code:
     code_bytes: int  # with padding
     classes: Mapping[str, int] = field(default_factory=dict)  # every class, 0 where there is none
     opcodes: Mapping[str, int] = field(default_factory=dict)  # by opcode without modifiers
+    sha256: str = ""  # of the instructions and their encoding: equal for equal machine code
 
     @property
     def head_dim(self) -> int | None:
@@ -146,9 +148,16 @@ def count(sass: str, arch: str) -> list[Code]:
                 total * INSTRUCTION_BYTES,
                 classes,
                 dict(sorted(opcodes.items())),
+                _digest(listing),
             )
         )
     return found
+
+
+def _digest(listing: str) -> str:
+    """The hash of what a listing holds between comments of the tool: every line that begins with a `/*`."""
+    lines = (line.strip() for line in listing.splitlines())
+    return sha256("\n".join(line for line in lines if line.startswith("/*")).encode()).hexdigest()
 
 
 @cache

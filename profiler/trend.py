@@ -113,7 +113,7 @@ def trend(
             found += builder.trends(members, fits)
             kernels.update(one.base_name for one in members)
     if not found:
-        _check_filters(store, family, workload, gpu)
+        check_filters(store, family, workload, gpu)
         if metric is None:
             _check_ncu_name(store, name, table)
         if kernels:
@@ -138,7 +138,7 @@ def _metric(table: MetricTable, name: str) -> Metric | None:
     raise UnknownName(f"no concept {name!r} in {table.path}: {hint}")
 
 
-def _check_filters(store: Store, family: str | None, workload: str | None, gpu: str | None) -> None:
+def check_filters(store: Store, family: str | None, workload: str | None, gpu: str | None) -> None:
     """Refuse a family, workload or GPU that the index does not have; "" asks for what nobody named."""
     families = store.families()
     if family is not None and family not in families:

@@ -23,6 +23,7 @@ EXIT_CODES = (
 COMMAND_MODULES = (
     "data",
     "ask",
+    "history",
     "compare",
     "roofline",
     "sass",

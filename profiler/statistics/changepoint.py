@@ -113,7 +113,9 @@ def change_points(
         sides = 1 / (likeliest - left) + 1 / (right - likeliest)
         step, error = after - before, math.sqrt(variance * sides)
         reach = _student(right - left + 2) * error * math.sqrt(longer)
-        levels = (before, after) if linear else (math.exp(before), math.exp(after))
+        levels = [
+            float(f"{one if linear else math.exp(one):.12g}") for one in (before, after)
+        ]  # 80, not 79.999…
         sizes = [_size(levels[0], one, linear) for one in (step, step - reach, step + reach)]
         found.append(
             ChangePoint(

@@ -1,0 +1,77 @@
+"""The medians of timed calls as series over the runs, oldest first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from profiler.matching import name_filter
+from profiler.metrics import Alternative, Metric
+from profiler.trend import Trend, TrendPoint, check_filters
+from profiler.values import Evidence, Value
+
+if TYPE_CHECKING:
+    from profiler.store import LaunchInfo, Store
+
+LATENCY = "latency"  # what it is called beside the concepts of metrics.txt, which names ncu's metrics only
+_NAME = "latency, median of samples"
+LATENCY_METRIC = Metric(
+    LATENCY, "latency", "ns", "lower", 0.01, None, "time", "lean", (Alternative(_NAME),), 0
+)
+
+
+def latencies(
+    store: Store,
+    *,
+    family: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    wrong: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[Trend]:
+    """A series for each family, workload, GPU and mode; a point for each run and version.
+
+    `wrong` as in `trend`. Raises UnknownName for a filter that stands for nothing.
+    """
+    fits = name_filter(kernel)
+    found = []
+    for one in [family] if family is not None else store.families():
+        series: dict[tuple[str | None, str | None, str, str], list[LaunchInfo]] = defaultdict(list)
+        for row in _rows(store, one, workload, gpu):
+            if fits(row.part) or fits(row.base_name):
+                series[row.workload, row.gpu, row.mode, row.part].append(row)
+        rejected = (wrong or {}).get(one, {})
+        for (size, device, mode, part), several in series.items():
+            several.sort(key=lambda row: (row.created, row.run_id))
+            points = tuple(_point(row, rejected) for row in several)
+            identity = (LATENCY, "latency", "lower", "ns", one, size, device, Evidence.MEASURED, mode, part)
+            found.append(Trend(*identity, several[0].base_name, points))
+    if not found:
+        check_filters(store, family, workload, gpu)
+    return found
+
+
+def _rows(store: Store, family: str, workload: str | None, gpu: str | None) -> list[LaunchInfo]:
+    """Every timing of a family; cell by cell where one answer cannot hold them."""
+    rows = store.launches(family=family, workload=workload, gpu=gpu, kind="latency", latest=False)
+    if not rows.truncated:
+        return rows
+    cells = {
+        (cell.version, cell.workload, cell.gpu)
+        for cell in store.cells(family)
+        if workload in (None, cell.workload) and gpu in (None, cell.gpu)
+    }
+    found: list[LaunchInfo] = []
+    for version, size, device in sorted(cells):
+        found += store.launches(
+            family=family, version=version, workload=size, gpu=device, kind="latency", latest=False
+        )
+    return found
+
+
+def _point(row: LaunchInfo, wrong: Mapping[str, str]) -> TrendPoint:
+    value = Value(row.median_ns, "ns")
+    gap = wrong.get(row.version, "" if row.median_ns is not None else row.status)
+    where = (row.run_id, row.version, row.created, value, _NAME, None, None, row.result_id)
+    return TrendPoint(*where, gap, "", row.version in wrong)
