@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from profiler import present
@@ -27,6 +27,7 @@ class Missing:
     label: str
     names: tuple[str, ...]  # the ncu metrics that carry it on this chip, best first
     line: int  # of metrics.txt; 0 where it has no such line
+    group: str  # of metrics.txt
     why: str  # "not collected in either", "failed in A"
 
 
@@ -64,6 +65,12 @@ def explain(comparison: Comparison, table: MetricTable) -> tuple[Explanation, ..
     return tuple(_explained(pair, table, chip) for pair in comparison.pairs)
 
 
+def to_collect(explanations: Sequence[Explanation]) -> tuple[Missing, ...]:
+    """What the explanations lack for the full split, each line of metrics.txt once, in its order."""
+    found = {one.concept: one for told in explanations for one in told.missing}
+    return tuple(sorted(found.values(), key=lambda one: one.line))
+
+
 def time(us: float, largest: float | None = None) -> str:
     """A time in the unit that suits it; beside a `largest`, in its unit and with its decimals."""
     if largest is None:
@@ -97,6 +104,7 @@ def _explained(pair: PairComparison, table: MetricTable, chip: str | None) -> Ex
     timed = None not in times
     found = split(a, b) if timed and pair.verdict in (*_MOVED, Verdict.UNCLEAR) else None
     known = {**table.by_concept, **stalls}
+    blocked = pair.verdict is Verdict.NOT_COMPARABLE  # no counter would change that
     told = Explanation(
         pair,
         pair.kernel,
@@ -106,7 +114,7 @@ def _explained(pair: PairComparison, table: MetricTable, chip: str | None) -> Ex
         None if found is None or found.depth == NONE else found,
         pair.verdict,
         headline.reason if headline else f"{table.path} declares no duration",
-        tuple(_missing(name, known.get(name), changes, chip) for name in a.missing),
+        () if blocked else tuple(_missing(name, known.get(name), changes, chip) for name in a.missing),
         sentence="",
     )
     return replace(told, sentence=_sentence(told))
@@ -141,10 +149,10 @@ def _missing(
     name: str, metric: Metric | None, changes: Mapping[str, MetricChange], chip: str | None
 ) -> Missing:
     if metric is None:
-        return Missing(name, name, (), 0, "not declared in metrics.txt")
+        return Missing(name, name, (), 0, "", "not declared in metrics.txt")
     a, b = _both(changes.get(metric.concept))
     why = missing_words(a, b) or "not above zero"
-    return Missing(metric.concept, metric.label, metric.names_for(chip), metric.line, why)
+    return Missing(metric.concept, metric.label, metric.names_for(chip), metric.line, metric.group, why)
 
 
 def _sentence(told: Explanation) -> str:

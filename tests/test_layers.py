@@ -57,6 +57,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
             "verdict",
             "compare",
             "split",
+            "waterfall",
             "explain",
             "trend",
             "latencies",

@@ -25,6 +25,7 @@ COMMAND_MODULES = (
     "ask",
     "history",
     "compare",
+    "explain",
     "roofline",
     "sass",
     "metrics",

@@ -22,16 +22,16 @@ _QUIET = (Verdict.SAME, Verdict.MISSING)
 
 def print_text(comparison: Comparison, *, everything: bool) -> None:
     """Print the comparison: every metric of every pair with `everything`, else what moved where time did."""
-    _print_head(comparison)
+    print_head(comparison)
     if comparison.pairs:
         say(f"\n{NOT_LATENCY}")
-        print_table(("kernel", "A", "B", "change", "verdict"), _kernel_rows(comparison), right=(1, 2, 3))
-        _print_lines(_reasons(comparison), "  ")
+        print_table(("kernel", "A", "B", "change", "verdict"), kernel_rows(comparison), right=(1, 2, 3))
+        _print_lines(reasons(comparison), "  ")
     else:
         say("\nno launch of A has a partner in B")
     if comparison.hidden_pairs:
-        say(f"  {_hidden(comparison)}: --top N")
-    _print_unmatched(comparison)
+        say(f"  {hidden(comparison)}: --top N")
+    print_unmatched(comparison)
     detailed = comparison.pairs if everything else _moved(comparison.pairs)
     for pair in detailed if everything else detailed[:DETAILED]:
         _print_pair(pair, everything)
@@ -43,19 +43,19 @@ def print_text(comparison: Comparison, *, everything: bool) -> None:
 
 def markdown(comparison: Comparison) -> str:
     """The comparison for a pull request: verdicts on top, the counters that moved folded below."""
-    counted = _tally((*(pair.verdict for pair in comparison.pairs), *comparison.hidden_verdicts))
-    lines = [f"### {_code(comparison.a.label)} → {_code(comparison.b.label)}: {counted}", ""]
+    counted = tally((*(pair.verdict for pair in comparison.pairs), *comparison.hidden_verdicts))
+    lines = [f"### {code(comparison.a.label)} → {code(comparison.b.label)}: {counted}", ""]
     if not comparison.comparable:
         blocked = "; ".join(difference.words for difference in comparison.blocked_by)
-        lines += [f"**Not comparable:** {_cell(blocked)}", ""]
+        lines += [f"**Not comparable:** {cell(blocked)}", ""]
     lines += markdown_table(
-        ("kernel", "A", "B", "change", "verdict"), _kernel_rows(comparison), first_is_code=True
+        ("kernel", "A", "B", "change", "verdict"), kernel_rows(comparison), first_is_code=True
     )
     lines += ["", f"{comparison.a.gpu or 'GPU unknown'}. {NOT_LATENCY}.", ""]
-    lines += [f"- {_cell(line)}" for line in _reasons(comparison)]
-    lines += [f"- {_cell(line)}" for line in (*_unmatched(comparison), *warnings(comparison))]
+    lines += [f"- {cell(line)}" for line in reasons(comparison)]
+    lines += [f"- {cell(line)}" for line in (*unmatched(comparison), *warnings(comparison))]
     if comparison.hidden_pairs:
-        lines.append(f"- {_hidden(comparison)}")
+        lines.append(f"- {hidden(comparison)}")
     rows = [
         (
             pair.kernel,
@@ -74,7 +74,8 @@ def markdown(comparison: Comparison) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _print_head(comparison: Comparison) -> None:
+def print_head(comparison: Comparison) -> None:
+    """Print which sides they are, and whether they may be compared."""
     for name, side in (("A", comparison.a), ("B", comparison.b)):
         ncu = side.session.ncu_version or "version unknown"
         say(f"{name}  {side.label}  ({side.gpu or 'GPU unknown'}, ncu {ncu})")
@@ -90,7 +91,8 @@ def _print_head(comparison: Comparison) -> None:
     _print_lines(noted, "  ")
 
 
-def _kernel_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+def kernel_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """A row a pair: kernel, both durations, the change, the verdict."""
     rows: list[tuple[str, ...]] = []
     for pair in comparison.pairs:
         change = pair.headline
@@ -99,7 +101,7 @@ def _kernel_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     return rows
 
 
-def _reasons(comparison: Comparison) -> list[str]:
+def reasons(comparison: Comparison) -> list[str]:
     """The reason of each verdict that judges nothing, once, and what differs in the launches themselves."""
     by_reason: dict[tuple[str, str], int] = Counter(
         (pair.verdict, pair.headline.reason if pair.headline else "metrics.txt has no duration")
@@ -122,18 +124,20 @@ def _differing(pair: PairComparison) -> str:
     return ", ".join(words)
 
 
-def _hidden(comparison: Comparison) -> str:
-    return f"and {comparison.hidden_pairs} shorter pairs: {_tally(comparison.hidden_verdicts)}"
+def hidden(comparison: Comparison) -> str:
+    """How many pairs `--top` left out, and their verdicts."""
+    return f"and {comparison.hidden_pairs} shorter pairs: {tally(comparison.hidden_verdicts)}"
 
 
-def _tally(verdicts: Iterable[Verdict]) -> str:
+def tally(verdicts: Iterable[Verdict]) -> str:
     """How many of each verdict, in the order of the vocabulary."""
     counts = Counter(verdicts)
     told = [f"{counts[word]} {word.replace('_', ' ')}" for word in Verdict if counts[word]]
     return ", ".join(told) or "nothing matched"
 
 
-def _unmatched(comparison: Comparison) -> list[str]:
+def unmatched(comparison: Comparison) -> list[str]:
+    """The launches that one side alone has."""
     found = []
     for name, launches in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
         if launches:
@@ -143,8 +147,9 @@ def _unmatched(comparison: Comparison) -> list[str]:
     return found
 
 
-def _print_unmatched(comparison: Comparison) -> None:
-    _print_lines(_unmatched(comparison), "")
+def print_unmatched(comparison: Comparison) -> None:
+    """Print the launches that have no partner, and those that are ambiguous."""
+    _print_lines(unmatched(comparison), "")
     for group in comparison.ambiguous:
         sides = (spread([_described(comparison, launch) for launch in side]) for side in (group.a, group.b))
         say(f"ambiguous: {group.base_name}: {group.why}\n  A: {next(sides)}\n  B: {next(sides)}")
@@ -214,19 +219,22 @@ def _print_lines(lines: Iterable[str], indent: str) -> None:
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, first_is_code: bool) -> list[str]:
+    """The lines of a Markdown table; columns of numbers stand at the right."""
     lines = ["| " + " | ".join(header) + " |"]
     lines.append(
         "|" + "|".join(" ---: " if name in ("A", "B", "change") else " --- " for name in header) + "|"
     )
     for first, *others in rows:
-        cells = [_code(first) if first_is_code else _cell(first), *map(_cell, others)]
+        cells = [code(first) if first_is_code else cell(first), *map(cell, others)]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """The text as a cell of a Markdown table."""
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
-def _code(text: str) -> str:
+def code(text: str) -> str:
+    """The text as code in a cell of a Markdown table."""
     return "`" + text.replace("`", "'").replace("|", "\\|").replace("\n", " ") + "`"

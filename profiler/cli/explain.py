@@ -1,0 +1,87 @@
+"""`profiler explain`: why B takes another time than A, from the counters of both."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import add_filters, add_json, print_json, say
+from profiler.errors import Exit
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+
+_DESCRIPTION = """\
+Split the difference in time of every pair of launches into causes, in microseconds: work (instructions
+issued), waiting by stall reason, parallelism (active warps), balance (active share of the cycles), clock, and
+a residue that makes the sum exact (skew between ncu's replay passes). A and B are named as for `compare`.
+
+It is Little's law, T = I * L / (W * S * a * f), split with the log-mean Divisia method. Where counters are
+missing the split is coarser (cycles and clock) or there is none, and the lines of metrics.txt to collect are
+named. A launch whose time moved less than its threshold is unchanged and has no causes."""
+
+_EPILOG = """\
+exit codes: 0, unless an input cannot be read or used (2). With --fail, by the verdict on every ncu duration,
+as for `compare --fail`: 0 nothing is worse, 1 something is worse, 3 could not judge, as where no GPU measured
+the two. --top does not change the exit code."""
+
+
+def add(commands: Commands) -> None:
+    """Add `explain`."""
+    explain = commands.add_parser(
+        "explain",
+        help="why a version takes another time: work, waiting, parallelism, balance, clock",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    explain.add_argument("a", metavar="A", help="the side to explain from")
+    explain.add_argument("b", metavar="B", help="the side to explain")
+    shape = explain.add_mutually_exclusive_group()
+    add_json(shape)
+    shape.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
+    shape.add_argument("--all", action="store_true", help="split launches whose verdict is unclear too")
+    add_filters(explain, "kernel", "top", "workload", "gpu")
+    explain.add_argument(
+        "--across",
+        action="append",
+        choices=("driver", "ncu"),
+        default=[],
+        help="driver or ncu version may differ: that is the question (may be repeated)",
+    )
+    explain.add_argument("--fail", action="store_true", help="make the verdict the exit code")
+    explain.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare, split, print, and with --fail judge."""
+    from profiler import compare, explain, metrics, sources
+    from profiler.cli import comparison, explanation, output
+
+    table = metrics.load()
+    names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
+    if facts := sources.facts_of(names, output.open_store, *where):
+        return _without_time(arguments, list(dict.fromkeys(a.evidence.value for a, _ in facts)))
+    a, b = sources.resolve_all(names, output.open_store, *where)
+    found = compare.compare(a, b, table, across=arguments.across, kernel=arguments.kernel)
+    shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
+    told = explain.explain(shown, table)
+    if arguments.json:
+        print_json(explanation.document(shown, told))
+    elif arguments.markdown:
+        print(explanation.markdown(shown, told), end="")
+    else:
+        explanation.print_text(shown, told, everything=arguments.all)
+    return found.exit_code() if arguments.fail else 0
+
+
+def _without_time(arguments: argparse.Namespace, kinds: list[str]) -> int:
+    """Two versions that no GPU measured: say so; a gate cannot judge them."""
+    from profiler.cli import explanation
+
+    words, document = explanation.without_time(arguments.a, arguments.b, kinds)
+    if arguments.json:
+        print_json(document)
+    else:
+        say(f"{words}. `profiler compare {arguments.a} {arguments.b}` shows what differs")
+    return Exit.UNJUDGED if arguments.fail else Exit.PASS

@@ -1,0 +1,204 @@
+"""How an explanation reads: for a terminal, as Markdown for a pull request, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from profiler import present
+from profiler.cli.comparison import (
+    NOT_LATENCY,
+    cell,
+    code,
+    hidden,
+    kernel_rows,
+    markdown_table,
+    print_head,
+    print_unmatched,
+    reasons,
+    unmatched,
+)
+from profiler.cli.comparison_json import warnings
+from profiler.cli.output import print_table, say
+from profiler.compare import Comparison, Verdict
+from profiler.explain import Explanation, Missing, signed, time, to_collect
+from profiler.split import FULL, NONE
+from profiler.values import spread
+from profiler.waterfall import steps
+
+_DURATIONS = ("kernel", "A", "B", "change", "verdict")
+_CAUSES = ("cause", "change", "of A's time")
+_TO_COLLECT = ("metrics.txt", "what", "ncu metric", "why it is missing")
+_EACH = 3  # stalls that are named one by one; more stand as one row
+
+
+def document(comparison: Comparison, explanations: Sequence[Explanation]) -> dict[str, object]:
+    """The explanation for JSON: times in microseconds, null where there is none."""
+    return {
+        "comparable": comparison.comparable,
+        "a": comparison.a.label,
+        "b": comparison.b.label,
+        "warnings": warnings(comparison),
+        "launches": [_launch(told) for told in explanations],
+        "hidden_launches": comparison.hidden_pairs,
+        "unmatched": unmatched(comparison),
+    }
+
+
+def without_time(a: str, b: str, kinds: Sequence[str]) -> tuple[str, dict[str, object]]:
+    """Two versions that no GPU measured: the line that says so, and its JSON."""
+    words = f"{' and '.join(kinds)} evidence has no duration: there is no time to split"
+    return words, {"a": a, "b": b, "launches": [], "reason": words}
+
+
+def print_text(comparison: Comparison, explanations: Sequence[Explanation], *, everything: bool) -> None:
+    """Print the causes of every pair that moved; with `everything` the split of the unclear ones too."""
+    print_head(comparison)
+    if comparison.pairs:
+        say(f"\n{NOT_LATENCY}")
+        print_table(_DURATIONS, kernel_rows(comparison), right=(1, 2, 3))
+    else:
+        say("\nno launch of A has a partner in B")
+    for line in (*reasons(comparison), *_without_causes(explanations, everything)):
+        say(f"  {line}")
+    if comparison.hidden_pairs:
+        say(f"  {hidden(comparison)}: --top N")
+    print_unmatched(comparison)
+    for told in _shown(explanations, everything):
+        say(f"\n{told.kernel}: {told.sentence}")
+        if told.split:
+            print_table(_CAUSES, _rows(told), right=(1, 2))
+            _print_lines(_notes(told))
+    if lacking := to_collect(explanations):
+        say(f"\n{_depth_note(explanations)}")
+        print_table(_TO_COLLECT, _lines_to_collect(lacking))
+
+
+def markdown(comparison: Comparison, explanations: Sequence[Explanation]) -> str:
+    """The explanation for a pull request: a sentence a pair that moved, its causes folded below."""
+    lines = [f"### Why {code(comparison.b.label)} differs from {code(comparison.a.label)}", ""]
+    lines += markdown_table(_DURATIONS, kernel_rows(comparison), first_is_code=True)
+    lines += ["", f"{comparison.a.gpu or 'GPU unknown'}. {NOT_LATENCY}.", ""]
+    told_why = (*reasons(comparison), *_without_causes(explanations, False))
+    lines += [f"- {cell(line)}" for line in (*told_why, *unmatched(comparison), *warnings(comparison))]
+    if comparison.hidden_pairs:
+        lines.append(f"- {hidden(comparison)}")
+    for told in _shown(explanations, False):
+        lines += ["", f"**{code(told.kernel)}**: {cell(told.sentence)}"]
+        if told.split:
+            lines += ["", f"<details><summary>{len(_rows(told)) - 2} causes</summary>", ""]
+            lines += markdown_table(_CAUSES, _rows(told), first_is_code=False)
+            lines += ["", *(f"- {cell(note)}" for note in _notes(told)), "", "</details>"]
+    if lacking := to_collect(explanations):
+        lines += ["", cell(_depth_note(explanations)), ""]
+        lines += markdown_table(_TO_COLLECT, _lines_to_collect(lacking), first_is_code=True)
+    return "\n".join(lines) + "\n"
+
+
+def _launch(told: Explanation) -> dict[str, object]:
+    found, pair = told.split, told.pair
+    return {
+        "kernel": pair.b.base_name,
+        "part": told.kernel,
+        "a_us": told.a_us,
+        "b_us": told.b_us,
+        "delta_us": told.delta_us,
+        "verdict": told.verdict.value,
+        "reason": told.reason,
+        "sentence": told.sentence,
+        "depth": found.depth if found else NONE,
+        "terms": [{"cause": term.cause, "us": term.us} for term in found.terms] if found else [],
+        "terms_are_causes": bool(told.causes),
+        "residue_us": found.residue_us if found else None,
+        "residue_flagged": found.flagged if found else "",
+        "stall_ratio": {"a": found.stall_ratio_a, "b": found.stall_ratio_b} if found else None,
+        "clock_from_time": found.clock_from_time if found else False,
+        "missing": [
+            {
+                "concept": one.concept,
+                "label": one.label,
+                "metrics": one.names,
+                "line": one.line or None,
+                "why": one.why,
+            }
+            for one in told.missing
+        ],
+    }
+
+
+def _shown(explanations: Sequence[Explanation], everything: bool) -> list[Explanation]:
+    """The pairs that moved; with `everything` those that may have as well."""
+    wanted = (Verdict.BETTER, Verdict.WORSE, *((Verdict.UNCLEAR,) if everything else ()))
+    return [told for told in explanations if told.verdict in wanted]
+
+
+def _without_causes(explanations: Sequence[Explanation], everything: bool) -> Iterator[str]:
+    same = sum(told.verdict is Verdict.SAME for told in explanations)
+    if same:
+        yield f"{present.verdict(Verdict.SAME)}: {_launches(same)} unchanged, so without causes"
+    unclear = sum(told.verdict is Verdict.UNCLEAR and told.split is not None for told in explanations)
+    if unclear and not everything:
+        yield f"{present.verdict(Verdict.UNCLEAR)}: no causes; --all shows how the counters split {unclear}"
+
+
+def _rows(told: Explanation) -> list[tuple[str, str, str]]:
+    """From A's time through the causes to B's, all in one unit."""
+    if told.split is None or told.a_us is None or told.b_us is None:
+        return []
+    largest = max(told.a_us, told.b_us)
+    rows = [("A", time(told.a_us, largest), "")]
+    for step in steps(told.a_us, told.split):
+        rows.append((step.label, signed(step.us, largest), present.percent(100 * step.us / told.a_us)))
+    return [*rows, ("B", time(told.b_us, largest), present.percent(100 * (told.delta_us or 0) / told.a_us))]
+
+
+def _notes(told: Explanation) -> Iterator[str]:
+    """What a reader should know before believing the causes."""
+    found = told.split
+    if found is None:
+        return
+    if not told.causes:
+        yield "the verdict is unclear: this is how the counters split, and no cause"
+    if found.flagged:
+        yield f"residue flagged: {found.flagged}; the replay passes saw different runs, profile again"
+    if found.stall_ratio_a is not None and found.stall_ratio_b is not None and found.depth == FULL:
+        ratios = f"{found.stall_ratio_a:.3f} of the latency in A and {found.stall_ratio_b:.3f} in B"
+        yield f"the stalls add up to {ratios}; they are scaled to it"
+    if found.clock_from_time:
+        yield "no clock on both sides: the clock is cycles over time, so nothing is left for a residue"
+
+
+def _depth_note(explanations: Sequence[Explanation]) -> str:
+    """How deep the split goes with what the reports carry, and how to get further."""
+    none = sum(any(one.concept == "cycles" for one in told.missing) for told in explanations)
+    coarse = sum(bool(told.missing) for told in explanations) - none
+    words = []
+    if none:
+        words.append(f"no split of {_launches(none)}: cycles and clock are not on both sides either")
+    if coarse:
+        words.append(f"only a coarser split of {_launches(coarse)}")
+    return f"{'; '.join(words)}. Lines of metrics.txt to collect (`profiler metrics` prints them for ncu):"
+
+
+def _lines_to_collect(lacking: Sequence[Missing]) -> list[tuple[str, str, str, str]]:
+    """A row a line of metrics.txt; many stalls, which are collected together, share one."""
+    stalls = [one for one in lacking if one.group == "stalls"]
+    each = [one for one in lacking if one not in stalls or len(stalls) <= _EACH]
+    rows = [(_line(one), one.label, spread(one.names), one.why) for one in each]
+    if len(stalls) > _EACH:
+        lines = f"{stalls[0].line}–{stalls[-1].line}"
+        name = "smsp__average_warps_issue_stalled_*_per_issue_active.ratio"
+        rows.append((lines, f"{len(stalls)} stalls", name, stalls[0].why))
+    return rows
+
+
+def _line(one: Missing) -> str:
+    return str(one.line or "–")
+
+
+def _launches(count: int) -> str:
+    return "1 launch" if count == 1 else f"{count} launches"
+
+
+def _print_lines(lines: Iterator[str]) -> None:
+    for line in lines:
+        say(f"  {line}")
