@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
 SASS = "static__sass_sha256"  # the fact that holds the hash of a function's machine code
 _CLOCK = 0.01  # of the SM clock: less is no other clock
+_TOOLS = ("CUDA", "nvcc", "compile flags")  # what facts without a GPU can depend on
 _TOLD = {  # what every run could say, and whether its absence is worth a word
     "driver": True,
     "ncu": False,
@@ -67,15 +68,21 @@ class Circumstances:
 
 
 def circumstances(
-    runs: Sequence[RunInfo], before: tuple[Run | None, str], after: tuple[Run | None, str]
+    runs: Sequence[RunInfo],
+    before: tuple[Run | None, str],
+    after: tuple[Run | None, str],
+    part: str,
+    evidence: Evidence,
 ) -> Circumstances:
     """`runs` in time order from the last of the old level to the first surely of the new one.
 
-    `before` and `after` are the bundles of the first and the last of them, each with the version in question.
+    `before` and `after` are the bundles of the first and the last of them, each with the version in question;
+    `part` and `evidence` are those of the series.
     """
+    on_gpu = evidence is Evidence.MEASURED
     told = [_said(run) for run in runs]
     found = []
-    for field in _TOLD:
+    for field in _TOLD if on_gpu else _TOOLS:
         last: str | None = None
         for run, facts in zip(runs, told, strict=True):
             now = facts.get(field)
@@ -86,19 +93,28 @@ def circumstances(
             last = now
     ends = (told[0], told[-1]) if told else ()
     unknown = tuple(
-        field for field, matters in _TOLD.items() if matters and all(field not in facts for facts in ends)
+        field
+        for field, matters in _TOLD.items()
+        if matters and on_gpu and all(field not in facts for facts in ends)
     )
     capability = runs[-1].compute_capability if runs else None
-    return Circumstances(tuple(found), unknown, code(before, after, capability))
+    return Circumstances(tuple(found), unknown, code(before, after, part, capability))
 
 
 def code(
-    before: tuple[Run | None, str], after: tuple[Run | None, str], capability: str | None = None
+    before: tuple[Run | None, str],
+    after: tuple[Run | None, str],
+    part: str,
+    capability: str | None = None,
 ) -> CodeChange:
-    """Whether two runs ran the same machine code of a version: by its hash, else by source and compiler."""
+    """Whether two runs ran the same machine code of a version: by its hash, else by source and compiler.
+
+    Of the part alone where its hash was kept, else of all parts, as for the latency of a whole call.
+    """
     sides = [_results(run, version) for run, version in (before, after)]
     a, b = (_sass(results, chip_of(capability) if capability else None) for results in sides)
     if shared := a.keys() & b.keys():
+        shared = {place for place in shared if place[2] == part.partition("#")[0]} or shared
         moved = sorted({part for _, _, part in shared if any(a[k] != b[k] for k in shared if k[2] == part)})
         if moved:
             return CodeChange(CHANGED, f"SASS of {', '.join(moved)} differs")

@@ -212,6 +212,8 @@ def _change(
         [runs[run_id] for run_id in met if run_id in runs],
         (bundles(before.run_id), before.version),
         (bundles(after.run_id), after.version),
+        series.part,
+        series.evidence,
     )
     verdict, reason = _verdict(step, metric)
     return Change(step, verdict, reason, before, possible, points[step.index], told)

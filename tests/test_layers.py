@@ -81,6 +81,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("sourcediff", "lineage"),
         ("anatomy", "evidence", "dissect", "plan", "staging", "captured", "collect", "assembly"),
     ),
+    (("historywords",),),
     (("cli",), ("ui",)),
     (("__init__", "__main__", "app"),),
 )

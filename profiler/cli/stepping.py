@@ -10,11 +10,17 @@ from profiler import present
 from profiler.cli.output import print_table, say
 from profiler.errors import CannotJudge
 from profiler.history import VERSIONS, Change, History
+from profiler.historywords import (
+    LAST_POINT,
+    code_words,
+    environment_words,
+    level_words,
+    moment,
+    size_words,
+    where_words,
+)
 from profiler.latencies import LATENCY
 from profiler.trend import TrendPoint
-from profiler.values import Value
-
-LAST_POINT = "a step of the last point alone is judged by the pair"
 
 
 def document(concept: str, found: Sequence[History]) -> dict[str, object]:
@@ -48,38 +54,6 @@ def print_histories(found: Sequence[History]) -> None:
         say()
 
 
-def size_words(change: Change) -> str:
-    """The size with its interval; in the metric's unit where it is judged so, or the level was 0."""
-    step = change.step
-    if math.isnan(step.size):
-        return f"from 0 by {_quantity(step.difference, change)}"
-    if change.before.value.unit == "%":
-        low, high = sorted((step.difference_low, step.difference_high))
-        return f"{_signed(step.difference)} pp ({_signed(low)} to {_signed(high)})"
-    low, high = sorted((step.size_low, step.size_high))
-    return f"{_signed(100 * step.size)} % ({_signed(100 * low)} to {_signed(100 * high)})"
-
-
-def level_words(change: Change) -> str:
-    """The levels before and after."""
-    return f"{_quantity(change.step.before, change)} → {_quantity(change.step.after, change)}"
-
-
-def environment_words(change: Change) -> str:
-    """What differs in the environment, and what nobody says."""
-    told = change.circumstances
-    found = [f"{one.field} {one.before} → {one.after}" for one in told.environment]
-    if told.unknown:
-        found.append(f"unknown: {', '.join(told.unknown)}")
-    return "; ".join(found) or "the same"
-
-
-def where_words(change: Change) -> str:
-    """The runs in which the new level can have begun."""
-    names = list(dict.fromkeys(map(_moment, change.possible)))
-    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(change.possible)} points)"
-
-
 def _tables(found: Sequence[History]) -> Iterator[tuple[str, list[History]]]:
     for place, several in groupby(found, key=_place):
         yield place, list(several)
@@ -109,28 +83,16 @@ def _row(one: History, change: Change) -> tuple[str, ...]:
         present.verdict(change.verdict),
         size_words(change),
         level_words(change),
-        _moment(change.likeliest),
+        moment(change.likeliest),
         where_words(change),
-        f"{change.circumstances.code.word}: {change.circumstances.code.why}",
+        code_words(change),
         environment_words(change),
         change.circumstances.cause,
     )
 
 
-def _moment(point: TrendPoint) -> str:
-    return f"{point.version} {point.created:%Y-%m-%d %H:%M}"
-
-
 def _side(point: TrendPoint, one: History, same_version: bool) -> str:
     return point.run_id if same_version else f"{one.series.family}/{point.version}"
-
-
-def _quantity(number: float, change: Change) -> str:
-    return str(present.quantity(Value(number, change.before.value.unit)))
-
-
-def _signed(number: float) -> str:
-    return f"{number:+.1f}".replace("-", present.MINUS)
 
 
 def _history(one: History) -> dict[str, object]:

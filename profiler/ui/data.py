@@ -21,6 +21,7 @@ from profiler import trend as trending
 from profiler.compare import Comparison, compare
 from profiler.detail import Detail
 from profiler.errors import ProfilerError, UnknownName
+from profiler.history import History, histories
 from profiler.run import Run
 from profiler.store import LaunchInfo, RunInfo, Store, VersionInfo
 from profiler.trend import Trend
@@ -271,6 +272,24 @@ def trend(
         workload=workload,
         gpu=gpu,
         over="time" if over == "time" else "versions",
+        evidence=evidence,
+        orders={family: found.order} if found else None,
+        wrong={family: found.wrong} if found else None,
+    )
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def history(now: Stamp, name: str, family: str, workload: str, gpu: str, evidence: Evidence) -> list[History]:
+    """The steps of one metric's series, of one kind of evidence."""
+    found = lineage(now, family)
+    return histories(
+        store(),
+        location.root(),
+        table(now),
+        name,
+        family=family,
+        workload=workload,
+        gpu=gpu,
         evidence=evidence,
         orders={family: found.order} if found else None,
         wrong={family: found.wrong} if found else None,

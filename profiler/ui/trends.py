@@ -6,7 +6,17 @@ import streamlit as st
 
 from profiler.errors import ProfilerError
 from profiler.trend import Trend
-from profiler.ui import addresses, controls, data, diff_view, frame, markup, trends_csv, trends_view
+from profiler.ui import (
+    addresses,
+    change_marks,
+    controls,
+    data,
+    diff_view,
+    frame,
+    markup,
+    trends_csv,
+    trends_view,
+)
 from profiler.values import Evidence
 
 now = data.stamp()
@@ -56,12 +66,25 @@ with data.errors_shown():
     ranking = data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over, evidence)
     found, ranking = trends_view.fitting(every, ranking, kernels)
 picture = trends_view.picture(found, names, over, ranking)
+every_step = [
+    one
+    for name, several in found.items()
+    for one in change_marks.of(data.history(now, name, family, workload, gpu, evidence), several)
+]
 if picture.panels:
-    st.plotly_chart(picture.figure, theme=None, config=frame.CONFIG, key="trends_chart", alt=picture.alt)
+    lines = trends_view.line_names((*ranking, *(one for several in found.values() for one in several)))
+    drawn = change_marks.marked(picture, every_step, lines, names, over)
+    alt = picture.alt + change_marks.alt(every_step)
+    st.plotly_chart(drawn, theme=None, config=frame.CONFIG, key="trends_chart", alt=alt)
 if mixed:
     mix, alt = trends_view.opcode_mix(mixed, names, workload, gpu, picture.gutter)
     st.plotly_chart(mix, theme=None, config=frame.CONFIG, key="trends_mix", alt=alt)
 for line in trends_view.notes(picture, found, words):
+    st.html(line)
+if any(one.changes for one in every_step):
+    st.html(markup.section("Steps", change_marks.caption(every_step)))
+    st.html(change_marks.table(every_step))
+for line in change_marks.notes(every_step):
     st.html(line)
 if shown := [name for name, several in found.items() if several]:
     head, numbers_box = st.columns([4, 1], vertical_alignment="bottom", gap="medium")

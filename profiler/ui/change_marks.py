@@ -1,0 +1,159 @@
+"""The steps of a history on the Trends page: marks on the chart, a row each, and what could not be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+from profiler import historywords
+from profiler.history import Change, History
+from profiler.trend import Trend, TrendPoint
+from profiler.ui import markup
+from profiler.ui.figures import Line
+from profiler.ui.frame import Figure
+from profiler.ui.markup import Column, Html, Row
+from profiler.ui.parts import short_names
+from profiler.ui.theme import light
+from profiler.ui.trends_view import Picture
+from profiler.values import spread
+from profiler.verdict import Verdict
+
+ROWS_SHOWN = 30
+_COLOURED = {Verdict.BETTER: "better", Verdict.WORSE: "worse"}
+_COLUMNS = (
+    Column("kernel"),
+    Column("metric", wide=True),
+    Column("verdict"),
+    Column("size (95 %)", right=True),
+    Column("level", right=True, wide=True),
+    Column("can lie in"),
+    Column("machine code", wrap=True, wide=True),
+    Column("environment", wrap=True, wide=True),
+    Column("due to"),
+)
+
+
+def marked(
+    picture: Picture,
+    histories: Sequence[History],
+    names: Mapping[tuple[str, str], str],
+    versions: Sequence[str],
+    over: str,
+) -> Figure:
+    """The chart with a triangle at each step and a bar over the runs in which it can lie.
+
+    `names` is what the lines of parts and modes are called. Over versions, a step between runs of one version
+    has no place.
+    """
+    places = {version: float(index) for index, version in enumerate(versions)}
+    traces: list[Figure] = []
+    for index, panel in enumerate(picture.panels):
+        lines = {line.label: line for line in panel.lines}
+        for one in histories:
+            line = lines.get(names.get((one.series.part, one.series.mode), ""))
+            on_axis = over == "time" or one.version is None
+            if line is None or one.series.label != panel.title or not on_axis:
+                continue
+            for change in one.changes:
+                traces += _traces(change, line, f"y{index + 1 if index else ''}", places, over)
+    figure = picture.figure
+    return {**figure, "data": [*figure["data"], *traces]}
+
+
+def of(histories: Sequence[History], shown: Sequence[Trend]) -> list[History]:
+    """Those of the kernels that are shown."""
+    kept = {(one.part, one.mode) for one in shown}
+    return [one for one in histories if (one.series.part, one.series.mode) in kept]
+
+
+def table(histories: Sequence[History]) -> Html:
+    """A row a step, the newest first."""
+    steps = [(one, change) for one in histories for change in one.changes]
+    steps.sort(key=lambda step: step[1].likeliest.created, reverse=True)
+    parts = short_names(one.series.part for one in histories)
+    return markup.table(
+        _COLUMNS, [_row(one, change, parts[one.series.part]) for one, change in steps[:ROWS_SHOWN]]
+    )
+
+
+def caption(histories: Sequence[History]) -> str:
+    """What the rows are, and how many."""
+    count = sum(len(one.changes) for one in histories)
+    cut = f"the newest {ROWS_SHOWN} of {count}; " if count > ROWS_SHOWN else ""
+    return f"{cut}where a level changed, with 95 % intervals; {historywords.LAST_POINT}"
+
+
+def notes(histories: Sequence[History]) -> list[Html]:
+    """That nothing stepped, and which series are too short to say so."""
+    lines = []
+    if not any(one.changes for one in histories) and any(not one.short for one in histories):
+        lines.append("No step in these series.")
+    short: dict[str, list[str]] = {}
+    for one in histories:
+        if one.short:
+            name = one.series.part.removesuffix("#0")
+            short.setdefault(one.short, []).append(f"{one.version} {name}" if one.version else name)
+    for words, parts in short.items():
+        lines.append(f"Steps not judged, {words}: {spread(list(dict.fromkeys(parts)))}.")
+    return [markup.note(line) for line in lines]
+
+
+def alt(histories: Sequence[History]) -> str:
+    """The marks in words, for who cannot see them."""
+    count = sum(len(one.changes) for one in histories)
+    return f"; {count} step{'s' * (count != 1)} marked" if count else ""
+
+
+def _traces(change: Change, line: Line, axis: str, places: Mapping[str, float], over: str) -> list[Figure]:
+    """The bar and the triangle of one step, at the height where its line stands."""
+
+    def at(point: TrendPoint) -> float | None:
+        return point.created.timestamp() * 1000 if over == "time" else places.get(point.version)
+
+    x = at(change.likeliest)
+    y = next((point.y for point in line.points if point.at == x and point.y is not None), None)
+    ends = [place for place in map(at, change.possible) if place is not None]
+    if x is None or y is None:
+        return []
+    colour = light(_COLOURED.get(change.verdict, "muted"))
+    words = f"{change.verdict.value.replace('_', ' ')} {historywords.size_words(change)}"
+    hover = "<br>".join(
+        escape(text)
+        for text in (
+            words,
+            f"can lie in {historywords.where_words(change)}",
+            f"due to: {change.circumstances.cause}",
+        )
+    )
+    common = {
+        "type": "scatter",
+        "yaxis": axis,
+        "cliponaxis": False,
+        "hovertemplate": f"{hover}<extra></extra>",
+    }
+    bar = {"mode": "lines", "line": {"color": colour, "width": 6}, "opacity": 0.35}
+    symbol = "triangle-up" if change.step.direction > 0 else "triangle-down"
+    mark = {"mode": "markers", "marker": {"symbol": symbol, "size": 13, "color": colour}}
+    traces: list[Figure] = [{**common, **mark, "x": [x], "y": [y]}]
+    if len(set(ends)) > 1:
+        traces.insert(0, {**common, **bar, "x": [min(ends), max(ends)], "y": [y, y]})
+    return traces
+
+
+def _row(one: History, change: Change, part: str) -> Row:
+    name = markup.code(f"{one.version} {part}" if one.version else part, title=one.series.part)
+    return Row(
+        (
+            name,
+            one.series.label,
+            markup.verdict(change.verdict.value, reason=change.reason),
+            historywords.size_words(change),
+            historywords.level_words(change),
+            markup.tag(
+                "span", historywords.short_where_words(change), title=historywords.where_words(change)
+            ),
+            historywords.code_words(change),
+            historywords.environment_words(change),
+            change.circumstances.cause,
+        )
+    )
