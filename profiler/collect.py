@@ -423,10 +423,12 @@ class Collection:
             results = whole.get("versions") or {names[0]: _short(whole)}
             return {**_stage_facts(whole), "results": results}
         results, last = {}, whole
-        for name in names:
+        for place, name in enumerate(names, start=1):
+            # Rounds of equal numbers would be read as A B B A; these are none.
+            own = [number + place * self.settings.rounds for number in request["rounds"]]
             alone = isolated.run_stage(
                 "timing",
-                {**request, "versions": [self._version(name)]},
+                {**request, "versions": [self._version(name)], "rounds": own},
                 self._folder(job, name),
                 timeout_s=limit,
             )

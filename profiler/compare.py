@@ -8,6 +8,7 @@ from functools import cached_property
 
 from profiler.comparability import ACROSS, Difference, comparability
 from profiler.errors import Exit, UnknownName
+from profiler.latency import FloorLookup, LatencyComparison, latencies
 from profiler.matching import Ambiguous, differences, kernel_filter, labels, match
 from profiler.metrics import Metric, MetricTable, chip_of
 from profiler.values import Evidence, Launch, Side, State, Value, spread
@@ -18,6 +19,8 @@ __all__ = [
     "HEADLINE",
     "Comparison",
     "Difference",
+    "FloorLookup",
+    "LatencyComparison",
     "MetricChange",
     "PairComparison",
     "Verdict",
@@ -91,6 +94,7 @@ class Comparison:
     ambiguous: tuple[Ambiguous, ...]
     hidden_pairs: int = 0  # cut off by `top`
     hidden_verdicts: tuple[Verdict, ...] = ()  # of their durations
+    latency: tuple[LatencyComparison, ...] = ()  # of the calls, a mode each; empty where nobody timed them
 
     def label(self, launch: Launch) -> str:
         """What a launch of either side is called: range/kernel#n."""
@@ -132,21 +136,27 @@ class Comparison:
         )
 
     def exit_code(self, on: Sequence[str] = ()) -> Exit:
-        """The gate: the duration of every pair decides, and the concepts named in `on`; ask before `top`.
+        """The gate: the latency of every mode decides, and the concepts named in `on`; ask before `top`.
 
-        Facts have no duration: there every judged concept decides. 1 for anything worse, and for a B that is
-        wrong where A is not; 3 for anything unclear, missing or not comparable, a launch of A without a
-        partner, ambiguous launches, or nothing matched.
+        Where not both were timed, the duration of every pair decides instead; facts have neither: there every
+        judged concept does. 1 for anything worse, and for a B that is wrong where A is not; 3 for anything
+        unclear, missing or not comparable, or nothing to judge by. Where launches are judged, also for one of
+        A without a partner and for ambiguous ones.
         """
         if self.b.wrong and not self.a.wrong:
             return Exit.REGRESSION
-        wanted = {HEADLINE, *on} | ({*self.judged} if self.a.evidence is not Evidence.MEASURED else set())
+        timed = self.latency if any(one.a and one.b for one in self.latency) else ()
+        wanted = {*on} if timed else {HEADLINE, *on}
+        if self.a.evidence is not Evidence.MEASURED:
+            wanted |= {*self.judged}
         verdicts = [
             change.verdict for pair in self.pairs for change in pair.metrics if change.concept in wanted
         ]
+        unpaired = bool(wanted) and bool(self.ambiguous or self.only_in_a)
+        verdicts += [one.verdict for one in timed]
         if Verdict.WORSE in verdicts:
             return Exit.REGRESSION
-        if not verdicts or self.ambiguous or self.only_in_a or any(v in UNJUDGED for v in verdicts):
+        if not verdicts or unpaired or any(v in UNJUDGED for v in verdicts):
             return Exit.UNJUDGED
         return Exit.PASS
 
@@ -159,8 +169,13 @@ def compare(
     across: Collection[str] = frozenset(),
     kernel: str | None = None,
     top: int | None = None,
+    noise: FloorLookup | None = None,
 ) -> Comparison:
-    """Compare two sides launch by launch; `across` names what of ACROSS may differ."""
+    """Compare two sides: latencies mode by mode, counters launch by launch.
+
+    `across` names what of ACROSS may differ. `noise` gives the noise floor of a GPU, mode and workload, by
+    which latencies of two runs are judged; those of one run are judged by its rounds.
+    """
     found, same = comparability(a, b, across)
     matching = match(a.launches, b.launches)
     wanted = kernel_filter(kernel)
@@ -184,6 +199,7 @@ def compare(
         tuple(filter(wanted, matching.only_in_a)),
         tuple(filter(wanted, matching.only_in_b)),
         tuple(group for group in matching.ambiguous if any(map(wanted, (*group.a, *group.b)))),
+        latency=latencies(a, b, found, noise),
     ).top(top)
 
 

@@ -227,6 +227,20 @@ class Report:
         return None
 
 
+@dataclass(frozen=True, eq=False)
+class Latency:
+    """Timed calls of one version in one mode and run, in time order."""
+
+    run_id: str
+    mode: str  # timer, cache and clock: "events; cache warm; clock none"
+    ns: NDArray[np.float32]
+    rounds: NDArray[np.uint16]  # equal numbers of one run are one round of A B B A
+    clocks_mhz: NDArray[np.float32]  # one a sample, or none
+    throttled: NDArray[np.uint32]  # positions of the samples taken while the GPU throttled
+    created: datetime | None = None  # when the run was made
+    build: str | None = None  # source and flags: equal ones are one build; None where nobody said
+
+
 @dataclass(frozen=True)
 class Side:
     """One side of a comparison: launches that belong together, and where they come from.
@@ -247,6 +261,9 @@ class Side:
     run_id: str | None = None
     result_ids: tuple[int, ...] = ()  # index rows, in the order of launches; empty for a bare file
     wrong: str | None = None  # why the version's results are wrong, which leaves it without a speed
+    latencies: tuple[
+        Latency, ...
+    ] = ()  # of its newest runs, newest first; of the one run where a run is meant
 
 
 def base_name(name: str) -> str:

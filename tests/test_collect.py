@@ -173,6 +173,11 @@ def test_a_version_that_kills_its_group_costs_itself_alone(folder: Path, how: st
         "three": "done",
     }
     assert words in found["two"].reason
+    rounds = [set(found[name].samples[0].rounds) for name in ("one", "three")]
+    assert rounds[0] & rounds[1] == {2, 3, 4, 5}, (
+        "the two rounds that each was timed in by itself are not shared"
+    )
+    assert len(rounds[0]) == len(rounds[1]) == 6
     assert len(found["one"].samples[0].ns) == 24
     assert calls(folder).count("timing one,two,three") == 1, "the next processes leave it out"
 

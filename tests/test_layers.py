@@ -55,6 +55,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
             "matching",
             "comparability",
             "verdict",
+            "latency",
             "compare",
             "split",
             "waterfall",

@@ -110,6 +110,14 @@ def test_what_never_executes_is_left_out_but_takes_its_bytes() -> None:
     assert code.opcodes["MUFU"] == 2, "without modifiers"
 
 
+def test_equal_machine_code_has_an_equal_hash_whatever_it_is_called() -> None:
+    code, plain = static.count(LISTING, "sm_90a")
+    again = static.count(LISTING.replace("plain", "renamed").replace("\t", "  "), "sm_90a")
+    assert [one.sha256 for one in again] == [code.sha256, plain.sha256]
+    changed = static.count(LISTING.replace("EXIT", "RET", 1), "sm_90a")[0]
+    assert changed.sha256 != code.sha256 != plain.sha256
+
+
 @pytest.mark.parametrize(
     ("mangled", "name", "integer"),
     [

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
-Compare B with A, launch by launch and metric by metric. A and B are report files (no store is opened then),
-run ids, family/version, or a version whose name is unique; looked for in this order.
+Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no
+store is opened then), run ids, family/version, or a version whose name is unique; looked for in this order.
+
+Latencies that one run took in alternating rounds are judged by these rounds; those of two runs by the noise
+floor of the GPU, and without one they are unclear.
 
 Kernels with different names never pair; what cannot be paired is listed. ncu's duration is not latency: it is
 measured under the profiler, and a launch under 50 µs that moved is unclear, not worse.
@@ -23,10 +26,11 @@ itself, on every workload and architecture that both have: --evidence, --workloa
 whose results are wrong has no speed and no verdict: it stands as wrong."""
 
 _EPILOG = """\
-exit codes: 0, unless an input cannot be read or used (2). With --fail, by the verdict on every ncu duration
-and on the concepts named by --on: 0 nothing is worse · 1 something is worse (one launch a side counts) ·
-3 could not judge: a verdict is unclear, missing or not comparable, launches are ambiguous, a launch of A has
-no partner, or nothing matched. --top does not change the exit code."""
+exit codes: 0, unless an input cannot be read or used (2). With --fail, by the verdict on the latency of every
+mode (where not both were timed: on every ncu duration) and on the concepts named by --on: 0 nothing is worse
+· 1 something is worse (one launch a side counts) · 3 could not judge: a verdict is unclear, missing or not
+comparable, or there is none; by launches also where some are ambiguous or one of A has no partner. --top
+does not change the exit code."""
 
 
 def add(commands: Commands) -> None:

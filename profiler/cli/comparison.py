@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from profiler import present
 from profiler.cli.comparison_json import DURATION, warnings
+from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
 from profiler.compare import Comparison, MetricChange, PairComparison, Verdict
 from profiler.values import Launch, spread
@@ -23,11 +24,15 @@ _QUIET = (Verdict.SAME, Verdict.MISSING)
 def print_text(comparison: Comparison, *, everything: bool) -> None:
     """Print the comparison: every metric of every pair with `everything`, else what moved where time did."""
     print_head(comparison)
+    if comparison.latency:
+        say("\nlatency of calls")
+        print_table(LATENCY_HEAD, latency_rows(comparison), right=(1, 2, 3, 4))
+        _print_lines(latency_notes(comparison), "  ")
     if comparison.pairs:
         say(f"\n{NOT_LATENCY}")
         print_table(("kernel", "A", "B", "change", "verdict"), kernel_rows(comparison), right=(1, 2, 3))
         _print_lines(reasons(comparison), "  ")
-    else:
+    elif comparison.a.launches or comparison.b.launches or not comparison.latency:
         say("\nno launch of A has a partner in B")
     if comparison.hidden_pairs:
         say(f"  {hidden(comparison)}: --top N")
@@ -44,14 +49,20 @@ def print_text(comparison: Comparison, *, everything: bool) -> None:
 def markdown(comparison: Comparison) -> str:
     """The comparison for a pull request: verdicts on top, the counters that moved folded below."""
     counted = tally((*(pair.verdict for pair in comparison.pairs), *comparison.hidden_verdicts))
+    if comparison.latency:
+        counted = f"latency {tally(one.verdict for one in comparison.latency)}"
     lines = [f"### {code(comparison.a.label)} → {code(comparison.b.label)}: {counted}", ""]
     if not comparison.comparable:
         blocked = "; ".join(difference.words for difference in comparison.blocked_by)
         lines += [f"**Not comparable:** {cell(blocked)}", ""]
-    lines += markdown_table(
-        ("kernel", "A", "B", "change", "verdict"), kernel_rows(comparison), first_is_code=True
-    )
-    lines += ["", f"{comparison.a.gpu or 'GPU unknown'}. {NOT_LATENCY}.", ""]
+    if comparison.latency:
+        lines += markdown_table(LATENCY_HEAD, latency_rows(comparison), first_is_code=False)
+        lines += ["", *(f"- {cell(line)}" for line in latency_notes(comparison)), ""]
+    if comparison.pairs or not comparison.latency:
+        lines += markdown_table(
+            ("kernel", "A", "B", "change", "verdict"), kernel_rows(comparison), first_is_code=True
+        )
+        lines += ["", f"{comparison.a.gpu or 'GPU unknown'}. {NOT_LATENCY}.", ""]
     lines += [f"- {cell(line)}" for line in reasons(comparison)]
     lines += [f"- {cell(line)}" for line in (*unmatched(comparison), *warnings(comparison))]
     if comparison.hidden_pairs:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler import present
-from profiler.compare import Comparison, MetricChange, PairComparison
-from profiler.values import Launch, Side, State, Value
+from profiler.compare import Comparison, LatencyComparison, MetricChange, PairComparison
+from profiler.values import Latency, Launch, Side, State, Value
 
 DURATION = "gpu__time_duration.sum"
 
@@ -23,6 +23,7 @@ def document(comparison: Comparison) -> dict[str, object]:
         ],
         "same": dict(comparison.same),
         "warnings": warnings(comparison),
+        "latency": [_latency(one) for one in comparison.latency],
         "launches": [_pair(pair) for pair in comparison.pairs],
         "hidden_launches": comparison.hidden_pairs,
         "only_in_a": [_launch(comparison, launch) for launch in comparison.only_in_a],
@@ -90,6 +91,35 @@ def _launch(comparison: Comparison, launch: Launch) -> dict[str, object]:
         "block": launch.block,
         "nvtx": launch.nvtx,
     }
+
+
+def _latency(one: LatencyComparison) -> dict[str, object]:
+    """Changes are shares of A: 0.03 is 3 % more. `command` would settle what is unclear."""
+    decision = one.decision
+    return {
+        "mode": one.mode,
+        "verdict": decision.verdict.value,
+        "reason": decision.reason,
+        "rule": decision.rule,
+        "a": _timed(one.a, one.a_ns),
+        "b": _timed(one.b, one.b_ns),
+        "effect": decision.effect,
+        "interval": decision.interval,
+        "gate_interval": decision.gate_interval,
+        "detectable": decision.detectable,
+        "p": decision.p,
+        "rounds": decision.rounds,
+        "rounds_needed": decision.rounds_needed,
+        "fails_gate": decision.fails_gate,
+        "warnings": decision.warnings,
+        "command": one.settle or None,
+    }
+
+
+def _timed(one: Latency | None, level_ns: float | None) -> dict[str, object] | None:
+    if one is None:
+        return None
+    return {"run_id": one.run_id, "samples": len(one.ns), "latency_ns": level_ns, "build": one.build}
 
 
 def _pair(pair: PairComparison) -> dict[str, object]:

@@ -99,10 +99,10 @@ def is_same(found: Estimate, margin: float = MARGIN) -> NDArray[np.bool_]:
 
 
 def is_beyond(found: Estimate, better: str = "lower", margin: float = MARGIN) -> NDArray[np.bool_]:
-    """What a gate fails on: CI95 wholly beyond the margin, for the worse."""
+    """What a gate fails on: changed, and CI95 wholly beyond the margin, for the worse."""
     worse = -found.mean if better == "higher" else found.mean
-    answer: NDArray[np.bool_] = worse - found.half(0.95) > np.log1p(margin)
-    return answer
+    beyond: NDArray[np.bool_] = worse - found.half(0.95) > np.log1p(margin)
+    return beyond & is_changed(found, margin)
 
 
 def p_values(found: Estimate) -> Floats:

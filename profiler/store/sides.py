@@ -11,11 +11,12 @@ from sqlalchemy import Connection, select
 from profiler.errors import UnknownName
 from profiler.store import packing, schema
 from profiler.store.known import Known
-from profiler.store.launches import load
+from profiler.store.launches import load, samples
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import Filter, capped, joined, moment, where
-from profiler.values import Evidence, Session, Side, spread
+from profiler.values import Evidence, Latency, Session, Side, spread
 
+_LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few modes
 _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
 
 
@@ -59,7 +60,53 @@ def side(connection: Connection, known: Known, wanted: Filter, label: str | None
         run_id=chosen.run_id,
         result_ids=ids,
         wrong=_wrong(connection, chosen),
+        latencies=_latencies(connection, chosen, wanted.run_id),
     )
+
+
+def _latencies(connection: Connection, chosen: Filter, run_id: str | None) -> tuple[Latency, ...]:
+    """The samples of the version's calls there, newest run first; of one run where that is meant."""
+    if chosen.evidence is not Evidence.MEASURED:
+        return ()
+    result, run, cell = schema.result.c, schema.run.c, schema.cell.c
+    wanted = Filter(
+        chosen.family,
+        chosen.version,
+        chosen.workload,
+        chosen.gpu,
+        evidence=Evidence.MEASURED,
+        kind="latency",
+        run_id=run_id,
+    )
+    columns = (result.id, schema.config.c.mode, run.run_id, run.created, cell.about)
+    of_cell = (cell.run == result.run) & (cell.version == result.version)
+    statement = where(
+        joined(*columns).outerjoin(schema.cell, of_cell & (cell.workload == schema.config.c.workload)), wanted
+    )
+    if run_id is None:
+        statement = statement.where(run.hidden.is_(False))
+    statement = statement.order_by(run.created.desc(), run.run_id.desc(), result.position)
+    rows = capped(connection, statement, _LATENCIES)
+    found = samples(connection, [row.id for row in rows])
+    return tuple(
+        Latency(
+            row.run_id,
+            row.mode,
+            held.ns,
+            held.rounds,
+            held.clocks_mhz,
+            held.throttled,
+            moment(row.created),
+            _build(json.loads(row.about or "{}")),
+        )
+        for row in rows
+        if (held := found.get(row.id)) is not None and len(held.ns)
+    )
+
+
+def _build(about: dict[str, Any]) -> str | None:
+    source = about.get("source_sha256")
+    return None if source is None else " ".join((str(source), *about.get("flags", ())))
 
 
 def _wrong(connection: Connection, chosen: Filter) -> str | None:

@@ -1,0 +1,41 @@
+"""How latencies and the verdicts on them read, on a terminal and in a pull request."""
+
+from __future__ import annotations
+
+from profiler import present
+from profiler.compare import Comparison
+from profiler.statistics.decision import share, signed
+from profiler.values import Value
+
+LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
+
+
+def latency_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """A row a mode: mode, both latencies, the change with its interval, the verdict."""
+    rows: list[tuple[str, ...]] = []
+    for one in comparison.latency:
+        numbers = [number for number in (one.a_ns, one.b_ns) if number is not None]
+        scale = present.scale_for("ns", max(numbers)) if numbers else None
+        a, b = (
+            "–" if number is None else str(present.quantity(Value(number, "ns"), scale))
+            for number in (one.a_ns, one.b_ns)
+        )
+        decision = one.decision
+        change = "" if decision.effect is None else signed(decision.effect)
+        interval = "" if decision.interval is None else str(decision.interval)
+        rows.append((one.mode, a, b, change, interval, present.verdict(decision.verdict)))
+    return rows
+
+
+def latency_notes(comparison: Comparison) -> list[str]:
+    """Why each verdict is what it is, what it could have seen, what to doubt, and what would settle it."""
+    by_words: dict[str, list[str]] = {}
+    for one in comparison.latency:
+        seen = one.decision.detectable
+        could = f"; a change of {share(seen)} would have shown" if seen is not None else ""
+        warnings = (f"note: {warning}" for warning in one.decision.warnings)
+        for words in (one.decision.reason + could, *warnings):
+            by_words.setdefault(words, []).append(one.mode)
+    found = [words if len(modes) > 1 else f"{modes[0]}: {words}" for words, modes in by_words.items()]
+    commands = dict.fromkeys(one.settle for one in comparison.latency if one.settle)
+    return [*found, *(f"to settle it: {command}" for command in commands)]

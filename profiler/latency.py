@@ -1,0 +1,117 @@
+"""How the latencies of two versions compare: by the rounds of one run, else by a noise floor."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from profiler.comparability import CORRECTNESS, Difference
+from profiler.statistics import floor, pair
+from profiler.statistics.decision import Decision, Verdict
+from profiler.statistics.floor import Floor
+from profiler.values import Latency, Side
+
+FloorLookup = Callable[[str, str, str], Floor | None]  # by GPU, mode and workload; "" for what nobody named
+
+_ALWAYS = (CORRECTNESS, "GPU", "compute capability", "workload", "dtype", "evidence")
+_BETWEEN_RUNS = (*_ALWAYS, "driver")  # one run has one driver; ncu's settings are no matter of latency
+_ROUNDS = 25
+
+
+@dataclass(frozen=True)
+class LatencyComparison:
+    """The calls of two versions in one mode."""
+
+    mode: str  # timer, cache and clock: "events; cache warm; clock none"
+    a: Latency | None  # None: not timed in this mode
+    b: Latency | None
+    decision: Decision
+    settle: str = ""  # the command that would settle it; "" where it is settled, or nothing would
+
+    @property
+    def verdict(self) -> Verdict:
+        """The word for it."""
+        return self.decision.verdict
+
+    @property
+    def live(self) -> bool:
+        """Whether both were timed in one run, in the same alternating rounds."""
+        return self.decision.rule == pair.RULE
+
+    @property
+    def a_ns(self) -> float | None:
+        """A's latency: the median, or the mean of short calls."""
+        return _level(self.a)
+
+    @property
+    def b_ns(self) -> float | None:
+        """B's latency, as A's."""
+        return _level(self.b)
+
+
+def latencies(
+    a: Side, b: Side, differences: Iterable[Difference], floors: FloorLookup | None = None
+) -> tuple[LatencyComparison, ...]:
+    """Every mode in which a side was timed, in B's order; nothing where neither was.
+
+    Of several runs the newest one in which both were timed counts, unless a side was built anew since: then
+    the newest of each do. `floors` gives the noise floor of a place.
+    """
+    blocked = [one for one in differences if one.blocks]
+    modes = dict.fromkeys(one.mode for one in (*b.latencies, *a.latencies))
+    return tuple(_mode(a, b, mode, blocked, floors) for mode in modes)
+
+
+def _mode(
+    a: Side, b: Side, mode: str, blocked: Sequence[Difference], floors: FloorLookup | None
+) -> LatencyComparison:
+    of_a, of_b = ([one for one in side.latencies if one.mode == mode] for side in (a, b))
+    if not of_a or not of_b:
+        lacking = "A" if not of_a else "B"
+        decision = Decision(Verdict.MISSING, f"{mode}: not timed in {lacking}", pair.RULE)
+        return LatencyComparison(mode, *_first(of_a, of_b), decision, _collect(a, b, _ROUNDS))
+    x, y, live = _choose(of_a, of_b)
+    if words := [one.words for one in blocked if one.field in (_ALWAYS if live else _BETWEEN_RUNS)]:
+        rule = pair.RULE if live else floor.RULE
+        return LatencyComparison(mode, x, y, Decision(Verdict.NOT_COMPARABLE, "; ".join(words), rule))
+    if live and a.version == b.version:
+        decision = Decision(Verdict.SAME, "the same samples of one run", pair.RULE, effect=0.0)
+        wanted = 0
+    elif live:
+        decision = pair.decide(x, y)
+        wanted = decision.rounds_needed or 0
+    else:
+        here = floors(b.gpu or "", mode, b.workload or "") if floors else None
+        decision = floor.decide(x.ns, y.ns, here)
+        wanted = _ROUNDS
+    unclear = decision.verdict is Verdict.UNCLEAR and wanted
+    return LatencyComparison(mode, x, y, decision, _collect(a, b, wanted) if unclear else "")
+
+
+def _choose(of_a: Sequence[Latency], of_b: Sequence[Latency]) -> tuple[Latency, Latency, bool]:
+    """The samples to compare, and whether they are of one run's rounds. Both sequences come newest first."""
+    runs = {one.run_id: one for one in of_a if one.build == of_a[0].build}
+    for y in of_b:
+        x = runs.get(y.run_id)
+        if x is not None and y.build == of_b[0].build and not set(x.rounds).isdisjoint(y.rounds):
+            return x, y, True
+    return of_a[0], of_b[0], False
+
+
+def _first(of_a: Sequence[Latency], of_b: Sequence[Latency]) -> tuple[Latency | None, Latency | None]:
+    return (of_a[0] if of_a else None), (of_b[0] if of_b else None)
+
+
+def _collect(a: Side, b: Side, rounds: int) -> str:
+    """The command that times both in alternating rounds; "" for a version against itself."""
+    if not a.version or not b.version or a.version == b.version or a.family != b.family:
+        return ""
+    words = ["profiler", "collect", b.version, "--against", a.version]
+    if b.workload:
+        words += ["--workloads", b.workload]
+    return shlex.join([*words, "--rounds", str(rounds)])
+
+
+def _level(one: Latency | None) -> float | None:
+    return float(floor.level(one.ns)) if one is not None and len(one.ns) else None
