@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,7 @@ def histories(
         )
     if version is not None and series:
         series = _only(series, version)
-    runs = {run.run_id: run for one in {found.family for found in series} for run in store.runs(one)}
+    runs = cache(store.run)  # few are asked for: those at the steps
     bundles = loader(lambda run_id: bundle.load(root, run_id))
     found = []
     for one in series:
@@ -186,7 +187,7 @@ def _history(
     over: str,
     version: str | None,
     metric: Metric | None,
-    runs: Mapping[str, RunInfo],
+    runs: Callable[[str], RunInfo | None],
     bundles: _Bundles,
 ) -> History:
     numbers = max(
@@ -201,7 +202,7 @@ def _change(
     series: Trend,
     step: ChangePoint,
     metric: Metric | None,
-    runs: Mapping[str, RunInfo],
+    runs: Callable[[str], RunInfo | None],
     bundles: _Bundles,
 ) -> Change:
     points = series.points
@@ -209,7 +210,7 @@ def _change(
     before, after = points[step.earliest - 1], possible[-1]
     met = dict.fromkeys(point.run_id for point in (before, *possible))
     told = circumstances(
-        [runs[run_id] for run_id in met if run_id in runs],
+        [run for run in map(runs, met) if run is not None],
         (bundles(before.run_id), before.version),
         (bundles(after.run_id), after.version),
         series.part,

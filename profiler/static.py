@@ -155,8 +155,8 @@ def count(sass: str, arch: str) -> list[Code]:
 
 
 def _digest(listing: str) -> str:
-    """The hash of what a listing holds between comments of the tool: every line that begins with a `/*`."""
-    lines = (line.strip() for line in listing.splitlines())
+    """The hash of a listing's instructions and encodings: the lines that begin with `/*`, without alignment."""
+    lines = (" ".join(line.split()) for line in listing.splitlines())
     return sha256("\n".join(line for line in lines if line.startswith("/*")).encode()).hexdigest()
 
 

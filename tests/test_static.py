@@ -101,6 +101,17 @@ def test_opcodes_are_counted_by_class() -> None:
     )
 
 
+def test_equal_machine_code_has_one_hash_and_other_code_another() -> None:
+    first, plain = (code.sha256 for code in static.count(LISTING, "sm_90a"))
+    assert first != plain
+    for old, new in (("_Z3v2d", "_Z4v2dd"), ("EF_CUDA_SM90", "EF_CUDA_SM91"), (" ;   ", " ;      ")):
+        same = static.count(LISTING.replace(old, new), "sm_90a")[0]
+        assert same.sha256 == first, "names, headers and columns are no machine code"
+    for old, new in (("0x000fe20000000800", "0x000fe20000000900"), ("LDSM.16.M88.4 R8", "LDSM.16.M88.4 R9")):
+        other = static.count(LISTING.replace(old, new), "sm_90a")[0]
+        assert other.sha256 != first
+
+
 def test_what_never_executes_is_left_out_but_takes_its_bytes() -> None:
     code = static.count(LISTING, "sm_90a")[0]
     assert code.code_bytes == 20 * 16
