@@ -155,7 +155,7 @@ def count(sass: str, arch: str) -> list[Code]:
 
 
 def _digest(listing: str) -> str:
-    """The hash of a listing's instructions and encodings: the lines that begin with `/*`, without alignment."""
+    """The hash of instructions and encodings: the lines that begin with `/*`, however they are aligned."""
     lines = (" ".join(line.split()) for line in listing.splitlines())
     return sha256("\n".join(line for line in lines if line.startswith("/*")).encode()).hexdigest()
 
