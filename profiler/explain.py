@@ -6,17 +6,32 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from profiler import present
 from profiler.compare import Comparison, MetricChange, PairComparison, Verdict
 from profiler.metrics import Metric, MetricTable, chip_of
-from profiler.split import CONCEPTS, NONE, WAITING, Split, Term, identities, split, time_us
-from profiler.values import NOT_COLLECTED, Evidence, Value
+from profiler.split import CONCEPTS, NONE, Split, Term, identities, split, time_us
+from profiler.values import NOT_COLLECTED, Evidence, Value, spread
 from profiler.verdict import missing as missing_words
+from profiler.wording import level, notes, sentence, signed, time
+
+__all__ = [
+    "Collect",
+    "Explanation",
+    "Missing",
+    "explain",
+    "how_deep",
+    "launches",
+    "level",
+    "notes",
+    "signed",
+    "stall_metrics",
+    "time",
+    "to_collect",
+]
 
 _STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
+_STALLS = "stalls"  # the group of metrics.txt
+_EACH = 3  # stalls that are named one by one; more stand as one row
 _MOVED = (Verdict.BETTER, Verdict.WORSE)
-_MAIN = 0.5  # a cause is the main one from this share of the change on
-_OFFSET = 0.1  # a cause against the change is worth a clause from this share on
 
 
 @dataclass(frozen=True)
@@ -29,6 +44,16 @@ class Missing:
     line: int  # of metrics.txt; 0 where it has no such line
     group: str  # of metrics.txt
     why: str  # "not collected in either", "failed in A"
+
+
+@dataclass(frozen=True)
+class Collect:
+    """What to collect for a deeper split: a line of metrics.txt, or the lines of all stalls."""
+
+    lines: str  # of metrics.txt: "27" or "113–131"
+    label: str
+    names: str  # of ncu
+    why: str
 
 
 @dataclass(frozen=True)
@@ -65,33 +90,40 @@ def explain(comparison: Comparison, table: MetricTable) -> tuple[Explanation, ..
     return tuple(_explained(pair, table, chip) for pair in comparison.pairs)
 
 
-def to_collect(explanations: Sequence[Explanation]) -> tuple[Missing, ...]:
-    """What the explanations lack for the full split, each line of metrics.txt once, in its order."""
+def to_collect(explanations: Sequence[Explanation]) -> tuple[Collect, ...]:
+    """What the explanations lack for the full split, in the order of metrics.txt; many stalls are one row."""
     found = {one.concept: one for told in explanations for one in told.missing}
-    return tuple(sorted(found.values(), key=lambda one: one.line))
+    lacking = sorted(found.values(), key=lambda one: one.line)
+    stalls = [one for one in lacking if one.group == _STALLS]
+    each = [one for one in lacking if one not in stalls or len(stalls) <= _EACH]
+    rows = [Collect(str(one.line or "–"), one.label, spread(one.names), one.why) for one in each]
+    if len(stalls) > _EACH:
+        name = "smsp__average_warps_issue_stalled_*_per_issue_active.ratio"
+        lines = f"{stalls[0].line}–{stalls[-1].line}"
+        rows.append(Collect(lines, f"{len(stalls)} stalls", name, stalls[0].why))
+    return tuple(rows)
 
 
-def time(us: float, largest: float | None = None) -> str:
-    """A time in the unit that suits it; beside a `largest`, in its unit and with its decimals."""
-    if largest is None:
-        return str(present.quantity(Value(us, "us")))
-    scale = present.scale_for("us", largest)
-    decimals = max(0, 3 - len(str(int(abs(largest) / scale.divisor))))
-    number = f"{abs(us) / scale.divisor:.{decimals}f}"
-    return f"{present.MINUS if us < 0 and float(number) else ''}{number} {scale.unit}"
+def how_deep(explanations: Sequence[Explanation]) -> str:
+    """How far the split gets with what the reports carry; "" where all of it is there."""
+    none = sum(any(one.concept == "cycles" for one in told.missing) for told in explanations)
+    coarse = sum(bool(told.missing) for told in explanations) - none
+    words = []
+    if none:
+        words.append(f"no split of {launches(none)}: cycles and clock are not on both sides either")
+    if coarse:
+        words.append(f"only a coarser split of {launches(coarse)}")
+    return "; ".join(words)
 
 
-def signed(us: float, largest: float | None = None) -> str:
-    """A change in time with its sign, `+1.04 ms`; `±0` for what rounds to nothing."""
-    text = time(us, largest)
-    if not any(digit in text for digit in "123456789"):
-        return "±0"
-    return text if us < 0 else f"+{text}"
+def launches(count: int) -> str:
+    """`1 launch`, `2 launches`."""
+    return "1 launch" if count == 1 else f"{count} launches"
 
 
 def _explained(pair: PairComparison, table: MetricTable, chip: str | None) -> Explanation:
     changes = {change.concept: change for change in pair.metrics if _same_counter(change, pair)}
-    stalls = _stalls(table, chip)
+    stalls = stall_metrics(table, chip)
     waits = {reason: _both(changes.get(metric.concept)) for reason, metric in stalls.items()}
     pairs = {concept: _both(changes[concept]) for concept in CONCEPTS if concept in changes}
     a, b = identities(
@@ -117,7 +149,8 @@ def _explained(pair: PairComparison, table: MetricTable, chip: str | None) -> Ex
         () if blocked else tuple(_missing(name, known.get(name), changes, chip) for name in a.missing),
         sentence="",
     )
-    return replace(told, sentence=_sentence(told))
+    words = sentence(told.verdict, told.reason, told.a_us, told.b_us, told.split)
+    return replace(told, sentence=words)
 
 
 def _without_time(pair: PairComparison, evidence: Evidence) -> Explanation:
@@ -135,7 +168,7 @@ def _both(change: MetricChange | None) -> tuple[Value, Value]:
     return (change.a, change.b) if change else (NOT_COLLECTED, NOT_COLLECTED)
 
 
-def _stalls(table: MetricTable, chip: str | None) -> dict[str, Metric]:
+def stall_metrics(table: MetricTable, chip: str | None) -> dict[str, Metric]:
     """The stalls that metrics.txt declares and the chip has, by reason as the ncu name has it."""
     found = {}
     for metric in table.metrics:
@@ -153,62 +186,3 @@ def _missing(
     a, b = _both(changes.get(metric.concept))
     why = missing_words(a, b) or "not above zero"
     return Missing(metric.concept, metric.label, metric.names_for(chip), metric.line, metric.group, why)
-
-
-def _sentence(told: Explanation) -> str:
-    """One sentence that answers why, or says what stands in the way of an answer."""
-    found, a, b, delta = told.split, told.a_us, told.b_us, told.delta_us
-    if told.verdict is Verdict.NOT_COMPARABLE:
-        return f"No causes: {told.reason}."
-    if a is None or b is None or delta is None:
-        return f"No split: the duration is {told.reason}."
-    between = f"{time(a, max(a, b))} → {time(b, max(a, b))}"
-    if told.verdict is Verdict.SAME:
-        return f"Unchanged, {between}: {told.reason}, so no causes."
-    if told.verdict is Verdict.UNCLEAR:
-        return f"Unclear whether it changed, {between}, so no causes: {told.reason}."
-    size = f"{time(abs(delta))} {'faster' if delta < 0 else 'slower'}"
-    if found is None:
-        return f"{size}, but no split: too few counters for the causes."
-    return f"{size}, {_because(found)}. {_residue(found)}."
-
-
-def _because(found: Split) -> str:
-    """The main cause, what goes against it, and the rest, with what each adds."""
-    kinds = dict.fromkeys(term.cause.partition(":")[0] for term in found.terms)
-    sums = {kind: found.total(kind) for kind in kinds}
-    delta, largest = found.delta_us, max(map(abs, (*sums.values(), found.delta_us)))
-    ahead = max(sums, key=lambda kind: sums[kind] * delta)
-    if sums[ahead] * delta <= 0:
-        ahead, start = "", "which none of its counters explains"
-    else:
-        most = abs(sums[ahead]) >= _MAIN * abs(delta)
-        start = f"{'mainly' if most else 'most of all'} by {_told(ahead, sums, found, largest)}"
-    against = [kind for kind, us in sums.items() if us * delta < 0 and abs(us) >= _OFFSET * abs(delta)]
-    rest = [kind for kind in sums if kind != ahead and kind not in against]
-    against.sort(key=lambda kind: -abs(sums[kind]))
-    if against:
-        start += ", partly offset by " + " and ".join(_told(kind, sums, found, largest) for kind in against)
-    if rest:
-        start += "; " + ", ".join(_told(kind, sums, found, largest) for kind in rest)
-    return start
-
-
-def _told(kind: str, sums: Mapping[str, float], found: Split, largest: float) -> str:
-    """`waiting (+1.04 ms, most: long_scoreboard)`."""
-    words = signed(sums[kind], largest)
-    if kind == WAITING:
-        of = [term for term in found.terms if term.cause.startswith(f"{WAITING}:")]
-        chief = max(of, key=lambda term: term.us * sums[kind], default=None)
-        if chief and chief.us * sums[kind] > 0:
-            words += f", most: {chief.cause.partition(':')[2]}"
-    return f"{kind} ({words})"
-
-
-def _residue(found: Split) -> str:
-    largest = max(abs(found.delta_us), *(abs(term.us) for term in found.terms))
-    words = f"Residue {signed(found.residue_us, largest)}"
-    if found.flagged:
-        return f"{words}, too large to trust the terms: {found.flagged}"
-    share = f"{abs(found.residue_us / found.delta_us):.1%}".replace("%", " %")
-    return f"{words}, {share} of the change" if found.residue_us else words

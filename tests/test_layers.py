@@ -59,6 +59,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
             "compare",
             "split",
             "waterfall",
+            "wording",
             "explain",
             "trend",
             "latencies",

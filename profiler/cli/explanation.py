@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import astuple
 
 from profiler import present
 from profiler.cli.comparison import (
@@ -20,15 +21,13 @@ from profiler.cli.comparison import (
 from profiler.cli.comparison_json import warnings
 from profiler.cli.output import print_table, say
 from profiler.compare import Comparison, Verdict
-from profiler.explain import Explanation, Missing, signed, time, to_collect
-from profiler.split import FULL, NONE
-from profiler.values import spread
+from profiler.explain import Explanation, how_deep, launches, level, notes, signed, to_collect
+from profiler.split import NONE
 from profiler.waterfall import steps
 
 _DURATIONS = ("kernel", "A", "B", "change", "verdict")
 _CAUSES = ("cause", "change", "of A's time")
 _TO_COLLECT = ("metrics.txt", "what", "ncu metric", "why it is missing")
-_EACH = 3  # stalls that are named one by one; more stand as one row
 
 
 def document(comparison: Comparison, explanations: Sequence[Explanation]) -> dict[str, object]:
@@ -67,10 +66,10 @@ def print_text(comparison: Comparison, explanations: Sequence[Explanation], *, e
         say(f"\n{told.kernel}: {told.sentence}")
         if told.split:
             print_table(_CAUSES, _rows(told), right=(1, 2))
-            _print_lines(_notes(told))
+            _print_lines(notes(told.split, bool(told.causes)))
     if lacking := to_collect(explanations):
-        say(f"\n{_depth_note(explanations)}")
-        print_table(_TO_COLLECT, _lines_to_collect(lacking))
+        say(f"\n{_collect(explanations)}")
+        print_table(_TO_COLLECT, [astuple(one) for one in lacking])
 
 
 def markdown(comparison: Comparison, explanations: Sequence[Explanation]) -> str:
@@ -87,10 +86,15 @@ def markdown(comparison: Comparison, explanations: Sequence[Explanation]) -> str
         if told.split:
             lines += ["", f"<details><summary>{len(_rows(told)) - 2} causes</summary>", ""]
             lines += markdown_table(_CAUSES, _rows(told), first_is_code=False)
-            lines += ["", *(f"- {cell(note)}" for note in _notes(told)), "", "</details>"]
+            lines += [
+                "",
+                *(f"- {cell(note)}" for note in notes(told.split, bool(told.causes))),
+                "",
+                "</details>",
+            ]
     if lacking := to_collect(explanations):
-        lines += ["", cell(_depth_note(explanations)), ""]
-        lines += markdown_table(_TO_COLLECT, _lines_to_collect(lacking), first_is_code=True)
+        lines += ["", cell(_collect(explanations)), ""]
+        lines += markdown_table(_TO_COLLECT, [astuple(one) for one in lacking], first_is_code=False)
     return "\n".join(lines) + "\n"
 
 
@@ -134,7 +138,7 @@ def _shown(explanations: Sequence[Explanation], everything: bool) -> list[Explan
 def _without_causes(explanations: Sequence[Explanation], everything: bool) -> Iterator[str]:
     same = sum(told.verdict is Verdict.SAME for told in explanations)
     if same:
-        yield f"{present.verdict(Verdict.SAME)}: {_launches(same)} unchanged, so without causes"
+        yield f"{present.verdict(Verdict.SAME)}: {launches(same)} unchanged, so without causes"
     unclear = sum(told.verdict is Verdict.UNCLEAR and told.split is not None for told in explanations)
     if unclear and not everything:
         yield f"{present.verdict(Verdict.UNCLEAR)}: no causes; --all shows how the counters split {unclear}"
@@ -145,58 +149,16 @@ def _rows(told: Explanation) -> list[tuple[str, str, str]]:
     if told.split is None or told.a_us is None or told.b_us is None:
         return []
     largest = max(told.a_us, told.b_us)
-    rows = [("A", time(told.a_us, largest), "")]
+    rows = [("A", level(told.a_us, largest), "")]
     for step in steps(told.a_us, told.split):
         rows.append((step.label, signed(step.us, largest), present.percent(100 * step.us / told.a_us)))
-    return [*rows, ("B", time(told.b_us, largest), present.percent(100 * (told.delta_us or 0) / told.a_us))]
+    return [*rows, ("B", level(told.b_us, largest), present.percent(100 * (told.delta_us or 0) / told.a_us))]
 
 
-def _notes(told: Explanation) -> Iterator[str]:
-    """What a reader should know before believing the causes."""
-    found = told.split
-    if found is None:
-        return
-    if not told.causes:
-        yield "the verdict is unclear: this is how the counters split, and no cause"
-    if found.flagged:
-        yield f"residue flagged: {found.flagged}; the replay passes saw different runs, profile again"
-    if found.stall_ratio_a is not None and found.stall_ratio_b is not None and found.depth == FULL:
-        ratios = f"{found.stall_ratio_a:.3f} of the latency in A and {found.stall_ratio_b:.3f} in B"
-        yield f"the stalls add up to {ratios}; they are scaled to it"
-    if found.clock_from_time:
-        yield "no clock on both sides: the clock is cycles over time, so nothing is left for a residue"
-
-
-def _depth_note(explanations: Sequence[Explanation]) -> str:
-    """How deep the split goes with what the reports carry, and how to get further."""
-    none = sum(any(one.concept == "cycles" for one in told.missing) for told in explanations)
-    coarse = sum(bool(told.missing) for told in explanations) - none
-    words = []
-    if none:
-        words.append(f"no split of {_launches(none)}: cycles and clock are not on both sides either")
-    if coarse:
-        words.append(f"only a coarser split of {_launches(coarse)}")
-    return f"{'; '.join(words)}. Lines of metrics.txt to collect (`profiler metrics` prints them for ncu):"
-
-
-def _lines_to_collect(lacking: Sequence[Missing]) -> list[tuple[str, str, str, str]]:
-    """A row a line of metrics.txt; many stalls, which are collected together, share one."""
-    stalls = [one for one in lacking if one.group == "stalls"]
-    each = [one for one in lacking if one not in stalls or len(stalls) <= _EACH]
-    rows = [(_line(one), one.label, spread(one.names), one.why) for one in each]
-    if len(stalls) > _EACH:
-        lines = f"{stalls[0].line}–{stalls[-1].line}"
-        name = "smsp__average_warps_issue_stalled_*_per_issue_active.ratio"
-        rows.append((lines, f"{len(stalls)} stalls", name, stalls[0].why))
-    return rows
-
-
-def _line(one: Missing) -> str:
-    return str(one.line or "–")
-
-
-def _launches(count: int) -> str:
-    return "1 launch" if count == 1 else f"{count} launches"
+def _collect(explanations: Sequence[Explanation]) -> str:
+    return (
+        f"{how_deep(explanations)}. Lines of metrics.txt to collect (`profiler metrics` prints them for ncu):"
+    )
 
 
 def _print_lines(lines: Iterator[str]) -> None:

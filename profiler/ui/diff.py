@@ -13,6 +13,7 @@ from profiler.ui import (
     metrics_view,
     rules_view,
     source_view,
+    why_view,
 )
 from profiler.values import Evidence
 
@@ -60,21 +61,31 @@ for line in diff_view.standing(whole):
 st.html(diff_view.comparable(whole))
 common = addresses.common(cells, (a, b), evidence)
 if evidence is Evidence.MEASURED:
-    verdict_box, launches_box = st.columns([2, 3], gap="medium")
+    verdict_box, why_box = st.columns([2, 3], gap="medium")
     with verdict_box:
         st.html(markup.section("Verdict", "ncu duration, not latency"))
         st.html(diff_view.verdict(pair))
         if ticks := diff_view.duration_ticks(pair):
             st.plotly_chart(ticks, theme=None, config=frame.CONFIG, key="diff_ticks", alt=diff_view.alt(pair))
         st.html(markup.note(markup.state("latency samples: not collected. An imported report holds none.")))
-        if len(common) > 1:
-            st.html(markup.section("The same pair elsewhere", "the chosen launch, or the longest"))
-            st.html(diff_view.elsewhere(data.elsewhere(now, a, b, common, kernels, evidence), view))
-    with launches_box:
         st.html(markup.section("All launches of both", diff_view.launches_caption(shown)))
         st.html(diff_view.launches(shown, pair, view))
         for reason in diff_view.launches_notes(shown):
             st.html(reason)
+        if len(common) > 1:
+            st.html(markup.section("The same pair elsewhere", "the chosen launch, or the longest"))
+            st.html(diff_view.elsewhere(data.elsewhere(now, a, b, common, kernels, evidence), view))
+    with why_box:
+        st.html(markup.section("Why", why_view.CAPTION))
+        if pair:
+            told = why_view.of(whole, pair, data.table(now))
+            st.html(why_view.answer(told))
+            if figure := why_view.waterfall(told):
+                st.plotly_chart(figure, theme=None, config=frame.CONFIG, key="diff_why", alt=told.sentence)
+            if lacking := why_view.lacking(told):
+                st.html(lacking)
+        else:
+            st.html(markup.note("No launch of A has a partner in B."))
 else:
     verdict_box, elsewhere_box = st.columns([2, 3], gap="medium")
     with verdict_box:

@@ -202,6 +202,11 @@ def strip(parts: Iterable[object]) -> Html:
     return Html(f'<div class="k k-strip"><b>{esc(first)}</b>{spans}</div>')
 
 
+def paragraph(text: object) -> Html:
+    """A sentence that answers a block's question."""
+    return Html(f'<div class="k">{esc(text)}</div>')
+
+
 def note(text: object) -> Html:
     """A caption under the thing it explains."""
     return Html(f'<div class="k k-note">{esc(text)}</div>')
