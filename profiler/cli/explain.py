@@ -21,9 +21,9 @@ missing the split is coarser (cycles and clock) or there is none, and the lines 
 named. A launch whose time moved less than its threshold is unchanged and has no causes."""
 
 _EPILOG = """\
-exit codes: 0, unless an input cannot be read or used (2). With --fail, by the verdict on every ncu duration,
-as for `compare --fail`: 0 nothing is worse, 1 something is worse, 3 could not judge, as where no GPU measured
-the two. --top does not change the exit code."""
+exit codes: 0, unless an input cannot be read or used (2). With --fail, judged as by `compare --fail`: 0
+nothing is worse, 1 something is worse, 3 could not judge, as where no GPU measured the two. --top does not
+change the exit code."""
 
 
 def add(commands: Commands) -> None:
