@@ -118,6 +118,41 @@ def facts_of(
     return [(_facts(store, a, cell), _facts(store, b, cell)) for cell in chosen]
 
 
+def facts(
+    name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
+) -> list[Side]:
+    """What static and modelled evidence says of one version, a side a cell; none of a file or a run."""
+    if _is_file(name):
+        return []
+    store = store_opener()
+    if store.run(name):
+        return []
+    pair = _version_of(store, name)
+    kinds = (Evidence.STATIC, Evidence.MODELLED)
+    return [
+        _facts(store, pair, cell)
+        for cell in sorted(_cells(store, pair), key=lambda cell: (natural(cell[0]), natural(cell[1])))
+        if cell[2] in kinds and workload in (None, cell[0]) and gpu in (None, cell[1])
+    ]
+
+
+def measured(name: str, store_opener: StoreOpener, workload: str | None, gpu: str | None) -> Side | None:
+    """The launches of a name; None for a version that has none there, measured or not."""
+    if not _is_file(name):
+        store = store_opener()
+        if not store.run(name):
+            there = _cells(store, _version_of(store, name))
+            fits = (
+                workload in (None, at) and gpu in (None, place)
+                for at, place, kind in there
+                if kind is Evidence.MEASURED
+            )
+            if not any(fits):
+                return None
+    found = resolve(name, store_opener, workload, gpu)
+    return found if found.launches else None
+
+
 def _is_file(name: str) -> bool:
     return Path(name).is_file() or name.endswith(_REPORT_SUFFIXES)
 

@@ -28,6 +28,7 @@ COMMAND_MODULES = (
     "explain",
     "roofline",
     "sass",
+    "insights",
     "metrics",
     "build",
     "static",

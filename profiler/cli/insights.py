@@ -1,0 +1,60 @@
+"""`profiler insights`: at most six statements about a version, each with the numbers that it rests on."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import add_filters, add_json, print_json
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+
+_DESCRIPTION = """\
+At most six statements about VERSION (a report file, run id, family/version or version): what limits it, what
+changed against the baseline, and the lever each points to, largest share of its time first. Every statement
+names its metrics, their values, the baseline's values, the evidence, and whether every input was valid. What
+the data do not carry is said to be unknown, with the lines of metrics.txt to collect; a counter that is
+missing never becomes advice. A version whose results are wrong gets the correctness alone.
+
+Of several launches the longest is looked at: --kernel names another. The baseline is the nearest correct
+ancestor in the lineage's catalogue unless --against names one; a report file has none of its own."""
+
+_EPILOG = """\
+exit codes: 0 · 2 an input cannot be read or used · 3 nothing is known of the version."""
+
+
+def add(commands: Commands) -> None:
+    """Add `insights`."""
+    command = commands.add_parser(
+        "insights",
+        help="what limits a version, what changed, and what to try next",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("version", metavar="VERSION", help="what to look at")
+    command.add_argument("--against", metavar="BASELINE", help="what to hold it against")
+    shape = command.add_mutually_exclusive_group()
+    add_json(shape)
+    shape.add_argument("--markdown", action="store_true", help="print Markdown for a pull request")
+    add_filters(command, "kernel", "workload", "gpu")
+    command.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Look, and print."""
+    from profiler import metrics
+    from profiler.cli import advising, known
+    from profiler.insights import insights
+
+    table = metrics.load()
+    where = (arguments.workload, arguments.gpu)
+    found = insights(known.case(arguments.version, arguments.against, *where, table), table, arguments.kernel)
+    if arguments.json:
+        print_json(found.document())
+    elif arguments.markdown:
+        print(advising.markdown(found), end="")
+    else:
+        advising.print_text(found)
+    return 0

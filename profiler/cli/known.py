@@ -1,0 +1,96 @@
+"""What is known of a version named on the command line, and which baseline it is held against."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from profiler import compare, lineage, location, sources
+from profiler.cli import output
+from profiler.errors import UnknownName
+from profiler.insights import Case
+from profiler.lineage import Standing
+from profiler.metrics import MetricTable
+from profiler.unmeasured import Cell
+from profiler.values import Evidence, Side
+
+if TYPE_CHECKING:
+    from profiler.sources import StoreOpener
+
+
+def case(name: str, against: str | None, workload: str | None, gpu: str | None, table: MetricTable) -> Case:
+    """The version's sides, each beside the baseline's: the one named, else the nearest correct ancestor."""
+    opener = lru_cache(maxsize=1)(output.open_store)
+    side = sources.measured(name, opener, workload, gpu)
+    sides = sources.facts(name, opener, workload, gpu)
+    if side and side.evidence is not Evidence.MEASURED:  # a run that holds facts alone
+        side, sides = None, [side]
+    held = [*([side] if side else []), *sides]
+    if not held:
+        raise UnknownName(_nowhere(name, workload, gpu))
+    label = held[0].label
+    family, version = held[0].family, held[0].version
+    stands, traffic = None, {}
+    if family and version:
+        root = location.root()
+        found = lineage.every(root, opener(), family).get(family)
+        if found and version in found.by_id:
+            stands = found.by_id[version]
+            traffic = lineage.lines(root, found.attached, version)
+    base, why = _baseline(against, family, stands)
+    cells = tuple(Cell(one, _against(base, one, opener, table)) for one in sides)
+    measured = Cell(side, _against(base, side, opener, table)) if side else None
+    if base and not any(one.against for one in (*cells, *([measured] if measured else []))):
+        why = f"{base} shares no workload and GPU with it"
+        base = None
+    return Case(label, measured, cells, _wrong(held, stands), base, why, traffic)
+
+
+def _baseline(against: str | None, family: str | None, stands: Standing | None) -> tuple[str | None, str]:
+    """The baseline's name and why it is that one, or why there is none."""
+    if against:
+        return against, "asked for"
+    if stands is None:
+        return None, "no baseline: no catalogue names its parent; --against BASELINE names one"
+    if stands.version.parent is None:
+        return None, "no baseline: it has no parent in the catalogue"
+    if stands.against is None:
+        return None, "no baseline: no ancestor of it in the catalogue is correct"
+    base = stands.against.id
+    if base == stands.version.parent:
+        return f"{family}/{base}", "its parent in the catalogue"
+    return f"{family}/{base}", f"its nearest correct ancestor: {stands.version.parent} is not"
+
+
+def _against(
+    base: str | None, side: Side, opener: StoreOpener, table: MetricTable
+) -> compare.Comparison | None:
+    """The baseline against a side of the same evidence, workload and GPU; None where it has none there."""
+    if base is None:
+        return None
+    if side.evidence is Evidence.MEASURED:
+        other = sources.measured(base, opener, side.workload, side.gpu)
+    else:
+        every = sources.facts(base, opener, side.workload, side.gpu)
+        other = next((one for one in every if one.evidence is side.evidence), None)
+    if other is None:
+        return None
+    if other.wrong:  # its numbers stand beside, but a wrong version is no baseline
+        other = replace(other, label=f"{other.label} (wrong)")
+    return compare.compare(other, side, table)
+
+
+def _wrong(held: list[Side], stands: Standing | None) -> str | None:
+    """Why the version has no speed: what its check found, else the catalogue's reason."""
+    found = next((one.wrong for one in held if one.wrong), None)
+    if found is None and stands and stands.is_wrong:
+        return stands.reason or stands.state
+    if found and stands and stands.reason:
+        return f"{found} ({stands.reason})"
+    return found
+
+
+def _nowhere(name: str, workload: str | None, gpu: str | None) -> str:
+    asked = " and ".join(filter(None, (workload, gpu)))
+    return f"{name} has nothing on {asked}: `profiler show {name}` says what there is"
