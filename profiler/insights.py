@@ -95,14 +95,17 @@ def insights(case: Case, table: MetricTable, kernel: str | None = None) -> Insig
     found: list[Statement | Gap] = []
     name = why = ""
     if case.measured:
-        launch, name, why = choose(case.measured.side, table, kernel)
-        found += measured(case.measured, launch, table)
+        if case.measured.side.launches:
+            launch, name, why = choose(case.measured.side, table, kernel)
+            found += measured(case.measured, launch, table)
+        if case.measured.against:
+            found += moved.latencies(case.measured.against)
     elif not case.facts:
         raise CannotJudge(
             f"{case.label}: neither measured nor examined: `profiler dissect` or `profiler collect`"
         )
     found += unmeasured.findings(case.facts, table, case.traffic)
-    if not case.measured:
+    if not case.measured or not case.measured.side.launches:
         found.append(_never(case, table))
     kept, hidden = ranked(found)
     return Insights(case, name, why, kept, hidden)

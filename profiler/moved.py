@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from profiler import levers, present
-from profiler.compare import OpcodeChange, PairComparison
+from profiler.compare import Comparison, OpcodeChange, PairComparison
 from profiler.explain import Explanation, signed, time
 from profiler.levers import WAITS, Advice
 from profiler.metrics import Metric
 from profiler.split import BALANCE, CLOCK, CONCEPTS, CYCLES, FULL, PARALLELISM, WAITING, WORK, Term
 from profiler.statement import CHANGE, UNKNOWN, Gap, Input, Reading, Statement, between, valid
 from profiler.values import NOT_COLLECTED, Evidence, Value
-from profiler.verdict import Verdict
+from profiler.verdict import UNJUDGED, Verdict
 
 WORTH = 0.1  # of the change: a cause below it gets no statement
 _QUIET = 0.05  # the rank of what did not change
@@ -51,6 +51,20 @@ def findings(
         wanted = tuple(_wanted(one.concept, reading) for one in told.missing)
         yield Gap("split", "all causes of the change", wanted)
     yield from _elsewhere(told, others)
+
+
+def latencies(comparison: Comparison) -> Iterator[Statement]:
+    """What timed calls say, a mode each: they decide, and counters explain."""
+    for one in comparison.latency:
+        a, b = (NOT_COLLECTED if ns is None else Value(ns, "ns") for ns in (one.a_ns, one.b_ns))
+        metric = Input(f"latency ({one.mode})", "latency", "latency", b, a)
+        decided = one.verdict not in UNJUDGED
+        settled = f" To settle it: `{one.settle}`." if one.settle else ""
+        word = one.verdict.value.replace("_", " ")
+        text = f"Latency {between(a, b)} ({one.mode}): {word}, {one.decision.reason}.{settled}"
+        sure = "; ".join((one.decision.rule, *one.decision.warnings))
+        kind = CHANGE if decided else UNKNOWN
+        yield Statement(f"latency:{one.mode}", kind, text, (metric,), Evidence.MEASURED, sure, weight=1.0)
 
 
 def _headline(told: Explanation, reading: Reading) -> Statement:

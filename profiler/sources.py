@@ -136,8 +136,8 @@ def facts(
     ]
 
 
-def measured(name: str, store_opener: StoreOpener, workload: str | None, gpu: str | None) -> Side | None:
-    """The launches of a name; None for a version that has none there, measured or not."""
+def if_measured(name: str, store_opener: StoreOpener, workload: str | None, gpu: str | None) -> Side | None:
+    """What a GPU says of a name, or all that a run says; None for a version that never ran on one there."""
     if not _is_file(name):
         store = store_opener()
         if not store.run(name):
@@ -149,8 +149,7 @@ def measured(name: str, store_opener: StoreOpener, workload: str | None, gpu: st
             )
             if not any(fits):
                 return None
-    found = resolve(name, store_opener, workload, gpu)
-    return found if found.launches else None
+    return resolve(name, store_opener, workload, gpu)
 
 
 def _is_file(name: str) -> bool:

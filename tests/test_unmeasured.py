@@ -220,6 +220,9 @@ def test_latency_without_counters_leaves_the_causes_unknown(
     told = by_id(asked(tmp_path, monkeypatch, capsys, "alpha"))
     assert "no counters of it from a GPU are here" in told["time"]["text"]
     assert told["time"]["kind"] == "unknown"
+    (latency,) = [one for name, one in told.items() if name.startswith("latency:")]
+    assert [latency["metrics"][0][key] for key in ("value", "baseline_value")] == [640.0, 400.0]
+    assert latency["lever"] is None
 
 
 def test_conflicts_that_the_model_could_not_count_are_unknown(

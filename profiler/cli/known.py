@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def case(name: str, against: str | None, workload: str | None, gpu: str | None, table: MetricTable) -> Case:
     """The version's sides, each beside the baseline's: the one named, else the nearest correct ancestor."""
     opener = lru_cache(maxsize=1)(output.open_store)
-    side = sources.measured(name, opener, workload, gpu)
+    side = sources.if_measured(name, opener, workload, gpu)
     sides = sources.facts(name, opener, workload, gpu)
     if side and side.evidence is not Evidence.MEASURED:  # a run that holds facts alone
         side, sides = None, [side]
@@ -70,7 +70,7 @@ def _against(
     if base is None:
         return None
     if side.evidence is Evidence.MEASURED:
-        other = sources.measured(base, opener, side.workload, side.gpu)
+        other = sources.if_measured(base, opener, side.workload, side.gpu)
     else:
         every = sources.facts(base, opener, side.workload, side.gpu)
         other = next((one for one in every if one.evidence is side.evidence), None)
