@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
+from profiler import bundle, location
 from profiler.metrics import chip_of
 from profiler.run import Json, Result, Run
 from profiler.values import Evidence
@@ -147,6 +148,20 @@ def loader(load: Callable[[str], Run]) -> Callable[[str], Run | None]:
         return held[run_id]
 
     return read
+
+
+def same_code() -> Callable[[tuple[str, str], tuple[str, str]], bool | None]:
+    """What says whether two results, each a run id and a version, ran one machine code; None: nobody knows.
+
+    It reads the runs' bundles, each once.
+    """
+    load = loader(lambda run_id: bundle.load(location.root(), run_id))
+
+    def asked(a: tuple[str, str], b: tuple[str, str]) -> bool | None:
+        found = code((load(a[0]), a[1]), (load(b[0]), b[1]), "total")
+        return {SAME: True, CHANGED: False}.get(found.word)
+
+    return asked
 
 
 def _results(run: Run | None, version: str) -> list[Result]:

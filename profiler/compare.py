@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from profiler.calls import CodeLookup, FloorLookup, LatencyComparison, compare_calls
 from profiler.comparability import ACROSS, Difference, comparability
 from profiler.errors import Exit, UnknownName
-from profiler.latency import FloorLookup, LatencyComparison, latencies
 from profiler.matching import Ambiguous, differences, kernel_filter, labels, match
 from profiler.metrics import Metric, MetricTable, chip_of
 from profiler.values import Evidence, Launch, Side, State, Value, spread
@@ -17,6 +17,7 @@ from profiler.verdict import SHORT_NS, UNJUDGED, Verdict, judge, missing
 __all__ = [
     "ACROSS",
     "HEADLINE",
+    "CodeLookup",
     "Comparison",
     "Difference",
     "FloorLookup",
@@ -170,11 +171,12 @@ def compare(
     kernel: str | None = None,
     top: int | None = None,
     noise: FloorLookup | None = None,
+    same_code: CodeLookup | None = None,
 ) -> Comparison:
     """Compare two sides: latencies mode by mode, counters launch by launch.
 
-    `across` names what of ACROSS may differ. `noise` gives the noise floor of a GPU, mode and workload, by
-    which latencies of two runs are judged; those of one run are judged by its rounds.
+    `across` names what of ACROSS may differ. Latencies of one run are judged by its rounds, those of two runs
+    by the floor that `noise` gives; `same_code` is asked whether one that moved ran the same machine code.
     """
     found, same = comparability(a, b, across)
     matching = match(a.launches, b.launches)
@@ -199,7 +201,7 @@ def compare(
         tuple(filter(wanted, matching.only_in_a)),
         tuple(filter(wanted, matching.only_in_b)),
         tuple(group for group in matching.ambiguous if any(map(wanted, (*group.a, *group.b)))),
-        latency=latencies(a, b, found, noise),
+        latency=compare_calls(a, b, found, noise, same_code),
     ).top(top)
 
 

@@ -55,7 +55,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
             "matching",
             "comparability",
             "verdict",
-            "latency",
+            "calls",
             "compare",
             "split",
             "waterfall",

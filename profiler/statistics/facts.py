@@ -26,24 +26,24 @@ class FactChange(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """A numeric fact that a gate watches: how far it may move for the worse, and what it is called."""
+    """A numeric fact that a gate watches, and what it is called."""
 
     label: str
-    unit: str
-    slack: float  # what more is let pass
+    unit: str = ""
     fewer: bool = False  # whether less is worse
+    step: int = 1  # given out in such units: what stays within one costs nothing
 
 
-# By the names that facts are stored under. Blocks per SM are the steps of occupancy. Registers are given out
-# in units of 8 a thread: two units come and go with a compiler's mood, more is another kernel.
+# By the names that facts are stored under. Blocks per SM are the steps of occupancy; registers are given out
+# in units of 8 a thread.
 GATES: Mapping[str, Gate] = {
-    "static__spill_bytes": Gate("spills", "B", 0),
-    "static__stack_bytes": Gate("stack", "B", 0),
-    "static__blocks_per_sm": Gate("blocks per SM", "", 0, fewer=True),
-    "static__registers": Gate("registers", "", 16),
-    "static__opcode_BAR": Gate("barriers", "", 0),
-    "modelled__bank_conflicts": Gate("modelled bank conflicts", "", 0),
-    "modelled__findings": Gate("schedules with findings", "", 0),
+    "static__spill_bytes": Gate("spills", "B"),
+    "static__stack_bytes": Gate("stack", "B"),
+    "static__blocks_per_sm": Gate("blocks per SM", fewer=True),
+    "static__registers": Gate("registers", step=8),
+    "static__opcode_BAR": Gate("barriers"),
+    "modelled__bank_conflicts": Gate("modelled bank conflicts"),
+    "modelled__findings": Gate("schedules with findings"),
 }
 BUDGET = "static__over_budget"  # in words; "nothing" where all is within
 _WITHIN = "nothing"
@@ -100,8 +100,8 @@ def with_code(latency: Decision, same: bool | None) -> Decision:
 def _failure(gate: Gate, a: Fact, b: Fact) -> str:
     if not isinstance(a, int | float) or not isinstance(b, int | float):
         return ""
-    lost = a - b if gate.fewer else b - a
-    if lost <= gate.slack:
+    before, after = -(-a // gate.step), -(-b // gate.step)
+    if (after >= before) if gate.fewer else (after <= before):
         return ""
     unit = f" {gate.unit}" if gate.unit else ""
     return f"{gate.label}: {a:g} → {b:g}{unit}"

@@ -11,6 +11,7 @@ mode and workload class.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,15 @@ def floor_of(ratios: NDArray[np.float64]) -> Floor:
     if not len(sizes):
         return Floor(0, 0.0, 0.0)
     return Floor(len(sizes), TO_SD * float(np.median(sizes)), float(sizes.max()))
+
+
+def of_sessions(pairs: Iterable[tuple[Any, Any]]) -> Floor:
+    """The floor of A/A pairs, each the samples in ns of two sessions of one build.
+
+    The sessions must be apart as the runs are that the floor will judge: processes of their own, best with
+    hours between. Two that alternate in one process are several times closer, and no floor.
+    """
+    return floor_of(np.array([float(np.log(level(b) / level(a))) for a, b in pairs]))
 
 
 def level(ns: Any) -> NDArray[np.float64]:

@@ -29,9 +29,9 @@ def test_equal_facts_are_the_same() -> None:
 
 
 def test_every_difference_is_a_change_and_most_fail_nothing() -> None:
-    found = after(static__opcode_HMMA=64, static__registers=72)
+    found = after(static__opcode_HMMA=64, static__registers=60)
     assert found.verdict is Verdict.CHANGED
-    assert set(found.changes) == {("static__opcode_HMMA", 128, 64), ("static__registers", 64, 72)}
+    assert set(found.changes) == {("static__opcode_HMMA", 128, 64), ("static__registers", 64, 60)}
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_every_difference_is_a_change_and_most_fail_nothing() -> None:
     [
         ({"static__spill_bytes": 8}, "spills: 0 → 8 B"),
         ({"static__blocks_per_sm": 3}, "blocks per SM: 4 → 3"),
-        ({"static__registers": 84}, "registers: 64 → 84"),
+        ({"static__registers": 65}, "registers: 64 → 65"),
         ({"static__opcode_BAR": 4}, "barriers: 3 → 4"),
         ({"modelled__bank_conflicts": 1024}, "modelled bank conflicts: 512 → 1024"),
         ({"static__over_budget": "72 registers, budget 64"}, "over its budget: 72 registers, budget 64"),
@@ -49,6 +49,13 @@ def test_what_a_gate_fails_on_is_named(changes: dict[str, facts.Fact], line: str
     found = after(**changes)
     assert found.verdict is Verdict.WORSE
     assert found.failures == (line,)
+
+
+def test_registers_within_a_unit_of_eight_cost_nothing() -> None:
+    assert facts.decide({"static__registers": 57}, {"static__registers": 64}).failures == ()
+    assert facts.decide({"static__registers": 57}, {"static__registers": 77}).failures == (
+        "registers: 57 → 77",
+    )
 
 
 def test_for_the_better_nothing_fails() -> None:

@@ -60,6 +60,14 @@ def test_no_pair_of_equal_builds_that_was_seen_is_a_change() -> None:
     assert floor.decide(run(1.0, 1), run(1.08, 2), noise).verdict is Verdict.SAME
 
 
+def test_a_floor_is_made_of_pairs_of_sessions() -> None:
+    pairs = [(run(1.0, 2 * seed), run(1.0 + 0.001 * seed, 2 * seed + 1)) for seed in range(20)]
+    noise = floor.of_sessions(pairs)
+    assert noise.pairs == 20
+    assert noise.largest == pytest.approx(0.019, abs=0.002)
+    assert noise.limit > noise.largest
+
+
 def test_short_calls_are_averaged_and_long_ones_have_a_median() -> None:
     short = np.array([40_960.0] * 6 + [41_984.0] * 4)
     assert floor.level(short) == pytest.approx(short.mean())

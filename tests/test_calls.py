@@ -19,9 +19,10 @@ from profiler.run import COLLECT, Result, Run, Samples
 from profiler.sources import resolve_all
 from profiler.statistics.decision import Verdict
 from profiler.statistics.floor import Floor
+from profiler.store import Store
 from profiler.sync import open_store
 from profiler.values import Latency, Side
-from tests.made import START
+from tests.made import START, fresh_database, postgres
 
 WARM, COLD = "events; cache warm; clock none", "events; cache cold; clock none"
 QUIET, LOUD = Floor(20, 0.002, 0.005), Floor(20, 0.02, 0.06)
@@ -86,7 +87,7 @@ def test_of_two_runs_nothing_is_known_without_a_floor(table: metrics.MetricTable
 def test_of_two_runs_the_floor_of_the_place_judges(table: metrics.MetricTable) -> None:
     asked = []
 
-    def quiet(*place: str) -> Floor:
+    def quiet(*place: object) -> Floor:
         asked.append(place)
         return QUIET
 
@@ -94,7 +95,7 @@ def test_of_two_runs_the_floor_of_the_place_judges(table: metrics.MetricTable) -
     (one,) = judged(a, b, table, noise=quiet).latency
     assert one.verdict is Verdict.WORSE
     assert one.decision.rule == "stored baseline"
-    assert asked == [("GPU", WARM, "1x8x512x64")]
+    assert asked == [("GPU", WARM, pytest.approx(1.025e6, rel=0.01))]
     (one,) = judged(a, b, table, noise=lambda *_: LOUD).latency
     assert one.verdict is Verdict.SAME
     assert one.decision.detectable is not None
@@ -150,6 +151,24 @@ def test_another_driver_separates_runs_unless_that_is_the_question(table: metric
     assert one.verdict is Verdict.NOT_COMPARABLE
     (one,) = judged(a, b, table, noise=lambda *_: LOUD, across=["driver"]).latency
     assert one.verdict is Verdict.SAME
+
+
+def test_what_moved_with_the_same_machine_code_is_the_environment(table: metrics.MetricTable) -> None:
+    asked = []
+
+    def same(*places: object) -> bool:
+        asked.append(places)
+        return True
+
+    a, b = side("v1", timed()), side("v2", timed(1.03, seed=2))
+    (one,) = judged(a, b, table, same_code=same).latency
+    assert one.verdict is Verdict.WORSE
+    assert "the machine code is the same" in one.decision.reason
+    assert asked == [(("r1", "v1"), ("r1", "v2"))]
+    (one,) = judged(a, b, table, same_code=lambda *_: None).latency
+    assert "machine code" not in one.decision.reason
+    judged(a, side("v2", timed(seed=2)), table, same_code=same)
+    assert len(asked) == 1, "of what did not move nobody asks"
 
 
 def test_sides_without_samples_have_no_latency(table: metrics.MetricTable) -> None:
@@ -234,3 +253,36 @@ def test_markdown_puts_latency_first(data: Path, capsys: pytest.CaptureFixture[s
     text = capsys.readouterr().out
     assert "latency 2 worse" in text.splitlines()[0]
     assert f"| {WARM} |" in text
+
+
+def test_one_source_under_two_names_is_known_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    where = data_root(str(tmp_path))
+    run = collected("20250301T120000-a", 0, ("v1", 1.0, "s1"), ("again", 1.03, "s1"))
+    with bundle.staging(where):
+        bundle.seal(where, replace(run, provenance={**run.provenance, "nvcc": "13.0"}), {})
+    assert cli.main(["compare", "v1", "again"]) == 0
+    assert "the machine code is the same: the environment moved" in capsys.readouterr().out
+
+
+def test_postgres_gives_the_same_samples(tmp_path: Path) -> None:
+    run = collected("20250301T120000-a", 0, ("v1", 1.0, "s1"), ("v2", 1.03, "s2"))
+    with postgres() as server, fresh_database(server) as url:
+        sides = []
+        for place in (url, f"sqlite:///{tmp_path / 'index.db'}"):
+            store = Store.open(place)
+            assert store.add(run, {})
+            sides.append(store.side(family="flash", version="v2"))
+            store.close()
+    for one, other in zip(sides[0].latencies, sides[1].latencies, strict=True):
+        assert (one.run_id, one.mode, one.created, one.build) == (
+            other.run_id,
+            other.mode,
+            other.created,
+            other.build,
+        )
+        assert np.array_equal(one.ns, other.ns)
+        assert np.array_equal(one.rounds, other.rounds)
+    assert len(sides[0].latencies) == 2

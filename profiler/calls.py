@@ -1,18 +1,22 @@
-"""How the latencies of two versions compare: by the rounds of one run, else by a noise floor."""
+"""How the timed calls of two sides compare: by the rounds of one run, else by a noise floor."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from profiler.comparability import CORRECTNESS, Difference
-from profiler.statistics import floor, pair
+from profiler.statistics import facts, floor, pair
 from profiler.statistics.decision import Decision, Verdict
 from profiler.statistics.floor import Floor
 from profiler.values import Latency, Side
 
-FloorLookup = Callable[[str, str, str], Floor | None]  # by GPU, mode and workload; "" for what nobody named
+FloorLookup = Callable[[str, str, float], Floor | None]  # by GPU, mode and the latency of A in ns
+RunVersion = tuple[str, str]  # run id, version
+CodeLookup = Callable[
+    [RunVersion, RunVersion], bool | None
+]  # whether both ran one machine code; None: unknown
 
 _ALWAYS = (CORRECTNESS, "GPU", "compute capability", "workload", "dtype", "evidence")
 _BETWEEN_RUNS = (*_ALWAYS, "driver")  # one run has one driver; ncu's settings are no matter of latency
@@ -50,17 +54,30 @@ class LatencyComparison:
         return _level(self.b)
 
 
-def latencies(
-    a: Side, b: Side, differences: Iterable[Difference], floors: FloorLookup | None = None
+def compare_calls(
+    a: Side,
+    b: Side,
+    differences: Iterable[Difference],
+    floors: FloorLookup | None = None,
+    same_code: CodeLookup | None = None,
 ) -> tuple[LatencyComparison, ...]:
     """Every mode in which a side was timed, in B's order; nothing where neither was.
 
     Of several runs the newest one in which both were timed counts, unless a side was built anew since: then
-    the newest of each do. `floors` gives the noise floor of a place.
+    the newest of each do. `floors` gives the noise floor of a place, `same_code` is asked about what moved.
     """
     blocked = [one for one in differences if one.blocks]
     modes = dict.fromkeys(one.mode for one in (*b.latencies, *a.latencies))
-    return tuple(_mode(a, b, mode, blocked, floors) for mode in modes)
+    return tuple(_explained(_mode(a, b, mode, blocked, floors), a, b, same_code) for mode in modes)
+
+
+def _explained(one: LatencyComparison, a: Side, b: Side, same_code: CodeLookup | None) -> LatencyComparison:
+    """With the machine code in mind: where it is the same, no version got faster or slower."""
+    moved = one.verdict in (Verdict.BETTER, Verdict.WORSE)
+    if not moved or same_code is None or one.a is None or one.b is None or not (a.version and b.version):
+        return one
+    same = same_code((one.a.run_id, a.version), (one.b.run_id, b.version))
+    return replace(one, decision=facts.with_code(one.decision, same))
 
 
 def _mode(
@@ -82,7 +99,7 @@ def _mode(
         decision = pair.decide(x, y)
         wanted = decision.rounds_needed or 0
     else:
-        here = floors(b.gpu or "", mode, b.workload or "") if floors else None
+        here = floors(b.gpu or "", mode, float(floor.level(x.ns))) if floors else None
         decision = floor.decide(x.ns, y.ns, here)
         wanted = _ROUNDS
     unclear = decision.verdict is Verdict.UNCLEAR and wanted
