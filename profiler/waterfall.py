@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -42,6 +43,11 @@ def steps(start_us: float, split: Split) -> tuple[Step, ...]:
     if min(accumulate((step.us for step in told), initial=start_us)) < 0:
         told.sort(key=lambda step: step.us < 0)
     return tuple(told)
+
+
+def largest_step(told: Sequence[Step]) -> float:
+    """The size of the largest step, by which the digits of all are chosen."""
+    return max(abs(step.us) for step in told)
 
 
 def _step(term: Term) -> Step:

@@ -13,12 +13,16 @@ _MAIN = 0.5  # a cause is the main one from this share of the change on
 _OFFSET = 0.1  # a cause against the change is worth a clause from this share on
 
 
-def time(us: float, largest: float | None = None) -> str:
-    """A time in the unit that suits it; beside a `largest`, in its unit and with its decimals."""
+def time(us: float, largest: float | None = None, change: float | None = None) -> str:
+    """A time in the unit that suits it; beside a `largest`, in its unit.
+
+    Its decimals then give the largest time three digits, or the largest `change` where one is named.
+    """
     if largest is None:
         return str(present.quantity(Value(us, "us")))
     scale = present.scale_for("us", largest)
-    decimals = max(0, 3 - len(str(int(abs(largest) / scale.divisor))))
+    ruler = abs((largest if change is None else change) / scale.divisor) or 1.0
+    decimals = max(0, 2 - int(f"{ruler:.2e}".partition("e")[2]))
     number = f"{abs(us) / scale.divisor:.{decimals}f}"
     return f"{present.MINUS if us < 0 and float(number) else ''}{number} {scale.unit}"
 
@@ -28,9 +32,9 @@ def level(us: float, largest: float) -> str:
     return str(present.quantity(Value(us, "us"), present.scale_for("us", largest)))
 
 
-def signed(us: float, largest: float | None = None) -> str:
-    """A change in time with its sign, `+1.04 ms`; `±0` for what rounds to nothing."""
-    text = time(us, largest)
+def signed(us: float, largest: float | None = None, change: float | None = None) -> str:
+    """A change in time with its sign, `+1.04 ms`, written as `time` is; `±0` for next to nothing."""
+    text = time(us, largest, change)
     if not any(digit in text for digit in "123456789"):
         return "±0"
     return text if us < 0 else f"+{text}"
@@ -105,4 +109,4 @@ def _residue(found: Split) -> str:
     if found.flagged:
         return f"{words}, too large to trust the terms: {found.flagged}"
     share = f"{abs(found.residue_us / found.delta_us):.1%}".replace("%", " %")
-    return f"{words}, {share} of the change" if found.residue_us else words
+    return words if share == "0.0 %" else f"{words}, {share} of the change"

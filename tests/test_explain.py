@@ -249,6 +249,9 @@ def test_times_share_the_unit_and_the_decimals_of_the_largest() -> None:
         "±0",
     ]
     assert signed(107.9, 325) == "+108 µs"
+    assert signed(999.6, 999.6) == "+1.00 ms"
+    small = [signed(us, 1_148_351.6, 47_472.7) for us in (-47_472.7, 19.4)]
+    assert small == ["−0.0475 s", "±0"], "a small change of a long time keeps its digits"
 
 
 # ---- the command
@@ -297,8 +300,17 @@ def test_the_json_of_an_unchanged_launch_has_no_terms(
     _, out, _ = run(capsys, "explain", *paths(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult"), "--json")
     by_kernel = {one["kernel"]: one for one in strict(out)["launches"]}
     same = by_kernel["semi_discrete_step_232_gpu"]
-    assert (same["verdict"], same["terms"], same["residue_us"]) == ("same", [], None)
+    assert (same["verdict"], same["terms"], same["depth"]) == ("same", [], "none")
+    assert same["residue_us"] == same["delta_us"], "terms and residue add up here too"
     assert by_kernel[CHANGED]["terms_are_causes"] is True
+
+
+def test_the_json_of_a_report_against_itself_is_zero_everywhere(
+    capsys: pytest.CaptureFixture[str], reports: Path
+) -> None:
+    path, _ = paths(reports, "ncar/MW_Baseline", "ncar/MW_Baseline")
+    for one in strict(run(capsys, "explain", path, path, "--json")[1])["launches"]:
+        assert (one["verdict"], one["delta_us"], one["residue_us"], one["terms"]) == ("same", 0.0, 0.0, [])
 
 
 def test_the_text_leads_from_a_through_the_causes_to_b(

@@ -23,7 +23,7 @@ from profiler.cli.output import print_table, say
 from profiler.compare import Comparison, Verdict
 from profiler.explain import Explanation, how_deep, launches, level, notes, signed, to_collect
 from profiler.split import NONE
-from profiler.waterfall import steps
+from profiler.waterfall import largest_step, steps
 
 _DURATIONS = ("kernel", "A", "B", "change", "verdict")
 _CAUSES = ("cause", "change", "of A's time")
@@ -31,7 +31,10 @@ _TO_COLLECT = ("metrics.txt", "what", "ncu metric", "why it is missing")
 
 
 def document(comparison: Comparison, explanations: Sequence[Explanation]) -> dict[str, object]:
-    """The explanation for JSON: times in microseconds, null where there is none."""
+    """The explanation for JSON: times in microseconds, null where there is none.
+
+    Wherever both sides have a time, terms and residue add up to delta_us.
+    """
     return {
         "comparable": comparison.comparable,
         "a": comparison.a.label,
@@ -112,7 +115,7 @@ def _launch(told: Explanation) -> dict[str, object]:
         "depth": found.depth if found else NONE,
         "terms": [{"cause": term.cause, "us": term.us} for term in found.terms] if found else [],
         "terms_are_causes": bool(told.causes),
-        "residue_us": found.residue_us if found else None,
+        "residue_us": found.residue_us if found else told.delta_us,  # without terms it is all of the change
         "residue_flagged": found.flagged if found else "",
         "stall_ratio": {"a": found.stall_ratio_a, "b": found.stall_ratio_b} if found else None,
         "clock_from_time": found.clock_from_time if found else False,
@@ -150,8 +153,10 @@ def _rows(told: Explanation) -> list[tuple[str, str, str]]:
         return []
     largest = max(told.a_us, told.b_us)
     rows = [("A", level(told.a_us, largest), "")]
-    for step in steps(told.a_us, told.split):
-        rows.append((step.label, signed(step.us, largest), present.percent(100 * step.us / told.a_us)))
+    found = steps(told.a_us, told.split)
+    for step in found:
+        change = signed(step.us, largest, largest_step(found))
+        rows.append((step.label, change, present.percent(100 * step.us / told.a_us)))
     return [*rows, ("B", level(told.b_us, largest), present.percent(100 * (told.delta_us or 0) / told.a_us))]
 
 

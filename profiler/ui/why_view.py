@@ -15,7 +15,7 @@ from profiler.ui import frame, markup
 from profiler.ui.frame import CLEAR, FONT, Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.theme import HATCH, light
-from profiler.waterfall import RESIDUE, Step, steps
+from profiler.waterfall import RESIDUE, Step, largest_step, steps
 
 CAPTION = "ncu duration split by cause; measured"
 _ROW_PX, _AXIS_PX, _VALUES_PX = 23, 34, 78
@@ -101,8 +101,9 @@ def waterfall(told: Explanation) -> Figure | None:
 def _bars(told: Explanation, a_us: float, b_us: float) -> Iterator[_Bar]:
     largest, reached = max(a_us, b_us), a_us
     yield _Bar("A", 0.0, a_us, level(a_us, largest), "muted")
-    for step in steps(a_us, told.split) if told.split else ():
-        text = signed(step.us, largest)
+    found = steps(a_us, told.split) if told.split else ()
+    for step in found:
+        text = signed(step.us, largest, largest_step(found))
         yield _Bar(step.label, reached, step.us, text, _role(step, text, judged=bool(told.causes)))
         reached += step.us
     yield _Bar("B", 0.0, b_us, level(b_us, largest), "ink")
