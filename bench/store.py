@@ -1,9 +1,11 @@
 """How fast the index is on a made store: queries, imports, readers beside a writer (targets S1 to S3).
 
-    python bench/store.py                       300,000 values on SQLite
-    python bench/store.py --values 3000000 --samples 100 --db both
+    python bench/store.py                       3 M values and 5 M samples, on SQLite and on a real PostgreSQL
+    python bench/store.py --runs 5000 --db sqlite
 
-A run here is one launch of one configuration with 60 values; --samples adds as many latencies to each run.
+A run here is one launch of one of 100 configurations with 60 values, and the latencies of one call. Every figure
+is a median of several rounds after a warm-up; where the machine is busy with other things they say so: compare the
+processor time that stands beside them.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -34,6 +37,7 @@ METRICS = 60
 CONFIGS = 100
 VERSIONS = 40
 AT_ONCE = 100  # runs in one transaction, as the pipeline does
+REFRESH = 1000  # runs after which the pipeline prepares series again
 START = datetime(2024, 1, 1, tzinfo=UTC)
 NAMES = ("gpu__time_duration.sum", *(f"sm__metric_{n}.avg" for n in range(METRICS - 1)))
 SET = MetricSet(NAMES, ("ns", *("%" for _ in NAMES[1:])), "f" * METRICS)
@@ -74,98 +78,156 @@ def item(number: int, samples: int) -> tuple[Run, dict[str, Report], None]:
     return run, {digest: report}, None
 
 
-def fill(store: Store, count: int, samples: int) -> float:
-    """Add the runs in order; runs a second, values only if samples is 0. Making them is not counted."""
-    spent = 0.0
-    for start in range(0, count, AT_ONCE):
-        items = [item(number, samples) for number in range(start, min(start + AT_ONCE, count))]
+@dataclass(frozen=True)
+class Figure:
+    """One line of the table."""
+
+    target: str  # S1, S2, S3; empty: not of the targets
+    what: str
+    number: float
+    unit: str
+    limit: float | None = None
+    more: str = ""
+
+    def line(self) -> str:
+        """As it is printed; a figure past its limit is marked."""
+        at_least = self.unit == "runs/s"
+        held = self.limit is None or (self.number >= self.limit if at_least else self.number < self.limit)
+        aim = "" if self.limit is None else f"{'≥' if at_least else '<'} {self.limit:,.0f}"
+        mark = "" if self.limit is None else ("ok" if held else "MISSED")
+        places = 0 if self.number >= 100 else 1 if self.number >= 10 else 2
+        return (
+            f"  {self.target:3}{self.what:52}{self.number:9,.{places}f} {self.unit:7}{aim:>9} {mark:7}{self.more}"
+        )
+
+
+def fill(store: Store, start: int, count: int, samples: int) -> list[float]:
+    """Add runs in order, as an import does; runs a second of each batch. Making them is not counted."""
+    rates = []
+    for first in range(start, start + count, AT_ONCE):
+        items = [item(number, samples) for number in range(first, first + AT_ONCE)]
         began = time.perf_counter()
         store.add_many(items)
-        spent += time.perf_counter() - began
-    return count / spent
+        rates.append(AT_ONCE / (time.perf_counter() - began))
+    return rates
 
 
-def milliseconds(ask: Callable[[], Any], repeats: int = 15) -> float:
-    """Median time of a question, after a first one that warms up."""
+def timed(ask: Callable[[], Any]) -> tuple[float, float]:
+    """Median wall and processor time of a question in ms, of three rounds of nine, after two to warm up."""
+    ask()
     ask()
     taken = []
-    for _ in range(repeats):
-        began = time.perf_counter()
-        ask()
-        taken.append(time.perf_counter() - began)
-    return 1e3 * median(taken)
+    for _ in range(3):
+        for _ in range(9):
+            began, used = time.perf_counter(), time.process_time()
+            ask()
+            taken.append((time.perf_counter() - began, time.process_time() - used))
+        time.sleep(0.2)
+    walls, cpus = zip(*taken, strict=True)
+    return 1e3 * median(walls), 1e3 * median(cpus)
 
 
-def queries(store: Store) -> Iterator[tuple[str, float]]:
-    """What pages ask, with its median time."""
-    name = NAMES[7]
-    ids = [one.result_id for one in store.launches(version="v3", limit=CONFIGS)]
-    versions = [
-        {"family": "family", "version": version, "workload": "workload_3"} for version in ("v3", "v4")
-    ]
-    yield (
-        "trend of one metric, 100 configurations, by version",
-        milliseconds(lambda: store.series([name], latest=True)),
-    )
-    yield (
-        "history of one metric, 1 configuration",
-        milliseconds(lambda: store.series([name], workload="workload_3", kernel="kernel_4#0")),
-    )
-    yield "newest launches of a version", milliseconds(lambda: store.launches(version="v3"))
-    yield "load 100 launches whole", milliseconds(lambda: store.load(ids))
-    yield "both sides of a diff", milliseconds(lambda: [store.side(**version) for version in versions])
-    yield "versions", milliseconds(store.versions)
-    yield "runs, newest 100", milliseconds(lambda: store.runs(limit=100))
-    yield "data version", milliseconds(store.data_version)
+def questions(store: Store) -> dict[str, Callable[[], Any]]:
+    """What pages ask."""
+    name, versions = NAMES[7], ("v3", "v4")
+
+    def diff() -> None:
+        for version in versions:
+            found = store.launches(family="family", version=version, kind="launch")
+            assert len(store.load([one.result_id for one in found])) == CONFIGS
+
+    def pair() -> None:
+        for version in versions:
+            found = store.latency(family="family", version=version, workload="workload_3")
+            assert all(len(one.ns) for one in store.samples([row.result_id for row in found]).values())
+
+    def sides() -> None:
+        for version in versions:
+            store.side(family="family", version=version, workload="workload_3")
+
+    return {
+        "trend of one metric, 100 configurations, 40 versions": lambda: store.series([name], latest=True),
+        "history of one metric, 1 configuration, every run": lambda: store.series(
+            [name], workload="workload_3", kernel="kernel_3#0"
+        ),
+        "full diff of two versions, 100 launches a side": diff,
+        "both sides of a diff, one workload": sides,
+        "all 6,000 series as arrays": lambda: store.arrays(NAMES),
+        "cells()": lambda: store.cells("family"),
+        "versions()": lambda: store.versions("family"),
+        "latency samples of a pair": pair,
+        "newest launches of a version": lambda: store.launches(family="family", version="v3"),
+        "runs(), newest 100": lambda: store.runs(limit=100),
+    }
 
 
-def beside_a_writer(url: str, count: int, seconds: float = 4.0) -> tuple[float, float]:
-    """p99 of a trend of one series, in ms, while another process imports; and its runs a second."""
+def beside_a_writer(url: str, start: int, rounds: int = 3, seconds: float = 4.0) -> Iterator[Figure]:
+    """p50 and p99 of a history of one series, alone and while another process imports."""
+    store = Store.open(url)
+    alone = [_read(store, seconds / 2) for _ in range(rounds)]
     context = multiprocessing.get_context("spawn")
     stop, written = context.Event(), context.Value("q", 0)
-    writer = context.Process(target=_write, args=(url, count, stop, written))
+    writer = context.Process(target=_write, args=(url, start, stop, written))
     writer.start()
-    store = Store.open(url)
     while not written.value:
         time.sleep(0.01)
-    taken, before, end = [], written.value, time.perf_counter() + seconds
+    before, began = written.value, time.perf_counter()
+    beside = [_read(store, seconds) for _ in range(rounds)]
+    rate = (written.value - before) / (time.perf_counter() - began)
+    stop.set()
+    writer.join()
+    store.close()
+    middle, last = (median(column) for column in zip(*alone, strict=True))
+    yield Figure("", "a history read alone, p99", last, "ms", more=f"p50 {middle:.1f}")
+    middle, last = (median(column) for column in zip(*beside, strict=True))
+    said = f"p50 {middle:.1f}, {rate:,.0f} runs/s written"
+    yield Figure("S3", "a history read beside a writer, p99", last, "ms", 10, said)
+
+
+def _read(store: Store, seconds: float) -> tuple[float, float]:
+    """p50 and p99 of a history of one series, in ms."""
+    taken, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end:
         began = time.perf_counter()
         store.series([NAMES[3]], workload="workload_5", kernel="kernel_5#0")
         taken.append(1e3 * (time.perf_counter() - began))
-    rate = (written.value - before) / seconds
-    stop.set()
-    writer.join()
-    store.close()
-    return float(np.percentile(taken, 99)), rate
+        time.sleep(0.001)  # a page thinks, too
+    return float(np.percentile(taken, 50)), float(np.percentile(taken, 99))
 
 
 def _write(url: str, start: int, stop: Any, written: Any) -> None:
+    """Import until told to stop, as the pipeline does."""
     store = Store.open(url)
     while not stop.is_set():
-        store.add_many([item(start + written.value + number, 0) for number in range(AT_ONCE)])
+        first = start + written.value
+        store.add_many([item(number, 0) for number in range(first, first + AT_ONCE)])
         written.value += AT_ONCE
+        if written.value % REFRESH == 0:
+            store.refresh_chunks(NAMES)
     store.close()
 
 
-def measure(name: str, url: str, runs: int, samples: int) -> None:
-    """One database: fill it, prepare the series, ask."""
+def measure(name: str, url: str, runs: int, samples: int) -> Iterator[Figure]:
+    """One database: fill it, prepare the series, ask, import more, ask beside an import."""
     store = Store.open(url)
-    rate = fill(store, runs, samples)
+    rates = fill(store, 0, runs, samples)
+    yield Figure("", "filling the store, with samples", median(rates), "runs/s")
     began = time.perf_counter()
     store.refresh_chunks(NAMES)
-    prepared = time.perf_counter() - began
-    target = {"sqlite": 1000, "postgresql": 500}[name]
-    print(f"\n{name}: {runs:,} runs, {runs * METRICS:,} values, {runs * samples:,} samples")
-    print(f"  {'S2 import, runs a second':56}{rate:10,.0f}   target {'– (samples)' if samples else target}")
-    print(f"  {'preparing all series, once':56}{prepared:10.2f} s")
-    for what, taken in queries(store):
-        print(f"  {'S1 ' + what:56}{taken:10.2f} ms target 20")
+    yield Figure("", "preparing all series, once", time.perf_counter() - began, "s")
+    for what, ask in questions(store).items():
+        wall, cpu = timed(ask)
+        yield Figure("S1", f"{what}, p50", wall, "ms", 20, f"{cpu:.1f} of processor time here")
+    more = 5000
+    rates = fill(store, runs, more, 0)
+    limit = {"sqlite": 1000, "postgresql": 500}[name]
+    slowest = f"slowest batch {min(rates):,.0f}"
+    yield Figure("S2", "import into the full store, values only", median(rates), "runs/s", limit, slowest)
+    began = time.perf_counter()
+    store.refresh_chunks(NAMES)
+    yield Figure("", f"lengthening 6,000 series by {more // CONFIGS} points", time.perf_counter() - began, "s")
     store.close()
-    p99, beside = beside_a_writer(url, runs)
-    print(
-        f"  {'S3 p99 of a history beside a writer':56}{p99:10.2f} ms target 10 ({beside:,.0f} runs/s written)"
-    )
+    yield from beside_a_writer(url, runs + more)
 
 
 @contextlib.contextmanager
@@ -192,13 +254,16 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--values", type=int, default=300_000)
-    parser.add_argument("--samples", type=int, default=0, help="latencies a run")
-    parser.add_argument("--db", choices=("sqlite", "postgresql", "both"), default="sqlite")
+    parser.add_argument("--runs", type=int, default=50_000, help="of 60 values each (50,000)")
+    parser.add_argument("--samples", type=int, default=100, help="latencies a run (100)")
+    parser.add_argument("--db", choices=("sqlite", "postgresql", "both"), default="both")
     arguments = parser.parse_args(argv)
+    runs = max(VERSIONS * CONFIGS, arguments.runs // AT_ONCE * AT_ONCE)
     for name in ("sqlite", "postgresql") if arguments.db == "both" else (arguments.db,):
         with database(name) as url:
-            measure(name, url, max(CONFIGS, arguments.values // METRICS), arguments.samples)
+            print(f"\n{name}: {runs:,} runs, {runs * METRICS:,} values, {runs * arguments.samples:,} samples")
+            for figure in measure(name, url, runs, arguments.samples):
+                print(figure.line(), flush=True)
 
 
 if __name__ == "__main__":

@@ -9,20 +9,19 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from profiler.store import packing, schema
-from profiler.store.columns import HEAD, MARK, Columns, Form
+from profiler.store.columns import MARK, Column, Columns, Form, Head
 from profiler.store.gathering import from_payloads
 from profiler.store.known import Known
 from profiler.store.rows import ROW_LIMIT
-from profiler.store.schema import key
+from profiler.store.schema import CHUNK, key
 from profiler.store.statements import slices
 from profiler.store.writer import put_meta
 from profiler.values import SLOT
 
 TAIL = 8  # points that are read from payloads before a series is prepared again
-_NAMES_A_BLOCK = 8  # names in one chunk: a trend of one metric reads its neighbours too
 _CONFIGS_AT_ONCE = 200
 
 
@@ -31,26 +30,18 @@ def read(
 ) -> Iterator[tuple[int, Columns]]:
     """The columns of each config that has points, of the names in one or several pieces."""
     made_for = chunk_names(connection)
-    place = {name: index for index, name in enumerate(made_for)}
-    prepared = [name for name in names if name in place]
-    loose = [name for name in names if name not in place]
+    there = set(made_for)
+    prepared = [name for name in names if name in there]
+    loose = [name for name in names if name not in there]
     if loose:
         yield from _newest(from_payloads(connection, known, configs, loose))
     if not prepared:
         return
-    chunks: dict[int, list[Columns]] = defaultdict(list)
-    for block in sorted({place[name] // _NAMES_A_BLOCK for name in prepared}):
-        in_block = [name for name in prepared if place[name] // _NAMES_A_BLOCK == block]
-        for some in slices(configs):
-            for config, columns in _load(connection, some, made_for, block, in_block):
-                chunks[config].append(columns)
-    tails = dict(from_payloads(connection, known, list(chunks), prepared, tails=True))
-    for config, pieces in chunks.items():
-        for piece in pieces:
-            tail = tails.get(config)
-            whole = piece if tail is None else piece.followed_by(tail.rows(piece.names))
-            yield from _newest([(config, whole)])
-    without = [config for config in configs if config not in chunks]
+    heads = _heads(connection, configs, made_for)
+    tails = dict(from_payloads(connection, known, list(heads), prepared, tails=True))
+    for config, held in _load(connection, heads, made_for, prepared):
+        yield from _newest([(config, held.followed_by(tails[config]) if config in tails else held)])
+    without = [config for config in configs if config not in heads]
     yield from _newest(from_payloads(connection, known, without, prepared))
 
 
@@ -74,9 +65,8 @@ def stale(connection: Connection, names: tuple[str, ...], tail: int, after: int 
     config, head, result = schema.config.c, schema.series_head.c, schema.result.c
     newer = (
         select(result.id)
-        .where(result.config == config.id, result.metric_set.is_not(None))
+        .where(result.config == config.id, result.kind.in_(schema.VALUED))
         .where(result.created > func.coalesce(head.until, -1))
-        .order_by(result.created)
         .limit(1)
         .offset(tail - 1)
         .correlate(schema.config, schema.series_head)
@@ -94,76 +84,140 @@ def stale(connection: Connection, names: tuple[str, ...], tail: int, after: int 
 def chunk_names(connection: Connection) -> tuple[str, ...]:
     """The names for which series are prepared."""
     content = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == "chunk_names"))
-    return tuple(json.loads(content)) if content else ()
+    return _names(content) if content else ()
 
 
 def _prepare(connection: Connection, known: Known, configs: list[int], names: tuple[str, ...]) -> None:
-    result = schema.result.c
+    """Lengthen the prepared series by their newer points, and prepare the others whole."""
+    result, head, chunk = schema.result.c, schema.series_head.c, schema.series_chunk.c
     newest = select(result.config, func.max(result.created)).where(result.config.in_(configs))
-    heads, chunks = [], []
-    columns = dict(from_payloads(connection, known, configs, names))
-    for config, until in connection.execute(newest.group_by(result.config)):
-        held = columns.get(config, Columns.blank(names, 0))
-        head = {"points": len(held.head), "until": until, "head": held.head.tobytes()}
-        heads.append({"config": config, "names": key(*names), **head})
-        for start in range(0, len(names), _NAMES_A_BLOCK):
-            chunks.append(
-                _chunk_row(config, start // _NAMES_A_BLOCK, held.rows(names[start : start + _NAMES_A_BLOCK]))
-            )
-    for table, rows in ((schema.series_head, heads), (schema.series_chunk, chunks)):
-        connection.execute(delete(table).where(table.c.config.in_(configs)))
-        connection.execute(insert(table), rows)
-
-
-def _chunk_row(config: int, block: int, columns: Columns) -> dict[str, Any]:
-    return {
-        "config": config,
-        "block": block,
-        "slots": np.ascontiguousarray(columns.slots).tobytes(),
-        "marks": np.ascontiguousarray(columns.marks).tobytes(),
-        "forms": packing.compact(columns.forms),
+    heads = _heads(connection, configs, names)
+    tails = dict(from_payloads(connection, known, list(heads), names, tails=True))
+    last = {config: len(held) // CHUNK for config, held in heads.items()}  # the segment that is not full
+    longer = {
+        config: held.followed_by(tails[config]) if config in tails else held
+        for config, held in _load(connection, heads, names, names, last)
     }
+    whole = dict(from_payloads(connection, known, [one for one in configs if one not in heads], names))
+    connection.execute(delete(schema.series_head).where(head.config.in_(configs)))
+    connection.execute(
+        delete(schema.series_chunk).where(chunk.config == bindparam("c"), chunk.segment >= bindparam("s")),
+        [{"c": config, "s": last.get(config, 0)} for config in configs],
+    )
+    head_rows: list[dict[str, Any]] = []
+    chunk_rows: list[dict[str, Any]] = []
+    for config, until in connection.execute(newest.group_by(result.config)):
+        if config in longer:
+            made = heads[config]
+            added = tails[config].head if config in tails else None
+            made = made if added is None else made.followed_by(added)
+            chunk_rows += _chunk_rows(config, longer[config], names, last[config])
+        else:
+            held = whole.get(config, Columns(Head.of([]), {}))
+            made = held.head
+            chunk_rows += _chunk_rows(config, held, names, 0)
+        row = {"config": config, "names": key(*names), "points": len(made), "until": until}
+        head_rows.append({**row, "head": made.packed()})
+    for table, rows in ((schema.series_head, head_rows), (schema.series_chunk, chunk_rows)):
+        if rows:
+            connection.execute(insert(table), rows)
+
+
+def _chunk_rows(config: int, held: Columns, names: tuple[str, ...], first: int) -> Iterator[dict[str, Any]]:
+    """The rows of all segments from the first on; none for a piece in which no point carries the name."""
+    for place, name in enumerate(names):
+        column = held.columns.get(name)
+        if column is None or not column.carried:
+            continue
+        for start in range(0, len(column.slots), CHUNK):
+            piece = column.points(slice(start, start + CHUNK))
+            if piece.carried:
+                yield {
+                    "config": config,
+                    "name": place,
+                    "segment": first + start // CHUNK,
+                    "slots": piece.slots.tobytes(),
+                    "marks": None if piece.marks is None else piece.marks.tobytes(),
+                    "forms": packing.compact(piece.forms),
+                }
+
+
+def _heads(connection: Connection, configs: Sequence[int], made_for: tuple[str, ...]) -> dict[int, Head]:
+    """The points of each config that is prepared for these names, in the order of the configs."""
+    head = schema.series_head.c
+    statement = select(head.config, head.head).where(head.names == key(*made_for))
+    found = {
+        config: Head.unpacked(content)
+        for some in slices(configs)
+        for config, content in connection.execute(statement.where(head.config.in_(some)))
+    }
+    return {config: found[config] for config in configs if config in found}
 
 
 def _load(
-    connection: Connection, configs: Sequence[int], made_for: tuple[str, ...], block: int, names: list[str]
+    connection: Connection,
+    heads: dict[int, Head],
+    made_for: tuple[str, ...],
+    names: Sequence[str],
+    first: dict[int, int] | None = None,
 ) -> Iterator[tuple[int, Columns]]:
-    """The prepared columns of some names of one block; nothing but their rows leaves the database."""
-    chunk, head = schema.series_chunk.c, schema.series_head.c
-    rows = [made_for.index(name) - block * _NAMES_A_BLOCK for name in names]
-    first, count = min(rows), max(rows) - min(rows) + 1
+    """The prepared columns of some names: of all points, or of those from a first segment on."""
+    chunk = schema.series_chunk.c
+    wanted = set(names)
+    places = {place: name for place, name in enumerate(made_for) if name in wanted}
+    statement = select(chunk.config, chunk.name, chunk.segment, chunk.slots, chunk.marks, chunk.forms)
+    if len(places) < len(made_for):
+        statement = statement.where(chunk.name.in_(list(places)))
+    for some in _batches(heads, len(places), first):
+        asked = statement.where(chunk.config.in_(some))
+        if first is not None:  # all others are shorter than this: nothing is read in vain
+            asked = asked.where(chunk.segment >= min(first[config] for config in some))
+        pieces: dict[int, dict[int, dict[str, Column]]] = {config: defaultdict(dict) for config in some}
+        for config, place, segment, slots, marks, forms in connection.execute(asked).all():
+            held = None if marks is None else np.frombuffer(marks, MARK)
+            column = Column(np.frombuffer(slots, SLOT), held, _forms(forms))
+            pieces[config][segment][places[place]] = column
+        for config in some:
+            begin, points = 0 if first is None else first[config], len(heads[config])
+            head = heads[config] if not begin else heads[config].points(slice(begin * CHUNK, None))
+            segments = [
+                (pieces[config][one], Column.absent(min(CHUNK, points - one * CHUNK)))
+                for one in range(begin, -(-points // CHUNK))
+            ] or [({}, Column.absent(0))]
+            yield config, Columns(head, _whole(segments, names))
 
-    def part(column: Any, width: int) -> Any:
-        return func.substr(column, first * width * head.points + 1, count * width * head.points)
 
-    found = connection.execute(
-        select(
-            chunk.config,
-            head.points,
-            head.head,
-            part(chunk.slots, SLOT.itemsize),
-            part(chunk.marks, MARK.itemsize),
-            chunk.forms,
-        )
-        .join(schema.series_head, head.config == chunk.config)
-        .where(chunk.config.in_(configs), chunk.block == block, head.names == key(*made_for))
-    )
-    start = block * _NAMES_A_BLOCK + first
-    for config, points, head_bytes, slots, marks, forms in found:
-        columns = Columns(
-            made_for[start : start + count],
-            np.frombuffer(head_bytes, HEAD),
-            np.frombuffer(slots, SLOT).reshape(count, points),
-            np.frombuffer(marks, MARK).reshape(count, points),
-            list(_forms(forms)),
-        )
-        yield config, columns.rows(names)
+def _whole(segments: list[tuple[dict[str, Column], Column]], names: Sequence[str]) -> dict[str, Column]:
+    """The columns of all segments joined; each segment comes with what stands for a name it lacks."""
+    if len(segments) == 1 and len(segments[0][0]) == len(names):
+        return segments[0][0]
+    return {name: Column.joined([found.get(name, absent) for found, absent in segments]) for name in names}
+
+
+def _batches(heads: dict[int, Head], names: int, first: dict[int, int] | None) -> Iterator[list[int]]:
+    """The configs in groups whose rows together stay under the row limit."""
+    batch: list[int] = []
+    rows = 0
+    for config, head in heads.items():
+        segments = 1 if first is not None else -(-len(head) // CHUNK)
+        if batch and (rows + names * segments > ROW_LIMIT or len(batch) == _CONFIGS_AT_ONCE):
+            yield batch
+            batch, rows = [], 0
+        batch.append(config)
+        rows += names * segments
+    if batch:
+        yield batch
 
 
 def _newest(columns: Any) -> Iterator[tuple[int, Columns]]:
     for config, held in columns:
         if len(held.head):
             yield config, held.points(slice(-ROW_LIMIT, None)) if len(held.head) > ROW_LIMIT else held
+
+
+@lru_cache(maxsize=64)
+def _names(content: str) -> tuple[str, ...]:
+    return tuple(json.loads(content))
 
 
 @lru_cache(maxsize=4096)

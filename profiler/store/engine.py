@@ -122,7 +122,14 @@ def _read_only(url: URL, path: Path) -> Engine:
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # transactions are begun below, not by the driver
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "cache_size=-65536", "mmap_size=1073741824"):
+    # Pages of the size of PostgreSQL's: the first is ignored where the file is there.
+    for pragma in (
+        "page_size=8192",
+        "journal_mode=WAL", 
+        "synchronous=NORMAL",
+        "cache_size=-65536",
+        "mmap_size=1073741824",
+    ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

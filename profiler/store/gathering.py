@@ -8,14 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, Select, and_, func, select, true
 
 from profiler.store import packing, schema
-from profiler.store.columns import Columns, Form
+from profiler.store.columns import MARK, ABSENT, Column, Columns, Form, Head
 from profiler.store.known import Known
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import slices
 from profiler.values import SLOT, MetricSet, State
+
+
+_COLUMNS = ("config", "id", "run", "version", "created", "grid", "block", "metric_set")
 
 
 def from_payloads(
@@ -25,28 +28,9 @@ def from_payloads(
 
     Hidden runs are left out. Of a very long history the newest points are kept.
     """
-    result, run, head = schema.result.c, schema.run.c, schema.series_head.c
-    statement = (
-        select(
-            result.config,
-            result.id,
-            result.run,
-            result.version,
-            result.created,
-            result.grid,
-            result.block,
-            result.metric_set,
-        )
-        .join(schema.run, run.id == result.run)
-        .where(result.metric_set.is_not(None), run.hidden.is_(False))
-        .order_by(result.created.desc(), run.run_id.desc(), result.position.desc())
-        .limit(ROW_LIMIT)
-    )
-    if tails:
-        newer = and_(head.config == result.config, result.created > head.until)
-        statement = statement.join(schema.series_head, newer)
+    statement, by = _tails(connection) if tails else _points()
     for some in slices(configs) if tails else _batches(connection, configs):
-        rows = connection.execute(statement.where(result.config.in_(some))).all()
+        rows = connection.execute(statement.where(by.in_(some))).all()
         payloads = dict(_payloads(connection, [row.id for row in rows]))
         sets = known.metric_sets.get(connection, {row.metric_set for row in rows})
         by_config = defaultdict(list)
@@ -56,11 +40,52 @@ def from_payloads(
             yield config, _gather(points, payloads, sets, tuple(names))
 
 
+def _points() -> tuple[Select[Any], Any]:
+    """The newest points with values of visible runs, newest first; and by what to choose the config."""
+    result, run = schema.result.c, schema.run.c
+    statement = (
+        select(*(result[name] for name in _COLUMNS))
+        .join(schema.run, run.id == result.run)
+        .where(result.kind.in_(schema.VALUED), run.hidden.is_(False))
+        .order_by(result.created.desc(), run.run_id.desc(), result.position.desc())
+        .limit(ROW_LIMIT)
+    )
+    return statement, result.config
+
+
+def _tails(connection: Connection) -> tuple[Select[Any], Any]:
+    """As _points, of those alone that are newer than their prepared series.
+
+    PostgreSQL would rather read the whole history of every config than look for its few new points, unless it
+    is told to go config by config.
+    """
+    result, run, head = schema.result.c, schema.run.c, schema.series_head.c
+    newer = and_(head.config == result.config, result.created > head.until)
+    if connection.dialect.name != "postgresql":
+        statement, by = _points()
+        return statement.join(schema.series_head, newer), by
+    columns = [result[name] for name in (*_COLUMNS, "position")]
+    one = select(*columns).where(newer, result.kind.in_(schema.VALUED)).correlate(schema.series_head)
+    of_config = one.order_by(result.created.desc()).limit(ROW_LIMIT).lateral("point")
+    point = of_config.c
+    statement = (
+        select(*(point[name] for name in _COLUMNS))
+        .select_from(schema.series_head)
+        .join(of_config, true())
+        .join(schema.run, run.id == point.run)
+        .where(run.hidden.is_(False))
+        .order_by(point.created.desc(), run.run_id.desc(), point.position.desc())
+        .limit(ROW_LIMIT)
+    )
+    return statement, head.config
+
+
 def _batches(connection: Connection, configs: Sequence[int]) -> Iterator[list[int]]:
     """The configs in groups whose points together stay under the row limit."""
     result = schema.result.c
     for some in slices(configs):
-        counted = select(result.config, func.count().label("points")).where(result.config.in_(some))
+        counted = select(result.config, func.count().label("points"))
+        counted = counted.where(result.config.in_(some), result.kind.in_(schema.VALUED))
         counts = {row.config: row.points for row in connection.execute(counted.group_by(result.config))}
         batch: list[int] = []
         size = 0
@@ -87,40 +112,60 @@ def _gather(
     sets: Mapping[int, MetricSet],
     names: tuple[str, ...],
 ) -> Columns:
-    columns = Columns.blank(names, len(rows))
+    head = Head.of(
+        [(row.id, row.run, row.version, row.created, _size(row.grid) + _size(row.block)) for row in rows]
+    )
+    table = _Table(names, len(rows))
     by_set = defaultdict(list)
     for point, row in enumerate(rows):
-        columns.head[point] = (row.id, row.run, row.version, row.created, _size(row.grid), _size(row.block))
         by_set[row.metric_set].append(point)
     for set_key, points in by_set.items():
-        _fill(columns, points, [payloads[rows[point].id] for point in points], sets[set_key])
-    return columns
+        table.fill(points, [payloads[rows[point].id] for point in points], sets[set_key])
+    return Columns(head, table.columns())
 
 
-def _fill(columns: Columns, points: list[int], packed: list[packing.Packed], metric_set: MetricSet) -> None:
-    """Set the values of the points whose launches carry this metric set."""
-    carried = [(row, name) for row, name in enumerate(columns.names) if name in metric_set.position]
-    if not carried:
-        return
-    rows = np.array([row for row, _ in carried])
-    places = np.array([metric_set.position[name] for _, name in carried])
-    forms = [(metric_set.units[place], metric_set.kinds[place]) for place in places]
-    slots = np.frombuffer(b"".join(bytes(one.slots) for one in packed), SLOT)
-    where = np.ix_(rows, np.array(points))
-    columns.slots[where] = slots.reshape(-1, len(metric_set.names))[:, places].T
-    present = [columns.mark(Form(State.PRESENT, *form)) for form in forms]
-    columns.marks[where] = np.array(present, columns.marks.dtype)[:, None]
-    for point, one in zip(points, packed, strict=True):
-        if one.states:
-            states = np.frombuffer(one.states, np.uint8)[places]
-            for index in np.flatnonzero(states).tolist():
-                columns.marks[rows[index], point] = columns.mark(Form(int(states[index]), *forms[index]))
-        if one.texts:
-            texts = json.loads(one.texts)
-            for index, place in enumerate(places.tolist()):
-                if str(place) in texts:
-                    form = Form(State.PRESENT, *forms[index], texts[str(place)])
-                    columns.marks[rows[index], point] = columns.mark(form)
+class _Table:
+    """The values of some names, a row a name, while they are gathered."""
+
+    def __init__(self, names: tuple[str, ...], points: int) -> None:
+        self.names = names
+        self.slots = np.zeros((len(names), points), SLOT)
+        self.marks = np.zeros((len(names), points), MARK)
+        self.forms = {ABSENT: 0}
+
+    def columns(self) -> dict[str, Column]:
+        forms = list(self.forms)
+        return {
+            name: Column.of(self.slots[row], self.marks[row], forms) for row, name in enumerate(self.names)
+        }
+
+    def fill(self, points: list[int], packed: list[packing.Packed], metric_set: MetricSet) -> None:
+        """Set the values of the points whose launches carry this metric set."""
+        carried = [(row, name) for row, name in enumerate(self.names) if name in metric_set.position]
+        if not carried:
+            return
+        rows = np.array([row for row, _ in carried])
+        places = np.array([metric_set.position[name] for _, name in carried])
+        forms = [(metric_set.units[place], metric_set.kinds[place]) for place in places]
+        slots = np.frombuffer(b"".join(bytes(one.slots) for one in packed), SLOT)
+        where = np.ix_(rows, np.array(points))
+        self.slots[where] = slots.reshape(-1, len(metric_set.names))[:, places].T
+        present = [self._mark(Form(State.PRESENT, *form)) for form in forms]
+        self.marks[where] = np.array(present, MARK)[:, None]
+        for point, one in zip(points, packed, strict=True):
+            if one.states:
+                states = np.frombuffer(one.states, np.uint8)[places]
+                for index in np.flatnonzero(states).tolist():
+                    self.marks[rows[index], point] = self._mark(Form(int(states[index]), *forms[index]))
+            if one.texts:
+                texts = json.loads(one.texts)
+                for index, place in enumerate(places.tolist()):
+                    if str(place) in texts:
+                        form = Form(State.PRESENT, *forms[index], texts[str(place)])
+                        self.marks[rows[index], point] = self._mark(form)
+
+    def _mark(self, form: Form) -> int:
+        return self.forms.setdefault(form, len(self.forms))
 
 
 def _size(content: str | None) -> tuple[int, ...]:

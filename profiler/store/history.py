@@ -2,89 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, select
 
 from profiler.store import chunks, schema
-from profiler.store.columns import Columns
+from profiler.store.columns import Column, Columns, Head
 from profiler.store.known import Known
-from profiler.store.rows import Point, Series, Size
+from profiler.store.rows import PartArrays, Point, Series, Size
 from profiler.store.statements import Filter, capped, conditions, moment
-from profiler.values import Evidence, State, Value
+from profiler.values import Evidence
+
+_GRID, _BLOCK = slice(0, 3), slice(3, 6)  # of a shape
 
 
 def series(
     connection: Connection, known: Known, names: Sequence[str], wanted: Filter, *, latest: bool
 ) -> list[Series]:
     """See Store.series."""
-    config = schema.config.c
-    has_values = select(schema.result.c.id).where(
-        schema.result.c.config == config.id, schema.result.c.metric_set.is_not(None)
-    )
-    statement = select(schema.config).where(has_values.exists(), *conditions(wanted))
-    order = (config.family, config.workload, config.gpu, config.evidence, config.mode, config.part)
-    configs = {row.id: row for row in capped(connection, statement.order_by(*order))}
+    configs = _configs(connection, wanted)
     columns = list(chunks.read(connection, known, list(configs), list(dict.fromkeys(names))))
     if latest:
-        columns = [(key, block.points(block.latest())) for key, block in columns]
-    heads = _point_heads(connection, known, [block for _, block in columns])
+        columns = [(key, block.points(block.head.latest())) for key, block in columns]
+    heads = _point_heads(connection, known, [block.head for _, block in columns])
     made: dict[tuple[int, str], Series] = {}
     for (key, block), points in zip(columns, heads, strict=True):
-        for row, name in enumerate(block.names):
-            if block.carries(row):
-                made[key, name] = _series(configs[key], name, points, block.values(row))
+        for name, column in block.columns.items():
+            if column.carried:
+                made[key, name] = _series(configs[key], name, points, column)
     return [made[key, name] for key in configs for name in dict.fromkeys(names) if (key, name) in made]
 
 
-def _point_heads(
-    connection: Connection, known: Known, blocks: Sequence[Columns]
-) -> list[list[tuple[Any, ...]]]:
+def arrays(
+    connection: Connection, known: Known, names: Sequence[str], wanted: Filter
+) -> list[PartArrays]:
+    """See Store.arrays."""
+    configs = _configs(connection, wanted)
+    pieces: dict[int, list[Columns]] = defaultdict(list)
+    asked = list(dict.fromkeys(names))
+    for key, block in chunks.read(connection, known, list(configs), asked):
+        pieces[key].append(block)
+    versions = known.versions.get(
+        connection, {key for blocks in pieces.values() for key in blocks[0].head.versions}
+    )
+    made = (_part(configs[key], pieces[key], asked, versions) for key in configs if key in pieces)
+    return [part for part in made if part.metrics]
+
+
+def _part(
+    config: Any, blocks: Sequence[Columns], names: Sequence[str], versions: Mapping[int, str]
+) -> PartArrays:
+    head = blocks[0].head
+    present = np.zeros(len(head), np.uint8)
+    columns = {name: one for block in blocks for name, one in block.columns.items()}
+    held = {name: one for name in names if (one := columns[name].arrays(present))}
+    units, numbers, states = zip(*held.values(), strict=True) if held else ((),) * 3
+    return PartArrays(
+        **_identity(config),
+        metrics=tuple(held),
+        units=units,
+        numbers=numbers,
+        states=states,
+        result_ids=head.result,
+        run_keys=head.run,
+        created_us=head.created,
+        versions=tuple(versions[key] for key in head.versions),
+        version=head.version,
+        latest=head.latest(),
+    )
+
+
+def _configs(connection: Connection, wanted: Filter) -> dict[int, Any]:
+    """The configs that have values, by their keys, in the order of what they are."""
+    config, result = schema.config.c, schema.result.c
+    has_values = select(result.id).where(result.config == config.id, result.kind.in_(schema.VALUED))
+    statement = (
+        select(schema.config)
+        .where(has_values.exists(), *conditions(wanted))
+        .order_by(config.family, config.workload, config.gpu, config.evidence, config.mode, config.part)
+    )
+    return {row.id: row for row in capped(connection, statement)}
+
+
+def _point_heads(connection: Connection, known: Known, heads: Sequence[Head]) -> list[list[tuple[Any, ...]]]:
     """All of each point but its value."""
-    runs = known.runs.get(connection, _keys(blocks, "run"))
-    versions = known.versions.get(connection, _keys(blocks, "version"))
-    return [
-        list(
-            zip(
-                block.head["result"].tolist(),
-                [runs[key] for key in block.head["run"].tolist()],
-                [versions[key] for key in block.head["version"].tolist()],
-                [moment(created) for created in block.head["created"].tolist()],
-                _sizes(block.head["grid"]),
-                _sizes(block.head["block"]),
-                block.latest(),
-                strict=True,
+    runs = known.runs.get(connection, {run for head in heads for run in head.run.tolist()})
+    versions = known.versions.get(connection, {version for head in heads for version in head.versions})
+    made = []
+    for head in heads:
+        names = [versions[key] for key in head.versions]
+        grids, blocks = ([_size(shape[part]) for shape in head.shapes] for part in (_GRID, _BLOCK))
+        shapes = head.shape.tolist()
+        made.append(
+            list(
+                zip(
+                    head.result.tolist(),
+                    [runs[key] for key in head.run.tolist()],
+                    [names[place] for place in head.version.tolist()],
+                    [moment(created) for created in head.created.tolist()],
+                    [grids[place] for place in shapes],
+                    [blocks[place] for place in shapes],
+                    head.latest().tolist(),
+                    strict=True,
+                )
             )
         )
-        for block in blocks
-    ]
+    return made
 
 
-def _keys(blocks: Sequence[Columns], column: str) -> list[int]:
-    return sorted({key for block in blocks for key in block.head[column].tolist()})
+def _size(extents: tuple[int, ...]) -> Size | None:
+    x, y, z = extents
+    return (x, y, z) if x or y or z else None
 
 
-def _sizes(extents: NDArray[np.uint32]) -> list[Size | None]:
-    return [(x, y, z) if x or y or z else None for x, y, z in extents.tolist()]
-
-
-def _series(config: Any, name: str, heads: list[tuple[Any, ...]], values: list[Value]) -> Series:
-    unit = next((value.unit for value in reversed(values) if value.state is State.PRESENT), "")
+def _series(config: Any, name: str, heads: list[tuple[Any, ...]], column: Column) -> Series:
     return Series(
-        family=config.family,
-        workload=config.workload or None,
-        gpu=config.gpu or None,
-        evidence=Evidence(config.evidence),
-        mode=config.mode,
-        part=config.part,
-        base_name=config.base_name,
+        **_identity(config),
         metric=name,
-        unit=unit,
+        unit=column.unit,
         points=tuple(
             Point(result, run, version, created, value, grid, block, latest)
-            for value, (result, run, version, created, grid, block, latest) in zip(values, heads, strict=True)
+            for value, (result, run, version, created, grid, block, latest) in zip(column.values(), heads, strict=True)
         ),
     )
+
+
+def _identity(config: Any) -> dict[str, Any]:
+    """What makes the series of a config, as arguments of Series and PartArrays."""
+    return {
+        "family": config.family,
+        "workload": config.workload or None,
+        "gpu": config.gpu or None,
+        "evidence": Evidence(config.evidence),
+        "mode": config.mode,
+        "part": config.part,
+        "base_name": config.base_name,
+    }

@@ -18,6 +18,7 @@ from profiler.store.known import Known
 from profiler.store.rows import (
     CellInfo,
     LaunchInfo,
+    PartArrays,
     Rows,
     RunInfo,
     SampleArrays,
@@ -272,6 +273,28 @@ class Store:
         wanted = Filter(family, None, workload, gpu, kernel, evidence, None, None)
         with engine.reading(self._engine) as connection:
             return history.series(connection, self._known, names, wanted, latest=latest)
+
+    def arrays(
+        self,
+        names: Sequence[str],
+        *,
+        family: str | None = None,
+        workload: str | None = None,
+        gpu: str | None = None,
+        kernel: str | None = None,
+        evidence: Evidence | None = None,
+    ) -> list[PartArrays]:
+        """What `series` gives, a part at a time and as arrays: for what looks at all of them."""
+        wanted = Filter(family, None, workload, gpu, kernel, evidence, None, None)
+        with engine.reading(self._engine) as connection:
+            return history.arrays(connection, self._known, names, wanted)
+
+    def run_ids(self, run_keys: Iterable[int]) -> dict[int, str]:
+        """The run ids of such keys, as far as there are such runs."""
+        keys = set(run_keys)
+        with engine.reading(self._engine) as connection:
+            held = self._known.runs.get(connection, keys)
+        return {key: held[key] for key in keys if key in held}
 
     def samples(self, result_ids: Sequence[int]) -> dict[int, SampleArrays]:
         """The latency samples of result rows that have some."""

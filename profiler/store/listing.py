@@ -50,9 +50,6 @@ def families(connection: Connection) -> list[str]:
 
 def versions(connection: Connection, family: str | None) -> Rows[VersionInfo]:
     """See Store.versions."""
-    cell = schema.cell.c
-    counted = _cells(cell.version, func.count(cell.run.distinct()), family=family).group_by(cell.version)
-    runs = {row[0]: row[1] for row in capped(connection, counted)}
     found = _combinations(connection, family)
     by_version = defaultdict(list)
     for row in found:
@@ -63,12 +60,11 @@ def versions(connection: Connection, family: str | None) -> Rows[VersionInfo]:
             version=rows[0].name,
             first_created=moment(min(row.first for row in rows)),
             last_created=moment(max(row.last for row in rows)),
-            runs=runs[version],
+            runs=sum(row.runs for row in rows),
             gpus=_known(row.gpu for row in rows),
             workloads=_known(row.workload for row in rows),
         )
-        for version, rows in by_version.items()
-        if version in runs
+        for rows in by_version.values()
     ]
     infos.sort(key=lambda info: (info.family, info.first_created, info.version))
     return Rows(infos, found.truncated)
@@ -152,11 +148,12 @@ def _cells(*columns: Any, family: str | None = None) -> Select[Any]:
 
 
 def _combinations(connection: Connection, family: str | None) -> Rows[Any]:
-    """Every version with workload and GPU, and when its runs were made."""
+    """Every version with workload and GPU, when its runs were made, and how many have this as their first."""
     cell, version = schema.cell.c, schema.version.c
     groups = (cell.version, version.family, version.name, cell.workload, cell.gpu)
-    times = (func.min(cell.created).label("first"), func.max(cell.created).label("last"))
-    return capped(connection, _cells(*groups, *times, family=family).group_by(*groups).order_by(*groups))
+    runs = func.sum(cell.counts).label("runs")
+    counted = (func.min(cell.created).label("first"), func.max(cell.created).label("last"), runs)
+    return capped(connection, _cells(*groups, *counted, family=family).group_by(*groups).order_by(*groups))
 
 
 def _known(names: Iterable[str | None]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from profiler.errors import BadBundle
 from profiler.run import IMPORT, Capture, Labels, Result, Run, launch_parts, ncu_mode
 from profiler.run_file import short
 from profiler.store import packing
-from profiler.store.schema import key
+from profiler.store.schema import key, version_key
 from profiler.store.statements import microseconds
 from profiler.values import NOT_COLLECTED, Evidence, Launch, MetricSet, Report, Session, Values, pack
 
@@ -121,7 +121,7 @@ class _Builder:
         self.family = _text(labels.family or found.family) or ""
         self.workload = _text(labels.workload if labels.workload is not None else found.workload) or ""
         name = _text(labels.version or found.version) or ""
-        self.version = key("version", self.family, name)
+        self.version = version_key(self.family, name)
         self.status = {"status": found.status, "reason": _text(found.reason)}
         self.rows.versions[self.version] = {"id": self.version, "family": self.family, "name": name}
         about = {
@@ -139,6 +139,7 @@ class _Builder:
                 "created": self.created,
                 "hidden": self.labels.hidden,
                 "gpu": self.gpu,
+                "counts": int(all(version != self.version for version, _ in self.rows.cells)),
                 "about": packing.compact({name: content for name, content in about.items() if content}),
             },
         )

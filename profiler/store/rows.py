@@ -153,6 +153,32 @@ class Series:
 
 
 @dataclass(frozen=True)
+class PartArrays:
+    """All series of one part as read-only arrays, oldest point first, for those who read thousands.
+
+    A launch without a metric has its place in the metric's arrays too.
+    """
+
+    family: str
+    workload: str | None
+    gpu: str | None
+    evidence: Evidence
+    mode: str
+    part: str
+    base_name: str
+    metrics: tuple[str, ...]  # the exact names that any of the points carries
+    units: tuple[str, ...]  # of each metric's newest value
+    numbers: tuple[NDArray[np.float64], ...]  # one array a metric; NaN: no number
+    states: tuple[NDArray[np.uint8], ...]  # one array a metric: values.State
+    result_ids: NDArray[np.int64]
+    run_keys: NDArray[np.int64]  # Store.run_ids gives their names
+    created_us: NDArray[np.int64]  # since 1970, UTC
+    versions: tuple[str, ...]
+    version: NDArray[np.uint32]  # place in versions
+    latest: NDArray[np.bool_]  # from the newest run of its version
+
+
+@dataclass(frozen=True)
 class SampleArrays:
     """Latencies of single calls in time order."""
 

@@ -26,9 +26,11 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA = "3"  # another number in an index means: rebuild it from the bundles
+SCHEMA = "4"  # another number in an index means: rebuild it from the bundles
 
 metadata = MetaData()
+
+VALUED = ("launch", "facts")  # the kinds of results that hold values of metrics
 
 # INTEGER PRIMARY KEY is SQLite's row id: no second tree to look a row up in.
 Key = BigInteger().with_variant(Integer, "sqlite")
@@ -44,6 +46,11 @@ def key(*parts: str | int) -> int:
     """
     text = "\x1f".join(map(str, parts))
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") >> 11
+
+
+def version_key(family: str, version: str) -> int:
+    """The id of a version."""
+    return key("version", family, version)
 
 
 meta = Table("meta", metadata, Column("key", Text, primary_key=True), Column("value", Text, nullable=False))
@@ -105,8 +112,9 @@ cell = Table(  # which versions and workloads a run covers
     Column("created", BigInteger, nullable=False),  # of the run, as the next two
     Column("hidden", Boolean, nullable=False),
     Column("gpu", Name),
+    Column("counts", SmallInteger, nullable=False),  # 1 for one cell of the run and version, 0 for its others
     Column("about", Text, nullable=False),  # JSON: problem, source_sha256, flags, check
-    Index("cell_listing", "version", "workload", "gpu", "hidden", "created", "run"),
+    Index("cell_listing", "version", "workload", "gpu", "hidden", "created", "counts"),
 )
 
 config = Table(  # the identity of a series, without version and metric
@@ -165,7 +173,7 @@ result = Table(
     Column("median_ns", Float(53)),
     Column("samples", Integer, nullable=False),
     Column("metric_set", Key),
-    Index("result_config", "config", "created"),
+    Index("result_config", "config", "kind", "created"),
 )
 # The newest state of everything is what pages ask for. SQLite takes a partial index only for a condition
 # written the same way, and reads nothing but the index only if the condition's column is in it.
@@ -179,6 +187,8 @@ for _name, _columns in (
         sqlite_where=text("is_latest = 1"),
         postgresql_where=result.c.is_latest,
     )
+UNDONE = text("result.status <> 'done'")  # the few results that tell whether a version is right
+Index("result_undone", result.c.version, sqlite_where=text("status <> 'done'"), postgresql_where=UNDONE)
 
 payload = Table(  # one slot and one state a position of the metric set; everything a page rarely asks for
     "payload",
@@ -208,19 +218,20 @@ series_head = Table(  # the points of a prepared series
     Column("head", LargeBinary, nullable=False),
 )
 
-series_chunk = Table(  # the values of some names at these points
+series_chunk = Table(  # the values of one name at some of these points; no row where none carries the name
     "series_chunk",
     metadata,
     Column("config", Key, primary_key=True, autoincrement=False),
-    Column("block", SmallInteger, primary_key=True, autoincrement=False),  # which slice of the names
+    Column("name", SmallInteger, primary_key=True, autoincrement=False),  # place in the list of names
+    Column("segment", SmallInteger, primary_key=True, autoincrement=False),  # which CHUNK of the points
     Column("slots", LargeBinary, nullable=False),
-    Column("marks", LargeBinary, nullable=False),
+    Column("marks", LargeBinary),  # none: all are of the first form
     Column("forms", Text, nullable=False),
 )
+CHUNK = 500  # points: two such rows fill a page of 8 KB, on both databases
 
 _storage = cast(Any, DDL)  # untyped in SQLAlchemy
 for _table, _column in (
-    (series_chunk, "slots"),
     (series_head, "head"),
     (payload, "slots"),
     (payload, "samples"),
@@ -232,3 +243,9 @@ for _table, _column in (
             dialect="postgresql"
         ),
     )
+# Rows of nearly half a page stay where they are: out of line they would be read in pieces of 2 KB.
+event.listen(
+    series_chunk,
+    "after_create",
+    _storage("ALTER TABLE series_chunk SET (toast_tuple_target = 8160)").execute_if(dialect="postgresql"),
+)

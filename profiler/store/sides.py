@@ -27,7 +27,7 @@ def side(connection: Connection, known: Known, wanted: Filter, label: str | None
     result = schema.result.c
     columns = (result.id, result.report, result.kind, schema.run.c.id.label("run_key"))
     statement = where(joined(*columns), chosen).order_by(result.position)
-    rows = capped(connection, statement.where(result.kind.in_(("launch", "facts"))))
+    rows = capped(connection, statement.where(result.kind.in_(schema.VALUED)))
     if rows.truncated:
         raise UnknownName(f"{name} has more than {ROW_LIMIT} launches: choose a run or workload with fewer")
     ids = tuple(row.id for row in rows)
@@ -115,8 +115,10 @@ def _wrong(connection: Connection, chosen: Filter) -> str | None:
     A GPU that could not run one workload says nothing about the numbers; the CPU can run every one.
     """
     result, config = schema.result.c, schema.config.c
-    about = Filter(chosen.family, chosen.version)
-    statement = where(joined(result.reason, result.status, schema.run.c.run_id), about).where(
+    version = schema.version_key(chosen.family or "", chosen.version or "")
+    statement = joined(result.reason, result.status, schema.run.c.run_id).where(
+        schema.UNDONE,
+        result.version == version,
         (result.status == "wrong")
         | ((result.status == "failed") & (config.evidence == str(Evidence.MODELLED))),
         schema.run.c.hidden.is_(False),

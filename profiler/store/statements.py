@@ -46,11 +46,13 @@ def joined(*columns: Any) -> Select[Any]:
 
 def where(statement: Select[Any], wanted: Filter) -> Select[Any]:
     """The statement over joined tables, narrowed to what is wanted."""
-    found = conditions(wanted)
-    if wanted.version is not None:
+    found, result = conditions(wanted), schema.result.c
+    if wanted.version is not None and wanted.family is not None:  # by key: found in an index of results
+        found.append(result.version == schema.version_key(wanted.family, wanted.version))
+    elif wanted.version is not None:
         found.append(schema.version.c.name == wanted.version)
     if wanted.run_id is not None:
-        found.append(schema.run.c.run_id == wanted.run_id)
+        found.append(result.run == schema.key(wanted.run_id))
     if wanted.kind is not None:
         found.append(schema.result.c.kind == wanted.kind)
     return statement.where(*found)
