@@ -3,9 +3,8 @@
     python bench/store.py                       3 M values and 5 M samples, on SQLite and on a real PostgreSQL
     python bench/store.py --runs 5000 --db sqlite
 
-A run here is one launch of one of 100 configurations with 60 values, and the latencies of one call. Every figure
-is a median of several rounds after a warm-up; where the machine is busy with other things they say so: compare the
-processor time that stands beside them.
+A run here is one launch of one of 100 configurations with 60 values, and the latencies of one call. Every
+figure is a median of several rounds after a warm-up; on a busy machine look at the processor time beside it.
 """
 
 from __future__ import annotations
@@ -96,9 +95,8 @@ class Figure:
         aim = "" if self.limit is None else f"{'≥' if at_least else '<'} {self.limit:,.0f}"
         mark = "" if self.limit is None else ("ok" if held else "MISSED")
         places = 0 if self.number >= 100 else 1 if self.number >= 10 else 2
-        return (
-            f"  {self.target:3}{self.what:52}{self.number:9,.{places}f} {self.unit:7}{aim:>9} {mark:7}{self.more}"
-        )
+        figure = f"{self.number:9,.{places}f} {self.unit:7}{aim:>9} {mark:7}"
+        return f"  {self.target:3}{self.what:58}{figure}{self.more}".rstrip()
 
 
 def fill(store: Store, start: int, count: int, samples: int) -> list[float]:
@@ -177,22 +175,24 @@ def beside_a_writer(url: str, start: int, rounds: int = 3, seconds: float = 4.0)
     stop.set()
     writer.join()
     store.close()
-    middle, last = (median(column) for column in zip(*alone, strict=True))
-    yield Figure("", "a history read alone, p99", last, "ms", more=f"p50 {middle:.1f}")
-    middle, last = (median(column) for column in zip(*beside, strict=True))
-    said = f"p50 {middle:.1f}, {rate:,.0f} runs/s written"
+    middle, last, cpu = (median(column) for column in zip(*alone, strict=True))
+    said = f"p50 {middle:.1f}; p99 of processor time {cpu:.1f}"
+    yield Figure("", "a history read alone, p99", last, "ms", more=said)
+    middle, last, cpu = (median(column) for column in zip(*beside, strict=True))
+    said = f"p50 {middle:.1f}; p99 of processor time {cpu:.1f}; {rate:,.0f} runs/s written"
     yield Figure("S3", "a history read beside a writer, p99", last, "ms", 10, said)
 
 
-def _read(store: Store, seconds: float) -> tuple[float, float]:
-    """p50 and p99 of a history of one series, in ms."""
-    taken, end = [], time.perf_counter() + seconds
+def _read(store: Store, seconds: float) -> tuple[float, float, float]:
+    """p50 and p99 of a history of one series, and p99 of its processor time in this process, in ms."""
+    walls, cpus, end = [], [], time.perf_counter() + seconds
     while time.perf_counter() < end:
-        began = time.perf_counter()
+        began, used = time.perf_counter(), time.process_time()
         store.series([NAMES[3]], workload="workload_5", kernel="kernel_5#0")
-        taken.append(1e3 * (time.perf_counter() - began))
+        walls.append(1e3 * (time.perf_counter() - began))
+        cpus.append(1e3 * (time.process_time() - used))
         time.sleep(0.001)  # a page thinks, too
-    return float(np.percentile(taken, 50)), float(np.percentile(taken, 99))
+    return float(np.percentile(walls, 50)), float(np.percentile(walls, 99)), float(np.percentile(cpus, 99))
 
 
 def _write(url: str, start: int, stop: Any, written: Any) -> None:
@@ -225,7 +225,9 @@ def measure(name: str, url: str, runs: int, samples: int) -> Iterator[Figure]:
     yield Figure("S2", "import into the full store, values only", median(rates), "runs/s", limit, slowest)
     began = time.perf_counter()
     store.refresh_chunks(NAMES)
-    yield Figure("", f"lengthening 6,000 series by {more // CONFIGS} points", time.perf_counter() - began, "s")
+    yield Figure(
+        "", f"lengthening 6,000 series by {more // CONFIGS} points", time.perf_counter() - began, "s"
+    )
     store.close()
     yield from beside_a_writer(url, runs + more)
 

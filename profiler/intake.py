@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler import bundle, bundle_zip, decisions, extraction, location, report
+from profiler import bundle, bundle_zip, decisions, extraction, location, report, sync
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
 from profiler.extraction import Ahead
 from profiler.location import Root
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from profiler.store.rowmaking import RunRows
 
 _AT_ONCE = 50  # runs that go into the index in one transaction
+_PREPARED_EVERY = 1000  # runs of a long import
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,7 @@ class Importer:
         self.already: list[Already] = []
         self.refused: list[tuple[str, str]] = []
         self.waiting: list[RunRows] = []
+        self.unprepared = 0  # runs since series were prepared
         self.new: dict[str, list[Path]] = {}  # sha256 -> the files with this content
         for path, message in found.refused:
             self._refuse(Path(path), message)
@@ -189,6 +191,8 @@ class Importer:
                 self._take_run(path, run, {file.path: folder / file.path for file in run.contents})
         except Exception as error:  # as above
             self._refuse(path, self._reason(path, error))
+        if len(self.waiting) >= _AT_ONCE:
+            self.flush()
 
     def flush(self) -> None:
         """Index the runs that were sealed."""
@@ -198,7 +202,11 @@ class Importer:
             except OSError as error:
                 raise location.unusable(self.where, error) from error
             self.store.add_many(self.waiting)
+            self.unprepared += len(self.waiting)
             self.waiting = []
+        if self.unprepared >= _PREPARED_EVERY:  # who reads meanwhile need not gather all that is new
+            self.store.refresh_chunks(sync.chunk_names())
+            self.unprepared = 0
 
     def summary(self) -> ImportSummary:
         """What became of everything."""

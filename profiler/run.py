@@ -15,6 +15,7 @@ Json = Any  # what json.loads gives
 
 IMPORT = "import"  # reports that someone else made
 COLLECT = "collect"  # what `profiler collect`, `static` and `check` make
+NOISE = "noise"  # provenance["purpose"] of a run of A/A pairs: each block of samples is a session
 MAX_LABEL = 200  # characters
 STATUSES = ("done", "wrong", "failed", "skipped")
 
@@ -95,7 +96,7 @@ class Run:
 
     `provenance` holds what is known of the making; a key that is left out is unknown. Known keys: host, gpu,
     compute_capability, gpu_uuid, driver, cuda, ncu_version, command_line, clock_control, cache_control,
-    created_from ("session", or "file time" where the report does not say).
+    created_from ("session", or "file time" where the report does not say), purpose (NOISE, or not there).
     """
 
     run_id: str

@@ -18,7 +18,7 @@ from sqlalchemy.dialects import sqlite
 
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.run import COLLECT, Facts, Labels, Result, Run, Samples
-from profiler.store import Store, schema
+from profiler.store import Store, chunks, schema
 from profiler.values import Evidence, Session, State, Value
 from tests import made
 from tests.made import DURATION, START, WARPS, imported, launch
@@ -207,6 +207,128 @@ def test_prepared_series_give_what_payloads_give(store: Store) -> None:
     assert one == [plain[33], plain[3]]
     store.add(*imported("v9", launch(**{"metric_3": Value(1, "inst")}), minute=9))
     assert [point.version for point in store.series(["metric_3"])[0].points][-1] == "v9"
+
+
+def test_a_series_that_grows_is_lengthened_over_the_edges_of_its_chunks(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prepared again and again, with chunks of four points, it gives what payloads give; so do arrays."""
+    monkeypatch.setattr(chunks, "CHUNK", 4)
+    plain = Store.open(f"sqlite:///{tmp_path / 'plain.db'}")
+    names = [DURATION, "late", "early", "never", "mixed"]
+    order = [*range(2, 20), 0, 1, 25, 24, *range(26, 31)]  # some come late: then all is prepared anew
+    for step, minute in enumerate(order):
+        values = {"mixed": Value(2**60 + minute, "a") if minute % 3 else Value(None, "", f"text {minute}")}
+        if minute > 9:
+            values["late"] = Value(float(minute), "ns")
+        if minute < 6:
+            values["early"] = Value(None, "%", state=State.FAILED)
+        run = imported(f"v{minute % 4}", launch(duration=float(minute), **values), minute=minute)
+        for one in (store, plain):
+            one.add(*run)
+        if step % 3 == 0:
+            assert store.refresh_chunks(names, tail=1) == 1
+            assert store.refresh_chunks(names, tail=1) == 0
+        assert store.series(names) == plain.series(names)
+        assert store.series(names, latest=True) == plain.series(names, latest=True)
+    [part] = store.arrays(names)
+    series = {one.metric: one.points for one in store.series(names)}
+    assert part.metrics == tuple(series) == (DURATION, "late", "early", "mixed")
+    for row, points in enumerate(series.values()):
+        states = [point.value.state for point in points]
+        numbers = [math.nan if point.value.number is None else point.value.number for point in points]
+        assert part.states[row].tolist() == states
+        np.testing.assert_array_equal(part.numbers[row], np.array(numbers, float))
+    points = series[DURATION]
+    assert [part.versions[place] for place in part.version] == [point.version for point in points]
+    run_ids = store.run_ids(part.run_keys.tolist())
+    assert [run_ids[key] for key in part.run_keys.tolist()] == [point.run_id for point in points]
+    assert part.result_ids.tolist() == [point.result_id for point in points]
+    assert part.latest.tolist() == [point.latest for point in points]
+    plain.close()
+
+
+def timed(
+    version: str, *blocks: tuple[float, ...], minute: int = 0, mode: str = "base", **provenance: str
+) -> Run:
+    """A run that timed one version: a block of samples, and a round number each, for each tuple."""
+    samples = tuple(
+        Samples(f"events; cache warm; clock {mode}", block, tuple(range(len(block)))) for block in blocks
+    )
+    created = START + timedelta(minutes=minute)
+    return Run(
+        f"{created:%Y%m%dT%H%M%S}-{version}-timed",
+        COLLECT,
+        created,
+        {"gpu": "NVIDIA Test 1", **provenance},
+        (Result("attention", version, "b1", samples=samples),),
+    )
+
+
+def test_latencies_come_with_their_samples_newest_run_or_history(store: Store) -> None:
+    for minute in (3, 1, 2):
+        store.add(timed("v1", (10.0 + minute, 20.0 + minute, 12.0), minute=minute), {})
+    store.add(timed("v2", (5.0,), minute=1), {})
+    store.add(*imported("v1", minute=9))
+    [newest] = store.latency(family="attention", version="v1", workload="b1", gpu="NVIDIA Test 1")
+    assert (newest.median_ns, newest.latest, newest.mode) == (13.0, True, "events; cache warm; clock base")
+    assert newest.samples.ns.tolist() == [13.0, 23.0, 12.0]
+    assert newest.samples.rounds.tolist() == [0, 1, 2]
+    history = store.latency(family="attention", version="v1", latest=False)
+    assert [one.created.minute for one in history] == [1, 2, 3]
+    assert [one.run_id for one in history][-1] == newest.run_id
+    assert [one.latest for one in history] == [False, False, True]
+    two = store.latency(family="attention", version="v1", latest=False, limit=2)
+    assert [one.created.minute for one in two] == [2, 3]
+    assert two.truncated
+    assert store.latency(mode="events; cache cold; clock base") == []
+    assert {one.version for one in store.latency()} == {"v1", "v2"}
+    assert [one.version for one in store.latency(run_id=newest.run_id)] == ["v1"]
+
+
+def test_the_sessions_of_a_noise_run_are_pairs_and_nobodys_latency(store: Store) -> None:
+    store.add(timed("v1", (10.0, 11.0)), {})
+    noise = timed("v1", (1e6, 1.1e6), (1.2e6,), (1.3e6,), (1.4e6,), (9e6,), minute=5, purpose="noise")
+    store.add(noise, {})
+    store.add(timed("v2", (50.0,), (51.0,), minute=6, mode="none", purpose="noise"), {})
+    pairs = store.noise_pairs()
+    assert [(one.a.samples.ns[0], one.b.samples.ns[0]) for one in pairs] == [
+        (1e6, np.float32(1.2e6)),
+        (np.float32(1.3e6), np.float32(1.4e6)),
+        (50.0, 51.0),
+    ]
+    assert [(one.clock_mode, one.workload_class) for one in pairs[1:]] == [
+        ("base", "long"),
+        ("none", "short"),
+    ]
+    assert len(store.noise_pairs(clock_mode="base", workload_class="long")) == 2
+    assert store.noise_pairs(gpu="NVIDIA Test 2") == []
+    assert [one.a.version for one in store.noise_pairs(workload_class="short")] == ["v2"]
+    [latency] = store.latency(family="attention")
+    assert latency.samples.ns.tolist() == [10.0, 11.0]
+    assert [one.kind for one in store.launches()] == ["latency"]
+    assert [one.run_id for one in store.launches(kind="noise", version="v1")] == [noise.run_id] * 5
+    assert len(store.launches(run_id=noise.run_id)) == 5
+    store.replace([(noise, {}, Labels(hidden=True))])
+    assert {one.a.version for one in store.noise_pairs()} == {"v2"}
+
+
+def test_a_noise_run_is_the_newest_state_of_no_side(store: Store) -> None:
+    store.add(*imported("v1", family="attention", workload="b1"))
+    store.add(timed("v1", (10.0,), (11.0,), minute=5, purpose="noise"), {})
+    assert len(store.side(family="attention", version="v1").launches) == 1
+    assert {cell.evidence for cell in store.cells("attention")} == {Evidence.MEASURED}
+    assert store.versions("attention")[0].runs == 2
+
+
+def test_a_version_on_several_workloads_of_one_run_has_one_run(store: Store) -> None:
+    run = collected()
+    more = (*run.results, replace(run.results[0], workload="b2"), replace(run.results[0], workload="b3"))
+    store.add(replace(run, results=more), {})
+    assert [(one.version, one.runs, one.workloads) for one in store.versions()] == [
+        ("v2", 1, ("b1", "b2", "b3")),
+        ("v3", 1, ("b1",)),
+    ]
 
 
 def test_the_kernel_filter_is_a_piece_of_the_name_or_a_pattern_for_all_of_it(store: Store) -> None:

@@ -4,9 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from profiler.store.rows import (
     ROW_LIMIT,
+    WORKLOAD_CLASSES,
     CellInfo,
     DamagedIndex,
+    Latency,
     LaunchInfo,
+    NoisePair,
     PartArrays,
     Point,
     Rows,
@@ -15,6 +18,7 @@ from profiler.store.rows import (
     Series,
     VersionInfo,
     WorkloadInfo,
+    workload_class,
 )
 
 if TYPE_CHECKING:
@@ -22,9 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROW_LIMIT",
+    "WORKLOAD_CLASSES",
     "CellInfo",
     "DamagedIndex",
+    "Latency",
     "LaunchInfo",
+    "NoisePair",
     "PartArrays",
     "Point",
     "Rows",
@@ -34,6 +41,7 @@ __all__ = [
     "Store",
     "VersionInfo",
     "WorkloadInfo",
+    "workload_class",
 ]
 
 

@@ -32,7 +32,7 @@ ABSENT = Form(State.NOT_COLLECTED, "", "f")  # of a launch that does not carry t
 
 @dataclass(frozen=True)
 class Head:
-    """All of the points of a series but their values, oldest first; what repeats lies in a list of its own."""
+    """All of the points of a series but their values, oldest first; what repeats is kept once."""
 
     result: NDArray[np.int64]
     run: NDArray[np.int64]
@@ -81,13 +81,20 @@ class Head:
 
         known = tuple(take(_KEY, versions).tolist())
         sizes = tuple(map(tuple, take(_PLACE, 6 * shapes).reshape(-1, 6).tolist()))
-        keys = [take(_KEY, points) for _ in range(3)]
-        return Head(*keys, take(_PLACE, points), take(_PLACE, points), known, sizes)
+        result, run, created = (take(_KEY, points) for _ in range(3))
+        return Head(result, run, created, take(_PLACE, points), take(_PLACE, points), known, sizes)
 
     def points(self, kept: Any) -> Head:
         """Some of the points."""
-        columns = (self.result, self.run, self.created, self.version, self.shape)
-        return Head(*(column[kept] for column in columns), self.versions, self.shapes)
+        return Head(
+            self.result[kept],
+            self.run[kept],
+            self.created[kept],
+            self.version[kept],
+            self.shape[kept],
+            self.versions,
+            self.shapes,
+        )
 
     def followed_by(self, later: Head) -> Head:
         """The points of both."""
@@ -107,7 +114,8 @@ class Head:
         """Which points come from the newest run of their version."""
         newest = np.zeros(len(self.versions), _KEY)
         newest[self.version] = self.run  # of several points the last one stays
-        return self.run == newest[self.version]
+        found: NDArray[np.bool_] = self.run == newest[self.version]
+        return found
 
 
 class Column(NamedTuple):
@@ -168,10 +176,8 @@ class Column(NamedTuple):
         forms = (self.forms[mark] for mark in marks)
         return next((form.unit for form in forms if form.state == State.PRESENT), "")
 
-    def arrays(
-        self, present: NDArray[np.uint8]
-    ) -> tuple[str, NDArray[np.float64], NDArray[np.uint8]] | None:
-        """Unit, numbers and states; the given states where all are PRESENT. None: no point carries the name."""
+    def arrays(self, present: NDArray[np.uint8]) -> tuple[str, NDArray[np.float64], NDArray[np.uint8]] | None:
+        """Unit, numbers and states (the given where all are PRESENT); None: no point carries the name."""
         slots, marks, forms = self
         if marks is None and forms[0].kind == "f" and forms[0].state == State.PRESENT:
             return forms[0].unit, slots.view(np.float64), present  # nearly all of thousands: no call more
@@ -214,9 +220,7 @@ class Columns:
 
     def followed_by(self, later: Columns) -> Columns:
         """The points of both; they hold the same names."""
-        joined = {
-            name: Column.joined((column, later.columns[name])) for name, column in self.columns.items()
-        }
+        joined = {name: Column.joined((column, later.columns[name])) for name, column in self.columns.items()}
         return Columns(self.head.followed_by(later.head), joined)
 
 

@@ -125,7 +125,7 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
     # Pages of the size of PostgreSQL's: the first is ignored where the file is there.
     for pragma in (
         "page_size=8192",
-        "journal_mode=WAL", 
+        "journal_mode=WAL",
         "synchronous=NORMAL",
         "cache_size=-65536",
         "mmap_size=1073741824",

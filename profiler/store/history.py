@@ -36,9 +36,7 @@ def series(
     return [made[key, name] for key in configs for name in dict.fromkeys(names) if (key, name) in made]
 
 
-def arrays(
-    connection: Connection, known: Known, names: Sequence[str], wanted: Filter
-) -> list[PartArrays]:
+def arrays(connection: Connection, known: Known, names: Sequence[str], wanted: Filter) -> list[PartArrays]:
     """See Store.arrays."""
     configs = _configs(connection, wanted)
     pieces: dict[int, list[Columns]] = defaultdict(list)
@@ -125,7 +123,9 @@ def _series(config: Any, name: str, heads: list[tuple[Any, ...]], column: Column
         unit=column.unit,
         points=tuple(
             Point(result, run, version, created, value, grid, block, latest)
-            for value, (result, run, version, created, grid, block, latest) in zip(column.values(), heads, strict=True)
+            for value, (result, run, version, created, grid, block, latest) in zip(
+                column.values(), heads, strict=True
+            )
         ),
     )
 

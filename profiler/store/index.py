@@ -13,11 +13,24 @@ from sqlalchemy import select
 from sqlalchemy.exc import DatabaseError
 
 from profiler.run import Labels, Run
-from profiler.store import chunks, engine, history, launches, listing, rowmaking, schema, sides, writer
+from profiler.store import (
+    chunks,
+    engine,
+    history,
+    latency,
+    launches,
+    listing,
+    rowmaking,
+    schema,
+    sides,
+    writer,
+)
 from profiler.store.known import Known
 from profiler.store.rows import (
     CellInfo,
+    Latency,
     LaunchInfo,
+    NoisePair,
     PartArrays,
     Rows,
     RunInfo,
@@ -218,7 +231,8 @@ class Store:
 
         `latest` leaves only the newest run of each series and version; it is ignored for one run. `kernel` is
         a piece of the part's name, or a pattern with * and ? for all of it, in any case. Runs that were
-        forgotten show only by run_id. Never more than 10,000 rows: `truncated` says whether there were more.
+        forgotten show only by run_id, the sessions of noise runs only by that or kind="noise". Never more
+        than 10,000 rows: `truncated` says whether there were more.
         """
         with engine.reading(self._engine) as connection:
             return launches.launches(
@@ -300,6 +314,45 @@ class Store:
         """The latency samples of result rows that have some."""
         with engine.reading(self._engine) as connection:
             return launches.samples(connection, result_ids)
+
+    def latency(
+        self,
+        *,
+        family: str | None = None,
+        version: str | None = None,
+        workload: str | None = None,
+        gpu: str | None = None,
+        mode: str | None = None,
+        run_id: str | None = None,
+        latest: bool = True,
+        limit: int | None = None,
+    ) -> Rows[Latency]:
+        """The timed calls with their samples, oldest run first; never those of noise runs.
+
+        `latest` leaves only the newest run of each version, workload, GPU and mode; without it that is the
+        history. It is ignored for one run. Where there are more than `limit` or 10,000 the newest stay.
+        """
+        wanted = Filter(family, version, workload, gpu, None, None, "latency", run_id)
+        with engine.reading(self._engine) as connection:
+            return latency.latency(connection, wanted, mode, latest=latest, limit=limit)
+
+    def noise_pairs(
+        self,
+        *,
+        gpu: str | None = None,
+        clock_mode: str | None = None,
+        workload_class: str | None = None,
+        family: str | None = None,
+        workload: str | None = None,
+    ) -> Rows[NoisePair]:
+        """The A/A pairs of all noise runs not hidden, oldest first: what a noise floor is made of.
+
+        A noise run says so in its provenance (run.NOISE); the sessions of one version, workload and mode are
+        the blocks of samples of its result, and the first and second are a pair, the third and fourth, ….
+        """
+        wanted = Filter(family, None, workload, gpu, None, None, "noise", None)
+        with engine.reading(self._engine) as connection:
+            return latency.noise_pairs(connection, wanted, clock_mode, workload_class)
 
     # ---- tables
 

@@ -26,6 +26,8 @@ def launches(connection: Connection, wanted: Filter, *, latest: bool, limit: int
     )
     if wanted.run_id is None:
         statement = statement.where(run.hidden.is_(False))
+        if wanted.kind is None:
+            statement = statement.where(result.kind != "noise")
         if latest:
             statement = statement.where(result.is_latest)
     found = capped(connection, statement, ROW_LIMIT if limit is None else limit)

@@ -14,7 +14,7 @@ from profiler.run import ReportFile
 from profiler.store import schema
 from profiler.store.known import Known
 from profiler.store.rows import ROW_LIMIT, CellInfo, Rows, RunInfo, VersionInfo, WorkloadInfo
-from profiler.store.statements import capped, joined, moment, slices
+from profiler.store.statements import capped, moment, slices
 from profiler.values import Evidence
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -85,10 +85,16 @@ def workloads(connection: Connection, family: str | None) -> Rows[WorkloadInfo]:
 
 def cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
     """See Store.cells."""
-    result, config = schema.result.c, schema.config.c
-    columns = (config.family, schema.version.c.name, config.workload, config.gpu, config.evidence)
-    statement = joined(*columns).where(
-        result.is_latest, schema.run.c.hidden.is_(False), result.kind.in_(("launch", "facts", "latency"))
+    result, config, version = schema.result.c, schema.config.c, schema.version.c
+    # In two steps, lest a database take the family first and then all results that its configs ever had.
+    kinds = (*schema.VALUED, "latency")
+    newest = select(result.version, result.config).where(result.is_latest, result.kind.in_(kinds)).distinct()
+    pair = newest.subquery()
+    columns = (config.family, version.name, config.workload, config.gpu, config.evidence)
+    statement = (
+        select(*columns)
+        .join_from(pair, schema.config, config.id == pair.c.config)
+        .join(schema.version, version.id == pair.c.version)
     )
     if family is not None:
         statement = statement.where(config.family == family)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from profiler.errors import BadBundle
-from profiler.run import IMPORT, Capture, Labels, Result, Run, launch_parts, ncu_mode
+from profiler.run import IMPORT, NOISE, Capture, Labels, Result, Run, launch_parts, ncu_mode
 from profiler.run_file import short
 from profiler.store import packing
 from profiler.store.schema import key, version_key
@@ -152,8 +152,11 @@ class _Builder:
             self._add_row(
                 "facts", facts.evidence, facts.mode, facts.part, launch.base_name, _text(facts.target), launch
             )
+        # A part of its own: the sessions of a noise run are the newest state of nothing.
+        noise = self.of.provenance.get("purpose") == NOISE
+        kind, part = ("noise", "noise") if noise else ("latency", "total")
         for samples in found.samples:
-            self._add_row("latency", Evidence.MEASURED, samples.mode, "total", "total", self.gpu)
+            self._add_row(kind, Evidence.MEASURED, samples.mode, part, "total", self.gpu)
             self.rows.results[-1] |= {
                 "median_ns": median(samples.ns) if samples.ns else None,
                 "samples": len(samples.ns),

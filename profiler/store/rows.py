@@ -115,7 +115,7 @@ class LaunchInfo:
     created: datetime
     duration_ns: Value  # gpu__time_duration.sum
     report_sha256: str | None
-    kind: str = "launch"  # launch, facts, latency, or cell: nothing but a status
+    kind: str = "launch"  # launch, facts, latency, noise, or cell: nothing but a status
     status: str = "done"
     reason: str | None = None
     median_ns: float | None = None  # of the latency samples
@@ -186,3 +186,50 @@ class SampleArrays:
     rounds: NDArray[np.uint16]
     clocks_mhz: NDArray[np.float32]  # one a sample, or none
     throttled: NDArray[np.uint32]  # positions
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The timed calls of one run, version, workload and mode."""
+
+    result_id: int
+    run_id: str
+    family: str
+    version: str
+    workload: str | None
+    gpu: str | None
+    mode: str  # "events; cache warm; clock none"
+    created: datetime  # of the run
+    median_ns: float | None
+    samples: SampleArrays
+    latest: bool = True  # from the newest run of its series and version
+    status: str = "done"
+    reason: str | None = None
+
+
+SHORT_NS, LONG_NS = 100e3, 1e6  # between short, medium and long calls
+WORKLOAD_CLASSES = ("short", "medium", "long")
+
+
+def workload_class(ns: float) -> str:
+    """How long a call takes: where an event timer's tick of 1 µs shows, equal builds lie further apart."""
+    return WORKLOAD_CLASSES[(ns >= SHORT_NS) + (ns >= LONG_NS)]
+
+
+@dataclass(frozen=True)
+class NoisePair:
+    """Two sessions of one build, one after the other: how far equal builds lie apart."""
+
+    a: Latency
+    b: Latency
+
+    @property
+    def clock_mode(self) -> str | None:
+        """What the mode says of the clocks: base, none, locked…; None where it does not."""
+        said = [part for part in self.a.mode.split("; ") if part.startswith("clock ")]
+        return said[0].removeprefix("clock ") if said else None
+
+    @property
+    def workload_class(self) -> str:
+        """Of the first session's median."""
+        return workload_class(float(np.median(self.a.samples.ns)))

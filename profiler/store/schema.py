@@ -179,7 +179,7 @@ result = Table(
 # written the same way, and reads nothing but the index only if the condition's column is in it.
 for _name, _columns in (
     ("result_latest", ("config", "version", "created", "run", "duration", "duration_state", "median_ns")),
-    ("result_latest_by_version", ("version", "config", "created", "run")),
+    ("result_latest_by_version", ("version", "config", "kind", "created", "run")),
 ):
     Index(
         _name,
@@ -188,6 +188,12 @@ for _name, _columns in (
         postgresql_where=result.c.is_latest,
     )
 UNDONE = text("result.status <> 'done'")  # the few results that tell whether a version is right
+Index(  # few among all, and asked for by themselves
+    "result_noise",
+    result.c.config,
+    sqlite_where=text("kind = 'noise'"),
+    postgresql_where=text("kind = 'noise'"),
+)
 Index("result_undone", result.c.version, sqlite_where=text("status <> 'done'"), postgresql_where=UNDONE)
 
 payload = Table(  # one slot and one state a position of the metric set; everything a page rarely asks for

@@ -141,7 +141,7 @@ def _choose(connection: Connection, wanted: Filter, name: str) -> Filter:
         run.created,
         run.run_id,
     )
-    statement = where(joined(*columns), wanted).distinct()
+    statement = where(joined(*columns), wanted).where(schema.result.c.kind != "noise").distinct()
     if wanted.run_id is None:
         statement = statement.where(run.hidden.is_(False), schema.result.c.is_latest)
     found: Sequence[Any] = capped(connection, statement)
