@@ -14,6 +14,8 @@ from profiler.values import Launch
 if TYPE_CHECKING:
     from profiler.store import RunInfo
 
+SERIES = "gpu__time_duration.sum"  # what every launch has: it says which launches there are
+
 
 @dataclass(frozen=True)
 class Step:

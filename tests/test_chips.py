@@ -93,7 +93,7 @@ def test_every_name_we_ship_exists() -> None:
 
 
 def unlisted(name: str, chip: str) -> bool:
-    """GV100 has these (ncu 2024.1 --query-metrics, and the V100 reports); the library of 2026 says it has not."""
+    """GV100 has these (ncu 2024.1 --query-metrics, V100 reports); the library of 2026 says it has not."""
     return chip == "sm_70" and "__sass_thread_inst_executed_op_" in name
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 import streamlit as st
 
-from profiler import bundle, location, metrics, pipeline, report, sync
+from profiler import bundle, location, metrics, pipeline, report, roofpath, sync
 from profiler import lineage as lineages
 from profiler import overview as overviewing
 from profiler import trend as trending
@@ -207,6 +207,12 @@ def launches(now: Stamp, run_id: str) -> list[LaunchInfo]:
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def facts(now: Stamp, run_id: str) -> list[LaunchInfo]:
+    """The static and modelled facts of one run, a row a kernel function or workload."""
+    return store().launches(run_id=run_id, kind="facts")
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
 def launch(now: Stamp, result_id: int) -> Launch:
     """One launch with all its values."""
     return store().load([result_id])[0]
@@ -294,6 +300,14 @@ def history(now: Stamp, name: str, family: str, workload: str, gpu: str, evidenc
         orders={family: found.order} if found else None,
         wrong={family: found.wrong} if found else None,
     )
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def roofline_paths(now: Stamp, family: str, workload: str, gpu: str) -> list[roofpath.Path]:
+    """The path of each kernel through the roofline of its GPU, the longest kernel first."""
+    series = trend(now, roofpath.SERIES, family, workload, gpu, "versions", Evidence.MEASURED)
+    of_family = {run.run_id: run for run in runs(now)}
+    return [roofpath.path(one, store().load, of_family, table(now)) for one in series]
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)

@@ -13,7 +13,7 @@ from profiler.ui.parts import short_names
 from profiler.values import Launch, Value
 
 LAUNCHES_SHOWN = 30  # the longest; the filter reaches the others
-VIEWS = ("metrics", "rules", "opcodes", "instructions")
+VIEWS = ("metrics", "rules", "roofline", "occupancy", "opcodes", "instructions")
 METRIC_HEADS = ("metric", "label", "value", "in base units", "unit")
 TABLE_PX = 520
 

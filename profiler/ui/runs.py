@@ -9,6 +9,7 @@ from profiler.ui import (
     data,
     instructions_view,
     launch_view,
+    limits,
     markup,
     rules_view,
     runs_view,
@@ -67,6 +68,7 @@ if run.kind == COLLECT and not launches:
         bundled = data.kept(now, run.run_id)
         st.html(markup.section("Cells", cells_view.caption(bundled)))
         st.html(cells_view.table(bundled))
+    limits.show_static_occupancy(now, data.facts(now, run.run_id), pick)
     pick.write()
     st.stop()
 with launches_box:
@@ -92,6 +94,14 @@ if launch:
     elif view == "rules":
         origin = runs_view.report_of(run, launch.report_sha256)
         st.html(rules_view.ranked(whole.rules, origin.name if origin else None))
+    elif view == "roofline":
+        limits.show_roofline(now, run, whole)
+    elif view == "occupancy":
+        detail = None
+        if origin := runs_view.report_of(run, launch.report_sha256):
+            with data.errors_shown():
+                detail = data.detail(run.run_id, origin.sha256, whole.ordinal)
+        limits.show_occupancy(whole, detail)
     elif view == "opcodes":
         st.html(launch_view.opcodes(whole))
     elif origin := runs_view.report_of(run, launch.report_sha256):

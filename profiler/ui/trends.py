@@ -13,7 +13,9 @@ from profiler.ui import (
     data,
     diff_view,
     frame,
+    limits,
     markup,
+    roofpath_view,
     trends_csv,
     trends_view,
 )
@@ -27,16 +29,23 @@ if not versions:
     st.stop()
 
 pick = controls.View("trends")
-boxes = st.columns([2.2, 1, 1, 1], vertical_alignment="bottom", gap="medium")
+boxes = st.columns([1.2, 1, 1, 1, 1], vertical_alignment="bottom", gap="medium")
 boxes[0].html(markup.head("Trends"))
 with boxes[1]:
     family = pick.choose("family", addresses.families(versions), "family")
 with boxes[2]:
     kernels = pick.words("kernels", "kernels", "all, or name, *pattern*, regex:…")
 with boxes[3]:
-    over = pick.switch("over", trends_view.OVER, "over")
+    view = pick.switch("view", roofpath_view.VIEWS, "view")
 names = [version.version for version in versions if version.family == family]
 cells = data.cells(now)
+if view == "roofline":
+    with data.errors_shown():
+        limits.show_roofline_path(now, family, names, kernels, pick)
+    pick.write()
+    st.stop()
+with boxes[4]:
+    over = pick.switch("over", trends_view.OVER, "over")
 evidence, beside = pick.evidence(addresses.kinds_of(cells, family))
 table = data.table(now)
 words = trends_view.metric_words(table)

@@ -1,0 +1,104 @@
+"""The parts of a page about limits: a launch under its roofs, an SM's occupancy with its curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from profiler import whatif
+from profiler.detail import Detail
+from profiler.metrics import chip_of
+from profiler.roofline import roofline
+from profiler.store import LaunchInfo, RunInfo
+from profiler.ui import (
+    addresses,
+    controls,
+    data,
+    diff_view,
+    frame,
+    markup,
+    occupancy_view,
+    roofline_view,
+    roofpath_view,
+)
+from profiler.values import Evidence, Launch
+
+
+def show_roofline(now: data.Stamp, run: RunInfo, launch: Launch) -> None:
+    """Tables, then the chart, then what is missing; no chart where there is no point."""
+    chip = chip_of(run.compute_capability) if run.compute_capability else None
+    found = roofline(launch, data.table(now), chip, run.ncu_version)
+    roofs_box, points_box = st.columns([1, 1], gap="medium")
+    roofs_box.html(markup.section("Roofs", "what was reached of what this GPU can do at the launch's clocks"))
+    roofs_box.html(roofline_view.roofs(found))
+    points_box.html(markup.section("Points", "operations for each byte that crosses a level"))
+    if found.points:
+        points_box.html(roofline_view.points(found))
+        figure, alt = roofline_view.chart(found)
+        st.plotly_chart(figure, theme=None, config=frame.CONFIG, key="runs_roofline", alt=alt)
+    else:
+        points_box.html(markup.note(roofline_view.NO_POINT))
+    for line in roofline_view.notes(found):
+        st.html(line)
+
+
+def show_occupancy(launch: Launch, detail: Detail | None) -> None:
+    """Achieved against theoretical, what limits, and the curves that the report carries."""
+    _occupancy(whatif.measured(launch.values, detail), "runs_occupancy")
+
+
+def show_static_occupancy(now: data.Stamp, facts: Sequence[LaunchInfo], pick: controls.View) -> None:
+    """The theoretical occupancy of a kernel function that ran on no GPU, and how to measure the rest."""
+    named = occupancy_view.functions(facts)
+    if not named:
+        return
+    head, choice = st.columns([3, 2], vertical_alignment="center", gap="medium")
+    head.html(markup.section("Occupancy", "static: from registers, threads and shared memory, with no GPU"))
+    with choice:
+        name = pick.choose("kernel function", list(named), "function")
+    chosen = named[name]
+    with data.errors_shown():
+        values = data.launch(now, chosen.result_id).values
+        _occupancy(whatif.static(values, chosen.gpu or ""), "runs_static_occupancy")
+    command = f"profiler collect {chosen.version} --full {chosen.version}"
+    st.html(
+        markup.note(markup.ticked(f"Achieved occupancy and roofline: not measured. `{command}` on a GPU."))
+    )
+
+
+def show_roofline_path(
+    now: data.Stamp, family: str, names: Sequence[str], kernels: str, pick: controls.View
+) -> None:
+    """One kernel's way through the roofline over the versions; UnknownName where no kernel fits."""
+    measured = addresses.cells(data.cells(now), [f"{family}/{name}" for name in names], Evidence.MEASURED)
+    if not measured:
+        st.html(markup.empty(*roofpath_view.not_measured(names)))
+        return
+    level_box, kernel_box, *boxes = st.columns([1.2, 2, 1, 1], vertical_alignment="bottom", gap="medium")
+    workload, gpu = pick.cell(measured, diff_view.PLACES[Evidence.MEASURED], boxes)
+    paths = roofpath_view.named(data.roofline_paths(now, family, workload, gpu), kernels)
+    with level_box:
+        level = pick.switch("seen from", roofpath_view.SEEN_FROM, "level")
+    with kernel_box:
+        found = paths[pick.choose("kernel", list(paths), "kernel")]
+    if drawn := roofpath_view.chart(found, level):
+        figure, alt = drawn
+        st.plotly_chart(figure, theme=None, config=frame.CONFIG, key="trends_roofline", alt=alt)
+    st.html(markup.section("Path", f"each version's leading precision, seen from {level}"))
+    st.html(roofpath_view.table(found, level))
+    for line in roofpath_view.notes(found, level):
+        st.html(line)
+
+
+def _occupancy(found: whatif.Fullness, key: str) -> None:
+    table_box, *curve_boxes = st.columns([1.15, 1, 1, 1], gap="medium")
+    table_box.html(occupancy_view.table(found))
+    for box, one in zip(curve_boxes, found.curves, strict=False):
+        figure, alt = occupancy_view.curve(one, found.most_warps)
+        box.plotly_chart(
+            figure, theme=None, config=frame.CONFIG, key=f"{key}_{one.metric}_{one.name}", alt=alt
+        )
+    st.html(markup.note(occupancy_view.sentence(found)))
+    for line in occupancy_view.notes(found):
+        st.html(line)

@@ -1,0 +1,152 @@
+"""One launch under the roofs of its GPU, as tables, chart and the names of what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from profiler import present
+from profiler.rates import Reading
+from profiler.roofline import LEVELS, UNKNOWN, UNUSED, Point, Roof, Roofline
+from profiler.ui import loglog, markup
+from profiler.ui.frame import Figure
+from profiler.ui.markup import Column, Html, Row
+from profiler.values import Value
+
+NO_POINT = "No point to draw: no operations and bytes of this launch were counted together."
+
+
+def roofs(found: Roofline) -> Html:
+    """A row a roof: what was reached of what could be, and by which metrics; missing ones in one last line."""
+    rows = []
+    for roof in (*found.precisions, *found.levels):
+        if roof.state == UNUSED or (roof.rate.number is None and roof.peak.number is None):
+            continue
+        nearest = markup.tag("b", "nearest roof") if roof is found.nearest else ""
+        name = markup.join((roof.name, nearest))
+        share = roof.share
+        names = ", ".join((*roof.rate.names, *roof.peak.names))
+        rows.append(
+            Row(
+                (
+                    markup.tag("span", name, title=names),
+                    _reading(roof.rate, roof.unit),
+                    _reading(roof.peak, roof.unit),
+                    markup.change_bar(share, "changed"),
+                    "–" if share is None else markup.value(Value(100 * share, "%")),
+                )
+            )
+        )
+    unused = [roof.name for roof in found.precisions if roof.state == UNUSED]
+    if unused:
+        rows.append(markup.closing(markup.muted(f"not used by this launch: {', '.join(unused)}")))
+    columns = (
+        Column("roof"),
+        Column("reached", right=True),
+        Column("peak at its clocks", right=True),
+        Column("", wide=True),
+        Column("of it", right=True),
+    )
+    return markup.table(columns, rows)
+
+
+def points(found: Roofline) -> Html:
+    """A row a precision and level: intensity, where the roofs meet, which of them hangs lower."""
+    rows = []
+    last = ""
+    for point in found.points:
+        rows.append(
+            Row(
+                (
+                    point.precision if point.precision != last else "",
+                    point.level,
+                    present.digits(point.intensity, whole=False),
+                    markup.state("peak missing")
+                    if point.knee is None
+                    else present.digits(point.knee, whole=False),
+                    point.bound or "–",
+                    "–" if point.share is None else markup.value(Value(100 * point.share, "%")),
+                )
+            )
+        )
+        last = point.precision
+    columns = (
+        Column("precision"),
+        Column("seen from"),
+        Column("operations/byte", right=True),
+        Column("roofs meet at", right=True),
+        Column("limited by"),
+        Column("of attainable", right=True),
+    )
+    return markup.table(columns, rows)
+
+
+def chart(found: Roofline) -> tuple[Figure, str]:
+    """The chart of a roofline with points, and what it shows in words."""
+    figure = loglog.roofline(*lines(found), [_mark(point) for point in found.points])
+    told = "; ".join(
+        f"{point.precision} from {point.level}: {present.digits(point.intensity)} operations per byte"
+        for point in found.points
+    )
+    return figure, f"roofline: {told}"
+
+
+def lines(found: Roofline) -> tuple[list[loglog.Slope], list[loglog.Ceiling]]:
+    """The roofs whose peak is known; of the precisions those that are used."""
+    slopes = [loglog.Slope(level.name, level.peak.number) for level in found.levels if level.peak.number]
+    ceilings = [
+        loglog.Ceiling(roof.name, roof.peak.number)
+        for roof in found.precisions
+        if roof.peak.number and roof.rate.number
+    ]
+    return slopes, ceilings
+
+
+def notes(found: Roofline) -> list[Html]:
+    """What is missing, by roof and state with every metric's name, and what a reader has to know."""
+    return [
+        *_missing(found.missing, found.precisions),
+        *(markup.note(markup.ticked(one)) for one in found.notes),
+    ]
+
+
+def _missing(missing: Mapping[str, Sequence[tuple[str, str]]], precisions: Sequence[Roof]) -> list[Html]:
+    seen = {roof.name: roof for roof in precisions}
+    found = []
+    for name, lacking in missing.items():
+        roof = seen.get(name)
+        words = name
+        if roof and roof.seen:
+            words += f", which this launch used ({roof.seen})"
+        elif roof and roof.state == UNKNOWN:
+            words += ", if this launch used it"
+        for state in dict.fromkeys(state for _, state in lacking):
+            names = markup.join((markup.code(metric) for metric, why in lacking if why == state), ", ")
+            found.append(markup.note(markup.join((markup.state(state), markup.tag("b", words), names))))
+    return found
+
+
+def _mark(point: Point) -> loglog.Mark:
+    first = point.level == LEVELS[-1]
+    label = f"{point.precision} · {point.level}" if first else point.level
+    return loglog.Mark(
+        point.intensity, point.work, label, hover(point, point.precision), loglog.SYMBOLS[point.level]
+    )
+
+
+def hover(point: Point, name: str) -> str:
+    """A point in full, for the pointer: plain text with line breaks."""
+    work = present.quantity(Value(point.work, point.unit))
+    share = (
+        ""
+        if point.share is None
+        else f"<br>{100 * point.share:.1f} % of attainable, limited by {point.bound}"
+    )
+    where = f"{point.precision} from {point.level}"
+    intensity = f"{present.digits(point.intensity, whole=False)} operations per byte"
+    return f"<b>{markup.esc(name)}</b><br>{where}<br>{work}, {intensity}{share}"
+
+
+def _reading(reading: Reading, unit: str) -> Html:
+    if reading.number is not None:
+        return markup.value(Value(reading.number, unit))
+    return markup.state(reading.missing[0][1] if reading.missing else "not collected")
