@@ -32,6 +32,14 @@ _L1 = {
     "l1tex__lsu_writeback_active": ("sm_70",),
 }
 _L1_BYTES = 128
+_SECTORS = (
+    "L2 counts every sector looked up (`lts__t_sectors`), writes and other units too: ncu's own roofline "
+    "counts `lts__lts2xbar_cycles_active`, which this report lacks"
+)
+_TIMES_512 = (
+    "ncu {} took 512 operations for each tensor instruction, of any type: such a point would not compare "
+    "with one of a newer ncu, and is not drawn"
+)
 _TENSOR_BUSY = ("sm__pipe_tensor_cycles_active", "sm__inst_executed_pipe_tensor.")
 
 
@@ -45,6 +53,7 @@ class Roof:
     rate: Reading
     state: str = USED  # of a precision: used, not used or unknown
     seen: str = ""  # the opcodes that say it is used, where no counter does
+    note: str = ""  # what a reader has to know of it
 
     @property
     def share(self) -> float | None:
@@ -84,12 +93,17 @@ class Point:
 
 @dataclass(frozen=True)
 class Roofline:
-    """The roofs of one launch and its points under them; `notes` are what a reader has to know of them."""
+    """The roofs of one launch and its points under them."""
 
     precisions: tuple[Roof, ...]
     levels: tuple[Roof, ...]  # in the order of LEVELS
     points: tuple[Point, ...]
-    notes: tuple[str, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader has to know of the roofs."""
+        told = (roof.note for roof in (*self.precisions, *self.levels) if roof.note)
+        return tuple(dict.fromkeys(told))
 
     @property
     def leading(self) -> Roof | None:
@@ -115,14 +129,18 @@ def roofline(launch: Launch, table: MetricTable, chip: str | None, ncu: str | No
     levels = tuple(_levels(rates, chip))
     paths = tensorpaths.carried(launch.values)
     scalar = [_scalar(rates, name, launch) for name in _SCALAR]
-    tensor = [_tensor(rates, path, chip) for path in paths]
-    lacking = list(_tensor_lacking(launch, rates, tensor, paths, table, chip))
+    tensor = [_tensor(rates, path, chip, _release(ncu)) for path in paths]
+    lacking = _tensor_lacking(launch, rates, tensor, paths, tensorpaths.Collected(table, chip), _release(ncu))
     precisions = (*scalar, *tensor, *lacking)
     points = tuple(
         point for roof in precisions for level in levels if (point := _point(roof, level)) is not None
     )
-    notes = tuple(_notes(levels, tensor, lacking, rates, paths, chip, ncu))
-    return Roofline(precisions, levels, points, notes)
+    return Roofline(precisions, levels, points)
+
+
+def collecting(chip: str | None) -> str:
+    """The command that collects all that a roofline needs."""
+    return f"ncu --metrics $(profiler metrics --chip {chip or 'sm_NN'}) PROGRAM"
 
 
 def _levels(rates: Rates, chip: str | None) -> Iterator[Roof]:
@@ -135,15 +153,14 @@ def _levels(rates: Rates, chip: str | None) -> Iterator[Roof]:
 
 def _level(rates: Rates, name: str, bases: dict[str, int]) -> Roof:
     """The level by its first counter that is there as a whole; else by the first, with what it lacks."""
-    found = [
-        Roof(
-            name,
-            "byte/s",
-            rates.peak(base) * size,
-            rates.rate(base) * size,
-        )
-        for base, size in bases.items()
-    ]
+    found = []
+    for base, size in bases.items():
+        rate, note = rates.rate(base) * size, ""
+        if base == "lts__t_sectors":
+            note = _SECTORS
+        elif rate.number == 0:
+            note = f"no {name} traffic was counted: no intensity there"
+        found.append(Roof(name, "byte/s", rates.peak(base) * size, rate, note=note))
     whole = [roof for roof in found if roof.rate.number is not None and roof.peak.number is not None]
     return (whole or [roof for roof in found if roof.rate.number is not None] or found)[0]
 
@@ -160,12 +177,17 @@ def _scalar(rates: Rates, name: str, launch: Launch) -> Roof:
     return Roof(name, "FLOP/s", peak, rate, state, seen)
 
 
-def _tensor(rates: Rates, path: TensorPath, chip: str | None) -> Roof:
+def _tensor(rates: Rates, path: TensorPath, chip: str | None, release: tuple[int, ...]) -> Roof:
     """A tensor path by its counter of dense work, under the dense roof: the sparse one is twice that."""
     base = path.dense if rates.carries(path.dense) or not rates.carries(path.base) else path.base
     rate, peak = rates.rate(base), rates.peak(base if not path.has_sparsity(chip) else path.dense)
+    note = ""
+    if rates.rate(path.sparse).number:
+        note = f"{path.label} also ran with structured sparsity, which is in no point"
+    elif chip == "sm_89" and rate.number and release and release < (2024, 3, 2):
+        note = "ncu before 2024.3.2 has wrong tensor peaks for CC 8.9"
     state = UNKNOWN if rate.number is None else USED if rate.number else UNUSED
-    return Roof(path.label, path.unit, peak, rate, state)
+    return Roof(path.label, path.unit, peak, rate, state, note=note)
 
 
 def _tensor_lacking(
@@ -173,8 +195,8 @@ def _tensor_lacking(
     rates: Rates,
     tensor: list[Roof],
     paths: list[TensorPath],
-    table: MetricTable,
-    chip: str | None,
+    collected: tensorpaths.Collected,
+    release: tuple[int, ...],
 ) -> Iterator[Roof]:
     """Tensor work that the launch did, or may have done, and that no counter of the report has."""
     counted = [path for path, roof in zip(paths, tensor, strict=True) if roof.state != UNUSED]
@@ -185,11 +207,13 @@ def _tensor_lacking(
         idle = any(name.startswith(_TENSOR_BUSY) and rates.values.number(name) == 0 for name in rates.values)
         lacking = [] if paths or idle else [""]
     for opcode in lacking:
-        names = tensorpaths.wanted(table, chip, opcode)
-        missing = tuple((name, rates.state(name)) for name in names)
-        reading = Reading(None, (), missing)
+        missing = tuple((name, rates.state(name)) for name in collected.names(opcode))
+        note = ""
+        if opcode and release and release < (2024, 2):
+            note = _TIMES_512.format(".".join(map(str, release)))
         name = f"tensor ({opcode})" if opcode else "tensor"
-        yield Roof(name, "op/s", reading, reading, USED if opcode else UNKNOWN, opcode)
+        lost = Reading(None, (), missing)
+        yield Roof(name, "op/s", lost, lost, USED if opcode else UNKNOWN, opcode, note)
 
 
 def _point(roof: Roof, level: Roof) -> Point | None:
@@ -200,36 +224,6 @@ def _point(roof: Roof, level: Roof) -> Point | None:
     knee = _over(peak, slope)
     reachable = None if peak is None or slope is None else min(peak, intensity * slope)
     return Point(roof.name, level.name, intensity, work, roof.unit, knee, reachable)
-
-
-def _notes(
-    levels: tuple[Roof, ...],
-    tensor: list[Roof],
-    lacking: list[Roof],
-    rates: Rates,
-    paths: list[TensorPath],
-    chip: str | None,
-    ncu: str | None,
-) -> Iterator[str]:
-    if any(name.startswith("lts__t_sectors") for name in levels[1].rate.names):
-        yield (
-            "L2 counts every sector looked up (`lts__t_sectors`), writes and other units too: ncu's own "
-            "roofline counts `lts__lts2xbar_cycles_active`, which this report lacks"
-        )
-    for level in levels:
-        if level.rate.number == 0:
-            yield f"no {level.name} traffic was counted: no intensity there"
-    for path in paths:
-        if rates.rate(path.sparse).number:
-            yield f"{path.label} also ran with structured sparsity, which is in no point"
-    release = _release(ncu)
-    if any(roof.seen for roof in lacking) and release and release < (2024, 2):
-        yield (
-            f"ncu {'.'.join(map(str, release))} took 512 operations for each tensor instruction, of any "
-            "type: such a point would not compare with one of a newer ncu, and is not drawn"
-        )
-    if tensor and chip == "sm_89" and release and release < (2024, 3, 2):
-        yield "ncu before 2024.3.2 has wrong tensor peaks for CC 8.9"
 
 
 def _release(ncu: str | None) -> tuple[int, ...]:

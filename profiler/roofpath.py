@@ -23,6 +23,7 @@ class Step:
 
     at: TrendPoint
     roofline: Roofline | None
+    chip: str | None = None
     gap: str = ""  # why the version is no part of the path
 
     def point(self, level: str) -> Point | None:
@@ -99,8 +100,9 @@ def _step(
     point: TrendPoint, launches: Mapping[int, Launch], runs: Mapping[str, RunInfo], table: MetricTable
 ) -> Step:
     if point.result_id is None:
-        return Step(point, None, point.gap)
+        return Step(point, None, gap=point.gap)
     run = runs.get(point.run_id)
     chip = chip_of(run.compute_capability) if run and run.compute_capability else None
     found = roofline(launches[point.result_id], table, chip, run.ncu_version if run else None)
-    return Step(point, found, point.gap if point.wrong else "" if found.points else "not collected")
+    gap = point.gap if point.wrong else "" if found.points else "not collected"
+    return Step(point, found, chip, gap)

@@ -87,13 +87,19 @@ def carried(names: Iterable[str]) -> list[TensorPath]:
     return [path for path in found if not any(path.sums(other) for other in found)]
 
 
-def wanted(table: MetricTable, chip: str | None, opcode: str) -> list[str]:
-    """The metrics that metrics.txt collects for the roofs of this opcode on the chip; of every one for ""."""
-    names = [
-        name for metric in table.metrics if metric.group == "roofline" for name in metric.names_for(chip)
-    ]
-    paths = [(name, path) for name in names if (path := _path(name))]
-    return [name for name, path in paths if not opcode or path.covers(opcode)]
+@dataclass(frozen=True)
+class Collected:
+    """What a metrics file collects of tensor work on one chip."""
+
+    table: MetricTable
+    chip: str | None
+
+    def names(self, opcode: str) -> list[str]:
+        """The metrics for the roofs of this opcode; of every one for ""."""
+        declared = [metric for metric in self.table.metrics if metric.group == "roofline"]
+        names = [name for metric in declared for name in metric.names_for(self.chip)]
+        paths = [(name, path) for name in names if (path := _path(name))]
+        return [name for name, path in paths if not opcode or path.covers(opcode)]
 
 
 def _path(name: str) -> TensorPath | None:

@@ -9,7 +9,7 @@ from profiler.cli.output import print_table, say
 from profiler.cli.showing import Chosen
 from profiler.metrics import MetricTable, chip_of
 from profiler.rates import Reading
-from profiler.roofline import UNUSED, Point, Roof, Roofline, roofline
+from profiler.roofline import UNUSED, Point, Roof, Roofline, collecting, roofline
 from profiler.values import Value
 
 
@@ -66,6 +66,9 @@ def print_rooflines(chosen: Chosen, found: Sequence[Roofline]) -> None:
         say("\nall of them:")
         for line in shared:
             say(f"  {line}")
+    if any(one.missing for one in found):
+        capability = chosen.side.compute_capability
+        say(f"\nwhat is missing, at once: {collecting(chip_of(capability) if capability else None)}")
     if chosen.hidden:
         say(f"\nand {chosen.hidden} shorter launches: --top N, or --kernel PATTERN")
 

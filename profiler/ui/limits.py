@@ -8,6 +8,7 @@ import streamlit as st
 
 from profiler import whatif
 from profiler.detail import Detail
+from profiler.lineage import GOOD
 from profiler.metrics import chip_of
 from profiler.roofline import roofline
 from profiler.store import LaunchInfo, RunInfo
@@ -39,7 +40,7 @@ def show_roofline(now: data.Stamp, run: RunInfo, launch: Launch) -> None:
         st.plotly_chart(figure, theme=None, config=frame.CONFIG, key="runs_roofline", alt=alt)
     else:
         points_box.html(markup.note(roofline_view.NO_POINT))
-    for line in roofline_view.notes(found):
+    for line in roofline_view.notes(found, chip):
         st.html(line)
 
 
@@ -63,7 +64,7 @@ def show_static_occupancy(now: data.Stamp, facts: Sequence[LaunchInfo], pick: co
         _occupancy(whatif.static(values, chosen.gpu or ""), "runs_static_occupancy")
     command = f"profiler collect {chosen.version} --full {chosen.version}"
     st.html(
-        markup.note(markup.ticked(f"Achieved occupancy and roofline: not measured. `{command}` on a GPU."))
+        markup.note(markup.ticked(f"Roofline and achieved occupancy: not measured; `{command}` on a GPU"))
     )
 
 
@@ -73,7 +74,9 @@ def show_roofline_path(
     """One kernel's way through the roofline over the versions; UnknownName where no kernel fits."""
     measured = addresses.cells(data.cells(now), [f"{family}/{name}" for name in names], Evidence.MEASURED)
     if not measured:
-        st.html(markup.empty(*roofpath_view.not_measured(names)))
+        stands = data.lineage(now, family)
+        good = [one.version.id for one in stands.standings if one.state == GOOD] if stands else []
+        st.html(markup.empty(*roofpath_view.not_measured(good or names)))
         return
     level_box, kernel_box, *boxes = st.columns([1.2, 2, 1, 1], vertical_alignment="bottom", gap="medium")
     workload, gpu = pick.cell(measured, diff_view.PLACES[Evidence.MEASURED], boxes)
@@ -96,9 +99,7 @@ def _occupancy(found: whatif.Fullness, key: str) -> None:
     table_box.html(occupancy_view.table(found))
     for box, one in zip(curve_boxes, found.curves, strict=False):
         figure, alt = occupancy_view.curve(one, found.most_warps)
-        box.plotly_chart(
-            figure, theme=None, config=frame.CONFIG, key=f"{key}_{one.metric}_{one.name}", alt=alt
-        )
+        box.plotly_chart(figure, theme=None, config=frame.CONFIG, key=f"{key}_{one.name}", alt=alt)
     st.html(markup.note(occupancy_view.sentence(found)))
     for line in occupancy_view.notes(found):
         st.html(line)

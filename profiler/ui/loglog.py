@@ -6,15 +6,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 
 from profiler import present
 from profiler.ui import frame
 from profiler.ui.frame import FONT, MUTED, Figure, note
-from profiler.ui.scales import log_ticks
+from profiler.ui.scales import log_ticks, share_of
 from profiler.ui.theme import light
+from profiler.values import Value
 
 _HEIGHT_PX, _AXIS_PX, _FLAG_PX = 430, 52, 17
-_CLOSE_DECADES = 0.16  # nearer labels would lie over each other
+_CLOSE_DECADES = 0.16  # nearer labels of points would lie over each other
+_LABEL_SHARE = 0.045  # of the chart's height, which a line of text takes
 _DECADES = 3.0  # that an axis has at least
 SYMBOLS = {"DRAM": "circle", "L2": "square", "L1": "diamond"}
 
@@ -45,6 +48,7 @@ class Mark:
     hover: str
     symbol: str = "circle"
     strong: bool = True
+    row: str = ""  # what the points of one height are together; written once, at their right
 
 
 @dataclass(frozen=True)
@@ -65,7 +69,7 @@ def roofline(
     """The chart; every line and point has its name beside it. Marks must not be empty."""
     xs, ys = _ranges(slopes, ceilings, marks)
     layout = frame.layout(_HEIGHT_PX)
-    flags = len(slopes) if ceilings else 0
+    flags = len(slopes) + 1 if ceilings else 0
     layout["margin"] = {"l": 8, "r": 16, "t": 30 + _FLAG_PX * flags, "b": _AXIS_PX, "pad": 0}
     layout["hovermode"] = "closest"
     scale = present.scale_for("FLOP/s", ys[1] / 10)
@@ -75,13 +79,15 @@ def roofline(
         note(f"<b>{escape(scale.unit)}</b>", 0, 1, yanchor="bottom", xanchor="left", yshift=4)
     ]
     layout["shapes"] = []
-    traces = [_slope(one, xs, _top(one, ceilings, xs, ys), ys) for one in slopes]
+    most = max((one.peak for one in ceilings), default=ys[1])
+    traces = [_slope(one, xs, ys, most) for one in slopes]
     traces += [_ceiling(one, slopes, xs) for one in ceilings]
-    for text, shape in _flags(slopes, ceilings):
+    for text, shape in _flags(slopes, ceilings, ys):
         layout["annotations"].append(text)
         layout["shapes"].append(shape)
     layout["annotations"] += _ceiling_labels(ceilings, ys)
     layout["annotations"] += [_arrow(one) for one in arrows]
+    layout["annotations"] += _row_labels(marks)
     traces += _rows(marks)
     traces.append(_marks(marks))
     return {"data": traces, "layout": layout}
@@ -116,17 +122,11 @@ def _axis(span: tuple[float, float], divisor: float, title: str) -> Figure:
     }
 
 
-def _top(
-    slope: Slope, ceilings: Sequence[Ceiling], xs: tuple[float, float], ys: tuple[float, float]
-) -> float:
-    """The intensity up to which a slope is drawn: to the highest ceiling, else to the chart's edge."""
-    most = max((one.peak for one in ceilings), default=ys[1])
-    return min(xs[1], most / slope.bytes_per_second)
-
-
-def _slope(slope: Slope, xs: tuple[float, float], end: float, ys: tuple[float, float]) -> Figure:
+def _slope(slope: Slope, xs: tuple[float, float], ys: tuple[float, float], most: float) -> Figure:
+    """Up to the highest ceiling, else to the chart's edge."""
     start = max(xs[0], ys[0] / slope.bytes_per_second)
-    rate = present.quantity(_bytes(slope.bytes_per_second))
+    end = min(xs[1], most / slope.bytes_per_second)
+    rate = present.quantity(Value(slope.bytes_per_second, "byte/s"))
     return {
         **_line("solid"),
         "x": [start, end],
@@ -154,35 +154,29 @@ def _line(dash: str) -> Figure:
     }
 
 
-def _flags(slopes: Sequence[Slope], ceilings: Sequence[Ceiling]) -> list[tuple[Figure, Figure]]:
+def _flags(
+    slopes: Sequence[Slope], ceilings: Sequence[Ceiling], ys: tuple[float, float]
+) -> list[tuple[Figure, Figure]]:
     """A name above each knee on a pole of its own height: the leftmost stands highest, so none crosses."""
     top = max((one.peak for one in ceilings), default=0.0)
     found = []
     order = sorted(slopes, key=lambda one: one.bytes_per_second) if top else []
+    place = share_of(top, *ys, log=True) if top else 0.0
     for index, slope in enumerate(order):
-        knee, height = top / slope.bytes_per_second, 6 + _FLAG_PX * index
-        text = note(
-            f"{escape(slope.label)} {escape(str(present.quantity(_bytes(slope.bytes_per_second))))}",
-            math.log10(knee),
-            math.log10(top),
-            xref="x",
-            yref="y",
-            xanchor="left",
-            yanchor="bottom",
-            xshift=2,
-            yshift=height - 6,
-            font=MUTED,
-        )
+        knee, height = top / slope.bytes_per_second, _FLAG_PX * (index + 1)
+        rate = present.quantity(Value(slope.bytes_per_second, "byte/s"))
+        look = {"xanchor": "left", "yanchor": "bottom", "xshift": 2, "yshift": height - 2, "font": MUTED}
+        text = note(f"{escape(slope.label)} {escape(str(rate))}", math.log10(knee), place, xref="x", **look)
         pole = {
             "type": "line",
             "xref": "x",
-            "yref": "y",
+            "yref": "paper",  # a pole tied to the axis would end at the plot's edge
             "ysizemode": "pixel",
-            "yanchor": top,
+            "yanchor": place,
             "x0": knee,
             "x1": knee,
             "y0": 0,
-            "y1": height + 8,
+            "y1": height + 12,
             "line": {"color": light("line"), "width": 1},
         }
         found.append((text, pole))
@@ -190,28 +184,39 @@ def _flags(slopes: Sequence[Slope], ceilings: Sequence[Ceiling]) -> list[tuple[F
 
 
 def _ceiling_labels(ceilings: Sequence[Ceiling], ys: tuple[float, float]) -> list[Figure]:
-    """Names at the right end under each ceiling; those that lie too close share one line of text."""
+    """Names at the right end above each ceiling; those that lie too close share one line of text."""
     groups: list[list[Ceiling]] = []
     for one in sorted(ceilings, key=lambda one: -one.peak):
-        if (
-            groups
-            and math.log10(groups[-1][0].peak / one.peak) < _CLOSE_DECADES * math.log10(ys[1] / ys[0]) / 4
-        ):
+        apart = math.log10(groups[-1][0].peak / one.peak) if groups else math.inf
+        if apart < _LABEL_SHARE * math.log10(ys[1] / ys[0]):
             groups[-1].append(one)
         else:
             groups.append([one])
     return [
         note(
-            escape(", ".join(f"{one.label} {present.quantity(_work(one.peak))}" for one in group)),
+            escape(", ".join(f"{one.label} {present.quantity(Value(one.peak, 'FLOP/s'))}" for one in group)),
             1.0,
-            math.log10(group[-1].peak),
+            math.log10(group[0].peak),
             yref="y",
             xanchor="right",
-            yanchor="top",
-            yshift=-1,
+            yanchor="bottom",
             font=MUTED,
         )
         for group in groups
+    ]
+
+
+def _row_labels(marks: Sequence[Mark]) -> list[Figure]:
+    """What the points of one height are, once, right of the last of them."""
+    last: dict[tuple[str, float], Mark] = {}
+    for mark in marks:
+        key = mark.row, mark.y
+        if mark.row and (key not in last or mark.x > last[key].x):
+            last[key] = mark
+    look = {"xref": "x", "yref": "y", "xanchor": "left", "yanchor": "middle", "xshift": 8, "font": FONT}
+    return [
+        note(f"<b>{escape(one.row)}</b>", math.log10(one.x), math.log10(one.y), **look)
+        for one in last.values()
     ]
 
 
@@ -253,7 +258,7 @@ def _places(marks: Sequence[Mark]) -> list[str]:
     """Above or below: neighbours in one row alternate where they are close."""
     found = ["bottom center"] * len(marks)
     order = sorted(range(len(marks)), key=lambda index: marks[index].x)
-    for before, index in zip(order, order[1:], strict=False):
+    for before, index in pairwise(order):
         near_x = abs(math.log10(marks[index].x / marks[before].x)) < 3 * _CLOSE_DECADES
         near_y = abs(math.log10(marks[index].y / marks[before].y)) < _CLOSE_DECADES
         if near_x and near_y and found[before] == "bottom center":
@@ -281,11 +286,3 @@ def _arrow(arrow: Arrow) -> Figure:
         "standoff": 7,
         "startstandoff": 6,
     }
-
-
-def _bytes(number: float) -> present.Value:
-    return present.Value(number, "byte/s")
-
-
-def _work(number: float) -> present.Value:
-    return present.Value(number, "FLOP/s")

@@ -65,7 +65,7 @@ def link(address: str, text: object, title: str = "") -> Html:
 def quantity(number: str, unit: str = "") -> Html:
     """A formatted number with its small, muted unit; on a phone a unit that is a word goes (`M inst`)."""
     prefix, _, word = unit.rpartition(" ")
-    if len(word) <= _SHORT_UNIT:
+    if len(word) <= _SHORT_UNIT or not word.islower():  # GB/s, TFLOP/s: they hold the scale
         prefix, word = unit, ""
     parts = [(prefix, "u"), (word, "u wide")]
     units = "".join(f'<span class="{css}">{present.THIN}{esc(text)}</span>' for text, css in parts if text)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from profiler import present
 from profiler.rates import Reading
-from profiler.roofline import LEVELS, UNKNOWN, UNUSED, Point, Roof, Roofline
+from profiler.roofline import LEVELS, UNKNOWN, UNUSED, Point, Roof, Roofline, collecting
 from profiler.ui import loglog, markup
 from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
@@ -16,7 +16,7 @@ NO_POINT = "No point to draw: no operations and bytes of this launch were counte
 
 
 def roofs(found: Roofline) -> Html:
-    """A row a roof: what was reached of what could be, and by which metrics; missing ones in one last line."""
+    """A row a roof: what was reached of what could be, its metrics under the pointer."""
     rows = []
     for roof in (*found.precisions, *found.levels):
         if roof.state == UNUSED or (roof.rate.number is None and roof.peak.number is None):
@@ -36,6 +36,8 @@ def roofs(found: Roofline) -> Html:
                 )
             )
         )
+    if not rows:
+        return markup.note("No roof: neither a peak nor a rate is in the report.")
     unused = [roof.name for roof in found.precisions if roof.state == UNUSED]
     if unused:
         rows.append(markup.closing(markup.muted(f"not used by this launch: {', '.join(unused)}")))
@@ -60,9 +62,7 @@ def points(found: Roofline) -> Html:
                     point.precision if point.precision != last else "",
                     point.level,
                     present.digits(point.intensity, whole=False),
-                    markup.state("peak missing")
-                    if point.knee is None
-                    else present.digits(point.knee, whole=False),
+                    _knee(point),
                     point.bound or "–",
                     "–" if point.share is None else markup.value(Value(100 * point.share, "%")),
                 )
@@ -73,7 +73,7 @@ def points(found: Roofline) -> Html:
         Column("precision"),
         Column("seen from"),
         Column("operations/byte", right=True),
-        Column("roofs meet at", right=True),
+        Column("roofs meet at", right=True, wide=True),
         Column("limited by"),
         Column("of attainable", right=True),
     )
@@ -101,36 +101,32 @@ def lines(found: Roofline) -> tuple[list[loglog.Slope], list[loglog.Ceiling]]:
     return slopes, ceilings
 
 
-def notes(found: Roofline) -> list[Html]:
+def notes(found: Roofline, chip: str | None, levels: Sequence[str] = LEVELS) -> list[Html]:
     """What is missing, by roof and state with every metric's name, and what a reader has to know."""
-    return [
-        *_missing(found.missing, found.precisions),
-        *(markup.note(markup.ticked(one)) for one in found.notes),
-    ]
+    roofs = (*found.precisions, *(level for level in found.levels if level.name in levels))
+    told = dict.fromkeys(roof.note for roof in roofs if roof.note)
+    lines = [line for roof in roofs for line in _missing(roof)]
+    if lines:
+        lines.append(markup.note(markup.ticked(f"All of them at once: `{collecting(chip)}`")))
+    return [*lines, *(markup.note(markup.ticked(one)) for one in told)]
 
 
-def _missing(missing: Mapping[str, Sequence[tuple[str, str]]], precisions: Sequence[Roof]) -> list[Html]:
-    seen = {roof.name: roof for roof in precisions}
+def _missing(roof: Roof) -> list[Html]:
+    words = roof.name
+    if roof.seen:
+        words += f", which this launch used ({roof.seen})" if roof.name != f"tensor ({roof.seen})" else ""
+    elif roof.state == UNKNOWN:
+        words += ", if this launch used it"
     found = []
-    for name, lacking in missing.items():
-        roof = seen.get(name)
-        words = name
-        if roof and roof.seen:
-            words += f", which this launch used ({roof.seen})"
-        elif roof and roof.state == UNKNOWN:
-            words += ", if this launch used it"
-        for state in dict.fromkeys(state for _, state in lacking):
-            names = markup.join((markup.code(metric) for metric, why in lacking if why == state), ", ")
-            found.append(markup.note(markup.join((markup.state(state), markup.tag("b", words), names))))
+    for state in dict.fromkeys(state for _, state in roof.missing):
+        names = markup.join((markup.code(metric) for metric, why in roof.missing if why == state), ", ")
+        found.append(markup.note(markup.join((markup.state(state), markup.tag("b", words), names))))
     return found
 
 
 def _mark(point: Point) -> loglog.Mark:
-    first = point.level == LEVELS[-1]
-    label = f"{point.precision} · {point.level}" if first else point.level
-    return loglog.Mark(
-        point.intensity, point.work, label, hover(point, point.precision), loglog.SYMBOLS[point.level]
-    )
+    symbol, words = loglog.SYMBOLS[point.level], hover(point, point.precision)
+    return loglog.Mark(point.intensity, point.work, point.level, words, symbol, row=point.precision)
 
 
 def hover(point: Point, name: str) -> str:
@@ -144,6 +140,12 @@ def hover(point: Point, name: str) -> str:
     where = f"{point.precision} from {point.level}"
     intensity = f"{present.digits(point.intensity, whole=False)} operations per byte"
     return f"<b>{markup.esc(name)}</b><br>{where}<br>{work}, {intensity}{share}"
+
+
+def _knee(point: Point) -> Html:
+    if point.knee is None:
+        return markup.state("peak missing")
+    return markup.esc(present.digits(point.knee, whole=False))
 
 
 def _reading(reading: Reading, unit: str) -> Html:

@@ -107,8 +107,10 @@ def notes(found: Path, level: str) -> list[Html]:
                 markup.esc(f"no arrow from {leg.start.at.version} to {leg.end.at.version}: {leg.breaks}")
             )
     told = [markup.note(line) for line in lines]
-    newest = next((step.roofline for step in reversed(found.steps) if step.roofline is not None), None)
-    return told + (roofline_view.notes(newest) if newest is not None else [])
+    newest = next((step for step in reversed(found.steps) if step.roofline is not None), None)
+    if newest is None or newest.roofline is None:
+        return told
+    return told + roofline_view.notes(newest.roofline, newest.chip, (level,))
 
 
 def _mark(step: Step, level: str, newest: bool) -> loglog.Mark:
