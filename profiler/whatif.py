@@ -132,6 +132,8 @@ def measured(values: Values, detail: Detail | None) -> Fullness:
 def static(values: Values, arch: str) -> Fullness:
     """The theoretical occupancy of a kernel function from its static facts alone, with curves by the model.
 
+    It takes the largest carve-out of shared memory, where ncu takes the one that the launch had.
+
     Raises CannotJudge where a fact is missing, or the architecture's limits are not known.
     """
     names = ("static__registers", "static__threads", "static__shared_bytes")
