@@ -38,14 +38,27 @@ lint: $(VENV)/.test-ready
 test: $(VENV)/.test-ready chromium lint
 	$(BIN)/python -m pytest -q
 
-# On a bare GPU machine: what it can do, its tests, and a bundle of the whole lineage in one file. Nothing is installed.
+# On a bare GPU machine: what it can do, a bundle of the whole lineage in one file, its tests. Nothing is
+# installed. The bundle comes first: a test that fails, or a time that is up, must not cost it. Where a command
+# may not take long: `make gpu-collect`, then `make gpu-test`. OUT is a folder, for both; no part stops the next.
 BUDGET ?= 8m
-OUT ?= collected.zip
+FULL ?= v2d_b,v2d_c
+BUNDLE ?= $(if $(OUT),$(OUT)/)collected.zip
+.PHONY: gpu-doctor gpu-collect gpu-test
 gpu:
-	-$(PYTHON) -m profiler doctor
+	@code=0; for part in gpu-doctor gpu-collect gpu-test; do \
+	  $(MAKE) --no-print-directory $$part || code=1; \
+	done; exit $$code
+
+gpu-doctor:
+	$(PYTHON) -m profiler doctor
+
+gpu-collect:
+	$(PYTHON) -m profiler collect --budget $(BUDGET) --full $(FULL) --out $(BUNDLE)
+
+gpu-test:
 	@$(PYTHON) -c 'import pytest' 2>/dev/null || echo "no pytest here: the GPU tests are left out"
 	! $(PYTHON) -c 'import pytest' 2>/dev/null || $(PYTHON) -m pytest -q -m gpu -o addopts= tests/gpu
-	$(PYTHON) -m profiler collect --budget $(BUDGET) --full v2d_b,v2d_c --out $(OUT)
 
 clean:
 	rm -rf $(VENV) data/index.db* data/cache data/staging

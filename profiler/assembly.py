@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-import platform
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from profiler import __version__, bundle, dissect, floors, toolkit
-from profiler.catalog import Catalog
+from profiler import __version__, bundle, dissect, floors, scrub, session
 from profiler.collect import Collection
 from profiler.location import LocalRoot, Root
-from profiler.origin import source_sha256
+from profiler.plan import Job
 from profiler.run import COLLECT, Attachment, Capture, ReportFile, Result, Run, Samples
-from profiler.run_file import parse_result
+from profiler.run_file import dump, parse_result
 from profiler.staging import REPORTS, Staging
 
 Json = dict[str, Any]
 ZIP_BYTES = 12 << 20  # of the file that `--out` writes
-_RUN_JSON_SHARE = 1 << 20  # kept free for run.json
+_ENTRY_BYTES = 400  # that a zip takes for a file beside its content, at most
+_LATER = ("time", "lean", "full", "sanitize")  # stages after the check
 
 
 def seal(root: Root, collection: Collection, *, zip_bytes: int | None = None) -> str:
     """Make the run of what has ended and keep it for good; the staging folder goes. The run's id.
 
-    zip_bytes: full reports, the last first, are left out until the rest fits.
+    zip_bytes: reports, full ones first and of those the last, are left out until the bundle's zip fits.
     """
     staging = collection.staging
     if staging.run_id not in bundle.list_runs(root):
@@ -41,27 +40,48 @@ def seal(root: Root, collection: Collection, *, zip_bytes: int | None = None) ->
 
 def assemble(collection: Collection, zip_bytes: int | None = None) -> tuple[Run, dict[str, Path]]:
     """The run and, for every file in it, where its content lies now."""
-    staging, catalog = collection.staging, collection.catalog
-    content, ended = staging.plan, staging.outcomes()
-    kept, dropped = _reports(staging, ended, zip_bytes)
-    contents = dissect.sources(catalog, [one for one in collection.versions.values() if one.buildable])
-    sources = {report.path: place for report, place in kept.values()}
-    files: list[Attachment] = []
-    for path, text in contents.items():
-        place = staging.work / f"source-{sha256(path.encode()).hexdigest()[:16]}"
-        place.write_bytes(text)
-        sources[path] = place
-        files.append(dissect.attachment(path, text))
+    collection.staging.heal()
+    ended = collection.staging.outcomes()
+    told = sorted(
+        [report for outcome in ended.values() for report in outcome.get("reports", ())],
+        key=lambda report: report["tier"] != "lean",
+    )
+    dropped: list[str] = []
+    while True:
+        kept = _reports(collection.staging, told)
+        run, sources = _made(collection, ended, kept, dropped)
+        if zip_bytes is None or not told or _packed(run, sources) <= zip_bytes:
+            return run, sources
+        dropped.append(_report_name(told.pop()))
+
+
+def _made(
+    collection: Collection,
+    ended: Mapping[str, Json],
+    kept: Mapping[str, tuple[ReportFile, Path]],
+    dropped: Sequence[str],
+) -> tuple[Run, dict[str, Path]]:
+    staging = collection.staging
+    sources = {report.path: place for report, place in kept.values()} | staging.sources
+    files: list[Attachment] = [
+        dissect.attachment(path, place.read_bytes()) for path, place in staging.sources.items()
+    ]
     run = Run(
         run_id=staging.run_id,
         kind=COLLECT,
-        created=datetime.fromisoformat(content["created"]),
+        created=datetime.fromisoformat(staging.plan["created"]),
         provenance=_provenance(collection, ended, dropped),
         results=tuple(_results(collection, ended, kept)),
         reports=tuple(report for report, _ in kept.values()),
         files=tuple(files),
     )
     return run, sources
+
+
+def _packed(run: Run, sources: Mapping[str, Path]) -> int:
+    """What the bundle's zip takes, at most."""
+    contents = [dump(run), *(place.read_bytes() for place in sources.values())]
+    return sum(len(zlib.compress(content)) + _ENTRY_BYTES for content in contents)
 
 
 # ---------------------------------------------------------------- results
@@ -76,10 +96,12 @@ def _results(
         if outcome["stage"] in ("static", "model")
         for body in outcome.get("facts", ())
     ]
-    planned = [job for job in collection.planned if job.stage == "check"]
-    for job in planned:
-        found.append(_cell(collection, ended, kept, job.versions[0], job.workload))
-    return found
+    for job in collection.planned:
+        if job.stage == "check":
+            found += _cell(collection, ended, kept, job.versions[0], job.workload)
+    if collection.settings.keep_session:
+        return found
+    return [replace(one, reason=_public(one.reason), check=_public(one.check)) for one in found]
 
 
 def _cell(
@@ -88,59 +110,123 @@ def _cell(
     kept: Mapping[str, tuple[ReportFile, Path]],
     name: str,
     workload: str,
-) -> Result:
-    version = collection.versions[name]
+) -> list[Result]:
+    """The cell; and, where something was measured of it and something else failed, a second result saying so:
+    a latency stays one although no counter came, and the counters that did not come have their reason.
+    """
+    version = collection.work.versions[name]
     jobs = [job for job in collection.planned if job.workload == workload and name in job.versions]
     checked = next((ended[job.key] for job in jobs if job.stage == "check" and job.key in ended), None)
     timed = [ended[job.key] for job in jobs if job.stage == "time" and job.key in ended]
     captures = [ended[job.key] for job in jobs if job.stage in ("lean", "full") and job.key in ended]
     sanitized = next((ended[job.key] for job in jobs if job.stage == "sanitize" and job.key in ended), None)
-    status, reason = _status(collection, jobs, ended, name)
     outcome = dict(checked["results"].get(name, {})) if checked else {}
     about = {key: value for key, value in outcome.items() if key not in ("device", "tail", "seconds")}
     if checked:
         about.update(evidence="measured", passed=checked["status"] == "done", state=version.state)
     if sanitized:
         about["sanitizer"] = sanitized["results"].get(name, {"skipped": sanitized["reason"]})
-    return Result(
+    samples = tuple(_samples(timed, name))
+    counted = tuple(_captures(collection, captures, kept, name))
+    failed, skipped = _told(collection, jobs, ended, name)
+    status, reason = _status(
+        _check_told(collection, jobs, ended, workload, name),
+        sanitized,
+        bool(samples or counted),
+        failed,
+        skipped,
+    )
+    cell = Result(
         family=version.family,
         version=name,
         workload=workload,
-        problem=collection.workloads[workload].sizes(),
+        problem=collection.work.workloads[workload].sizes(),
         status=status,
         reason=reason,
-        source_sha256=source_sha256(collection.catalog, version),
+        source_sha256=collection.staging.plan["sources"].get(name),
         flags=version.flags,
         check=about or None,
-        samples=tuple(_samples(timed, name)) if status != "wrong" else (),
-        captures=tuple(_captures(collection, captures, kept, name)),
+        samples=samples if status != "wrong" else (),
+        captures=counted if status != "wrong" else (),
     )
+    if status != "done" or not failed:
+        return [cell]
+    beside = Result(
+        family=cell.family,
+        version=name,
+        workload=workload,
+        problem=cell.problem,
+        status="failed",
+        reason="; ".join(failed),
+        source_sha256=cell.source_sha256,
+        flags=cell.flags,
+    )
+    return [cell, beside]
+
+
+def _check_told(
+    collection: Collection, jobs: Sequence[Job], ended: Mapping[str, Json], workload: str, name: str
+) -> tuple[str, str | None]:
+    """How the check came out, and why; skipped where it was left out."""
+    key = Job("check", workload, (name,)).key
+    if key in ended:
+        return str(ended[key]["status"]), ended[key].get("reason")
+    return "skipped", f"check: {_why_left(collection, key)}"
+
+
+def _told(
+    collection: Collection, jobs: Sequence[Job], ended: Mapping[str, Json], name: str
+) -> tuple[list[str], list[str]]:
+    """Why stages after the check failed for the version, and why others were skipped or left out."""
+    failed: dict[str, None] = {}
+    skipped: dict[str, None] = {}
+    for job in jobs:
+        if job.stage not in _LATER:
+            continue
+        outcome = ended.get(job.key)
+        if outcome is None:
+            skipped[f"{job.stage}: {_why_left(collection, job.key)}"] = None
+            continue
+        mine = outcome if job.stage == "sanitize" else outcome["results"].get(name, outcome)
+        status, reason = mine.get("status", outcome["status"]), mine.get("reason") or "no reason was given"
+        if status in ("failed", "skipped"):
+            (failed if status == "failed" else skipped)[f"{job.stage}: {reason}"] = None
+        for mode, why in (mine.get("without") or {}).items():
+            skipped[f"{job.stage}, {mode}: {why}"] = None
+    return list(failed), list(skipped)
 
 
 def _status(
-    collection: Collection, jobs: Sequence[Any], ended: Mapping[str, Json], name: str
+    check: tuple[str, str | None],
+    sanitized: Json | None,
+    measured: bool,
+    failed: Sequence[str],
+    skipped: Sequence[str],
 ) -> tuple[str, str | None]:
-    """The worst that happened to the cell; what was left out does not make a measured cell a failed one."""
-    told: list[tuple[str, str | None]] = []
-    for job in jobs:
-        outcome = ended.get(job.key)
-        if outcome is None:
-            left = collection.left_out.get(job.key, "not done: the run was sealed before")
-            told.append(("skipped", f"{job.stage}: {left}"))
-            continue
-        mine = outcome if job.stage in ("check", "sanitize") else outcome["results"].get(name, outcome)
-        status, reason = mine.get("status", outcome["status"]), mine.get("reason")
-        told.append(
-            (str(status), reason if job.stage == "check" else f"{job.stage}: {reason}" if reason else None)
-        )
-    for worst in ("wrong", "failed"):
-        for status, reason in told:
-            if status == worst:
-                return status, reason
-    if any(status == "done" for status, _ in told[1:]) or (told and all(one == "done" for one, _ in told)):
-        return "done", "; ".join(dict.fromkeys(r for s, r in told if s == "skipped" and r)) or None
-    skipped = [reason for status, reason in told if status == "skipped" and reason]
-    return "skipped", skipped[0] if skipped else "nothing was measured"
+    """What the cell is; what was left out does not make a measured cell a failed one."""
+    status, reason = check
+    if status != "done":
+        return status, reason
+    if sanitized and sanitized["status"] == "wrong":
+        return "wrong", f"sanitize: {sanitized['reason']}"
+    if measured:
+        return "done", "; ".join([*([reason] if reason else []), *skipped]) or None
+    if failed:
+        return "failed", "; ".join(failed)
+    return "skipped", "; ".join([*([reason] if reason else []), *skipped]) or "nothing was measured"
+
+
+def _why_left(collection: Collection, key: str) -> str:
+    left_out: Mapping[str, str] = _session(collection)["left_out"]
+    return left_out.get(key, "not done: the run was sealed before")
+
+
+def _session(collection: Collection) -> Json:
+    """What the last session says: of this process, or, where it only seals, of the one that measured."""
+    before = collection.staging.sessions()
+    if collection.left_out or not before:
+        return collection.told()
+    return before[-1]
 
 
 def _samples(timed: Sequence[Json], name: str) -> list[Samples]:
@@ -186,51 +272,51 @@ def _captures(
 # ---------------------------------------------------------------- files and provenance
 
 
-def _reports(
-    staging: Staging, ended: Mapping[str, Json], zip_bytes: int | None
-) -> tuple[dict[str, tuple[ReportFile, Path]], list[str]]:
-    """The reports to keep by sha256: every lean one, and of the full ones as many as fit; who is left out."""
-    kept: dict[str, tuple[ReportFile, Path]] = {}
-    dropped: list[str] = []
-    free = None if zip_bytes is None else zip_bytes - _RUN_JSON_SHARE
-    told = [report for outcome in ended.values() for report in outcome.get("reports", ())]
-    for report in sorted(told, key=lambda one: one["tier"] != "lean"):
-        place = staging.folder / REPORTS / report["path"]
-        who = report["versions"][0] if len(report["versions"]) == 1 else f"{len(report['versions'])}-versions"
-        name = f"{report['tier']}-{report['workload']}-{who}-{report['sha256'][:8]}.ncu-rep".replace(" ", "-")
-        if free is not None:
-            packed = len(zlib.compress(place.read_bytes(), 6))
-            if report["tier"] == "full" and packed > free:
-                dropped.append(name)
-                continue
-            free -= packed
-        entry = bundle.report_entry(name, report["sha256"], report["size"])
-        kept.setdefault(report["sha256"], (entry, place))
-    return kept, dropped
+def _reports(staging: Staging, told: Sequence[Json]) -> dict[str, tuple[ReportFile, Path]]:
+    """The reports to keep, by sha256."""
+    return {
+        report["sha256"]: (
+            bundle.report_entry(_report_name(report), report["sha256"], report["size"]),
+            staging.folder / REPORTS / report["path"],
+        )
+        for report in told
+    }
+
+
+def _report_name(report: Json) -> str:
+    """The digits stand where a name that is cut keeps them."""
+    who = report["versions"][0] if len(report["versions"]) == 1 else f"{len(report['versions'])}-versions"
+    name = f"{report['tier']}-{report['workload']}-{report['sha256'][:8]}-{who}.ncu-rep"
+    return name.replace(" ", "-")
 
 
 def _provenance(collection: Collection, ended: Mapping[str, Json], dropped: Sequence[str]) -> Json:
-    settings, machine, catalog = collection.settings, collection.machine, collection.catalog
-    gpu = machine.gpu or {}
+    settings, plan = collection.settings, collection.staging.plan
+    sessions, last = collection.staging.sessions() or [collection.told()], _session(collection)
+    machine = session.measured_on(sessions) or collection.machine.facts()
+    gpu = machine.get("gpu") or {}
     timed = [one for one in ended.values() if one["stage"] == "time" and one.get("states")]
-    launch = [one["launch_ns"] for one in timed if one.get("launch_ns")]
-    launch_ns = min(launch) if launch else None
+    launch = _launch_ns(timed)
+    took: dict[str, float] = {}
+    for one in sessions:
+        for stage, seconds in (one.get("processes_s") or {}).items():
+            took[stage] = round(took.get(stage, 0.0) + seconds, 3)
     known: Json = {
         "created_from": "clock",
         "command_line": settings.command_line,
         "profiler": __version__,
-        "python": platform.python_version(),
-        "torch": _torch(),
+        "python": machine.get("python"),
+        "torch": machine.get("torch"),
         "gpu": gpu.get("name"),
         "gpu_uuid": gpu.get("uuid"),
         "compute_capability": gpu.get("compute_capability"),
         "driver": gpu.get("driver"),
         "cuda": gpu.get("cuda"),
-        "ncu_version": machine.ncu.version if machine.ncu else None,
-        "nvcc": _nvcc(),
+        "ncu_version": machine.get("ncu_version"),
+        "nvcc": machine.get("nvcc"),
         "clock_control": settings.clock_control,
         "cache_control": settings.cache_control,
-        "compile_flags": list(catalog.compile_flags),
+        "compile_flags": list(collection.catalog.compile_flags),
         "settings": {
             "rounds": settings.rounds,
             "samples": settings.samples,
@@ -239,48 +325,49 @@ def _provenance(collection: Collection, ended: Mapping[str, Json], dropped: Sequ
         },
         "states": [one["states"] for one in timed],
         "device": gpu or None,
-        "degraded": list(dict.fromkeys(machine.missing)),
+        "degraded": last.get("missing"),
         "left_out": sorted(
             {
-                f"{job.words}: {collection.left_out.get(job.key, 'not done')}"
+                f"{job.words}: {_why_left(collection, job.key)}"
                 for job in collection.planned
                 if job.key not in ended
             }
             | {f"{name}: more than fits into the file" for name in dropped}
         ),
-        "wall_s": collection.wall_s or None,
-        "jobs_s": round(sum(one.get("wall_s") or 0 for one in ended.values()), 1),
+        "sessions": len(sessions),
+        "wall_s": round(sum(one.get("wall_s") or 0.0 for one in sessions), 1) or None,
+        "processes_s": took,
+        "launch_ns": launch,
         "floors": {
-            label: floors.floors(collection.problem, workload, gpu, launch_ns).as_json()
-            for label, workload in collection.workloads.items()
+            label: floors.by_timer(collection.work.problem, workload, gpu, launch)
+            for label, workload in collection.work.workloads.items()
         }
         if gpu
         else None,
-        **_git(catalog),
+        **plan.get("git", {}),
     }
+    kept = {name: value for name, value in known.items() if value not in (None, [], {}, "")}
     if settings.keep_session:
-        known["host"] = platform.node()
-    return {name: value for name, value in known.items() if value not in (None, [], {}, "")}
+        return {**kept, "host": machine.get("host")}
+    return {name: _public(value) for name, value in kept.items()}
 
 
-def _git(catalog: Catalog) -> Json:
-    commit = dissect.said("git", "-C", str(catalog.folder), "rev-parse", "HEAD")
-    if not commit:
-        return {}
-    diff = dissect.said("git", "-C", str(catalog.folder), "diff", "HEAD", "--", ".")
-    return {"git_commit": commit, "git_diff_sha256": sha256(diff.encode()).hexdigest() if diff else None}
+def _launch_ns(timed: Sequence[Json]) -> Json:
+    """What an empty launch took by each clock, the least of all processes."""
+    found: dict[str, float] = {}
+    for one in timed:
+        for clock, ns in (one.get("launch_ns") or {}).items():
+            if ns:
+                found[clock] = min(float(ns), found.get(clock, float("inf")))
+    return found
 
 
-def _nvcc() -> str | None:
-    tool = toolkit.find("nvcc")
-    return tool.version if tool else None
-
-
-def _torch() -> str | None:
-    """The version of torch, without importing it."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("torch")
-    except PackageNotFoundError:
-        return None
+def _public(value: Any) -> Any:
+    """The value without what names this machine or its user, at any depth."""
+    if isinstance(value, str):
+        for word in sorted(scrub.private_words(), key=len, reverse=True):
+            value = value.replace(word, "…")
+        return value
+    if isinstance(value, dict):
+        return {key: _public(one) for key, one in value.items()}
+    return [_public(one) for one in value] if isinstance(value, list) else value

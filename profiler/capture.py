@@ -6,6 +6,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from profiler import ncunames
@@ -92,6 +93,7 @@ class Request:
     cache_control: str = "none"
     section_folder: Path | None = None  # where write_section has been
     sections: tuple[str, ...] = FULL_SECTIONS  # of the full tier
+    by_profiler: bool = False  # between cudaProfilerStart and Stop instead of in ranges
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,9 @@ def command_line(ncu: Ncu, request: Request, program: Sequence[str]) -> list[str
         "application-only",
         "--nvtx",
     ]
-    for name in request.ranges:
+    if request.by_profiler:
+        options += ["--profile-from-start", "no"]
+    for name in () if request.by_profiler else request.ranges:
         options += ["--nvtx-include", nvtx_filter(name)]
     if request.kernels:
         names = "|".join(re.escape(name) for name in sorted(set(request.kernels)))
@@ -162,7 +166,8 @@ def _refuse_unknown(ncu: Ncu, request: Request) -> None:
 def nvtx_filter(name: str) -> str:
     """The filter for launches inside this push/pop range, which is the outermost one.
 
-    The slash makes it a push/pop range (reports of ncu 2024.1). Escaping has not been seen to work yet.
+    The slash makes it a push/pop range (reports of ncu 2024.1). target.range_name gives names with nothing to
+    escape: no ncu has been seen yet to take what is escaped here.
     """
     return _NVTX_SPECIAL.sub(lambda match: f"\\{match[0]}", name) + "/"
 
@@ -191,6 +196,7 @@ def write_section(folder: Path, metrics: Iterable[str]) -> Path | None:
     return folder
 
 
+@cache
 def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
     """The base names that this ncu has for the chip (sm_90); None where it does not say. No GPU needed."""
     if chip not in _CHIPS:
@@ -205,6 +211,7 @@ def parse_query(text: str) -> frozenset[str]:
     return frozenset(word for word in words if "__" in word and not word.startswith(("-", "=")))
 
 
+@cache
 def known_sections(ncu: Ncu) -> frozenset[str] | None:
     """The identifiers of the sections that this ncu has; None where it does not say."""
     text = _said([str(ncu.path), "--list-sections"]) or ""
@@ -257,6 +264,7 @@ def refused(output: str, metrics: Iterable[str]) -> list[str]:
     return [name for name in metrics if name in words or name.partition(".")[0] in words]
 
 
+NOTHING = "No kernels were profiled"  # ncu's own words
 # Substring of ncu's output -> why, and whether another call could do better here.
 _COMPLAINTS: Mapping[str, Complaint] = {
     "ERR_NVGPUCTRPERM": Complaint(
@@ -294,7 +302,7 @@ def complaint(output: str, exit_code: int | None) -> Complaint | None:
         return Complaint(f"ncu does not take this command line: {errors[0]}")
     if errors:
         return Complaint(f"ncu: {errors[0]}")
-    if "No kernels were profiled" in output:
+    if NOTHING in output:
         return Complaint("ncu profiled no kernel: none that was asked for was launched in its NVTX range")
     return Complaint(f"ncu ended with exit code {exit_code}") if exit_code else None
 

@@ -89,8 +89,12 @@ class State:
 
 
 def describe() -> Gpu | None:
-    """The GPU that CUDA calls device 0 here; None where there is none."""
-    return merge(_from_cuda(), _from_nvml(), _from_smi())
+    """The GPU that CUDA calls device 0 here; None where there is none.
+
+    nvidia-smi, which may take a second to start, is asked only where NVML does not answer.
+    """
+    nvml = _from_nvml()
+    return merge(_from_cuda(), nvml, _from_smi() if nvml is None else None)
 
 
 def state() -> State | None:

@@ -133,6 +133,25 @@ def floors(
     return of_rates(problem, workload, rates(gpu, str(workload.sizes().get("dtype", "fp16"))), launch_ns)
 
 
+def by_timer(
+    problem: Problem, workload: Workload, gpu: Mapping[str, Any] | None, launch_ns: Mapping[str, float]
+) -> dict[str, Any]:
+    """The floors as a run keeps them; `by_timer` has the floor and its name for each of the timing's clocks.
+
+    launch_ns: what an empty launch took: `single`, `events` (in a row) and `graph`. Calls timed by events may
+    be batched, so that the shorter of the first two bounds them.
+    """
+    events = min((launch_ns[one] for one in ("single", "events") if launch_ns.get(one)), default=None)
+    launches = {"events": events, "graph replay": launch_ns.get("graph")}
+    every = {timer: floors(problem, workload, gpu, one) for timer, one in launches.items()}
+    return {
+        **every["events"].as_json(),
+        "by_timer": {
+            timer: {"floor_ns": one.floor_ns, "binding": one.binding} for timer, one in every.items()
+        },
+    }
+
+
 def of_rates(
     problem: Problem, workload: Workload, able: Rates, launch_ns: float | None = None, rows: int = TILE_ROWS
 ) -> Floors:

@@ -140,7 +140,11 @@ def stage_environment() -> dict[str, str]:
     """What a stage needs in its environment to find this package."""
     ours = str(Path(__file__).resolve().parent.parent)
     others = os.environ.get("PYTHONPATH")
-    return {"PYTHONPATH": f"{ours}{os.pathsep}{others}" if others else ours, "PYTHONUNBUFFERED": "1"}
+    return {
+        "PYTHONPATH": f"{ours}{os.pathsep}{others}" if others else ours,
+        "PYTHONUNBUFFERED": "1",
+        "PROFILER_RUNNER": str(os.getpid()),  # stage.DIE_WITH_PARENT
+    }
 
 
 def result_of(path: Path, ended: Ended) -> dict[str, Any]:

@@ -296,8 +296,13 @@ def shape(workload: str, version: Version) -> str:
 
 def _state(version: Version, rows: Sequence[LaunchInfo]) -> tuple[str, str, str]:
     """The state, the reason for it, and what is left to say."""
-    failing = [row for row in rows if row.status != _DONE]
     checked = [row for row in rows if row.evidence is Evidence.MODELLED]
+    failing = [row for row in rows if row.status == "wrong"]
+    failing += [row for row in checked if row.status not in (_DONE, "wrong")]
+    # Without a workload: it does not compile. What failed on a GPU, or was left out there, has no number, and
+    # nothing follows for whether it is right.
+    failing += [row for row in rows if row.status == "failed" and row.workload is None]
+    broken = [row for row in rows if row.status == "failed" and row not in failing]
     if version.state == REJECTED:
         word = REJECTED if set(version.caught_by) <= _REFUSED else WRONG
         note = "" if failing else "not caught by the check" if checked else "not checked"
@@ -307,7 +312,9 @@ def _state(version: Version, rows: Sequence[LaunchInfo]) -> tuple[str, str, str]
     if failing:
         row = min(failing, key=lambda row: row.status != "wrong")
         return WRONG, row.reason or row.status, "the catalogue says good"
-    return GOOD, "", "" if checked else "not checked"
+    notes = [] if checked else ["not checked"]
+    notes += [f"failed on {row.gpu or 'a GPU'}, {row.workload}: {row.reason}" for row in broken[:1]]
+    return GOOD, "", "; ".join(notes)
 
 
 def _against(version: Version, entries: Catalog, before: Mapping[str, Standing]) -> Version | None:

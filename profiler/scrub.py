@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import socket
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,6 +97,18 @@ def scrub(path: Path, target: Path, private: Iterable[str] = ()) -> Scrubbed:
         target.unlink(missing_ok=True)
         raise
     return Scrubbed(places, len(words))
+
+
+def private_words() -> list[str]:
+    """What this machine's own files could tell: its name, this user's home, the folders worked in."""
+    words = [
+        socket.gethostname(),
+        str(Path.home()),
+        str(Path.cwd()),
+        str(Path(__file__).resolve().parent.parent),
+        tempfile.gettempdir(),
+    ]
+    return [word for word in words if len(word.strip("/")) > 4]
 
 
 def leaks(path: Path, private: Iterable[str]) -> list[str]:

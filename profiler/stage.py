@@ -27,6 +27,7 @@ Call = Callable[[], Any]  # one launch on torch's current stream; gives the outp
 
 GUARD_BYTES = 4096  # before and after an output: a write there is a write outside
 _GUARD = 0xA5
+DIE_WITH_PARENT = "PROFILER_RUNNER"  # in the environment: the pid of the runner
 _PR_SET_PDEATHSIG = 1
 
 # Source: driver_types.h, enum cudaError.
@@ -52,7 +53,7 @@ CUDA_ERRORS = {
 
 
 class Skipped(Exception):
-    """The stage cannot run on this machine; the message says what is missing."""
+    """The stage cannot run on this machine; the message says what is missing. Says nothing of a version."""
 
 
 class LaunchRefused(Exception):
@@ -76,7 +77,7 @@ def main(work: Callable[[Json], Json], argv: Sequence[str] | None = None) -> int
     try:
         result = work(json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
     except Skipped as missing:
-        result = {"status": "skipped", "reason": str(missing)}
+        result = {"status": "skipped", "reason": str(missing), "machine": True}
     except Exception as error:
         traceback.print_exc()
         result = {"status": status(error), "reason": words(error)}
@@ -125,7 +126,13 @@ def words(error: BaseException) -> str:
 
 
 def _die_with_parent() -> None:
-    """A stage whose runner was killed must not go on using the GPU."""
+    """A stage whose runner was killed must not go on using the GPU.
+
+    Only where the runner is the parent: the signal is sent when the thread ends that made this process, and
+    nobody knows which thread of ncu that is.
+    """
+    if os.environ.get(DIE_WITH_PARENT) != str(os.getppid()):
+        return
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""How an unfinished run lies on disk: its plan, a file a finished job, its reports; each whole or absent."""
+"""How an unfinished run lies on disk: plan, sources, sessions, ended jobs, reports; each whole or absent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.location import LocalRoot
 
 PLAN = "plan.json"
-JOBS, REPORTS, WORK = "jobs", "reports", "work"
+JOBS, REPORTS, WORK, SOURCES, SESSIONS = "jobs", "reports", "work", "sources", "sessions"
 ENDED = ("done", "wrong", "failed", "skipped")
 
 
@@ -33,14 +33,23 @@ class Staging:
     # ------------------------------------------------------------ making and finding
 
     @staticmethod
-    def begin(root: LocalRoot, run_id: str, plan: Mapping[str, Any]) -> Staging:
-        """A new run: the folder appears with its plan in it, or not at all."""
+    def begin(
+        root: LocalRoot, run_id: str, plan: Mapping[str, Any], sources: Mapping[str, bytes] | None = None
+    ) -> Staging:
+        """A new run: the folder appears with its plan and its sources in it, or not at all."""
         folder = root.folder / bundle.STAGING / run_id
         making = folder.with_name(f".new-{uuid.uuid4().hex}")
-        for name in (JOBS, REPORTS, WORK):
-            (making / name).mkdir(parents=True)
-        _write(making / PLAN, plan)
-        making.rename(folder)
+        try:
+            for name in (JOBS, REPORTS, WORK, SOURCES, SESSIONS):
+                (making / name).mkdir(parents=True)
+            for path, content in (sources or {}).items():
+                (making / SOURCES / path).parent.mkdir(parents=True, exist_ok=True)
+                (making / SOURCES / path).write_bytes(content)
+            _write(making / PLAN, plan)
+            making.rename(folder)
+        except BaseException:
+            shutil.rmtree(making, ignore_errors=True)
+            raise
         staging = Staging(folder)
         staging.lock()
         return staging
@@ -57,7 +66,10 @@ class Staging:
 
     def lock(self) -> None:
         """Hold the run until close(), or until this process is gone."""
-        lock = (self.folder / ".lock").open("w")
+        try:
+            lock = (self.folder / ".lock").open("w")
+        except FileNotFoundError:
+            raise UnknownName(f"run {self.run_id} has just been sealed by another process") from None
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -65,6 +77,9 @@ class Staging:
             raise ProfilerError(
                 f"another process is collecting {self.run_id}: wait for it, or end it"
             ) from None
+        if not (self.folder / PLAN).is_file():  # sealed between the look and the lock
+            lock.close()
+            raise UnknownName(f"run {self.run_id} has just been sealed by another process")
         self._lock = lock
 
     def close(self) -> None:
@@ -85,8 +100,22 @@ class Staging:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What was asked for when the run began."""
-        return _read(self.folder / PLAN)
+        """What was asked for when the run began. Raises BadBundle where it is damaged."""
+        path = self.folder / PLAN
+        try:
+            return _read(path)
+        except ValueError as error:
+            raise BadBundle(
+                f"{path} cannot be read ({error}): this run is lost, remove its folder and begin a new one"
+            ) from None
+
+    @property
+    def sources(self) -> dict[str, Path]:
+        """The files that the run was begun with, by their path inside the bundle."""
+        folder = self.folder / SOURCES
+        return {
+            path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()
+        }
 
     @property
     def work(self) -> Path:
@@ -104,12 +133,44 @@ class Staging:
         (self.folder / JOBS / f"{_plain(key)}.json").unlink(missing_ok=True)
 
     def outcomes(self) -> dict[str, dict[str, Any]]:
-        """What every job that has ended brought, by its key."""
+        """What every job that has ended brought, by its key; a damaged file is as if it had not ended."""
         found = {}
         for path in sorted((self.folder / JOBS).glob("*.json")):
-            with contextlib.suppress(ValueError, KeyError):
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
                 content = _read(path)
-                found[content["key"]] = content
+                whole = content["status"] in ENDED and path.stem == _plain(content["key"])
+                if whole and content["stage"] and self._has_reports(content):
+                    found[content["key"]] = content
+        return found
+
+    def _has_reports(self, outcome: Mapping[str, Any]) -> bool:
+        places = ((self.folder / REPORTS / one["path"], one["size"]) for one in outcome.get("reports", ()))
+        return all(place.is_file() and place.stat().st_size == size for place, size in places)
+
+    def heal(self) -> list[str]:
+        """Forget the jobs whose reports are no longer what they were: their keys. They are done again."""
+        damaged = []
+        for key, outcome in self.outcomes().items():
+            for one in outcome.get("reports", ()):
+                if bundle.hash_file(self.folder / REPORTS / one["path"])[0] != one["sha256"]:
+                    (self.folder / REPORTS / one["path"]).unlink(missing_ok=True)
+                    self.drop(key)
+                    damaged.append(key)
+        return damaged
+
+    def note(self, name: str, session: Mapping[str, Any]) -> None:
+        """What one session has found out so far: written again and again, the last is what stays."""
+        (self.folder / SESSIONS).mkdir(exist_ok=True)
+        _write(self.folder / SESSIONS / f"{_plain(name)}.json", session)
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """The sessions that worked on the run, in the order of their names; damaged ones are left out."""
+        found = []
+        for path in sorted((self.folder / SESSIONS).glob("*.json")):
+            with contextlib.suppress(ValueError):
+                content = _read(path)
+                if isinstance(content, dict):
+                    found.append(content)
         return found
 
     def keep(self, report: Path) -> tuple[str, int, Path]:

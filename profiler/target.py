@@ -1,9 +1,14 @@
-"""The program that ncu and compute-sanitizer look at: versions launched inside NVTX ranges."""
+"""The program that ncu and compute-sanitizer look at: versions launched inside NVTX ranges.
+
+With `"profiler": true` in the request the counted calls lie between cudaProfilerStart and Stop as well: the
+way to find them for an ncu to which the ranges tell nothing. Never otherwise: the stop ends all profiling.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +39,7 @@ def work(request: stage.Json) -> stage.Json:
         try:
             version = versions[asked["version"]]
             call = stage.bind(torch, place, problem, version, buffers[workload.label])
-            _launch(torch, call, ranges, name, calls, warm_up)
+            _launch(torch, call, ranges, name, calls, warm_up, bool(request.get("profiler")))
         except Exception as error:
             status, reason = stage.status(error), stage.words(error)
         cells.append({**cell, "status": status, "reason": reason})
@@ -46,18 +51,30 @@ def work(request: stage.Json) -> stage.Json:
 
 
 def range_name(version: str, workload: str) -> str:
-    """The NVTX range of a cell; `/` would be a level of its own to ncu."""
-    return f"{version}|{workload}".replace("/", "_")
+    """The NVTX range of a cell: letters, digits and `_` alone, since ncu's filter and its CSV have rules for
+    `/`, `:`, brackets and others, and those differ between versions. Other characters become their numbers.
+    """
+    return "_at_".join(re.sub(r"\W", _code, word, flags=re.ASCII) for word in (version, workload))
 
 
-def _launch(torch: Any, call: stage.Call, ranges: Ranges, name: str, calls: int, warm_up: int) -> None:
+def _code(match: re.Match[str]) -> str:
+    return "_" if match[0] == " " else f"_{ord(match[0]):x}_"
+
+
+def _launch(
+    torch: Any, call: stage.Call, ranges: Ranges, name: str, calls: int, warm_up: int, profiler: bool
+) -> None:
     for _ in range(warm_up):
         call()
     torch.cuda.synchronize()
     for _ in range(calls):
+        if profiler:
+            torch.cuda.profiler.start()
         with ranges.open(name):
             call()
             torch.cuda.synchronize()
+        if profiler:
+            torch.cuda.profiler.stop()
 
 
 def _usable(torch: Any) -> bool:

@@ -16,6 +16,7 @@ from profiler.problem import Problem
 from profiler.rounds import Series
 
 WARM_UP_MS = 50.0
+SPIN_S = 0.08  # an idle GPU takes tens of milliseconds to reach its clock
 LAUNCHES = 50  # empty kernels in a row, for the launch floor
 _TRIES = 3  # a sample in which the GPU waited for the host is taken again, with a longer wait
 
@@ -53,21 +54,28 @@ def work(request: stage.Json) -> stage.Json:
     bench = Bench(torch, request, place, problem, monitor)
     lanes: dict[tuple[str, str], Lane] = {}
     failed: dict[str, stage.Json] = {}
+    without: dict[str, dict[str, str]] = {}  # version -> mode -> why it is not timed in that mode
     for version in request["versions"]:
-        try:
-            for mode in modes:
+        for mode in modes:
+            try:
                 lanes[version["id"], mode] = bench.lane(version, mode)
-        except Exception as error:
-            failed[version["id"]] = {
-                "status": stage.status(error),
-                "reason": stage.words(error),
-                "samples": [],
-            }
-            torch.cuda.synchronize()  # raises where the context is lost: then the whole group is retried
+            except Exception as error:
+                torch.cuda.synchronize()  # raises where the context is lost: then the whole group is retried
+                if mode == "graph" and len(modes) > 1:  # not every call can be captured; the others stand
+                    without.setdefault(version["id"], {})[mode] = stage.words(error)
+                    continue
+                failed[version["id"]] = {
+                    "status": stage.status(error),
+                    "reason": stage.words(error),
+                    "samples": [],
+                }
+                break
     alive = [version["id"] for version in request["versions"] if version["id"] not in failed]
     during, done = bench.sample(lanes, alive, request, modes)
     versions = {
-        version["id"]: _version(version["id"], modes, lanes, failed, clock) for version in request["versions"]
+        version["id"]: failed.get(version["id"])
+        or _version(version["id"], modes, lanes, without.get(version["id"], {}), clock)
+        for version in request["versions"]
     }
     after = monitor.read()
     gpu = device.describe()
@@ -91,18 +99,17 @@ def _version(
     version: str,
     modes: Sequence[str],
     lanes: dict[tuple[str, str], Lane],
-    failed: dict[str, stage.Json],
+    without: dict[str, str],
     clock: str,
 ) -> stage.Json:
-    if version in failed:
-        return failed[version]
-    mine = {mode: lanes[version, mode] for mode in modes}
+    mine = {mode: lanes[version, mode] for mode in modes if mode not in without}
     return {
         "status": "done",
         "reason": None,
         "samples": [lane.series.as_json(clock) for lane in mine.values()],
         "batch": {mode: lane.batch for mode, lane in mine.items()},
         "host_bound": {mode: lane.series.host_bound for mode, lane in mine.items()},
+        "without": without,
     }
 
 
@@ -135,13 +142,20 @@ class Bench:
     # ------------------------------------------------------------ one sample
 
     def _spin_clock_mhz(self) -> float:
-        """Cycles a microsecond of torch's waiting kernel, after one that loads it."""
-        for cycles in (1000, 2_000_000):
+        """Cycles a microsecond of torch's waiting kernel, the most that was seen while the GPU woke up.
+
+        Taken too low, the GPU would not be kept waiting long enough; too high only costs time.
+        """
+        self._torch.cuda._sleep(1000)  # loads it
+        until = time.perf_counter() + SPIN_S
+        most = 0.0
+        while most == 0.0 or time.perf_counter() < until:
             self._start.record()
-            self._torch.cuda._sleep(cycles)
+            self._torch.cuda._sleep(1_000_000)
             self._end.record()
             self._end.synchronize()
-        return float(2_000_000 / (self._start.elapsed_time(self._end) * 1000))
+            most = max(most, 1_000_000 / max(self._start.elapsed_time(self._end) * 1000, 1e-3))
+        return most
 
     def once(
         self, queue: Callable[[], None], host_ns: float, then: Callable[[], None] | None = None
@@ -247,7 +261,8 @@ class Bench:
                 if most is not None and done and spent * (len(done) + 1) / len(done) > float(most):
                     break
                 for turn in rounds.turns(alive, [number], modes):
-                    last = self._turn(lanes[turn.version, turn.mode], number, samples, last)
+                    if lane := lanes.get((turn.version, turn.mode)):
+                        last = self._turn(lane, number, samples, last)
                 if not self._monitor.fast:
                     last = self._monitor.read()
                 if last is not None:

@@ -2,134 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from profiler import assembly, bundle, bundle_zip, captured, catalog, collect, isolated, ncucsv
-from profiler.capture import Ncu
-from profiler.collect import Collection, Machine, Settings
+from profiler import (
+    assembly,
+    bundle,
+    bundle_zip,
+    captured,
+    counting,
+    ncucsv,
+    sanitizing,
+    work,
+)
 from profiler.errors import ProfilerError, UnknownName
 from profiler.location import LocalRoot
 from profiler.plan import Job
+from profiler.session import Machine
 from profiler.staging import Staging, unfinished
-
-GPU = {"name": "stand-in", "uuid": "GPU-0", "compute_capability": "9.0", "driver": "580", "cuda": "13.0"}
-SMALL = {"batch": 1, "heads": 1, "len_q": 64, "len_kv": 64, "head_dim": 64, "causal": False, "dtype": "fp16"}
-CATALOG = """
-family = "attention"
-problem = "profiler.problem:ATTENTION"
-[[version]]
-id = "one"
-technique = "a stand-in"
-callable = "profiler.baselines:sdpa"
-[[version]]
-id = "two"
-technique = "a stand-in"
-callable = "profiler.baselines:sdpa_math"
-[[version]]
-id = "three"
-technique = "a stand-in"
-callable = "profiler.baselines:sdpa_flash"
-"""
-
-# A program in the place of a stage: what it does with a version is told by a file beside the catalogue.
-STAND_IN = """
-import json, os, sys, time
-stage, asked, answer = sys.argv[1:4]
-request = json.load(open(asked))
-folder = os.path.dirname(request["catalog"])
-told = json.load(open(os.path.join(folder, "told.json")))
-versions = request.get("versions") or [request["version"]]
-with open(os.path.join(folder, "calls"), "a") as calls:
-    calls.write(stage + " " + ",".join(v["id"] for v in versions) + "\\n")
-time.sleep(told.get("sleep", 0))
-for version in versions:
-    how = told.get(f"{stage} {version['id']}")
-    if how == "crash":
-        os.kill(os.getpid(), 11)
-    elif how == "hang":
-        time.sleep(600)
-    elif how == "flood":
-        for _ in range(2000):
-            print("x" * 10000)
-    elif how == "exit":
-        print("illegal address"); sys.exit(7)
-def samples(v):
-    rounds = [r for r in request["rounds"] for _ in range(request["samples"])]
-    return [{"mode": f"events; cache {m}; clock none", "ns": [1000.0 + r for r in rounds], "rounds": rounds,
-             "clocks_mhz": [], "throttled": [0]} for m in ("cold", "warm")]
-if stage == "gpucheck":
-    how = told.get(f"gpucheck {versions[0]['id']}")
-    bad = how == "wrong"
-    result = {"status": "wrong" if bad else "done", "reason": "3 wrong" if bad else None,
-              "max_abs_error": 0.5 if how == "wrong" else 1e-4}
-else:
-    result = {"status": "done", "reason": None, "launch_ns": 2000.0, "versions": {
-        v["id"]: {"status": "done", "reason": None, "samples": samples(v), "batch": {"cold": 1, "warm": 1}}
-        for v in versions}, "states": {"before": None, "during": [], "after": None}}
-part = answer + ".part"
-json.dump(result, open(part, "w"))
-os.replace(part, answer)
-"""
+from tests.standins import GPU, again, begin, calls, cells, finish, prepare, stand_in_ncu, tell
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "catalog.toml").write_text(CATALOG)
-    (tmp_path / "stand_in.py").write_text(STAND_IN)
-    tell(tmp_path)
-    monkeypatch.setattr(isolated, "stage_argv", stand_in_argv(tmp_path))
-    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
-    return tmp_path
-
-
-def stand_in_argv(folder: Path) -> Any:
-    def argv(stage: str, request: Path, result: Path) -> list[str]:
-        return [sys.executable, str(folder / "stand_in.py"), stage, str(request), str(result)]
-
-    return argv
-
-
-def tell(folder: Path, **how: Any) -> None:
-    content = {key.replace("__", " "): value for key, value in how.items()}
-    (folder / "told.json").write_text(json.dumps(content))
-
-
-def calls(folder: Path) -> list[str]:
-    path = folder / "calls"
-    return path.read_text().splitlines() if path.exists() else []
-
-
-def begin(folder: Path, machine: Machine | None = None, **changed: Any) -> Collection:
-    settings = Settings(
-        **{"versions": ("one", "two", "three"), "workloads": (SMALL,), "rounds": 6, **changed}
-    )
-    lineage = catalog.load(folder)
-    staging = collect.begin(LocalRoot(folder / "data"), lineage, settings)
-    return Collection(staging, lineage, settings, machine or Machine(GPU, None, None, ["no ncu here"]))
-
-
-def again(folder: Path, run_id: str, machine: Machine | None = None) -> Collection:
-    staging, lineage, settings = collect.resume(LocalRoot(folder / "data"), run_id)
-    return Collection(staging, lineage, settings, machine or Machine(GPU, None, None, ["no ncu here"]))
-
-
-def finish(folder: Path, collection: Collection) -> Any:
-    root = LocalRoot(folder / "data")
-    return bundle.load(root, assembly.seal(root, collection))
-
-
-def cells(run: Any) -> dict[str, Any]:
-    return {one.version: one for one in run.results if one.workload == "1x1x64x64"}
+    return prepare(tmp_path, monkeypatch)
 
 
 def test_every_version_is_checked_timed_and_sealed(folder: Path) -> None:
@@ -185,7 +87,7 @@ def test_a_version_that_kills_its_group_costs_itself_alone(folder: Path, how: st
 def test_a_check_that_hangs_is_ended_and_the_others_go_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(collect._LIMIT_S, "check", 1.5)
+    monkeypatch.setitem(work.LIMIT_S, "check", 1.5)
     tell(folder, gpucheck__three="hang", gpucheck__one="flood")
     collection = begin(folder)
     collection.work_off()
@@ -244,12 +146,13 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from profiler import assembly, collect, isolated
-from profiler.collect import Collection, Machine, Settings
+from profiler.collect import Collection
 from profiler.location import LocalRoot
-from tests import test_collect as t
+from profiler.staging import unfinished
+from tests import standins as t
 folder = Path({folder!r})
 isolated.stage_argv = t.stand_in_argv(folder)
-ids = t.unfinished(LocalRoot(folder / "data"))
+ids = unfinished(LocalRoot(folder / "data"))
 collection = t.again(folder, ids[0]) if ids else t.begin(folder)
 print(collection.staging.run_id, flush=True)
 collection.work_off()
@@ -304,29 +207,6 @@ def test_the_zip_of_a_run_can_be_unpacked_elsewhere(folder: Path, tmp_path: Path
 
 # ---------------------------------------------------------------- counters: a program in the place of ncu
 
-# It writes a real report where --export says, and prints the real ncu's CSV of it for --import.
-NCU = """
-import shutil, sys
-report, csv, said, code = {report!r}, {csv!r}, {said!r}, {code}
-if "--import" in sys.argv:
-    sys.stdout.write(open(csv).read())
-elif "--query-metrics" in sys.argv or "--list-sections" in sys.argv:
-    pass
-else:
-    sys.stdout.write(said)
-    if report:
-        shutil.copy(report, sys.argv[sys.argv.index("--export") + 1])
-    sys.exit(code)
-"""
-
-
-def stand_in_ncu(folder: Path, report: Path | None, csv: Path | None, said: str = "", code: int = 0) -> Ncu:
-    program = folder / "ncu"
-    body = NCU.format(report=str(report or ""), csv=str(csv or ""), said=said, code=code)
-    program.write_text(f"#!{sys.executable}\n{textwrap.dedent(body)}")
-    program.chmod(0o755)
-    return Ncu(program, "2025.3.1.0")
-
 
 def test_without_the_permission_latency_is_kept_and_counters_are_left_out(folder: Path) -> None:
     ncu = stand_in_ncu(folder, None, None, "==ERROR== ERR_NVGPUCTRPERM - no permission\n", 1)
@@ -348,13 +228,13 @@ def test_a_report_without_the_asked_range_fails_the_cells_and_says_what_is_in_it
     collection.work_off()
     found = cells(finish(folder, collection))
     assert {one.status for one in found.values()} == {"failed"}
-    assert "no launch in the range one|1x1x64x64" in found["one"].reason
+    assert "no launch in the range one_at_1x1x64x64" in found["one"].reason
 
 
 def test_the_launches_of_a_range_are_kept_with_a_clean_report(
     folder: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collect, "range_name", lambda _version, _workload: "Fused-GEMM")
+    monkeypatch.setattr(counting, "range_name", lambda _version, _workload: "Fused-GEMM")
     ncu = stand_in_ncu(
         folder, reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
     )
@@ -394,23 +274,38 @@ def test_counters_that_are_nan_fail_the_cell(reports: Path) -> None:
 
 
 def test_the_sanitizers_silence_is_no_pass() -> None:
-    assert collect.sanitizer_verdict("========= ERROR SUMMARY: 0 errors", "ended", True)["found"] == 0
-    assert (
-        collect.sanitizer_verdict("RACECHECK SUMMARY: 3 hazards displayed (3 errors)", "", True)["found"] == 3
-    )
-    assert collect.sanitizer_verdict("========= ERROR SUMMARY: 0 errors", "died", False)["found"] is None
+    clean, hazards = "========= ERROR SUMMARY: 0 errors", "RACECHECK SUMMARY: 3 hazards displayed (3 errors)"
+    assert sanitizing.verdict(clean, {"status": "done"})["found"] == 0
+    assert sanitizing.verdict(hazards, {"status": "done"})["found"] == 3
+    assert sanitizing.verdict(hazards, {"status": "failed", "reason": "died"})["found"] == 3
+    refused = sanitizing.verdict(clean, {"status": "failed", "reason": "launch refused"})
+    assert refused == {"found": None, "summary": "launch refused"}, "nothing was launched"
 
 
-def test_what_runs_on_a_bare_gpu_machine_needs_nothing_of_the_dashboard() -> None:
+def test_a_bare_gpu_machine_needs_nothing_but_numpy_and_torch(tmp_path: Path) -> None:
+    # Every module but Python's own, numpy and torch is not there; a whole run is begun, sealed and packed.
     code = """
-import sys
-for name in ("sqlalchemy", "fsspec", "streamlit", "pandas", "plotly", "ncu_report", "torch"):
-    sys.modules[name] = None
-from profiler import assembly, bundle, bundle_zip, catalog, collect, plan, scrub, staging
+import os, sys
+from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+class Bare:
+    def find_spec(self, name, path=None, target=None):
+        first = name.partition(".")[0]
+        there = first in sys.stdlib_module_names or first in ("numpy", "torch", "profiler")
+        return PathFinder.find_spec(name, path, target) if there else None
+sys.meta_path[:] = [BuiltinImporter, FrozenImporter, Bare()]
+from profiler import anatomy, gpucheck, machine, target, timing, torchprobe, launchprobe
 from profiler.cli import main
-catalog.load()
-main(["collect", "--help"])
+code = main(["collect", "sdpa", "--no-model", "--out", "run.zip"])
+assert code == 3, code
+assert os.path.getsize("run.zip") > 500
+sys.exit(main(["doctor", "--json"]))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert "--resume" in done.stdout
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).resolve().parent.parent),
+        "PROFILER_DATA": str(tmp_path / "data"),
+    }
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=200, env=environment, cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert '"can_measure": false' in done.stdout

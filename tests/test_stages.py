@@ -134,6 +134,30 @@ def test_a_version_that_leaves_output_unwritten_is_not_timed(torch, tmp_path):
     assert "unwritten" in found["reason"]
 
 
+def test_a_call_that_no_graph_takes_is_timed_without(torch, tmp_path, monkeypatch):
+    def refuse(_graph):
+        raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(torch.cuda, "graph", refuse)
+    found = time_it([version(tmp_path)], modes=["cold", "warm", "graph"])
+    assert found["status"] == "done"
+    right = found["versions"]["right"]
+    assert [samples["mode"].split(";")[0] for samples in right["samples"]] == ["events", "events"]
+    assert "capturing" in right["without"]["graph"]
+    assert found["launch_ns"]["graph"] is None
+    assert time_it([version(tmp_path)], modes=["graph"])["status"] == "failed", "nothing is left of it"
+
+
+def test_the_clock_that_waits_are_made_by_is_the_highest_while_the_gpu_wakes(torch, tmp_path, monkeypatch):
+    taken = iter([5.8, 5.8, 0.6, 0.5])  # milliseconds for a million cycles: 172 MHz asleep, 2000 awake
+    monkeypatch.setattr(timing, "SPIN_S", 0.01)
+    monkeypatch.setattr(hostgpu.Event, "elapsed_time", lambda *_: next(taken, 0.5))
+    request = {"workload": SMALL, "modes": ["warm"]}
+    place, problem = stage.setting(request)
+    bench = timing.Bench(torch, request, place, problem, timing.device.Monitor())
+    assert bench._clock_mhz == pytest.approx(2000)
+
+
 def test_a_batch_that_another_process_decided_is_kept(torch, tmp_path):
     found = time_it([version(tmp_path)], modes=["warm"], batch={"right": {"warm": 7}})
     assert found["versions"]["right"]["batch"] == {"warm": 7}
@@ -158,10 +182,10 @@ def test_an_unknown_mode_is_refused(torch):
 def test_only_the_counted_calls_are_in_ranges(torch, tmp_path):
     cells = [{"version": "right", "workload": SMALL}, {"version": "sdpa", "workload": SMALL}]
     found = target.work({"versions": [version(tmp_path), SDPA], "cells": cells, "calls": 2, "warm_up": 3})
-    label = "1x2x48:64x64 causal"
-    assert [cell["range"] for cell in found["cells"]] == [f"right|{label}", f"sdpa|{label}"]
+    label = "1x2x48_3a_64x64_causal"
+    assert [cell["range"] for cell in found["cells"]] == [f"right_at_{label}", f"sdpa_at_{label}"]
     pushed = [name for name in torch.cuda.pushed if name not in ("pop", "probe")]
-    assert pushed == [f"right|{label}"] * 2 + [f"sdpa|{label}"] * 2
+    assert pushed == [f"right_at_{label}"] * 2 + [f"sdpa_at_{label}"] * 2
     assert torch.cuda.pushed.count("pop") == len(pushed) + 1
 
 

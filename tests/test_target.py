@@ -13,9 +13,10 @@ from profiler.problem import ACCEPTANCE
 
 def test_a_range_names_version_and_workload_and_has_no_level_of_its_own():
     names = {target.range_name("v2b", workload.label) for workload in ACCEPTANCE}
-    assert "v2b|1x8x512x64 causal" in names
+    assert "v2b_at_1x8x512x64_causal" in names
     assert len(names) == 5
-    assert target.range_name("a/b", "1/2") == "a_b|1_2"
+    assert target.range_name("a/b", "1:2") == "a_2f_b_at_1_3a_2"
+    assert all(name.isascii() and name.replace("_", "").isalnum() for name in names), "nothing to escape"
 
 
 def torch_with(push):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,11 +17,13 @@ from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
 if TYPE_CHECKING:
     from profiler.catalog import Catalog
     from profiler.cli.output import Commands
-    from profiler.collect import Collection, Settings
+    from profiler.collect import Collection
     from profiler.location import LocalRoot
     from profiler.problem import Problem
     from profiler.run import Run
+    from profiler.session import Settings
 
+NAMED = 8  # jobs in a line
 _DESCRIPTION = """\
 Measure versions on this machine's GPU: is each right, how long does a call take, and what do Nsight's
 counters say of it. Every job runs in a process of its own and is kept as soon as it has ended: after Ctrl-C
@@ -44,7 +49,8 @@ def add(commands: Commands) -> None:
     command.add_argument(
         "--workloads",
         metavar="LIST",
-        help="labels, comma-separated: 1x8x512x64, 2x8x2048x64 causal (default: all five)",
+        help="labels, comma-separated: 1x8x512x64, 2x8x2048x64 causal (default: all five, and in fp8 "
+        "where a version takes it)",
     )
     command.add_argument(
         "--against",
@@ -96,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     root = _root()
     budget = plan.budget_s(arguments.budget) if arguments.budget else None
     collection = _collection(arguments, root)
-    with held(collection.staging):
+    with held(collection.staging), ended_as_interrupted():
         try:
             if not arguments.seal:
                 _announce(collection)
@@ -112,22 +118,39 @@ def run(arguments: argparse.Namespace) -> int:
     return _tell(sealed, arguments.json)
 
 
+@contextlib.contextmanager
+def ended_as_interrupted() -> Iterator[None]:
+    """`kill`, `timeout` and a closed terminal end a collection as Ctrl-C does: nothing runs on."""
+
+    def interrupt(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    kinds = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(kind, interrupt) for kind in kinds]
+    try:
+        yield
+    finally:
+        for kind, handler in zip(kinds, before, strict=True):
+            signal.signal(kind, handler)
+
+
 def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
-    from profiler import catalog, collect
+    from profiler import catalog, collect, session
 
     if arguments.resume:
-        staging, lineage, settings = collect.resume(root, arguments.resume)
+        staging, lineage, settings = session.resume(root, arguments.resume, sealing=arguments.seal)
     elif arguments.seal:
         raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
     else:
         lineage = catalog.load(arguments.catalog)
         settings = _settings(arguments, lineage)
-        staging = collect.begin(root, lineage, settings)
-    return collect.Collection(staging, lineage, settings, collect.look(settings.counters), _progress)
+        staging = session.begin(root, lineage, settings)
+    machine = session.Machine(None, None) if arguments.seal else session.look(settings.counters)
+    return collect.Collection(staging, lineage, settings, machine, _progress)
 
 
 def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
-    from profiler import collect, origin
+    from profiler import origin, session
 
     names = [*arguments.versions, *_list(arguments.against)] if arguments.versions else []
     chosen = [one for one in lineage.pick(names) if one.state != "planned"]
@@ -135,10 +158,11 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
         raise CannotJudge("nothing to measure: every version that was named is planned")
     known = {one.id for one in chosen}
     problem: Problem = origin.load_object(lineage, lineage.problem)
-    sizes = _workloads(arguments.workloads, problem, lineage)
+    dtypes = list(dict.fromkeys(dtype for one in chosen for dtype in one.dtypes))
+    sizes = _workloads(arguments.workloads, problem, lineage, dtypes)
     first = problem.workload(**sizes[0]).label
     sanitize = tuple(known) if arguments.sanitize == "all" else tuple(_list(arguments.sanitize))
-    return collect.Settings(
+    return session.Settings(
         versions=tuple(one.id for one in chosen),
         workloads=tuple(sizes),
         rounds=arguments.rounds,
@@ -152,15 +176,22 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
         model=() if arguments.no_model else tuple(one.id for one in chosen if one.buildable),
         counters=not arguments.no_counters,
         keep_session=arguments.keep_session,
-        command_line=collect.command_line(["profiler", *sys.argv[1:]]),
+        command_line=session.command_line(["profiler", *sys.argv[1:]]),
     )
 
 
-def _workloads(text: str | None, problem: Problem, lineage: Catalog) -> list[dict[str, object]]:
+def _workloads(
+    text: str | None, problem: Problem, lineage: Catalog, dtypes: list[str]
+) -> list[dict[str, object]]:
+    """The acceptance workloads in every dtype that a version takes, the headline first in each."""
     from profiler import problem as problems
 
-    same = lineage.problem == "profiler.problem:ATTENTION"
-    acceptance = problems.ACCEPTANCE if same else problem.check_workloads("fp16", (64, 128))
+    if lineage.problem == "profiler.problem:ATTENTION":
+        each = [{**one.sizes(), "dtype": dtype} for dtype in dtypes for one in problems.ACCEPTANCE]
+        acceptance = [problem.workload(**sizes) for sizes in each]
+    else:
+        heads = sorted({size for one in lineage.versions for size in one.head_dims})
+        acceptance = [one for dtype in dtypes for one in problem.check_workloads(dtype, heads)]
     known = {one.label: one for one in acceptance}
     wanted = _list(text) if text else list(known)
     for label in wanted:
@@ -179,7 +210,7 @@ def _root() -> LocalRoot:
 
 
 def _announce(collection: Collection) -> None:
-    counted = {tier: collection.passes(tier) for tier in ("lean", "full")}
+    counted = {tier: collection.work.passes(tier) for tier in ("lean", "full")}
     known = ", ".join(f"{tier} {count or 'unknown'}" for tier, count in counted.items())
     gpu = (collection.machine.gpu or {}).get("name") or "no GPU"
     say(
@@ -202,7 +233,11 @@ def _progress(done: int, total: int, what: str, left_s: float | None) -> None:
 
 
 def _tell(run: Run, as_json: bool) -> Exit:
+    from profiler.collect import overhead as overhead_of
+
     cells = [one for one in run.results if one.workload and not one.workload.startswith("head dim")]
+    overhead = overhead_of(run.provenance)
+    expected = {one.version for one in cells if _expected(one.check)}
     measured = [
         one for one in cells if one.samples or one.captures or (one.check or {}).get("evidence") == "measured"
     ]
@@ -221,18 +256,55 @@ def _tell(run: Run, as_json: bool) -> Exit:
                 ],
                 "degraded": run.provenance.get("degraded", []),
                 "left_out": run.provenance.get("left_out", []),
+                "wall_s": run.provenance.get("wall_s"),
+                "processes_s": run.provenance.get("processes_s", {}),
+                **dict(zip(("of_processes", "of_timing_and_ncu"), overhead or (None, None), strict=True)),
             }
         )
     else:
         rows = [(one.version, one.workload or "", one.status, one.reason or "") for one in cells]
         print_table(("version", "workload", "", "why"), rows)
-        for words in (*run.provenance.get("degraded", ()), *run.provenance.get("left_out", ())):
+        for words in run.provenance.get("degraded", ()):
+            say(f"degraded: {words}")
+        for words in left_out(run.provenance.get("left_out", ())):
             say(f"left out: {words}")
-        say(f"\nsealed as {run.run_id}")
+        say(f"\n{took(run)}")
+        say(f"sealed as {run.run_id}")
     if not measured:
         return Exit.UNJUDGED
-    bad = [one for one in measured if one.status in ("wrong", "failed") and not _expected(one.check)]
+    bad = [one for one in cells if one.status in ("wrong", "failed") and one.version not in expected]
     return Exit.REGRESSION if bad else Exit.PASS
+
+
+def left_out(lines: Sequence[str]) -> list[str]:
+    """The jobs that were left out, a line a reason; --json names all of many."""
+    by_reason: dict[str, list[str]] = {}
+    for line in lines:
+        job, _, reason = line.partition(": ")
+        by_reason.setdefault(reason, []).append(job)
+    return [
+        f"{reason}: {', '.join(jobs[:NAMED])}"
+        + (f" and {len(jobs) - NAMED} more (--json names them)" if len(jobs) > NAMED else "")
+        for reason, jobs in by_reason.items()
+    ]
+
+
+def took(run: Run) -> str:
+    """How long a collection took, and how much of that its processes did not need."""
+    from profiler.collect import overhead
+
+    wall, stages = run.provenance.get("wall_s"), run.provenance.get("processes_s") or {}
+    if not wall:
+        return "nothing was run"
+    each = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in stages.items())
+    words = f"took {wall:.1f} s"
+    several = run.provenance.get("sessions", 1)
+    words += f" in {several} sessions" if several > 1 else ""
+    if each:
+        words += f"; its processes {sum(stages.values()):.1f} s ({each})"
+    if ratios := overhead(run.provenance):
+        words += f"; that is {ratios[0]:.2f} × all of them, {ratios[1]:.2f} × timing and ncu alone"
+    return words
 
 
 def _expected(check: object) -> bool:

@@ -111,9 +111,12 @@ def say(text: str = "") -> None:
 
 def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Sequence[int] = ()) -> None:
     """Print a table; the columns in `right` hold numbers. Names are folded, never cut."""
-    from rich.table import Table
-    from rich.text import Text
-
+    try:
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:  # a bare GPU machine has torch and no more
+        _print_plain([tuple(header), *(tuple(row) for row in rows)], right)
+        return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for index, name in enumerate(header):
         table.add_column(name, justify="right" if index in right else "left", overflow="fold")
@@ -124,6 +127,16 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: 
         console.print(table)
     for line in capture.get().splitlines():
         print(line.rstrip())
+
+
+def _print_plain(rows: Sequence[Sequence[str]], right: Sequence[int]) -> None:
+    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if index in right else cell.ljust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
 
 
 def add_json(command: argparse._ActionsContainer) -> None:

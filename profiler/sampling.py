@@ -1,0 +1,100 @@
+"""How a version is checked and timed: one process a check, one a group and block of rounds, retried apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from profiler import rounds
+from profiler.plan import Job
+from profiler.work import LIMIT_S, Json, Work
+
+SMALL_FLOPS = 1e9  # below this a call is short enough for its dispatch to matter: graph replay is timed too
+CHECKS = 8  # at a time: most of a check is torch's import and the reference, not the GPU
+_SAMPLING_SHARE = 0.6  # of a process's time limit: whole rounds then outlive a slow group
+
+
+def check_version(work: Work, job: Job) -> Json:
+    """One version on one workload, against the reference."""
+    (name,) = job.versions
+    if why := work.unrunnable(name):
+        return {"status": "skipped", "reason": why}
+    request = {**work.request(job.workload), "version": work.version(name)}
+    threads = str(max(1, (os.cpu_count() or 1) // CHECKS))  # of the reference's products
+    env = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
+    result = work.stage("gpucheck", request, work.folder(job), job, env)
+    return {"status": result["status"], "reason": result.get("reason"), "results": {name: result}}
+
+
+def blocks(work_rounds: int, processes: int) -> int:
+    """How many fresh processes the rounds are spread over; none is left without a round."""
+    return len(rounds.blocks(work_rounds, processes))
+
+
+def time_group(work: Work, job: Job) -> Json:
+    """One block of rounds of every right version of a workload, in one process."""
+    before = _blocks_before(work, job)
+    failed = {name for one in before for name, got in one["results"].items() if got.get("status") == "failed"}
+    names = [name for name in work.right(job.versions, job.workload) if name not in failed]
+    if not names:
+        return {"status": "skipped", "reason": "no version of the group is right on this workload"}
+    modes = ["cold", "warm"]
+    if work.problem.flops(work.workloads[job.workload]) < SMALL_FLOPS:
+        modes.append("graph")
+    request = {
+        **work.request(job.workload),
+        "modes": modes,
+        "rounds": rounds.blocks(work.settings.rounds, work.settings.processes)[job.block],
+        "samples": work.settings.samples,
+        "clock": "none",  # nobody locks the clocks while latency is taken
+        "max_seconds": LIMIT_S["time"] * _SAMPLING_SHARE,
+        "batch": {
+            name: got["batch"] for one in before for name, got in one["results"].items() if got.get("batch")
+        },
+    }
+    return _group(work, job, names, request)
+
+
+def _blocks_before(work: Work, job: Job) -> list[Json]:
+    ended = work.staging.outcomes()
+    keys = [Job("time", job.workload, job.versions, block).key for block in range(job.block)]
+    return [ended[key] for key in keys if key in ended]
+
+
+def _group(work: Work, job: Job, names: Sequence[str], request: Json) -> Json:
+    """All in one process, alternating; where it dies, each by itself, so that one costs itself alone."""
+    asked = {**request, "versions": [work.version(name) for name in names]}
+    whole = work.stage("timing", asked, work.folder(job), job)
+    if "versions" in whole or len(names) == 1:
+        results = whole.get("versions") or {names[0]: _short(whole)}
+        return {**_stage_facts(whole), "results": results}
+    results, last = {}, whole
+    for place, name in enumerate(names, start=1):
+        # Rounds of equal numbers would be read as A B B A; these are none.
+        own = [number + place * work.settings.rounds for number in request["rounds"]]
+        asked = {**request, "versions": [work.version(name)], "rounds": own}
+        alone = work.stage("timing", asked, work.folder(job, name), job)
+        results[name] = (alone.get("versions") or {}).get(name) or _short(alone)
+        last = alone if "versions" in alone else last
+    done = any(one.get("status") == "done" for one in results.values())
+    retried = f"the group's process died ({whole.get('reason')}); each version was timed by itself"
+    return {
+        **_stage_facts(last),
+        "status": "done" if done else "failed",
+        "reason": retried,
+        "results": results,
+    }
+
+
+def _short(result: Mapping[str, Any]) -> Json:
+    return {"status": result.get("status", "failed"), "reason": result.get("reason"), "samples": []}
+
+
+def _stage_facts(result: Mapping[str, Any]) -> Json:
+    return {
+        "status": result.get("status", "failed"),
+        "reason": result.get("reason"),
+        **{key: result[key] for key in ("launch_ns", "states", "device", "cold_sets") if key in result},
+        "seconds": result.get("seconds"),
+    }

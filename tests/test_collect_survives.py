@@ -1,0 +1,447 @@
+"""What a collection survives: interruption, other sources, another GPU, damage on disk, tools that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler import assembly, bundle, bundle_zip, capture, catalog, collect, counting, session, work
+from profiler.cli import collect as command_module
+from profiler.errors import BadBundle, ProfilerError, UnknownName
+from profiler.location import LocalRoot
+from profiler.plan import Job, Pace
+from profiler.problem import ATTENTION
+from profiler.session import Machine
+from profiler.staging import Staging, unfinished
+from tests.standins import (
+    GPU,
+    SMALL,
+    again,
+    begin,
+    calls,
+    cells,
+    finish,
+    ncu_calls,
+    prepare,
+    scripted_ncu,
+    stand_in_ncu,
+    tell,
+)
+
+LABEL = "1x1x64x64"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return prepare(tmp_path, monkeypatch)
+
+
+def interrupt_after(seconds: float) -> None:
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+# ---------------------------------------------------------------- Ctrl-C and time
+
+
+@pytest.mark.parametrize("stage", ["gpucheck", "timing"])
+def test_ctrl_c_ends_what_hangs_at_once_and_calls_nothing_failed(folder: Path, stage: str) -> None:
+    tell(folder, **{f"{stage}__two": "hang"})
+    collection = begin(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupt_after(3.0)
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        collection.work_off()
+    assert time.monotonic() - begun < 10
+    key = Job("check", LABEL, ("two",)).key if stage == "gpucheck" else collection.planned[3].key
+    assert key not in collection.staging.outcomes(), "it was ended by us, and says nothing of the version"
+    assert collection.left_out[key] == "interrupted"
+    collection.staging.close()
+    tell(folder)
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+
+
+def test_a_process_that_outlasts_the_budget_is_ended_and_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(work, "GRACE_S", 0.5)
+    monkeypatch.setattr("profiler.plan.START_S", dict.fromkeys(("check", "time", "lean"), 0.1))
+    tell(folder, timing__two="hang")
+    collection = begin(folder)
+    begun = time.monotonic()
+    collection.work_off(budget=6.0)
+    assert time.monotonic() - begun < 10
+    run = finish(folder, collection)
+    assert {one.status for one in cells(run).values()} == {"skipped"}
+    assert any("time 3 versions" in line and "budget of 6 s" in line for line in run.provenance["left_out"])
+
+
+def test_a_gpu_that_is_gone_ends_no_cell(folder: Path) -> None:
+    tell(folder, timing="no GPU")
+    collection = begin(folder)
+    collection.work_off()
+    assert {one["stage"] for one in collection.staging.outcomes().values()} == {"check"}
+    tell(folder)
+    collection.staging.close()
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+
+
+def test_more_processes_than_rounds_leave_none_without_a_round(folder: Path) -> None:
+    collection = begin(folder, rounds=2)
+    assert [job.block for job in collection.planned if job.stage == "time"] == [0, 1]
+    collection.work_off()
+    (cold, _warm) = cells(finish(folder, collection))["one"].samples
+    assert cold.rounds == (0, 0, 0, 0, 1, 1, 1, 1)
+
+
+def test_what_did_not_run_does_not_make_the_rest_look_fast() -> None:
+    pace, job = Pace(), Job("check", "w", ("a",), 0, 6.0)
+    assert pace.seconds(job) == 6.0
+    pace.learn(job, 3.0)
+    assert pace.seconds(job) == 3.0
+
+
+def test_the_time_of_all_sessions_is_summed_and_set_against_their_processes(folder: Path) -> None:
+    tell(folder, **{"sleep__timing": 1.0, "sleep__gpucheck": 0.5})
+    collection = begin(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupt_after(2.4)
+    with pytest.raises(KeyboardInterrupt):
+        collection.work_off()
+    first = collection.told()["wall_s"]
+    collection.staging.close()
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    second = resumed.told()["wall_s"]
+    run = finish(folder, resumed)
+    about = run.provenance
+    assert about["sessions"] == 2
+    assert about["wall_s"] == pytest.approx(first + second, abs=0.3)
+    assert about["processes_s"]["time"] >= 3.0
+    assert 0.5 <= about["processes_s"]["check"] < 1.5, "three side by side are counted once"
+    of_all, of_bare = collect.overhead(about) or (0, 0)
+    assert 1.0 <= of_all < of_bare
+    assert of_all < 1.25, f"{about['wall_s']} s for processes of {about['processes_s']}"
+
+
+# ---------------------------------------------------------------- what may not change meanwhile
+
+
+def changed(folder: Path) -> None:
+    text = (folder / "catalog.toml").read_text()
+    (folder / "catalog.toml").write_text(text.replace("baselines:sdpa_math", "baselines:sdpa_cudnn"))
+
+
+def test_a_run_does_not_go_on_with_other_sources_but_can_be_sealed_as_it_was(folder: Path) -> None:
+    collection = begin(folder)
+    for job in collection.planned[:3]:
+        collection._do(job)
+    before = collection.staging.plan["sources"]["two"]
+    collection.staging.close()
+    changed(folder)
+    with pytest.raises(ProfilerError, match=r"two changed since run .* --seal"):
+        again(folder, collection.staging.run_id)
+    staging, lineage, settings = session.resume(
+        LocalRoot(folder / "data"), collection.staging.run_id, sealing=True
+    )
+    assert lineage.by_id["two"].callable == "profiler.baselines:sdpa_math"
+    run = finish(folder, collect.Collection(staging, lineage, settings, Machine(None, None)))
+    assert cells(run)["two"].source_sha256 == before
+    kept = {file.path: file for file in run.files}["kernels/catalog.toml"]
+    assert b"sdpa_math" in (folder / "data/runs" / run.run_id / kept.path).read_bytes()
+
+
+def test_a_run_does_not_go_on_with_another_metrics_txt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collection = begin(folder)
+    collection.staging.close()
+    monkeypatch.setattr(session, "_metrics_sha256", lambda: "other")
+    with pytest.raises(ProfilerError, match=r"metrics\.txt changed"):
+        again(folder, collection.staging.run_id)
+    monkeypatch.undo()
+
+
+def test_one_run_is_of_one_gpu_and_says_so_wherever_it_is_sealed(folder: Path) -> None:
+    collection = begin(folder)
+    collection.work_off()
+    collection.staging.drop(Job("check", LABEL, ("two",)).key)
+    collection.staging.close()
+    other = again(folder, collection.staging.run_id, Machine({**GPU, "uuid": "GPU-1"}, None))
+    with pytest.raises(ProfilerError, match="uuid GPU-0 then, GPU-1 now"):
+        other.work_off()
+    other.staging.close()
+    sealing = again(folder, collection.staging.run_id, Machine(None, None))
+    run = finish(folder, sealing)
+    assert run.provenance["gpu"] == "stand-in"
+    assert run.provenance["floors"][LABEL]["launch_ns"] == 2000.0
+    assert cells(run)["one"].samples
+
+
+def test_a_plan_of_another_program_is_refused_in_one_line(folder: Path) -> None:
+    collection = begin(folder)
+    collection.staging.close()
+    plan = collection.staging.folder / "plan.json"
+    plan.write_text(json.dumps({**json.loads(plan.read_text()), "settings": {"colour": "blue"}}))
+    with pytest.raises(BadBundle, match="another version"):
+        again(folder, collection.staging.run_id)
+    plan.write_text("{")
+    with pytest.raises(BadBundle, match=r"plan\.json cannot be read"):
+        again(folder, collection.staging.run_id)
+
+
+# ---------------------------------------------------------------- damage on disk
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"key": 1}', '{"key": "x", "status": "done"}'])
+def test_a_damaged_job_is_done_again(folder: Path, damage: str) -> None:
+    collection = begin(folder)
+    collection.work_off()
+    collection.staging.close()
+    key = Job("check", LABEL, ("two",)).key
+    (collection.staging.folder / "jobs" / f"{key}.json").write_text(damage)
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    assert calls(folder)[-1] == "gpucheck two"
+    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+
+
+@pytest.mark.parametrize("damage", ["gone", "flipped"])
+def test_a_damaged_report_is_captured_again_and_never_keeps_a_run_from_being_sealed(
+    folder: Path, reports: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr(counting, "range_name", lambda _version, _workload: "Fused-GEMM")
+    ncu = stand_in_ncu(
+        folder, reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
+    )
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off()
+    (place,) = (collection.staging.folder / "reports").iterdir()
+    content = bytearray(place.read_bytes())
+    content[len(content) // 2] ^= 1
+    place.unlink() if damage == "gone" else place.write_bytes(content)
+    collection.staging.close()
+    sealed = again(folder, collection.staging.run_id, Machine(GPU, ncu))
+    run, _ = assembly.assemble(sealed)
+    assert run.reports == ()
+    assert cells(run)["one"].status == "done"
+    sealed.work_off()
+    assert len(finish(folder, sealed).reports) == 1
+
+
+def test_a_run_that_another_process_just_sealed_is_said_so(folder: Path) -> None:
+    collection = begin(folder)
+    collection.staging.close()
+    staging = Staging(collection.staging.folder)
+    (staging.folder / "plan.json").unlink()
+    with pytest.raises(UnknownName, match="just been sealed"):
+        staging.lock()
+
+
+def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(folder: Path) -> None:
+    small = folder / "data"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", small], check=False).returncode:
+        pytest.skip("no tmpfs can be mounted here")
+    try:
+        tell(folder, gpucheck__two="flood")
+        collection = begin(folder)
+        with pytest.raises(OSError, match="No space"):
+            collection.work_off()
+        collection.staging.close()
+        subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
+        resumed = again(folder, collection.staging.run_id)
+        resumed.work_off()
+        assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+    finally:
+        subprocess.run(["umount", "-l", small], check=False)
+
+
+# ---------------------------------------------------------------- counters
+
+
+def real(reports: Path) -> tuple[Path, Path]:
+    return reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
+
+
+@pytest.fixture
+def in_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "range_name", lambda _version, _workload: "Fused-GEMM")
+
+
+def failed_beside(run: Any, name: str) -> list[str]:
+    return [one.reason for one in run.results if one.version == name and one.status == "failed"]
+
+
+def test_a_capture_that_fails_leaves_the_latency_and_says_why_there_are_no_counters(
+    folder: Path, reports: Path
+) -> None:
+    ncu = stand_in_ncu(folder, *real(reports))
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off()
+    run = finish(folder, collection)
+    cell, beside = [one for one in run.results if one.version == "one"]
+    assert (cell.status, len(cell.samples[0].ns)) == ("done", 24)
+    assert beside.status == "failed"
+    assert beside.reason.startswith("lean: the report holds no launch in the range one_at_1x1x64x64")
+    assert run.reports == (), "a report in which nothing belongs to a cell is not kept"
+
+
+def test_a_batch_that_lost_some_is_taken_again_one_by_one(
+    folder: Path, reports: Path, in_range: None
+) -> None:
+    report, csv = real(reports)
+    # The batch of three dies with the program; alone each works, but for `two`, whose launch is refused.
+    ncu = scripted_ncu(
+        folder,
+        f"""
+        if "--import" in argv:
+            sys.stdout.write(open({str(csv)!r}).read()); sys.exit(0)
+        if len(after("--nvtx-include")) > 1:
+            fail("==ERROR== The application returned an error code (9).")
+        program()
+        report({str(report)!r})
+        """,
+    )
+    tell(folder, target__two="refused")
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off()
+    run = finish(folder, collection)
+    assert cells_done(run, "one")
+    assert cells_done(run, "three")
+    assert failed_beside(run, "two") == ["lean: launch refused"]
+
+
+def cells_done(run: Any, name: str) -> bool:
+    found = [one for one in run.results if one.version == name]
+    return [one.status for one in found] == ["done"] and bool(found[0].captures)
+
+
+@pytest.mark.parametrize(
+    ("refuses", "says", "found_by"),
+    [
+        ("--kernel-name", capture.NOTHING, "NVTX range"),
+        ("--nvtx-include", capture.NOTHING, "cudaProfilerStart"),
+        ("--section", "==ERROR== Could not parse section file.", "NVTX range and kernel name"),
+    ],
+)
+def test_an_ncu_that_fails_at_one_way_of_asking_is_asked_in_a_simpler_way(
+    folder: Path, reports: Path, in_range: None, refuses: str, says: str, found_by: str
+) -> None:
+    report, csv = real(reports)
+    ncu = scripted_ncu(
+        folder,
+        f"""
+        if "--import" in argv:
+            sys.stdout.write(open({str(csv)!r}).read()); sys.exit(0)
+        program()
+        if {refuses!r} in argv:
+            fail({says!r})
+        report({str(report)!r})
+        """,
+    )
+    collection = begin(folder, Machine(GPU, ncu), versions=("one", "two"))
+    collection.work.kernels = {"one": ("Kernel",), "two": ("Kernel",)}
+    collection.work_off()
+    outcome = next(one for one in collection.staging.outcomes().values() if one["stage"] == "lean")
+    assert {report["found_by"] for report in outcome["reports"]} == {found_by}
+    run = finish(folder, collection)
+    assert cells_done(run, "one")
+    assert cells_done(run, "two")
+    assert refuses not in ncu_calls(folder)[-1], "what was learned holds for the captures after it"
+
+
+# ---------------------------------------------------------------- the zip
+
+
+def test_the_zip_never_exceeds_its_limit_and_names_what_it_lacks(
+    folder: Path, reports: Path, in_range: None
+) -> None:
+    ncu = stand_in_ncu(folder, *real(reports))
+    collection = begin(folder, Machine(GPU, ncu), full=("one",))
+    collection.work_off()
+    whole, _ = assembly.assemble(collection)
+    (lean,) = whole.reports
+    limit = 60_000
+    assert lean.size_bytes > limit
+    run_id = assembly.seal(LocalRoot(folder / "data"), collection, zip_bytes=limit)
+    path = bundle_zip.pack(LocalRoot(folder / "data"), run_id, folder / "run.zip")
+    assert path.stat().st_size <= limit
+    run = bundle.load(LocalRoot(folder / "data"), run_id)
+    assert any("more than fits into the file" in line for line in run.provenance["left_out"])
+    assert cells(run)["one"].samples
+    assert cells(run)["one"].captures == ()
+
+
+# ---------------------------------------------------------------- the command
+
+
+def command(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PROFILER_DATA": str(folder / "data")}
+    argv = [sys.executable, "-m", "profiler", "collect", *words]
+    return subprocess.Popen(
+        argv, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
+    )
+
+
+def wait_to_be_ended(kind: signal.Signals) -> None:
+    with command_module.ended_as_interrupted():
+        os.kill(os.getpid(), kind)
+        time.sleep(1)
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGHUP])
+def test_kill_and_a_closed_terminal_end_the_command_as_ctrl_c_does(kind: signal.Signals) -> None:
+    before = signal.getsignal(kind)
+    with pytest.raises(KeyboardInterrupt):
+        wait_to_be_ended(kind)
+    assert signal.getsignal(kind) == before
+
+
+def test_what_was_left_out_for_one_reason_is_one_line() -> None:
+    lines = [f"check v{number} on w: no GPU here" for number in range(12)] + ["time a on w: the budget: over"]
+    told = command_module.left_out(lines)
+    assert told[0].startswith("no GPU here: check v0 on w, check v1 on w")
+    assert told[0].endswith("and 4 more (--json names them)")
+    assert told[1] == "the budget: over: time a on w"
+
+
+def test_the_command_says_how_a_run_that_was_interrupted_goes_on(folder: Path) -> None:
+    collection = begin(folder)
+    collection.staging.close()
+    (run_id,) = unfinished(LocalRoot(folder / "data"))
+    process = command(folder, "--resume", run_id, "--seal", "--json")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 3, err
+    assert json.loads(out)["run"] == run_id
+    process = command(folder, "--resume", run_id)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert f"no unfinished run {run_id}" in err
+
+
+def test_every_dtype_that_a_version_takes_is_measured() -> None:
+    lineage = catalog.load()
+    labels = [
+        ATTENTION.workload(**sizes).label
+        for sizes in command_module._workloads(None, ATTENTION, lineage, ["fp16", "fp8"])
+    ]
+    assert len(labels) == 10
+    assert labels[0] == "1x8x512x64"
+    assert "1x8x512x64 fp8" in labels
+
+
+def test_two_head_dims_of_a_workload_that_a_version_lacks_are_not_asked_of_it(folder: Path) -> None:
+    collection = begin(folder, workloads=(SMALL, {**SMALL, "dtype": "fp8"}))
+    assert {job.workload for job in collection.planned} == {LABEL}
