@@ -11,6 +11,7 @@ from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 from profiler.values import Rule
 
+_UNBROKEN = 24  # letters that a phone has room for
 _NONE = "The report holds no rule results: it was collected without `--apply-rules` or sections."
 _COLUMNS = (
     Column("kind"),
@@ -79,7 +80,10 @@ def caption(pair: PairComparison) -> str:
 
 
 def _row(rule: Rule, change: rulings.RulingChange | None = None) -> Row:
-    title = [markup.tag("b", rulings.heading(rule)), markup.muted(rule.section)]
+    name = rulings.heading(rule)
+    if len(name) <= _UNBROKEN:  # a long message beside it would squeeze it to a word a line
+        name = name.replace(" ", "\N{NO-BREAK SPACE}")
+    title = [markup.tag("b", name), markup.muted(rule.section)]
     if change and change.why:
         title.append(markup.muted(f"({change.why})"))
     estimate: object = "–"
