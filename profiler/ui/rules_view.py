@@ -80,9 +80,9 @@ def caption(pair: PairComparison) -> str:
 
 
 def _row(rule: Rule, change: rulings.RulingChange | None = None) -> Row:
-    name = rulings.heading(rule)
+    name = markup.esc(rulings.heading(rule))
     if len(name) <= _UNBROKEN:  # a long message beside it would squeeze it to a word a line
-        name = name.replace(" ", "\N{NO-BREAK SPACE}")
+        name = Html(name.replace(" ", "&nbsp;"))
     title = [markup.tag("b", name), markup.muted(rule.section)]
     if change and change.why:
         title.append(markup.muted(f"({change.why})"))
