@@ -170,6 +170,44 @@ class Diff:
         return f"{left}/" if left == right and left else ""
 
 
+class CodeReport(NamedTuple):
+    """A report that code is read from."""
+
+    run_id: str
+    sha256: str
+    title: str  # family/version, and the file where a run keeps several
+    gpu: str
+    family: str | None  # None: several
+
+
+@dataclass(frozen=True)
+class Code:
+    """The address of a launch's code, or of two launches' side by side."""
+
+    report: str  # the first digits of the file's sha256
+    launch: str  # its place in the report
+    b: str = ""
+    b_launch: str = ""
+    view: str = ""
+
+    @property
+    def href(self) -> str:
+        """The address with every choice in it."""
+        return self.at()
+
+    def at(self, start: int = 0, **choices: str) -> str:
+        """The address from one row on, with the choices of the view."""
+        named = {"report": self.report, "launch": self.launch, "b": self.b, "b_launch": self.b_launch}
+        return markup.href(
+            "code", {**named, "view": self.view, **choices, "from": str(start) if start else None}
+        )
+
+    @property
+    def swapped(self) -> Code:
+        """B against A."""
+        return replace(self, report=self.b, launch=self.b_launch, b=self.report, b_launch=self.launch)
+
+
 def run(run_id: str, launch: str | None = None) -> str:
     """The address of a run, or of one of its launches."""
     return markup.href("runs", {"run": run_id, "launch": launch})

@@ -1,0 +1,111 @@
+"""Two listings as markup: instruction beside instruction, with the counts of both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from profiler import alignment, hotspots
+from profiler.alignment import AlignedRow, Alignment
+from profiler.disassembly import Listing
+from profiler.hotspots import Hot
+from profiler.ui import grid, markup
+from profiler.ui.code_view import source_words
+from profiler.ui.markup import Html
+
+ROWS = ("differences", "all")
+VIEWS = ("sass", "diff", "source")
+PAGE = 3_000
+CONTEXT = 4  # equal rows kept around each difference
+_SIGNS = {alignment.EQUAL: "", alignment.CHANGED: "≠", alignment.ONLY_A: "−", alignment.ONLY_B: "+"}
+
+
+def rows(found: Alignment, a: Listing, b: Listing, which: str, words: str) -> list[AlignedRow | str]:
+    """The rows to show under a head for each function; what is left out between them is counted in a line."""
+    wanted = words.lower().split()
+    shown: list[AlignedRow | str] = []
+    for one in found.functions:
+        names = [None if at is None else side.functions[at] for at, side in ((one.a, a), (one.b, b))]
+        kept = _kept(one.rows, which, lambda row: all(w in _both_texts(row, a, b) for w in wanted))
+        if len(found.functions) > 1 or one.by != "text":
+            by = "" if one.by == "text" else f", paired by {one.by}"
+            shown.append(" → ".join(dict.fromkeys(name or "no such function" for name in names)) + by)
+        last = 0
+        for at in kept:
+            if at > last:
+                shown.append(_left_out(one.rows[last:at]))
+            shown.append(one.rows[at])
+            last = at + 1
+        if last < len(one.rows):
+            shown.append(_left_out(one.rows[last:]))
+    return shown
+
+
+def table(rows: Sequence[AlignedRow | str], a: Listing, b: Listing, shown: grid.Window) -> Html:
+    """Both listings, instruction beside instruction, with samples and executions of each."""
+    places = [hotspots.by_instruction(one) for one in (a, b)]
+    both = [hot for side in places for hot in side]
+    samples, executed = grid.heat(hot.samples for hot in both), grid.heat(hot.executed for hot in both)
+    lines = []
+    for row in rows[shown.start : shown.stop]:
+        if isinstance(row, str):
+            lines.append(grid.head(row))
+            continue
+        cells = []
+        for listing, side, at in zip((a, b), places, (row.a, row.b), strict=True):
+            cells += _half(listing, None if at is None else side[at], samples, executed)
+        cells.insert(len(cells) // 2, grid.sign(_SIGNS.get(row.kind, "?")))
+        lines.append(grid.row(cells, row.kind not in (alignment.EQUAL, alignment.UNREAD)))
+    columns = [column for side in "AB" for column in _columns(side)]
+    columns.insert(len(columns) // 2, grid.BETWEEN)
+    return grid.table(columns, lines)
+
+
+def _columns(side: str) -> list[grid.Column]:
+    return [
+        grid.Column(f"{side} at", "78px"),
+        grid.Column("samples", "64px", right=True),
+        grid.Column("executed", "70px", wide=True, right=True),
+        grid.Column(side, "minmax(210px,1fr)"),
+    ]
+
+
+def caption(found: Alignment) -> Html:
+    """How the two compare, in one line."""
+    counts = found.counts
+    told = ", ".join(f"{grid.count(count)} {kind}" for kind, count in counts.items() if count)
+    if counts[alignment.UNREAD]:
+        told += ": without text nobody knows whether they are equal"
+    elif not found.different:
+        return markup.strip(("No difference", f"{told}; addresses of code are left out"))
+    return markup.strip(("Instructions", told))
+
+
+def _half(listing: Listing, hot: Hot | None, samples: grid.Heat, executed: grid.Heat) -> list[str]:
+    if hot is None:
+        return [grid.cell("")] * 4
+    return [
+        grid.cell(f"+{hot.place.offset:#06x}", "m"),
+        samples(hot.samples),
+        executed(hot.executed, " w"),
+        grid.text(hot.text, source_words(listing, hot)),
+    ]
+
+
+def _left_out(skipped: Sequence[AlignedRow]) -> str:
+    unread = all(row.kind == alignment.UNREAD for row in skipped)
+    return f"⋯ {grid.count(len(skipped))} rows " + ("paired by place" if unread else "that do not differ")
+
+
+def _kept(rows: Sequence[AlignedRow], which: str, fits: Callable[[AlignedRow], bool]) -> list[int]:
+    """Positions of the rows to show: those near a difference, or all; of them those that fit the words."""
+    quiet = (alignment.EQUAL, alignment.UNREAD)
+    if which == "all":
+        return [at for at, row in enumerate(rows) if fits(row)]
+    hits = [at for at, row in enumerate(rows) if row.kind not in quiet and fits(row)]
+    near = {at + step for at in hits for step in range(-CONTEXT, CONTEXT + 1)}
+    return sorted(at for at in near if 0 <= at < len(rows))
+
+
+def _both_texts(row: AlignedRow, a: Listing, b: Listing) -> str:
+    texts = [None if at is None else one.lines[at].text for at, one in ((row.a, a), (row.b, b))]
+    return " ".join(filter(None, texts)).lower()

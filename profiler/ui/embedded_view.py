@@ -1,0 +1,147 @@
+"""The source files that reports embed, as markup: one with what its lines cost, or two side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from profiler import hotspots
+from profiler.disassembly import Listing
+from profiler.hotspots import Hot, Place
+from profiler.sourcediff import SourceRow, side_by_side
+from profiler.ui import grid, markup
+from profiler.ui.code_view import COUNTS, EXCESS, mostly
+from profiler.ui.markup import Html
+
+CONTEXT = 3  # lines kept around each change, and around each that instructions come from
+LINES = ("used", "all")
+WHOLE_FILE = 10**9
+_NOTHING = Hot(Place(), None, ())  # what a line costs that no instruction comes from
+_SIGNS = {"changed": "≠", "removed": "−", "added": "+"}
+
+
+@dataclass(frozen=True)
+class SourcePair:
+    """One source file of either side, by its name."""
+
+    name: str
+    a: str | None  # the full name in the report
+    b: str | None
+    samples: float  # of both sides
+    different: bool
+
+
+def files(a: Listing, b: Listing | None = None) -> list[SourcePair]:
+    """The source files that are embedded: those that differ first, then those with most samples."""
+    sides = [_short_names(one) if one else {} for one in (a, b)]
+    counts: dict[str, float] = {}
+    for one, names in zip((a, b), sides, strict=True):
+        for hot in hotspots.by_line(one) if one else ():
+            if key := names.get(hot.place.file or ""):
+                counts[key] = counts.get(key, 0) + (hot.samples or 0)
+    named = [{short: full for full, short in names.items()} for names in sides]
+    found = []
+    for name in dict.fromkeys((*named[0], *named[1])):
+        left, right = (side.get(name) for side in named)
+        texts = [one.texts[full] for one, full in ((a, left), (b, right)) if one and full]
+        different = b is not None and (len(texts) < 2 or texts[0] != texts[1])
+        found.append(SourcePair(name, left, right, counts.get(name, 0), different))
+    return sorted(found, key=lambda one: (not one.different, -one.samples, one.name))
+
+
+def _short_names(listing: Listing) -> dict[str, str]:
+    """The embedded files' full names with as much of each as tells it from the others."""
+    ends: dict[str, list[str]] = {}
+    for name in listing.texts:
+        parts = PurePath(name).parts
+        for length in range(1, len(parts) + 1):
+            ends.setdefault("/".join(parts[-length:]), []).append(name)
+    return {
+        name: min((end for end, names in ends.items() if names == [name]), key=len, default=name)
+        for name in listing.texts
+    }
+
+
+def section(found: Sequence[SourcePair], name: str, code: Sequence[Listing], *, whole: bool) -> Html:
+    """The chosen file: its lines with their cost, or those of both sides; without one, why there is none."""
+    pair = next((one for one in found if one.name == name), None)
+    if pair is None:
+        return markup.note(markup.state("no source text in the report: collect with --import-source yes"))
+    caption = markup.section(pair.name, _caption(found, len(code)))
+    if len(code) == 1:
+        return Html(caption + _one(code[0], pair.a or "", whole))
+    return Html(caption + _two(code[0], code[1], pair, WHOLE_FILE if whole else CONTEXT))
+
+
+def _caption(found: Sequence[SourcePair], sides: int) -> str:
+    """How many files there are, and how many differ."""
+    words = f"{len(found)} file{'s' * (len(found) != 1)} embedded"
+    changed = sum(one.different for one in found)
+    return words if sides == 1 else f"{words}, {changed or 'none'} of them differ{'s' * (changed == 1)}"
+
+
+def _one(listing: Listing, name: str, whole: bool) -> Html:
+    """One source file with what its lines cost; of a file not whole the lines near instructions."""
+    places = {hot.place.line: hot for hot in hotspots.by_line(listing) if hot.place.file == name}
+    samples, executed = (
+        grid.heat(getattr(hot, what) for hot in places.values()) for what in ("samples", "executed")
+    )
+    excess = any(hot.excess for hot in places.values())
+    lost = grid.heat(hot.excess for hot in places.values())
+    lines = []
+    last = 0
+    for number, text in enumerate(listing.texts[name].splitlines(), 1):
+        hot = places.get(number, _NOTHING)
+        if not whole and not any(near in places for near in range(number - CONTEXT, number + CONTEXT + 1)):
+            continue
+        if number > last + 1:
+            lines.append(grid.head(f"⋯ {grid.count(number - last - 1)} lines without instructions"))
+        last = number
+        cells = [grid.cell(str(number), "m r")]
+        cells.append(samples(hot.samples))
+        cells.append(grid.cell(mostly(hot), "w m"))
+        cells.append(executed(hot.executed, " w"))
+        if excess:
+            cells.append(lost(hot.excess, " w"))
+        cells.append(grid.cell(text.expandtabs(4), "" if hot.lines else "m"))
+        lines.append(grid.row(cells))
+    columns = [grid.Column("line", "48px"), *COUNTS, *[EXCESS] * excess]
+    return grid.table([*columns, grid.Column(PurePath(name).name, "minmax(300px,1fr)")], lines)
+
+
+def _two(a: Listing, b: Listing, pair: SourcePair, context: int) -> Html:
+    """Both texts of one file side by side, with the samples of each line."""
+    texts = [one.texts.get(name or "", "") for one, name in ((a, pair.a), (b, pair.b))]
+    lost = [side for side, name in (("A", pair.a), ("B", pair.b)) if name is None]
+    if lost:
+        return markup.note(markup.state(f"{pair.name} is embedded only in {'B' if lost == ['A'] else 'A'}"))
+    rows = side_by_side(texts[0], texts[1], context=context)
+    if all(row.kind == "gap" for row in rows):
+        return markup.note("No line differs.")
+    places = [
+        {hot.place.line: hot for hot in hotspots.by_line(one) if hot.place.file == name}
+        for one, name in ((a, pair.a), (b, pair.b))
+    ]
+    samples = grid.heat(hot.samples for side in places for hot in side.values())
+    lines = [_source_row(row, places, samples) for row in rows]
+    name = grid.Column(pair.name, "minmax(260px,1fr)")
+    samples_column = COUNTS[0]
+    left, right = ([grid.Column(side, "44px"), samples_column, name] for side in "AB")
+    return grid.table([*left, grid.BETWEEN, *right], lines)
+
+
+def _source_row(row: SourceRow, places: Sequence[dict[int, Hot]], samples: grid.Heat) -> str:
+    if row.kind == "gap":
+        return grid.head(f"⋯ {grid.count(row.skipped)} equal lines")
+    cells = []
+    for side, number, text in ((places[0], row.a_line, row.a), (places[1], row.b_line, row.b)):
+        hot = side.get(number or 0, _NOTHING)
+        cells += [
+            grid.cell(str(number or ""), "m r"),
+            samples(hot.samples),
+            grid.cell(text.expandtabs(4)),
+        ]
+    sign = _SIGNS.get(row.kind, "")
+    cells.insert(len(cells) // 2, grid.sign(sign))
+    return grid.row(cells, bool(sign))
