@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from profiler import opcodemix
-from profiler.values import NOT_COLLECTED, Launch, Value
+from profiler.values import Launch, State, Value, Values
 
 # HW conflicts count every wavefront that had to wait its turn, lost arbitration too; the excess, from the
 # addresses that each instruction touched, counts what the access pattern costs (ncu, "Source Counters").
@@ -64,7 +64,7 @@ class Tensor:
 
     pipe: Value  # busy, HFMA2.MMA included
     pipe_name: str
-    matrix: Value  # busy with matrix work only; NOT_COLLECTED on chips that cannot tell
+    matrix: Value  # busy with matrix work only; not available on chips that cannot tell
     matrix_name: str
     instructions: float | None  # matrix instructions executed; None where the report has no opcodes
     half: float | None  # HFMA2 executed
@@ -109,11 +109,20 @@ def tensor(launch: Launch) -> Tensor:
     return Tensor(
         values.value(pipe_name),
         pipe_name,
-        values.value(matrix_name) if matrix_name else NOT_COLLECTED,
+        values.value(matrix_name) if matrix_name else _no_matrix_counter(values),
         matrix_name,
         sum(n for name, n in opcodes.items() if opcodemix.is_matrix(name)) if opcodes else None,
         sum(n for name, n in opcodes.items() if name.partition(".")[0] == HALF) if opcodes else None,
     )
+
+
+def _no_matrix_counter(values: Values) -> Value:
+    """Why there is none: only compute capability 9.0 has the counter (NVIDIA's libnvperf_host, 32 chips)."""
+    capability = [
+        values.number(f"device__attribute_compute_capability_{part}") for part in ("major", "minor")
+    ]
+    lacking = None not in capability and capability != [9, 0]
+    return Value(None, state=State.NOT_AVAILABLE if lacking else State.NOT_COLLECTED)
 
 
 def _of_class(opcodes: Mapping[str, float], name: str) -> dict[str, float]:

@@ -56,6 +56,9 @@ def good_pair(versions: Sequence[VersionInfo], lineage: Lineage) -> tuple[str, s
     return None
 
 
+DIGITS = 16  # of a report's sha256 in an address
+
+
 class Cell(NamedTuple):
     """What a name was measured or examined on; an empty text stands for what nobody said."""
 
@@ -132,6 +135,7 @@ class Diff:
     kernels: str = ""
     launch: str | None = None
     evidence: str | None = None
+    drill: str | None = None
 
     @property
     def href(self) -> str:
@@ -146,6 +150,7 @@ class Diff:
                 "kernels": self.kernels,
                 "launch": self.launch,
                 "evidence": self.evidence,
+                "drill": self.drill,
             },
         )
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import streamlit as st
 
 from profiler import alignment, disassembly, hotspots
+from profiler.compare import Comparison, PairComparison
 from profiler.disassembly import Listing
 from profiler.store import LaunchInfo
 from profiler.ui import addresses, data, parts
 from profiler.values import Launch, Side
-
-DIGITS = 16  # of a report's sha256 in an address
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
@@ -25,7 +24,7 @@ def reports(now: data.Stamp) -> dict[str, addresses.CodeReport]:
             title = name if len(run.reports) == 1 else f"{name}: {file.name}"
             gpu = run.gpu or "unknown GPU"
             known = addresses.CodeReport(run.run_id, file.sha256, title, gpu, run.family)
-            found.setdefault(file.sha256[:DIGITS], known)
+            found.setdefault(file.sha256[: addresses.DIGITS], known)
     return found
 
 
@@ -66,10 +65,15 @@ def places(now: data.Stamp, report: str, launch: str) -> tuple[hotspots.Hot, ...
     return hotspots.by_instruction(listing(now, report, launch))
 
 
+def of_pair(now: data.Stamp, found: Comparison, pair: PairComparison) -> list[tuple[str, str] | None]:
+    """The report and place of both launches of a pair."""
+    return [code_of(now, found.a, pair.a), code_of(now, found.b, pair.b)]
+
+
 def code_of(now: data.Stamp, side: Side, launch: Launch) -> tuple[str, str] | None:
     """The report and place of a launch of a side; None where its run keeps no report of it."""
     known = {one.result_id: one for one in data.launches(now, side.run_id)} if side.run_id else {}
     for one, result in zip(side.launches, side.result_ids, strict=False):
         if one is launch and result in known and (digest := known[result].report_sha256):
-            return digest[:DIGITS], str(launch.ordinal)
+            return digest[: addresses.DIGITS], str(launch.ordinal)
     return None

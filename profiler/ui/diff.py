@@ -5,9 +5,11 @@ import streamlit as st
 from profiler.errors import UnknownName
 from profiler.ui import (
     addresses,
+    code_data,
     controls,
     data,
     diff_view,
+    drill_view,
     frame,
     markup,
     metrics_view,
@@ -41,7 +43,8 @@ workload, gpu = pick.cell(there, diff_view.PLACES[evidence], boxes)
 pick.write()
 
 named = evidence.value if len(kinds) > 1 else None
-view = addresses.Diff(a, b, workload, gpu, kernels, st.query_params.get("launch"), named)
+asked = st.query_params.get("launch"), named, st.query_params.get("drill")
+view = addresses.Diff(a, b, workload, gpu, kernels, *asked)
 whole = None
 with data.errors_shown():
     if why := addresses.nothing_shared(cells, (a, b)):
@@ -102,6 +105,19 @@ else:
         else:
             st.html(markup.note("No workload on which both were examined."))
 
+if pair and evidence is Evidence.MEASURED:
+    code = code_data.of_pair(now, whole, pair)
+    head, views_box = st.columns([3, 4], vertical_alignment="center", gap="medium")
+    head.html(markup.section("Drill-down", drill_view.links(code)))
+    with views_box:
+        drill = pick.switch("drill-down", drill_view.VIEWS, "drill")
+    listings = []
+    if drill in drill_view.READS_CODE:
+        with data.errors_shown():
+            listings = [code_data.listing(now, *one) for one in code if one]
+    for part in drill_view.section(drill, pair, listings):
+        st.html(part)
+    pick.write()
 if pair:
     metrics_box, side_box = st.columns([7, 5], gap="medium")
     with metrics_box:

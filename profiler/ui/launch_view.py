@@ -77,6 +77,14 @@ def size(launch: LaunchInfo) -> str:
     return f"{present.dims(launch.grid)} blocks of {present.dims(launch.block)} threads"
 
 
+def about(launch: LaunchInfo) -> Html:
+    """Its size and the way to its code, for a caption."""
+    if launch.report_sha256 is None or launch.kind != "launch":
+        return markup.esc(size(launch))
+    code = addresses.Code(launch.report_sha256[: addresses.DIGITS], str(launch.ordinal))
+    return markup.join((size(launch), markup.link(code.href, "code ›")), " · ")
+
+
 def metric_columns(launch: Launch, table: MetricTable, words: str) -> dict[str, list[object]]:
     """Every metric of a launch that holds every word in its name or label.
 

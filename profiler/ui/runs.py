@@ -82,7 +82,7 @@ with launches_box:
 
 if launch:
     head, views_box, words_box = st.columns([3, 3, 2], vertical_alignment="center", gap="medium")
-    head.html(markup.section(markup.code(launch_view.name(launch, launches)), launch_view.size(launch)))
+    head.html(markup.section(markup.code(launch_view.name(launch, launches)), launch_view.about(launch)))
     with views_box:
         view = pick.switch("view", launch_view.VIEWS, "view")
     whole = data.launch(now, launch.result_id)
