@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,14 @@ class Step:
 
     at: TrendPoint
     roofline: Roofline | None
-    chip: str | None = None
+    run: RunInfo | None = None
     gap: str = ""  # why the version is no part of the path
+
+    @property
+    def chip(self) -> str | None:
+        """What it ran on."""
+        capability = self.run.compute_capability if self.run else None
+        return chip_of(capability) if capability else None
 
     def point(self, level: str) -> Point | None:
         """The precision with most work, seen from one level."""
@@ -55,27 +61,32 @@ class Path:
 
     trend: Trend
     steps: tuple[Step, ...]
+    parents: Mapping[str, str | None] | None = None  # of the versions, where a catalogue says
 
     def on(self, level: str) -> tuple[Step, ...]:
         """The steps with a point at this level."""
         return tuple(step for step in self.steps if step.point(level) is not None)
 
     def legs(self, level: str) -> tuple[Leg, ...]:
-        """Each step to the next that has a point."""
+        """To each step with a point from its nearest ancestor with one; from the one before without a catalogue."""
         found = []
+        there = {step.at.version: step for step in self.on(level)}
         before: Step | None = None
-        reasons: list[str] = []
-        for step in self.steps:
-            if step.at.breaks:
-                reasons.append(step.at.breaks)
-            if step.point(level) is None:
-                continue
-            if before is not None:
-                if before.counters(level) != step.counters(level):
-                    reasons.append(f"{level} traffic by different counters")
-                found.append(Leg(before, step, "; ".join(dict.fromkeys(reasons))))
-            before, reasons = step, []
+        for step in there.values():
+            start = before if self.parents is None else self._ancestor(step, there)
+            if start is not None:
+                found.append(Leg(start, step, "; ".join(_differences(start, step, level))))
+            before = step
         return tuple(found)
+
+    def _ancestor(self, step: Step, there: Mapping[str, Step]) -> Step | None:
+        parents = self.parents or {}
+        name = parents.get(step.at.version)
+        for _ in parents:
+            if name is None or name in there:
+                break
+            name = parents.get(name)
+        return there.get(name) if name is not None else None
 
     @property
     def roofs(self) -> Roofline | None:
@@ -89,20 +100,32 @@ def path(
     load: Callable[[Sequence[int]], Sequence[Launch]],
     runs: Mapping[str, RunInfo],
     table: MetricTable,
+    parents: Mapping[str, str | None] | None = None,
 ) -> Path:
     """The path of one series of any metric: it says which launches there are, and what is wrong with them."""
     ids = [point.result_id for point in trend.points if point.result_id is not None]
     launches = dict(zip(ids, load(ids), strict=True)) if ids else {}
-    return Path(trend, tuple(_step(point, launches, runs, table) for point in trend.points))
+    return Path(trend, tuple(_step(point, launches, runs, table) for point in trend.points), parents)
 
 
 def _step(
     point: TrendPoint, launches: Mapping[int, Launch], runs: Mapping[str, RunInfo], table: MetricTable
 ) -> Step:
-    if point.result_id is None:
-        return Step(point, None, gap=point.gap)
     run = runs.get(point.run_id)
-    chip = chip_of(run.compute_capability) if run and run.compute_capability else None
+    if point.result_id is None:
+        return Step(point, None, run, point.gap)
+    chip = Step(point, None, run).chip
     found = roofline(launches[point.result_id], table, chip, run.ncu_version if run else None)
     gap = point.gap if point.wrong else "" if found.points else "not collected"
-    return Step(point, found, chip, gap)
+    return Step(point, found, run, gap)
+
+
+def _differences(start: Step, end: Step, level: str) -> Iterator[str]:
+    """Why two points do not compare, though both are there."""
+    a, b = start.run, end.run
+    if a and b:
+        for word, x, y in (("driver", a.driver, b.driver), ("ncu", a.ncu_version, b.ncu_version)):
+            if x is not None and y is not None and x != y:
+                yield f"{word} differs: {x} and {y}"
+    if start.counters(level) != end.counters(level):
+        yield f"{level} traffic by different counters"

@@ -14,8 +14,10 @@ from profiler.trend import ABSENT, Trend, TrendPoint, trend
 from profiler.values import NOT_COLLECTED, Evidence, Launch, Value, pack
 from tests import made
 from tests.test_roofline import whole
+from tests.test_trend import run
 
 TABLE = metrics.load()
+NCU = {"v1": "2024.1", "v2": "2025.1", "v3": "2025.1"}
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
@@ -73,11 +75,20 @@ def test_a_wrong_version_is_no_part_of_the_path() -> None:
 
 
 def test_nothing_joins_what_another_ncu_counted_even_across_a_gap() -> None:
-    broken = at("v2", 1, breaks="ncu differs: 2024.1 and 2025.1")
     held = launches(3)
     held[1] = replace(made.launch(), values=pack({}), opcodes={})
-    (leg,) = of(series(at("v1", 0), broken, at("v3", 2)), held).legs("DRAM")
+    runs = {f"run-{name}": run(f"run-{name}", name, 0, ncu_version=ncu) for name, ncu in NCU.items()}
+    points = series(at("v1", 0), at("v2", 1), at("v3", 2))
+    (leg,) = path(points, lambda ids: [held[one] for one in ids], runs, TABLE).legs("DRAM")
     assert leg.breaks == "ncu differs: 2024.1 and 2025.1"
+
+
+def test_arrows_follow_the_catalogues_parents_past_those_without_a_point() -> None:
+    parents = {"v1": None, "v2": "v1", "v2b": "v2", "w": "v1"}
+    points = series(at("v1", 0), at("v2", None), at("v2b", 1), at("w", 2))
+    held = launches(3)
+    legs = path(points, lambda ids: [held[one] for one in ids], {}, TABLE, parents).legs("DRAM")
+    assert [(leg.start.at.version, leg.end.at.version) for leg in legs] == [("v1", "v2b"), ("v1", "w")]
 
 
 def test_nothing_joins_traffic_of_different_counters() -> None:

@@ -307,7 +307,9 @@ def roofline_paths(now: Stamp, family: str, workload: str, gpu: str) -> list[roo
     """The path of each kernel through the roofline of its GPU, the longest kernel first."""
     series = trend(now, roofpath.SERIES, family, workload, gpu, "versions", Evidence.MEASURED)
     of_family = {run.run_id: run for run in runs(now)}
-    return [roofpath.path(one, store().load, of_family, table(now)) for one in series]
+    found = lineage(now, family)
+    parents = {one.version.id: one.version.parent for one in found.standings} if found else None
+    return [roofpath.path(one, store().load, of_family, table(now), parents) for one in series]
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)

@@ -6,17 +6,16 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
 
 from profiler import present
-from profiler.ui import frame
+from profiler.ui import frame, labels
 from profiler.ui.frame import FONT, MUTED, Figure, note
 from profiler.ui.scales import log_ticks, share_of
 from profiler.ui.theme import light
 from profiler.values import Value
 
 _HEIGHT_PX, _AXIS_PX, _FLAG_PX = 430, 52, 17
-_CLOSE_DECADES = 0.16  # nearer labels of points would lie over each other
+_WIDTH_PX, _PLOT_PX = 700, 290  # for which labels are placed
 _LABEL_SHARE = 0.045  # of the chart's height, which a line of text takes
 _DECADES = 3.0  # that an axis has at least
 SYMBOLS = {"DRAM": "circle", "L2": "square", "L1": "diamond"}
@@ -89,7 +88,7 @@ def roofline(
     layout["annotations"] += [_arrow(one) for one in arrows]
     layout["annotations"] += _row_labels(marks)
     traces += _rows(marks)
-    traces.append(_marks(marks))
+    traces.append(_marks(marks, xs, ys))
     return {"data": traces, "layout": layout}
 
 
@@ -206,17 +205,22 @@ def _ceiling_labels(ceilings: Sequence[Ceiling], ys: tuple[float, float]) -> lis
     ]
 
 
-def _row_labels(marks: Sequence[Mark]) -> list[Figure]:
-    """What the points of one height are, once, right of the last of them."""
+def _last(marks: Sequence[Mark]) -> list[Mark]:
+    """The rightmost point of each named row."""
     last: dict[tuple[str, float], Mark] = {}
     for mark in marks:
         key = mark.row, mark.y
         if mark.row and (key not in last or mark.x > last[key].x):
             last[key] = mark
+    return list(last.values())
+
+
+def _row_labels(marks: Sequence[Mark]) -> list[Figure]:
+    """What the points of one height are, once, right of the last of them."""
     look = {"xref": "x", "yref": "y", "xanchor": "left", "yanchor": "middle", "xshift": 8, "font": FONT}
     return [
         note(f"<b>{escape(one.row)}</b>", math.log10(one.x), math.log10(one.y), **look)
-        for one in last.values()
+        for one in _last(marks)
     ]
 
 
@@ -237,7 +241,7 @@ def _rows(marks: Sequence[Mark]) -> list[Figure]:
     ]
 
 
-def _marks(marks: Sequence[Mark]) -> Figure:
+def _marks(marks: Sequence[Mark], xs: tuple[float, float], ys: tuple[float, float]) -> Figure:
     inks = [light("ink" if one.strong else "muted") for one in marks]
     return {
         "type": "scatter",
@@ -245,7 +249,7 @@ def _marks(marks: Sequence[Mark]) -> Figure:
         "x": [one.x for one in marks],
         "y": [one.y for one in marks],
         "text": [escape(one.label) for one in marks],
-        "textposition": _places(marks),
+        "textposition": _places(marks, xs, ys),
         "textfont": FONT,
         "marker": {"symbol": [one.symbol for one in marks], "size": 9, "color": inks},
         "cliponaxis": False,
@@ -254,16 +258,15 @@ def _marks(marks: Sequence[Mark]) -> Figure:
     }
 
 
-def _places(marks: Sequence[Mark]) -> list[str]:
-    """Above or below: neighbours in one row alternate where they are close."""
-    found = ["bottom center"] * len(marks)
-    order = sorted(range(len(marks)), key=lambda index: marks[index].x)
-    for before, index in pairwise(order):
-        near_x = abs(math.log10(marks[index].x / marks[before].x)) < 3 * _CLOSE_DECADES
-        near_y = abs(math.log10(marks[index].y / marks[before].y)) < _CLOSE_DECADES
-        if near_x and near_y and found[before] == "bottom center":
-            found[index] = "top center"
-    return found
+def _places(marks: Sequence[Mark], xs: tuple[float, float], ys: tuple[float, float]) -> list[str]:
+    """The side of each label, on a chart of middling width."""
+    places = [
+        (_WIDTH_PX * share_of(one.x, *xs, log=True), _PLOT_PX * share_of(one.y, *ys, log=True))
+        for one in marks
+    ]
+    ends = {one: place for one, place in zip(marks, places, strict=True) if one in _last(marks)}
+    taken = [labels.beside(*place, one.row) for one, place in ends.items()]
+    return labels.sides(places, [one.label for one in marks], taken)
 
 
 def _arrow(arrow: Arrow) -> Figure:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from itertools import combinations
 from typing import Any
 
 import pytest
 
 from profiler import metrics
 from profiler.roofline import roofline
-from profiler.ui import loglog, roofline_view
+from profiler.ui import labels, loglog, roofline_view
 from tests.test_roofline import PEAK, launch, whole
 
 TABLE = metrics.load()
@@ -67,7 +68,20 @@ def test_equal_roofs_share_one_line_of_text() -> None:
 
 def test_labels_of_close_neighbours_do_not_lie_on_one_side() -> None:
     figure = loglog.roofline(SLOPES, CEILINGS, [mark(8.0, label="L2"), mark(8.6), mark(0.1, label="L1")])
-    assert sorted(figure["data"][-1]["textposition"]) == ["bottom center", "bottom center", "top center"]
+    sides = figure["data"][-1]["textposition"]
+    assert sides[0] != sides[1]
+    assert sides[2] == "bottom center", "it stands alone"
+
+
+def test_a_cluster_of_labels_covers_neither_points_nor_each_other() -> None:
+    points = [(100.0 + 9 * index, 100.0 + 14 * index) for index in range(6)]
+    names = [f"version{index}" for index in range(6)]
+    sides = labels.sides(points, names)
+    boxes = [
+        labels._box(*point, name, *labels._SIDES[side])
+        for point, name, side in zip(points, names, sides, strict=True)
+    ]
+    assert all(labels._overlap(a, b) == 0 for a, b in combinations(boxes, 2))
 
 
 def test_a_roof_that_is_not_known_is_not_drawn_and_its_metric_is_named() -> None:
