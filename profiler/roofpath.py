@@ -68,7 +68,7 @@ class Path:
         return tuple(step for step in self.steps if step.point(level) is not None)
 
     def legs(self, level: str) -> tuple[Leg, ...]:
-        """To each step with a point from its nearest ancestor with one; from the one before without a catalogue."""
+        """To each step with a point from its nearest ancestor with one, else from the one before."""
         found = []
         there = {step.at.version: step for step in self.on(level)}
         before: Step | None = None

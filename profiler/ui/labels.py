@@ -30,7 +30,7 @@ def sides(
     dots = [(x - _DOT_PX, y - _DOT_PX, x + _DOT_PX, y + _DOT_PX) for x, y in points]
     placed = list(taken)
     found = []
-    for index, ((x, y), label) in enumerate(zip(points, names, strict=True)):
+    for index, ((x, y), label) in enumerate(zip(points, labels, strict=True)):
         others = [*placed, *dots[:index], *dots[index + 1 :]]
         boxes = {side: _box(x, y, label, *shift) for side, shift in _SIDES.items()}
         best = min(boxes, key=lambda side: sum(_overlap(boxes[side], other) for other in others))
