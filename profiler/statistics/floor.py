@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.statistics.decision import Decision, Interval, Verdict, moved, share, signed
-from profiler.statistics.pair import MARGIN, SHORT_NS
+from profiler.statistics.ratios import MARGIN, SHORT_NS
 
 RULE = "stored baseline"
 FEWEST = 20  # A/A pairs
@@ -56,7 +56,8 @@ def of_sessions(pairs: Iterable[tuple[Any, Any]]) -> Floor:
     """The floor of A/A pairs, each the samples in ns of two sessions of one build.
 
     The sessions must be apart as the runs are that the floor will judge: processes of their own, best with
-    hours between. Two that alternate in one process are several times closer, and no floor.
+    hours between. Two that alternate in one process are several times closer and make no floor: by such ones
+    half of all equal pairs would be called different on a server GPU (bench/verdicts.py, "alternating").
     """
     return floor_of(np.array([float(np.log(level(b) / level(a))) for a, b in pairs]))
 

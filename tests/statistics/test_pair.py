@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from profiler.run import Samples
-from profiler.statistics import pair
+from profiler.statistics import pair, ratios
 from profiler.statistics.decision import Verdict
 
 ROUNDS, EACH = 25, 4
@@ -225,11 +225,11 @@ def test_the_samples_of_a_run_are_taken_as_they_are() -> None:
 def test_many_pairs_at_once_are_judged_as_one_by_one() -> None:
     made = [lanes(change, seed=seed) for seed, change in enumerate((0.0, 0.004, 0.01, -0.02, 0.03))]
     a, b = (np.stack([one[side].ns.reshape(ROUNDS, EACH) for one in made]) for side in (0, 1))
-    found = pair.estimate(pair.log_ratios(a, b))
+    found = ratios.estimate(ratios.log_ratios(a, b))
     alone = [pair.decide(*one) for one in made]
     assert np.expm1(found.mean) == pytest.approx([one.effect for one in alone])
-    assert pair.p_values(found) == pytest.approx([one.p for one in alone])
+    assert ratios.p_values(found) == pytest.approx([one.p for one in alone])
     changed = [one.verdict in (Verdict.BETTER, Verdict.WORSE) for one in alone]
-    assert pair.is_changed(found).tolist() == changed
-    assert pair.is_beyond(found).tolist() == [one.fails_gate for one in alone]
-    assert pair.is_same(found).tolist() == [one.verdict is Verdict.SAME for one in alone]
+    assert ratios.is_changed(found).tolist() == changed
+    assert ratios.is_beyond(found).tolist() == [one.fails_gate for one in alone]
+    assert ratios.is_same(found).tolist() == [one.verdict is Verdict.SAME for one in alone]
