@@ -66,8 +66,8 @@ def measured(
     name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
 ) -> Side:
     """The launches of a name on a GPU; CannotJudge, with what would measure it, where it never ran on one."""
-    if not _is_file(name) and not (store := store_opener()).run(name):
-        family, version = _version_of(store, name)
+    if not is_file(name) and not (store := store_opener()).run(name):
+        family, version = version_of(store, name)
         if all(kind is not Evidence.MEASURED for _, _, kind in _cells(store, (family, version))):
             raise CannotJudge(
                 f"{family}/{version} is not measured: `profiler collect {version} --full {version}` on a GPU"
@@ -91,13 +91,13 @@ def facts_of(
 
     Empty where a name is a file or a run, or where both were measured and no other evidence is asked for.
     """
-    if evidence is Evidence.MEASURED or any(_is_file(name) for name in names):
+    if evidence is Evidence.MEASURED or any(is_file(name) for name in names):
         return []
     store = store_opener()
     if any(store.run(name) for name in names):
         return []
     (a, of_a), (b, of_b) = (
-        (pair, _cells(store, pair)) for pair in (_version_of(store, name) for name in names)
+        (pair, _cells(store, pair)) for pair in (version_of(store, name) for name in names)
     )
     common = of_a & of_b
     if evidence is None and any(kind is Evidence.MEASURED for _, _, kind in common):
@@ -122,12 +122,12 @@ def facts(
     name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
 ) -> list[Side]:
     """What static and modelled evidence says of one version, a side a cell; none of a file or a run."""
-    if _is_file(name):
+    if is_file(name):
         return []
     store = store_opener()
     if store.run(name):
         return []
-    pair = _version_of(store, name)
+    pair = version_of(store, name)
     kinds = (Evidence.STATIC, Evidence.MODELLED)
     return [
         _facts(store, pair, cell)
@@ -138,10 +138,10 @@ def facts(
 
 def if_measured(name: str, store_opener: StoreOpener, workload: str | None, gpu: str | None) -> Side | None:
     """What a GPU says of a name, or all that a run says; None for a version that never ran on one there."""
-    if not _is_file(name):
+    if not is_file(name):
         store = store_opener()
         if not store.run(name):
-            there = _cells(store, _version_of(store, name))
+            there = _cells(store, version_of(store, name))
             fits = (
                 workload in (None, at) and gpu in (None, place)
                 for at, place, kind in there
@@ -152,7 +152,8 @@ def if_measured(name: str, store_opener: StoreOpener, workload: str | None, gpu:
     return resolve(name, store_opener, workload, gpu)
 
 
-def _is_file(name: str) -> bool:
+def is_file(name: str) -> bool:
+    """Whether a name stands for a report file, be it there or not."""
     return Path(name).is_file() or name.endswith(_REPORT_SUFFIXES)
 
 
@@ -223,14 +224,15 @@ def _from_store(store: Store, name: str, workload: str | None, gpu: str | None) 
         return store.side(run_id=name, workload=workload, gpu=gpu, label=name)
     if reason := dict(store.refused()).get(name):
         raise UnknownName(f"run {name} cannot be read: {reason}")
-    family, version = _version_of(store, name)
+    family, version = version_of(store, name)
     name = f"{family}/{version}"
     if workload or gpu:
         _check_filters(name, store.launches(family=family, version=version), workload, gpu)
     return store.side(family=family, version=version, workload=workload, gpu=gpu, label=name)
 
 
-def _version_of(store: Store, name: str) -> tuple[str, str]:
+def version_of(store: Store, name: str) -> tuple[str, str]:
+    """Family and version that a name means; raises UnknownName with the candidates."""
     versions = _versions(store)
     found = _named(name, versions)
     if not found:

@@ -41,7 +41,7 @@ def judge(metric: Metric, names: tuple[str, str], a: Value, b: Value, *, short: 
         return Judgement(Verdict.SAME, f"within {limit}", change_pct)
     if metric.better == "-":
         return Judgement(Verdict.CHANGED, f"over {limit}; neither direction is better by itself", change_pct)
-    if short and not _is_deterministic(metric, a.unit):
+    if short and not is_exact(metric, a.unit):
         reason = (
             f"over {limit}, but a launch under {SHORT_NS // 1000} µs moves as much by itself: "
             "profile several launches a side, or time many calls"
@@ -79,7 +79,7 @@ def _relevant(metric: Metric, start: float, difference: float) -> tuple[str, boo
     return f"{100 * metric.threshold:g} %", not start or abs(difference) > metric.threshold * abs(start)
 
 
-def _is_deterministic(metric: Metric, unit: str) -> bool:
+def is_exact(metric: Metric, unit: str) -> bool:
     """Counts that the same code on the same data repeats exactly; rates and shares in those groups do not."""
     rate = "%" in unit or "cycle" in unit or unit.endswith(("/s", "/second"))
     return metric.group in DETERMINISTIC_GROUPS and not rate

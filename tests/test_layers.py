@@ -104,6 +104,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ),
     ),
     (("historywords",),),
+    (("contests", "gate"),),
     (("cli",), ("ui",)),
     (("__init__", "__main__", "app"),),
 )

@@ -25,6 +25,7 @@ COMMAND_MODULES = (
     "ask",
     "history",
     "compare",
+    "gate",
     "explain",
     "roofline",
     "sass",

@@ -45,8 +45,16 @@ GATES: Mapping[str, Gate] = {
     "modelled__bank_conflicts": Gate("modelled bank conflicts"),
     "modelled__findings": Gate("schedules with findings"),
 }
-BUDGET = "static__over_budget"  # in words; "nothing" where all is within
-_WITHIN = "nothing"
+BUDGET = "static__over_budget"  # in words
+WITHIN = "nothing"  # what BUDGET says where all is within
+
+
+class Failure(NamedTuple):
+    """One fact that fails a gate."""
+
+    name: str  # it is stored under
+    words: str  # names the fact and both values
+    effect: float | None = None  # share of A's; None from 0, and for what is no number
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,7 @@ class FactsDecision:
     """What differs between the facts of two builds, and what of it fails a gate."""
 
     changes: tuple[FactChange, ...]
-    failures: tuple[str, ...]  # a line each, naming the fact
+    failures: tuple[Failure, ...]
     missing: tuple[str, ...]  # watched facts that A has and B does not say
 
     @property
@@ -76,10 +84,12 @@ def decide(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> FactsDecision:
     missing = tuple(
         gate.label for name, gate in GATES.items() if a.get(name) is not None and b.get(name) is None
     )
-    found = [words for name, gate in GATES.items() if (words := _failure(gate, a.get(name), b.get(name)))]
+    found = [
+        failed for name, gate in GATES.items() if (failed := _failure(name, gate, a.get(name), b.get(name)))
+    ]
     over = b.get(BUDGET)
-    if isinstance(over, str) and over != _WITHIN and over != a.get(BUDGET):
-        found.append(f"over its budget: {over}")
+    if isinstance(over, str) and over != WITHIN and over != a.get(BUDGET):
+        found.append(Failure(BUDGET, f"over its budget: {over}"))
     return FactsDecision(changes, tuple(found), missing)
 
 
@@ -97,11 +107,11 @@ def with_code(latency: Decision, same: bool | None) -> Decision:
     )
 
 
-def _failure(gate: Gate, a: Fact, b: Fact) -> str:
+def _failure(name: str, gate: Gate, a: Fact, b: Fact) -> Failure | None:
     if not isinstance(a, int | float) or not isinstance(b, int | float):
-        return ""
+        return None
     before, after = -(-a // gate.step), -(-b // gate.step)
     if (after >= before) if gate.fewer else (after <= before):
-        return ""
+        return None
     unit = f" {gate.unit}" if gate.unit else ""
-    return f"{gate.label}: {a:g} → {b:g}{unit}"
+    return Failure(name, f"{gate.label}: {a:g} → {b:g}{unit}", (b - a) / abs(a) if a else None)

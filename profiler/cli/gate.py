@@ -1,0 +1,103 @@
+"""`profiler gate`: pass or fail against a baseline, for CI, with or without a GPU."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import add_filters
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+
+FORMATS = ("text", "json", "markdown", "junit")
+_DESCRIPTION = """\
+Hold versions, a run or reports against a baseline and fail on what got worse. A name is a report file, a run
+id, family/version, or a version whose name is unique; without names the newest run is judged, all of it.
+
+Checked: correctness, the rules on facts (spills, stack, registers, barriers, blocks per SM, modelled
+conflicts), the catalogue's budgets, the time and every exact count, data that the baseline has and the
+subject lacks, and whether the two can be compared at all. Time decides: counters that wobble by themselves
+(hit rates, bytes, conflicts) are told and weigh nothing unless --on names them, and exact counts weigh
+nothing where the time got better. Static and modelled evidence and plain reports are enough.
+
+--baseline: a report, a run id, a version, a torch backend that was collected, parent (the nearest correct
+ancestor in the catalogue) or best (the fastest correct version). Without it: what `profiler baseline` pinned,
+else the last run of the same version before this one.
+
+A regression that `profiler acknowledge` recorded is let pass until its date, and is listed."""
+
+_EPILOG = """\
+exit codes: 0 nothing got worse · 1 something did (one launch a side counts), is wrong, over its budget, or
+was tried and gave no result · 2 input that cannot be read or used · 3 nobody could judge: unclear, missing,
+not comparable, or nothing was compared. --allow unclear lets pass what is unclear, and nothing else."""
+
+
+def add(commands: Commands) -> None:
+    """Add `gate`."""
+    gate = commands.add_parser(
+        "gate",
+        help="pass or fail against a baseline, for CI",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    gate.add_argument("names", nargs="*", metavar="NAME", help="what is judged; default: the newest run")
+    gate.add_argument("--baseline", metavar="B", help="what it is judged against")
+    add_filters(gate, "workload", "gpu")
+    gate.add_argument(
+        "--evidence",
+        action="append",
+        choices=("measured", "static", "modelled"),
+        default=[],
+        help="only this kind (repeatable)",
+    )
+    gate.add_argument(
+        "--across",
+        action="append",
+        choices=("driver", "ncu"),
+        default=[],
+        help="driver or ncu version may differ: that is the question (repeatable)",
+    )
+    gate.add_argument(
+        "--on", action="append", default=[], metavar="CONCEPT", help="judge this concept too (repeatable)"
+    )
+    gate.add_argument(
+        "--allow", action="append", choices=("unclear",), default=[], help="let pass what is unclear"
+    )
+    gate.add_argument("--format", choices=FORMATS, help="how it is told (default: text)")
+    for name in FORMATS[1:]:
+        gate.add_argument(f"--{name}", action="store_const", dest="format", const=name, help=f"print {name}")
+    gate.add_argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="write there too, by its suffix .txt, .json, .md or .xml (repeatable)",
+    )
+    gate.add_argument("--link", metavar="URL", default="", help="a dashboard to link to, for the Markdown")
+    gate.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Judge, print, write, and make the verdict the exit code."""
+    from profiler import circumstances, compare, gate, location, metrics
+    from profiler.cli import gate_output, output
+    from profiler.contests import Wanted, contests
+    from profiler.values import Evidence
+
+    files = [gate_output.destination(Path(name)) for name in arguments.out]
+    table = metrics.load()
+    compare.check_concepts(table, arguments.on)
+    wanted = Wanted(arguments.workload, arguments.gpu, [Evidence(kind) for kind in arguments.evidence])
+    root = location.root()
+    found = contests(arguments.names, arguments.baseline, output.open_store, root, wanted)
+    same = circumstances.same_code()
+    verdicts = gate.judge(found, table, on=arguments.on, across=arguments.across, same_code=same)
+    code = verdicts.exit_code(arguments.allow)
+    told = gate_output.Told(verdicts, code, arguments.baseline or "", arguments.link.rstrip("/"))
+    for path, form in files:
+        gate_output.write(path, gate_output.render(told, form))
+    print(gate_output.render(told, arguments.format or "text"), end="")
+    return code

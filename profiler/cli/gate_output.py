@@ -1,0 +1,241 @@
+"""How the answer of a gate reads: for people, for a pull request, for a program, for a CI server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, islice
+from pathlib import Path
+from urllib.parse import quote
+from xml.etree import ElementTree
+
+from profiler.cli.comparison import cell, code
+from profiler.errors import Exit, ProfilerError
+from profiler.gate import Finding, Outcome, Verdicts
+from profiler.statistics.decision import share
+
+SUFFIXES = {".txt": "text", ".json": "json", ".md": "markdown", ".xml": "junit"}
+WORDS = {
+    Exit.PASS: "Gate passed",
+    Exit.REGRESSION: "Gate failed",
+    Exit.UNJUDGED: "Gate could not judge",
+}
+SHOWN = 30  # rows of a Markdown table; a pull request is no log
+_MARKS = {
+    Outcome.FAILED: "!",
+    Outcome.UNJUDGED: "?",
+    Outcome.ACKNOWLEDGED: "·",
+    Outcome.NOTED: "Δ",
+    Outcome.PASSED: "✓",
+}
+_TITLES = {
+    Outcome.FAILED: "failed",
+    Outcome.UNJUDGED: "could not be judged",
+    Outcome.ACKNOWLEDGED: "acknowledged",
+    Outcome.NOTED: "noted, without weight",
+}
+
+
+@dataclass(frozen=True)
+class Told:
+    """A gate's answer with what its outputs need besides."""
+
+    verdicts: Verdicts
+    code: Exit
+    baseline: str  # as it was asked for; "" for the pinned or last one
+    link: str = ""  # of a dashboard, without the slash at its end
+
+    @property
+    def headline(self) -> str:
+        """The answer in one line."""
+        counts = [
+            f"{len(found)} {words}"
+            for outcome, words in _TITLES.items()
+            if (found := self.verdicts.of(outcome))
+        ]
+        passed = len(self.verdicts.of(Outcome.PASSED))
+        compared = "nothing was compared" if not self.verdicts.compared else f"{passed} passed"
+        return f"{WORDS[self.code]}: {', '.join((*counts, compared))}"
+
+
+def destination(path: Path) -> tuple[Path, str]:
+    """A file to write and its form, by its suffix; ProfilerError for one that says nothing."""
+    form = SUFFIXES.get(path.suffix)
+    if form is None:
+        raise ProfilerError(f"--out {path}: the suffix says the form: one of {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
+    return path, form
+
+
+def write(path: Path, text: str) -> None:
+    """Write one output; ProfilerError where that cannot be done."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ProfilerError(f"--out {path}: {error.strerror}") from None
+
+
+def render(told: Told, form: str) -> str:
+    """The answer in one of the forms, with its last newline."""
+    forms = {"text": text, "json": document, "markdown": markdown, "junit": junit}
+    return forms[form](told)
+
+
+def text(told: Told) -> str:
+    """The answer for a terminal or a log: what failed first, what passed counted."""
+    lines = []
+    for outcome, title in _TITLES.items():
+        found = told.verdicts.of(outcome)
+        if found:
+            lines += ["", f"{title}:"]
+        for place, several in groupby(found, _heading):
+            lines.append(f"  {_MARKS[outcome]} {place}")
+            for one in several:
+                first, *more = _told(one)
+                lines += [f"      {first}", *(f"        {line}" for line in more)]
+    return "\n".join((told.headline, *lines)) + "\n"
+
+
+def _heading(one: Finding) -> str:
+    against = f", against {one.baseline}" if one.baseline and one.baseline != one.subject else ""
+    return f"{one.place}{f' [{one.evidence}]' if one.evidence else ''}{against}"
+
+
+def _told(one: Finding) -> Iterator[str]:
+    """The finding, then how sure it is, why it came about and what to do, a line each."""
+    yield f"{one.check}: {one.line}"
+    if one.interval:
+        least = f"; a change of {share(one.detectable)} would have been found" if one.detectable else ""
+        yield f"interval {one.interval}{least}"
+    if one.cause:
+        yield f"why: {one.cause}"
+    if one.acknowledged:
+        yield f"acknowledged: {one.acknowledged}"
+    if one.next_command:
+        yield f"next: {one.next_command}"
+
+
+def markdown(told: Told) -> str:
+    """The answer for a pull request."""
+    lines = [f"### {told.headline}", ""]
+    if told.baseline:
+        lines += [f"Baseline: {code(told.baseline)}", ""]
+    for outcome in (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED):
+        found = told.verdicts.of(outcome)
+        if found:
+            lines += [f"**{_TITLES[outcome].capitalize()}**", "", *_table(found, told), ""]
+    noted = told.verdicts.of(Outcome.NOTED)
+    if noted:
+        lines += [f"<details><summary>{len(noted)} noted, without weight</summary>", ""]
+        lines += [*_table(noted, told), "", "</details>", ""]
+    return "\n".join(lines)
+
+
+def _table(found: Sequence[Finding], told: Told) -> list[str]:
+    rows = ["| what | finding |", "| --- | --- |"]
+    for place, several in islice(groupby(found, _heading), SHOWN):
+        together = list(several)
+        words = [cell(line) for one in together for line in _told(one)]
+        rows.append(f"| {_linked(place, together[0], told)} | {'<br>'.join(words)} |")
+    left = len({_heading(one) for one in found}) - SHOWN
+    return [*rows, f"| and {left} more | `profiler gate` prints them all |"] if left > 0 else rows
+
+
+def _linked(place: str, one: Finding, told: Told) -> str:
+    """The place of a finding, its subject as code, and a link to the diff where there is a dashboard."""
+    name = code(one.subject)
+    if told.link and one.baseline and "/" in one.subject and not Path(one.subject).exists():
+        name = f"[{name}]({told.link}/diff?a={quote(one.baseline, safe='')}&b={quote(one.subject, safe='')})"
+    return name + cell(place.removeprefix(one.subject))
+
+
+def document(told: Told) -> str:
+    """The answer as strict JSON: every finding with all it holds, numbers as shares."""
+    findings = [
+        {
+            "check": one.check,
+            "outcome": one.outcome,
+            "verdict": one.verdict,
+            "subject": one.subject,
+            "baseline": one.baseline or None,
+            "kernel": one.kernel or None,
+            "workload": one.workload or None,
+            "gpu": one.gpu or None,
+            "evidence": one.evidence or None,
+            "concept": one.concept or None,
+            "line": one.line,
+            "effect": one.effect,
+            "interval": None if one.interval is None else [one.interval.low, one.interval.high],
+            "detectable": one.detectable,
+            "cause": one.cause or None,
+            "acknowledged": one.acknowledged or None,
+            "next": one.next_command or None,
+        }
+        for one in told.verdicts.findings
+    ]
+    answer = {
+        "verdict": {Exit.PASS: "passed", Exit.REGRESSION: "failed"}.get(told.code, "unjudged"),
+        "exit_code": int(told.code),
+        "headline": told.headline,
+        "compared": told.verdicts.compared,
+        "findings": findings,
+    }
+    return json.dumps(answer, allow_nan=False, ensure_ascii=True, indent=1) + "\n"
+
+
+def junit(told: Told) -> str:
+    """The answer as JUnit XML: a suite a subject, a case a finding; what nobody could judge is an error.
+
+    Source: the format that CI servers read, testsuites > testsuite > testcase > failure, error or skipped.
+    """
+    root = ElementTree.Element("testsuites", name="profiler gate")
+    suites: dict[str, list[Finding]] = {}
+    for one in told.verdicts.findings:
+        suites.setdefault(one.subject, []).append(one)
+    if not told.verdicts.compared:
+        words = "nothing was compared"
+        suite = _suite(root, "gate", 1, 0, 1, 0)
+        case = ElementTree.SubElement(suite, "testcase", classname="gate", name=words)
+        ElementTree.SubElement(case, "error", message=words, type="missing")
+    for subject, found in suites.items():
+        outcomes = [one.outcome for one in found]
+        skipped = outcomes.count(Outcome.ACKNOWLEDGED) + outcomes.count(Outcome.NOTED)
+        failed, errors = outcomes.count(Outcome.FAILED), outcomes.count(Outcome.UNJUDGED)
+        suite = _suite(root, subject, len(found), failed, errors, skipped)
+        for one in found:
+            _case(suite, one)
+    ElementTree.indent(root)
+    body = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{body}\n'
+
+
+def _suite(
+    root: ElementTree.Element, name: str, tests: int, failed: int, errors: int, skipped: int
+) -> ElementTree.Element:
+    counts = {"tests": tests, "failures": failed, "errors": errors, "skipped": skipped}
+    attributes = {"name": _plain(name), **{key: str(count) for key, count in counts.items()}}
+    return ElementTree.SubElement(root, "testsuite", attributes)
+
+
+def _case(suite: ElementTree.Element, one: Finding) -> None:
+    where = [one.check, one.concept, one.kernel, one.workload, one.gpu, one.evidence]
+    case = ElementTree.SubElement(
+        suite, "testcase", classname=_plain(one.subject), name=_plain(" · ".join(filter(None, where)))
+    )
+    body = "\n".join((_heading(one), *_told(one)))
+    kinds = {Outcome.FAILED: "failure", Outcome.UNJUDGED: "error"}
+    if one.outcome in kinds:
+        entry = ElementTree.SubElement(
+            case, kinds[one.outcome], message=_plain(one.line), type=str(one.verdict)
+        )
+        entry.text = _plain(body)
+    elif one.outcome in (Outcome.ACKNOWLEDGED, Outcome.NOTED):
+        words = f"acknowledged: {one.acknowledged}" if one.acknowledged else one.line
+        ElementTree.SubElement(case, "skipped", message=_plain(words))
+
+
+def _plain(text: str) -> str:
+    """A text without the control characters that XML 1.0 has no place for."""
+    return "".join(character for character in text if character in "\t\n" or character >= " ")

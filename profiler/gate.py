@@ -1,0 +1,380 @@
+"""The gate: what one side failed against its baseline, what nobody could judge, and the exit code of both."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from profiler import present
+from profiler.comparability import CORRECTNESS
+from profiler.compare import (
+    HEADLINE,
+    CodeLookup,
+    Comparison,
+    FloorLookup,
+    LatencyComparison,
+    MetricChange,
+    PairComparison,
+    compare,
+)
+from profiler.contests import Contest
+from profiler.errors import Exit
+from profiler.explain import explain
+from profiler.metrics import MetricTable
+from profiler.statistics import facts
+from profiler.statistics.decision import Interval, Verdict
+from profiler.values import Evidence, Launch, State, Value
+from profiler.verdict import is_exact
+
+NAMED = 4  # metrics that one line names
+
+
+class Check(StrEnum):
+    """What a finding is about."""
+
+    CORRECTNESS = "correctness"
+    BUDGET = "budget"
+    FACTS = "facts"  # what the compiler and the run on the CPU say
+    REGRESSION = "regression"
+    MISSING = "missing data"
+    COMPARABILITY = "comparability"
+
+
+class Outcome(StrEnum):
+    """What a finding does to the gate."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    UNJUDGED = "unjudged"
+    ACKNOWLEDGED = "acknowledged"  # failed, and somebody said why that is let pass
+    NOTED = "noted"  # told, and without weight
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check of one side against its baseline."""
+
+    check: Check
+    outcome: Outcome
+    verdict: Verdict
+    subject: str  # what was judged: family/version, or a report's path
+    baseline: str  # against what; "" where there is none
+    line: str  # one sentence, which names the metric and both values
+    workload: str = ""
+    gpu: str = ""
+    evidence: str = ""
+    kernel: str = ""
+    concept: str = ""  # of metrics.txt; "" where it is about none
+    effect: float | None = None  # share of the baseline: 0.03 is 3 % more
+    interval: Interval | None = None
+    detectable: float | None = None  # the smallest change that would have been found
+    cause: str = ""  # why, from the time identity
+    next_command: str = ""
+    acknowledged: str = ""  # who let it pass, why and until when
+
+    @property
+    def place(self) -> str:
+        """Where it holds: subject, kernel, workload, GPU."""
+        return " · ".join(filter(None, (self.subject, self.kernel, self.workload, self.gpu)))
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """All findings of one gate, and what was compared at all."""
+
+    findings: tuple[Finding, ...]
+    compared: int  # sides that had a baseline and were held against it
+
+    def of(self, *outcomes: Outcome) -> list[Finding]:
+        """The findings with one of the outcomes, in order."""
+        return [one for one in self.findings if one.outcome in outcomes]
+
+    def exit_code(self, allow: Collection[str] = ()) -> Exit:
+        """1 for anything failed; else 3 for anything unjudged or where nothing was compared; else 0.
+
+        `allow` holds the verdicts that are let pass though nobody could judge; only unclear can be.
+        """
+        if self.of(Outcome.FAILED):
+            return Exit.REGRESSION
+        if not self.compared or any(one.verdict not in allow for one in self.of(Outcome.UNJUDGED)):
+            return Exit.UNJUDGED
+        return Exit.PASS
+
+
+def judge(
+    contests: Sequence[Contest],
+    table: MetricTable,
+    *,
+    on: Collection[str] = (),
+    across: Collection[str] = frozenset(),
+    noise: FloorLookup | None = None,
+    same_code: CodeLookup | None = None,
+) -> Verdicts:
+    """Hold every subject against its baseline; `on` names what is judged besides time and exact counts."""
+    findings: list[Finding] = []
+    compared = 0
+    for contest in contests:
+        bench = _Bench(contest, table, frozenset(on))
+        if contest.a is None or contest.b is None:
+            findings.append(bench.absent())
+            continue
+        comparison = compare(contest.a, contest.b, table, across=across, noise=noise, same_code=same_code)
+        found = list(bench.findings(comparison))
+        compared += any(one.check is not Check.COMPARABILITY for one in found)
+        findings += found
+    return Verdicts(tuple(_once(findings)), compared)
+
+
+def _once(findings: Sequence[Finding]) -> list[Finding]:
+    """What is said of a version in the same words in many places is said once, with all of them."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for index, one in enumerate(findings):
+        alike = one.check is Check.CORRECTNESS or one.outcome is Outcome.NOTED
+        everywhere = alike or not one.baseline or one.evidence == Evidence.STATIC
+        words = (one.check, one.outcome, one.subject, one.baseline, one.kernel, one.line)
+        groups.setdefault(words if everywhere else (*words, index), []).append(one)
+    return [_joined(several) for several in groups.values()]
+
+
+def _joined(several: Sequence[Finding]) -> Finding:
+    first = several[0]
+    if len(several) == 1:
+        return first
+    workloads, gpus, kinds = (
+        list(dict.fromkeys(getattr(one, name) for one in several)) for name in ("workload", "gpu", "evidence")
+    )
+    return replace(
+        first,
+        workload=", ".join(filter(None, workloads))
+        if len(workloads) <= NAMED
+        else f"{len(workloads)} workloads",
+        gpu=", ".join(filter(None, gpus)) if len(kinds) == 1 else "",
+        evidence=", ".join(kinds),
+    )
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """What every finding of one contest shares."""
+
+    contest: Contest
+    table: MetricTable
+    on: frozenset[str]
+
+    def finding(self, check: Check, outcome: Outcome, verdict: Verdict, line: str) -> Finding:
+        contest = self.contest
+        return Finding(
+            check,
+            outcome,
+            verdict,
+            contest.subject,
+            contest.baseline,
+            line,
+            contest.workload,
+            contest.gpu,
+            contest.evidence,
+        )
+
+    def absent(self) -> Finding:
+        """What stands in the place of a comparison where a side is missing, or broke."""
+        contest = self.contest
+        if contest.rejected:
+            words = f"rejected by its catalogue, and not judged: {contest.why}"
+            return self.finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.NOT_COMPARABLE, words)
+        if contest.broken:
+            return self.finding(Check.CORRECTNESS, Outcome.FAILED, Verdict.WORSE, contest.why)
+        outcome = Outcome.NOTED if contest.new else Outcome.UNJUDGED
+        found = self.finding(Check.MISSING, outcome, Verdict.MISSING, contest.why)
+        return replace(found, next_command=contest.next_command)
+
+    def findings(self, comparison: Comparison) -> Iterator[Finding]:
+        """Correctness first: what is wrong has no speed, and nothing else is asked of it."""
+        wrong, before = comparison.b.wrong, comparison.a.wrong
+        if self.contest.rejected:
+            words = f"rejected by its catalogue, and not judged: {wrong or 'nothing wrong was found'}"
+            yield self.finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.NOT_COMPARABLE, words)
+            return
+        if wrong and not before:
+            yield self.finding(Check.CORRECTNESS, Outcome.FAILED, Verdict.WORSE, f"wrong: {wrong}")
+            return
+        if wrong:
+            words = f"wrong, as its baseline is, and not judged: {wrong}"
+            yield self.finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.NOT_COMPARABLE, words)
+            return
+        if before:
+            words = f"right, where the baseline is wrong ({before}): no speed to hold it against"
+            yield self.finding(Check.CORRECTNESS, Outcome.PASSED, Verdict.BETTER, words)
+        blocks = [item.words for item in comparison.blocked_by if item.field != CORRECTNESS]
+        if blocks:
+            words = f"not comparable: {'; '.join(blocks)}"
+            yield self.finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.NOT_COMPARABLE, words)
+            return
+        yield from self._unmatched(comparison)
+        causes = {one.kernel: one.sentence for one in explain(comparison, self.table)}
+        timed = [one for one in comparison.latency if one.a and one.b]
+        if not before:
+            yield from self._latencies(comparison.latency, timed)
+        for pair in comparison.pairs:
+            own = list(self._pair(pair, comparison.a.evidence, bool(before), bool(timed)))
+            yield from (
+                replace(one, kernel=pair.kernel, cause=_cause(one, causes[pair.kernel])) for one in own
+            )
+
+    def _unmatched(self, comparison: Comparison) -> Iterator[Finding]:
+        for launch in comparison.only_in_a:
+            words = f"{comparison.label(launch)} is not there any more: the baseline has it"
+            yield self.finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, words)
+        for group in comparison.ambiguous:
+            words = f"{group.base_name} is ambiguous: {group.why}"
+            yield self.finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.UNCLEAR, words)
+
+    def _latencies(
+        self, every: Sequence[LatencyComparison], timed: Sequence[LatencyComparison]
+    ) -> Iterator[Finding]:
+        """The latency of each mode; worse, but not by the gate's own interval, is unclear to it."""
+        for one in every:
+            if one.a is None:
+                continue  # newly timed: nothing to lose
+            decision = one.decision
+            outcome = _outcome(decision.verdict)
+            if outcome is Outcome.FAILED and not decision.fails_gate:
+                outcome = Outcome.UNJUDGED
+            elif decision.fails_gate:
+                outcome = Outcome.FAILED
+            a, b = (
+                str(present.quantity(Value(level, "ns"))) if level is not None else State.NOT_COLLECTED.words
+                for level in (one.a_ns, one.b_ns)
+            )
+            words = (
+                f"latency ({one.mode}): {a} → {b}, {decision.verdict.replace('_', ' ')}: {decision.reason}"
+            )
+            check = Check.REGRESSION if one in timed else Check.MISSING
+            yield replace(
+                self.finding(check, outcome, decision.verdict, words),
+                concept="latency",
+                effect=decision.effect,
+                interval=decision.gate_interval or decision.interval,
+                detectable=decision.detectable,
+                next_command=one.settle,
+            )
+
+    def _pair(
+        self, pair: PairComparison, evidence: Evidence, was_wrong: bool, timed: bool
+    ) -> Iterator[Finding]:
+        if evidence is not Evidence.MEASURED:
+            yield from self._facts(pair, was_wrong)
+        elif not was_wrong:
+            yield from self._counters(pair, timed)
+        yield from self._lost(pair)
+
+    def _facts(self, pair: PairComparison, was_wrong: bool) -> Iterator[Finding]:
+        """The rules on facts, then every judged fact; a fact that both would name is told once."""
+        decided = facts.decide(_facts_of(pair.a), _facts_of(pair.b))
+        over, told = _over_budget(pair.b), set()
+        for failure in decided.failures:
+            check = Check.BUDGET if failure.name == facts.BUDGET else Check.FACTS
+            told.add(failure.name)
+            found = self.finding(check, Outcome.FAILED, Verdict.WORSE, failure.words)
+            concept = next((c.concept for c in pair.metrics if c.metric == failure.name), "")
+            yield replace(found, concept=concept, effect=failure.effect)
+        if over and facts.BUDGET not in told:
+            words = f"over its budget, as the baseline is: {over}"
+            yield self.finding(Check.BUDGET, Outcome.FAILED, Verdict.WORSE, words)
+        for label in decided.missing:
+            words = f"{label}: not known, where the baseline has a number"
+            yield self.finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, words)
+        judged = [change for change in pair.metrics if change.judged and change.metric not in told]
+        for change in judged:
+            if change.verdict is Verdict.WORSE and not was_wrong:
+                yield self._moved(Check.FACTS, Outcome.FAILED, change)
+        if not decided.failures and not over and all(c.verdict is not Verdict.WORSE for c in judged):
+            count = len([change for change in judged if change.b.number is not None])
+            changed = len(decided.changes)
+            words = f"{count} judged facts and {len(facts.GATES)} rules: nothing worse" + (
+                f"; {changed} facts differ" if changed else "; every fact is equal"
+            )
+            verdict = Verdict.CHANGED if changed else Verdict.SAME
+            yield self.finding(Check.FACTS, Outcome.PASSED, verdict, words)
+
+    def _counters(self, pair: PairComparison, timed: bool) -> Iterator[Finding]:
+        """Time decides; exact counts weigh unless the time is better, what wobbles only where asked for.
+
+        Where the calls were timed, ncu's duration is one more counter that wobbles.
+        """
+        headline = pair.headline
+        if timed and headline is not None:
+            if headline.verdict is Verdict.WORSE or headline.concept in self.on:
+                asked_for = headline.concept in self.on
+                outcome = _outcome(headline.verdict) if asked_for else Outcome.NOTED
+                yield self._moved(Check.REGRESSION, outcome, headline)
+        elif headline is None:
+            words = f"{self.table.path} declares no {HEADLINE}, by which a gate decides"
+            yield self.finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, words)
+        elif (headline.a.number, headline.b.number) != (None, None) or headline.verdict in _UNJUDGED:
+            yield self._moved(Check.REGRESSION, _outcome(headline.verdict), headline)
+        faster = timed or pair.verdict is Verdict.BETTER
+        for change in pair.metrics:
+            if change is headline or not change.judged:
+                continue
+            asked = change.concept in self.on
+            exact = is_exact(self.table.by_concept[change.concept], change.unit)
+            if asked and change.verdict in (*_UNJUDGED, Verdict.BETTER, Verdict.SAME):
+                yield self._moved(Check.REGRESSION, _outcome(change.verdict), change)
+            elif change.verdict is Verdict.WORSE:
+                weighs = asked or (exact and not faster)
+                yield self._moved(Check.REGRESSION, Outcome.FAILED if weighs else Outcome.NOTED, change)
+
+    def _lost(self, pair: PairComparison) -> Iterator[Finding]:
+        """Judged metrics that the baseline has as numbers and the subject has not: one line a state."""
+        by_state: dict[State, list[MetricChange]] = {}
+        for change in pair.metrics:
+            of_time = change is pair.headline or change.concept in self.on
+            if change.metric in facts.GATES or not change.judged:
+                continue
+            if not of_time and change.a.number is not None and change.b.number is None:
+                by_state.setdefault(change.b.state, []).append(change)
+        for state, changes in by_state.items():
+            names = [change.concept for change in changes]
+            more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            words = f"{', '.join(names[:NAMED])}{more}: {state.words}, where the baseline has a number"
+            found = self.finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, words)
+            yield replace(found, concept=names[0] if len(names) == 1 else "")
+
+    def _moved(self, check: Check, outcome: Outcome, change: MetricChange) -> Finding:
+        a, b = (str(present.quantity(value)) for value in (change.a, change.b))
+        size = present.change(change.a, change.b)
+        words = f"{change.label}: {a} → {b}" + (f" ({size})" if size else "")
+        if change.verdict is not Verdict.SAME:
+            words += f", {change.verdict.replace('_', ' ')}: {change.reason}"
+        found = self.finding(check, outcome, change.verdict, words)
+        effect = None if change.change_pct is None else change.change_pct / 100
+        command = self.contest.again if outcome is Outcome.UNJUDGED else ""
+        return replace(found, concept=change.concept, effect=effect, next_command=command)
+
+
+_UNJUDGED = (Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING)
+
+
+def _outcome(verdict: Verdict) -> Outcome:
+    if verdict is Verdict.WORSE:
+        return Outcome.FAILED
+    return Outcome.UNJUDGED if verdict in _UNJUDGED else Outcome.PASSED
+
+
+def _cause(finding: Finding, sentence: str) -> str:
+    """Why the time got worse; nothing else has a cause."""
+    return sentence if finding.concept == HEADLINE and finding.verdict is Verdict.WORSE else ""
+
+
+def _facts_of(launch: Launch) -> dict[str, facts.Fact]:
+    """Every fact as a number or a text; None where it has neither."""
+    found: dict[str, facts.Fact] = {}
+    for name, value in launch.values.items():
+        found[name] = value.text if value.number is None else float(value.number)
+    return found
+
+
+def _over_budget(launch: Launch) -> str:
+    text = launch.values.value(facts.BUDGET).text
+    return "" if text is None or text == facts.WITHIN else text

@@ -1,0 +1,428 @@
+"""The gate: what fails it, what nobody could judge, what it says and by which exit code."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shutil
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from profiler import bundle, location
+from profiler.cli import main, parser
+from profiler.errors import Exit
+from profiler.run import COLLECT, Facts, Result, Run, Samples
+from profiler.values import Evidence, Value
+from tests import lineages
+from tests.toolchain import needs_gxx, needs_sass
+
+KERNELS = Path(__file__).resolve().parent.parent / "kernels"
+LATER = lineages.CREATED + timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    return tmp_path
+
+
+def gate(capsys: pytest.CaptureFixture[str], *arguments: str, code: int) -> dict[str, Any]:
+    assert main(["gate", *arguments, "--json"]) == code
+    answer: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert answer["exit_code"] == code
+    return answer
+
+
+def lines(answer: dict[str, Any], outcome: str) -> list[str]:
+    return [one["line"] for one in answer["findings"] if one["outcome"] == outcome]
+
+
+def changed(version: str, evidence: Evidence, **values: float | str | None) -> tuple[Result, ...]:
+    """The results of the small lineage with some facts of one version moved; None takes a fact out."""
+    found = []
+    for result in lineages.results():
+        moved = []
+        for facts in result.facts:
+            now = dict(facts.values)
+            if result.version == version and facts.evidence is evidence:
+                for name, content in values.items():
+                    now.pop(name, None)
+                    if isinstance(content, str):
+                        now[name] = Value(None, text=content)
+                    elif content is not None:
+                        now[name] = Value(content)
+            moved.append(Facts(facts.evidence, facts.part, now, facts.target, facts.mode, facts.opcodes))
+        found.append(replace(result, facts=tuple(moved)))
+    return tuple(found)
+
+
+def test_a_run_held_against_itself_passes(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = lineages.dissected(data)
+    answer = gate(capsys, run.run_id, "--baseline", run.run_id, code=Exit.PASS)
+    assert answer["compared"] == 10, "two versions on four architectures and sizes, and one checked workload"
+    noted = [one for one in answer["findings"] if one["outcome"] == "noted"]
+    assert [one["subject"] for one in noted] == ["mine/bad"], "rejected on purpose, and in the run"
+    assert {one["outcome"] for one in answer["findings"]} == {"noted", "passed"}
+
+
+def test_the_same_build_again_is_no_regression(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lineages.dissected(data)
+    again = lineages.dissected(data, created=LATER)
+    answer = gate(capsys, again.run_id, code=Exit.PASS)
+    assert answer["compared"] == 10, "without --baseline: the run before"
+
+
+@pytest.mark.parametrize(
+    ("evidence", "fact", "before", "after", "line"),
+    [
+        (Evidence.STATIC, "static__opcode_BAR", 3, 4, "barriers: 3 → 4"),
+        (Evidence.STATIC, "static__registers", 64, 84, "registers: 64 → 84"),
+        (Evidence.STATIC, "static__spill_bytes", 0, 8, "spills: 0 → 8 B"),
+        (Evidence.STATIC, "static__blocks_per_sm", 4, 3, "blocks per SM: 4 → 3"),
+        (Evidence.MODELLED, "modelled__bank_conflicts", 4000, 8000, "modelled bank conflicts: 4000 → 8000"),
+    ],
+)
+def test_a_fact_that_got_worse_fails_with_the_line_that_names_it(
+    data: Path,
+    capsys: pytest.CaptureFixture[str],
+    evidence: Evidence,
+    fact: str,
+    before: int,
+    after: int,
+    line: str,
+) -> None:
+    lineages.dissected(data, changed("alpha", evidence, **{fact: before}))
+    lineages.dissected(data, changed("alpha", evidence, **{fact: after}), created=LATER)
+    answer = gate(capsys, "mine/alpha", code=Exit.REGRESSION)
+    assert line in lines(answer, "failed")
+    before_that, after_that = sorted(run.name for run in (data / "runs").iterdir())
+    gate(capsys, before_that, "--baseline", after_that, code=Exit.PASS)
+
+
+def test_what_is_over_its_budget_fails_although_the_baseline_was_too(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    over = changed("alpha", Evidence.STATIC, static__over_budget="72 registers, budget 64")
+    run = lineages.dissected(data, over)
+    answer = gate(capsys, "mine/alpha", "--baseline", run.run_id, code=Exit.REGRESSION)
+    assert lines(answer, "failed") == ["over its budget, as the baseline is: 72 registers, budget 64"]
+    assert {one["check"] for one in answer["findings"] if one["outcome"] == "failed"} == {"budget"}
+
+
+def test_a_version_that_became_wrong_fails_once(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lineages.dissected(data)
+    lineages.dissected(data, lineages.results(alpha="wrong"), created=LATER)
+    answer = gate(capsys, "mine/alpha", code=Exit.REGRESSION)
+    assert lines(answer, "failed") == ["wrong: race at k.cu:6 in alpha"]
+    assert answer["findings"][0]["check"] == "correctness"
+
+
+def test_a_wrong_version_asked_for_by_name_never_passes(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = lineages.dissected(data)
+    gate(capsys, "mine/bad", "--baseline", "mine/zero", code=Exit.REGRESSION)
+    gate(capsys, "mine/bad", "--baseline", run.run_id, code=Exit.UNJUDGED)
+
+
+def test_a_fact_that_the_baseline_has_and_the_subject_lacks_is_missing(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lineages.dissected(data)
+    lineages.dissected(data, changed("alpha", Evidence.STATIC, static__spill_bytes=None), created=LATER)
+    answer = gate(capsys, "mine/alpha", code=Exit.UNJUDGED)
+    assert lines(answer, "unjudged") == ["spills: not known, where the baseline has a number"]
+    gate(capsys, "mine/alpha", "--allow", "unclear", code=Exit.UNJUDGED)
+
+
+def test_a_cell_and_a_version_that_are_gone_are_missing(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lineages.dissected(data)
+    fewer = tuple(
+        result
+        for result in lineages.results()
+        if result.version != "zero" and not (result.version == "alpha" and result.workload == "head dim 64")
+    )
+    before, after = sorted(run.name for run in (data / "runs").iterdir()), None
+    lineages.dissected(data, fewer, created=LATER)
+    after = max(run.name for run in (data / "runs").iterdir())
+    answer = gate(capsys, after, "--baseline", before[0], code=Exit.UNJUDGED)
+    told = "\n".join(lines(answer, "unjudged"))
+    assert f"mine/zero is in {before[0]}, not in {after}" in told
+    assert "nothing static of mine/alpha" in told
+
+
+def test_what_was_tried_and_gave_nothing_fails(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lineages.dissected(data)
+    broken = Result(lineages.FAMILY, "alpha", "1x1x8x64", status="failed", reason="does not compile")
+    rest = tuple(one for one in lineages.results() if one.version != "alpha")
+    run = lineages.dissected(data, (*rest, broken), created=LATER)
+    answer = gate(capsys, run.run_id, code=Exit.REGRESSION)
+    assert "mine/alpha gave no result: does not compile" in lines(answer, "failed")
+
+
+def test_nothing_to_compare_with_is_never_a_pass(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lineages.dissected(data)
+    answer = gate(capsys, "mine/alpha", code=Exit.UNJUDGED)
+    assert answer["compared"] == 0
+    assert answer["headline"].endswith("nothing was compared")
+    assert "profiler baseline set mine" in answer["findings"][0]["next"]
+    gate(capsys, "mine/zero", "--baseline", "parent", code=Exit.UNJUDGED)
+
+
+def test_the_parent_is_the_nearest_correct_ancestor(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lineages.dissected(data)
+    answer = gate(capsys, "mine/alpha", "--baseline", "parent", code=Exit.REGRESSION)
+    assert {one["baseline"] for one in answer["findings"]} == {"mine/zero"}, "bad lies between and is wrong"
+
+
+def test_names_that_mean_nothing_are_unusable_input(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lineages.dissected(data)
+    for arguments in (
+        ["mine/alhpa", "--baseline", "mine/zero"],
+        ["mine/alpha", "--baseline", "mine/zeero"],
+        ["nothing.ncu-rep", "--baseline", "mine/zero"],
+        ["mine/alpha", "--on", "durration"],
+        ["mine/alpha", "--out", "gate.pdf"],
+        ["mine/alpha", "--out", "nowhere/gate.md"],
+    ):
+        assert main(["gate", *arguments]) == Exit.UNUSABLE_INPUT, arguments
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_empty_index_says_how_to_fill_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gate"]) == Exit.UNUSABLE_INPUT
+    assert "profiler import" in capsys.readouterr().err
+
+
+class TestLatencies:
+    """Calls timed in alternating rounds of one run, and in two runs."""
+
+    def collected(self, data: Path, minute: int, **factors: float) -> str:
+        """A run in which each version takes so many times a millisecond; its rounds share their states."""
+        state = np.repeat(1 + 0.05 * np.random.default_rng(minute).random(25), 4)
+        rounds = tuple(int(one) for one in np.repeat(np.arange(25), 4))
+        results = []
+        for seed, (version, factor) in enumerate(factors.items()):
+            jitter = np.exp(np.random.default_rng([minute, seed]).normal(0, 0.004, 100))
+            samples = Samples("events; cache warm; clock none", tuple(1e6 * factor * state * jitter), rounds)
+            results.append(Result("mine", version, "1x8x512x64", source_sha256="abc", samples=(samples,)))
+        created = lineages.CREATED + timedelta(minutes=minute)
+        run_id = f"20260102T03{minute:02}00-mine-collect-{minute:08x}"
+        about = {"gpu": "H100", "compute_capability": "9.0", "driver": "580", "clock_control": "none"}
+        run = Run(run_id, COLLECT, created, about, tuple(results))
+        root = location.root(str(data))
+        with bundle.staging(root):
+            bundle.seal(root, run, {})
+        return run_id
+
+    def test_three_per_cent_slower_in_one_run_fails_with_its_interval(
+        self, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.collected(data, 1, v1=1.0, v2=1.03)
+        answer = gate(capsys, "mine/v2", "--baseline", "mine/v1", code=Exit.REGRESSION)
+        (found,) = [one for one in answer["findings"] if one["outcome"] == "failed"]
+        assert found["concept"] == "latency"
+        low, high = found["interval"]
+        assert 0.02 < low < found["effect"] < high < 0.04
+        assert 0 < found["detectable"] < 0.02
+        gate(capsys, "mine/v1", "--baseline", "mine/v2", code=Exit.PASS)
+
+    def test_equal_builds_of_one_run_pass(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.collected(data, 1, v1=1.0, v2=1.0)
+        gate(capsys, "mine/v2", "--baseline", "mine/v1", code=Exit.PASS)
+
+    def test_two_runs_without_a_noise_floor_are_unclear_and_say_what_to_do(
+        self, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before, after = (self.collected(data, minute, v1=1.0) for minute in (1, 2))
+        answer = gate(capsys, after, "--baseline", before, code=Exit.UNJUDGED)
+        assert "no noise floor" in lines(answer, "unjudged")[0]
+        gate(capsys, after, "--baseline", before, "--allow", "unclear", code=Exit.PASS)
+
+    def test_a_copy_of_a_run_is_the_same(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        run = self.collected(data, 1, v1=1.0, v2=1.2)
+        gate(capsys, run, "--baseline", run, code=Exit.PASS)
+
+
+class TestReports:
+    """Plain files, with no store and no GPU."""
+
+    def both(self, reports: Path) -> tuple[str, str]:
+        return str(reports / "ncar/MW_Baseline.ncu-rep"), str(reports / "ncar/MW_DivToMult.ncu-rep")
+
+    def test_a_slower_kernel_fails_and_says_why(
+        self, reports: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before, after = self.both(reports)
+        answer = gate(capsys, before, "--baseline", after, code=Exit.REGRESSION)
+        slower = next(one for one in answer["findings"] if one["concept"] == "duration")
+        assert slower["outcome"] == "failed"
+        assert slower["effect"] == pytest.approx(0.778, abs=0.001)
+        assert "mainly by work (+3.71 ms)" in slower["cause"]
+
+    def test_a_faster_one_with_short_neighbours_is_unclear_until_that_is_allowed(
+        self, reports: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before, after = self.both(reports)
+        answer = gate(capsys, after, "--baseline", before, code=Exit.UNJUDGED)
+        assert {one["verdict"] for one in answer["findings"] if one["outcome"] == "unjudged"} == {"unclear"}
+        gate(capsys, after, "--baseline", before, "--allow", "unclear", code=Exit.PASS)
+
+    def test_what_wobbles_weighs_only_where_it_is_asked_for(
+        self, reports: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before, after = self.both(reports)
+        allowed = (after, "--baseline", before, "--allow", "unclear")
+        answer = gate(capsys, *allowed, "--on", "dram_read", code=Exit.REGRESSION)
+        assert any(line.startswith("DRAM read: 1.21 GB → 1.24 GB") for line in lines(answer, "failed"))
+
+    def test_a_copy_passes(self, reports: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        _, after = self.both(reports)
+        copy = shutil.copy(after, data / "copy.ncu-rep")
+        assert len(gate(capsys, str(copy), "--baseline", after, code=Exit.PASS)["findings"]) == 5
+
+    @pytest.mark.parametrize(
+        ("metric", "concept"), [("smsp__inst_executed.sum", "inst_executed"), ("gpu__time_duration.sum", "")]
+    )
+    def test_a_report_without_a_judged_metric_is_missing_and_the_line_says_which(
+        self, reports: Path, data: Path, capsys: pytest.CaptureFixture[str], metric: str, concept: str
+    ) -> None:
+        whole = reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
+        bare = data / "bare.csv"
+        with whole.open(newline="") as text:
+            rows = list(csv.reader(text))
+        column = rows[0].index(metric)
+        with bare.open("w", newline="") as out:
+            csv.writer(out).writerows([row[:column] + row[column + 1 :] for row in rows])
+        answer = gate(capsys, str(bare), "--baseline", str(whole), code=Exit.UNJUDGED)
+        told = [one for one in answer["findings"] if one["outcome"] == "unjudged"]
+        assert {one["verdict"] for one in told} == {"missing"}
+        assert {one["concept"] for one in told} == {concept or "duration"}
+        assert all((concept or "ncu duration") in one["line"] for one in told)
+        gate(capsys, str(whole), "--baseline", str(whole), code=Exit.PASS)
+
+    def test_a_damaged_report_is_unusable_input(
+        self, reports: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        _, after = self.both(reports)
+        damaged = str(reports / "bad/truncated_near_end.ncu-rep")
+        assert main(["gate", damaged, "--baseline", after]) == Exit.UNUSABLE_INPUT
+
+    def test_another_gpu_is_not_comparable(self, reports: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        _, after = self.both(reports)
+        answer = gate(
+            capsys, str(reports / "cutlass/report75.ncu-rep"), "--baseline", after, code=Exit.UNJUDGED
+        )
+        assert answer["compared"] == 0
+        assert "GPU" in lines(answer, "unjudged")[0]
+
+
+def test_every_form_is_written_by_its_suffix(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lineages.dissected(data)
+    out = data / "out"
+    out.mkdir()
+    files = [out / f"gate{suffix}" for suffix in (".txt", ".json", ".md", ".xml")]
+    arguments = ["gate", "mine/alpha", "--baseline", "mine/zero", "--link", "https://a.example/"]
+    assert main([*arguments, *(f"--out={file}" for file in files)]) == Exit.REGRESSION
+    printed = capsys.readouterr().out
+    text, document, markdown, junit = (file.read_text() for file in files)
+    assert text == printed
+    assert json.loads(document)["verdict"] == "failed"
+    assert markdown.startswith("### Gate failed: ")
+    assert "[`mine/alpha`](https://a.example/diff?a=mine%2Fzero&b=mine%2Falpha)" in markdown
+    suite = ElementTree.fromstring(junit).find("testsuite")
+    assert suite is not None
+    cases = suite.findall("testcase")
+    assert suite.get("tests") == str(len(cases))
+    assert suite.get("failures") == str(len(suite.findall("testcase/failure"))) != "0"
+
+
+def test_junit_of_nothing_compared_is_an_error(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lineages.dissected(data)
+    assert main(["gate", "mine/alpha", "--junit"]) == Exit.UNJUDGED
+    root = ElementTree.fromstring(capsys.readouterr().out)
+    assert [error.get("message") for error in root.iter("error")] == ["nothing was compared"]
+
+
+@needs_sass
+@needs_gxx
+def test_real_builds_that_got_worse_fail_on_a_machine_without_a_gpu(
+    tmp_path: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """v1 with a barrier more, with values held in registers, with a wider stride in shared memory."""
+    folder = planted(tmp_path / "planted")
+    assert main(["dissect", "--catalog", str(folder), "--arch", "sm_80"]) == 0
+    capsys.readouterr()
+    expected = {
+        "barrier": "barriers: 5 → 6",
+        "held": "registers: 32 → ",
+        "spread": "modelled bank conflicts: 1024 → 3072",
+    }
+    for version, line in expected.items():
+        arguments = (f"attention/{version}", "--baseline", "attention/plain")
+        failed = lines(gate(capsys, *arguments, code=Exit.REGRESSION), "failed")
+        assert any(one.startswith(line) for one in failed), (version, failed)
+    gate(capsys, "attention/plain", "--baseline", "attention/plain", code=Exit.PASS)
+
+
+def planted(folder: Path) -> Path:
+    """A catalogue of v1 and three builds of it that are right, and worse by one fact each."""
+    folder.mkdir()
+    for header in (*KERNELS.glob("*.cuh"), *KERNELS.glob("*.h")):
+        shutil.copy(header, folder)
+    source = (KERNELS / "v1.cu").read_text()
+    each = "for (int i = 0; i < HELD; ++i)"
+    held = f"#ifdef HELD\n  float held[HELD];\n  {each} held[i] = m * Q_smem[i];\n#endif\n"
+    used = f"#ifdef HELD\n  {each} l += held[i] == 3e30f ? 1.f : 0.f;\n#endif\n"
+    barrier = "\n#ifdef BARRIER\n    __syncthreads();\n#endif"
+    for old, new in (
+        ("constexpr int THREADS", "#ifndef SPREAD\n#define SPREAD 2\n#endif\nconstexpr int THREADS"),
+        ("P_smem + THREADS;", "P_smem + THREADS * SPREAD;"),
+        ("(D + THREADS + 2", "(D + THREADS * SPREAD + 2"),
+        ("P_smem[thread] = p;", f"P_smem[thread * SPREAD] = p;{barrier}"),
+        ("P_smem[n] *", "P_smem[n * SPREAD] *"),
+        ("  // --- tile loop: load K,V\n", f"{held}  // --- tile loop: load K,V\n"),
+        ("  // --- normalise and store O\n", f"  // --- normalise and store O\n{used}"),
+    ):
+        assert source.count(old) == 1, old
+        source = source.replace(old, new)
+    (folder / "v1.cu").write_text(source)
+    flags = {"plain": "", "barrier": '"-DBARRIER"', "held": '"-DHELD=32"', "spread": '"-DSPREAD=4"'}
+    entries = "".join(
+        f'[[version]]\nid = "{name}"\nfile = "v1.cu"\ntechnique = "{name}"\nflags = [{flag}]\n'
+        for name, flag in flags.items()
+    )
+    (folder / "catalog.toml").write_text(
+        f'family = "attention"\nproblem = "profiler.problem:ATTENTION"\n{entries}'
+    )
+    return folder
+
+
+def test_the_action_calls_the_command_as_it_is() -> None:
+    """Every option that action.yml and its example give to `profiler gate` and `dissect` is one they take."""
+    root = KERNELS.parent
+    action = (root / "action.yml").read_text()
+    script = action[action.index("- name: Gate") :].replace("\\\n", " ")
+    (call,) = [line for line in script.splitlines() if '/profiler" gate' in line]
+    options = set(re.findall(r"--[a-z]+", call))
+    assert options == {"--baseline", "--link", "--out"}
+    example = (root / "docs/gate-workflow.yml").read_text()
+    given = re.search(r"arguments: (.*)", example)
+    assert given
+    parsed = parser().parse_args(
+        ["gate", "--baseline", "b", "--link", "l", "--out", "o.md", *given[1].split()]
+    )
+    assert parsed.evidence == ["static", "modelled"]
+    inputs = set(re.findall(r"inputs\.([a-z]+)", action))
+    declared = set(re.findall(r"^  ([a-z]+):$", action[: action.index("outputs:")], re.M))
+    assert inputs == declared
