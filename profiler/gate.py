@@ -22,7 +22,7 @@ from profiler.contests import Contest
 from profiler.errors import Exit
 from profiler.explain import explain
 from profiler.metrics import MetricTable
-from profiler.statistics import facts
+from profiler.statistics import facts, many
 from profiler.statistics.decision import Interval, Verdict
 from profiler.values import Evidence, Launch, State, Value
 from profiler.verdict import is_exact
@@ -112,18 +112,33 @@ def judge(
     same_code: CodeLookup | None = None,
 ) -> Verdicts:
     """Hold every subject against its baseline; `on` names what is judged besides time and exact counts."""
+    held = [
+        compare(one.a, one.b, table, across=across, noise=noise, same_code=same_code)
+        if one.a and one.b
+        else None
+        for one in contests
+    ]
     findings: list[Finding] = []
     compared = 0
-    for contest in contests:
+    for contest, comparison in zip(contests, _together(held), strict=True):
         bench = _Bench(contest, table, frozenset(on))
-        if contest.a is None or contest.b is None:
+        if comparison is None:
             findings.append(bench.absent())
             continue
-        comparison = compare(contest.a, contest.b, table, across=across, noise=noise, same_code=same_code)
         found = list(bench.findings(comparison))
         compared += any(one.check is not Check.COMPARABILITY for one in found)
         findings += found
     return Verdicts(tuple(_once(findings)), compared)
+
+
+def _together(held: Sequence[Comparison | None]) -> list[Comparison | None]:
+    """The comparisons, their latencies judged as one table: many of them cry wolf no more often than one."""
+    decisions = [one.decision for each in held if each for one in each.latency]
+    judged = iter(many.among(decisions))
+    return [
+        each and replace(each, latency=tuple(replace(one, decision=next(judged)) for one in each.latency))
+        for each in held
+    ]
 
 
 def _once(findings: Sequence[Finding]) -> list[Finding]:

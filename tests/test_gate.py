@@ -19,6 +19,7 @@ from profiler import bundle, location
 from profiler.cli import main, parser
 from profiler.errors import Exit
 from profiler.run import COLLECT, Facts, Result, Run, Samples
+from profiler.statistics import many
 from profiler.values import Evidence, Value
 from tests import lineages
 from tests.toolchain import needs_gxx, needs_sass
@@ -236,6 +237,18 @@ class TestLatencies:
         assert 0.02 < low < found["effect"] < high < 0.04
         assert 0 < found["detectable"] < 0.02
         gate(capsys, "mine/v1", "--baseline", "mine/v2", code=Exit.PASS)
+
+    def test_many_equal_modes_are_judged_as_one_table(
+        self, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """What one row would be called by itself does not stand among others that say nothing."""
+        seen: list[int] = []
+        among = many.among
+        monkeypatch.setattr(many, "among", lambda found: seen.append(len(found)) or among(found))
+        self.collected(data, 1, v1=1.0, v2=1.0, v3=1.0)
+        run = self.collected(data, 2, v1=1.0, v2=1.0, v3=1.0)
+        gate(capsys, run, "--baseline", "mine/v1", code=Exit.PASS)
+        assert seen == [3]
 
     def test_equal_builds_of_one_run_pass(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.collected(data, 1, v1=1.0, v2=1.0)

@@ -25,7 +25,8 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
     side = sources.if_measured(name, opener, workload, gpu)
     sides = sources.facts(name, opener, workload, gpu)
     if side and side.evidence is not Evidence.MEASURED:  # a run that holds facts alone
-        side, sides = None, [side]
+        sides = [side]
+        side = None
     held = [*([side] if side else []), *sides]
     if not held:
         raise UnknownName(_nowhere(name, workload, gpu))
