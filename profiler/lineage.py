@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler import bundle, catalog
+from profiler.attained import Attained, attained
 from profiler.catalog import Catalog, Version
 from profiler.errors import BadBundle, BadCatalog
 from profiler.location import Root
@@ -60,8 +61,13 @@ class Standing:
     against: Version | None  # the nearest correct ancestor
     static: Mapping[tuple[str, str], Launch]  # the main function's facts by architecture and workload
     modelled: Mapping[str, Launch]  # the facts of the CPU's run by workload, without the dtype
-    latency_ns: Mapping[tuple[str, str], float]  # medians of the newest samples by workload and GPU
+    attained: Mapping[tuple[str, str], Attained]  # the newest latency by workload and GPU
     evidence: frozenset[Evidence]
+
+    @property
+    def latency_ns(self) -> dict[tuple[str, str], float]:
+        """The medians by workload and GPU."""
+        return {place: one.ns for place, one in self.attained.items()}
 
     @property
     def is_wrong(self) -> bool:
@@ -120,6 +126,17 @@ class Lineage:
             return min(measured, key=lambda one: one.latency_ns[workload, gpu])
         return good[-1] if good else None
 
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """The GPUs and workloads that a version with a speed was timed on."""
+        there = {place for one in self.standings if not one.is_wrong for place in one.attained}
+        return sorted(((gpu, workload) for workload, gpu in there), key=lambda one: (one[0], natural(one[1])))
+
+    def best_baseline(self, workload: str, gpu: str) -> Standing | None:
+        """The fastest of others' kernels there; None where none was timed."""
+        timed = [one for one in self.standings if one.state == BASELINE and (workload, gpu) in one.attained]
+        return min(timed, key=lambda one: one.attained[workload, gpu].ns, default=None)
+
     def path_to(self, standing: Standing | None) -> frozenset[str]:
         """A version and all that it descends from."""
         found = set()
@@ -170,11 +187,17 @@ def stands(store: Store, attached: Attached) -> Lineage:
     by_version: dict[str, list[LaunchInfo]] = defaultdict(list)
     for row in rows:
         by_version[row.version].append(row)
+    took: dict[str, dict[tuple[str, str], Attained]] = defaultdict(dict)
+    provenance = {one.run_id: one.provenance for one in store.runs(family)}
+    for (name, workload, gpu), one in attained(rows, provenance).items():
+        if name in attached.catalog.by_id:
+            took[name][shape(workload, attached.catalog.by_id[name]), gpu] = one
     found: dict[str, Standing] = {}
     for version in attached.catalog.versions:
-        found[version.id] = _standing(version, by_version.get(version.id, []), launches, attached, found)
+        mine = by_version.get(version.id, [])
+        found[version.id] = _standing(version, mine, launches, took[version.id], attached, found)
     others = [one.version for one in store.versions(family) if one.version not in found]
-    gpus = {gpu for one in found.values() for _, gpu in one.latency_ns}
+    gpus = {gpu for one in found.values() for _, gpu in one.attained}
     return Lineage(attached, tuple(found.values()), tuple(others), tuple(sorted(gpus)))
 
 
@@ -260,12 +283,12 @@ def _standing(
     version: Version,
     rows: Sequence[LaunchInfo],
     launches: Mapping[int, Launch],
+    took: Mapping[tuple[str, str], Attained],
     attached: Attached,
     before: Mapping[str, Standing],
 ) -> Standing:
     static: dict[tuple[str, str], Launch] = {}
     modelled: dict[str, Launch] = {}
-    latency: dict[tuple[str, str], float] = {}
     for row in rows:
         where = (row.gpu or "", row.workload or "")
         if row.kind == "facts" and row.evidence is Evidence.STATIC:
@@ -273,8 +296,6 @@ def _standing(
                 static[where] = launches[row.result_id]
         elif row.kind == "facts" and row.evidence is Evidence.MODELLED:
             modelled[shape(row.workload or "", version)] = launches[row.result_id]
-        elif row.kind == "latency" and row.median_ns is not None:
-            latency.setdefault((shape(row.workload or "", version), row.gpu or ""), row.median_ns)
     state, reason, note = _state(version, rows)
     return Standing(
         version,
@@ -284,7 +305,7 @@ def _standing(
         _against(version, attached.catalog, before),
         static,
         modelled,
-        latency,
+        took,
         frozenset(row.evidence for row in rows if row.kind != "cell"),
     )
 
@@ -312,7 +333,8 @@ def _state(version: Version, rows: Sequence[LaunchInfo]) -> tuple[str, str, str]
     if failing:
         row = min(failing, key=lambda row: row.status != "wrong")
         return WRONG, row.reason or row.status, "the catalogue says good"
-    notes = [] if checked else ["not checked"]
+    timed = any(row.kind == "latency" for row in rows)  # only what a check on the GPU has passed is timed
+    notes = [] if checked or timed else ["not checked"]
     notes += [f"failed on {row.gpu or 'a GPU'}, {row.workload}: {row.reason}" for row in broken[:1]]
     return GOOD, "", "; ".join(notes)
 

@@ -63,7 +63,8 @@ for version in versions:
         print("illegal address"); sys.exit(7)
 def samples(v):
     rounds = [r for r in request["rounds"] for _ in range(request["samples"])]
-    return [{"mode": f"events; cache {m}; clock none", "ns": [1000.0 + r for r in rounds], "rounds": rounds,
+    least = told.get(f"ns {v['id']}", 1000.0)
+    return [{"mode": f"events; cache {m}; clock none", "ns": [least + r for r in rounds], "rounds": rounds,
              "clocks_mhz": [], "throttled": [0]} for m in ("cold", "warm")]
 if stage == "gpucheck":
     how = told.get(f"gpucheck {versions[0]['id']}")

@@ -80,7 +80,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("whatif",),
         ("extraction", "sync", "intake", "pipeline"),
         ("sources",),
-        ("lineage",),
+        ("attained", "lineage"),
         ("sourcediff",),
         ("rulings",),
         ("disassembly", "alignment", "hotspots"),

@@ -10,6 +10,7 @@ import pytest
 from profiler import lineage, location, pipeline
 from profiler.errors import BadBundle
 from profiler.lineage import Lineage
+from profiler.run import Result
 from profiler.values import Evidence
 from tests import lineages
 from tests.conftest import ROOT
@@ -150,3 +151,15 @@ class TestApart:
     ) -> None:
         assert lineage.apart(mine.attached, tmp_path / "none" / "catalog.toml") == ""
         assert lineage.apart(mine.attached, ROOT / "kernels" / "catalog.toml") == ""
+
+
+def test_what_failed_or_was_left_out_on_a_gpu_does_not_make_a_right_version_wrong(tmp_path: Path) -> None:
+    made = list(lineages.results(measured=True))
+    about = {"family": lineages.FAMILY, "version": "alpha", "workload": "1x8x512x64"}
+    made.append(Result(**about, status="skipped", reason="time: the time budget of 60 s was used up"))
+    made.append(Result(**{**about, "workload": "2x8x2048x64"}, status="failed", reason="lean: NaN"))
+    lineages.dissected(tmp_path, tuple(made), gpu="Test GPU")
+    alpha = of(tmp_path).by_id["alpha"]
+    assert alpha.state == "good"
+    assert alpha.note == "failed on Test GPU, 2x8x2048x64: lean: NaN"
+    assert alpha.latency_ns

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler import present
+from profiler.attained import Attained
 from profiler.lineage import GOOD, PLANNED, Lineage, Standing
-from profiler.ui import addresses, markup
+from profiler.ui import addresses, markup, track
 from profiler.ui.markup import Column, Html, Row, Tile
 from profiler.values import Evidence, Value
 
-MEASURE = "profiler import REPORT --family {family} --version {version}"
+MEASURE = "profiler collect {version}"  # on a machine with a GPU
 NAMED = 4  # versions that a tile's sentence names
 LISTED = 12
 
@@ -21,7 +22,7 @@ def caption(lineage: Lineage) -> Html:
     links = (
         markup.link(markup.href("lineage", {"family": family}), "all versions"),
         markup.link(addresses.trends(family), "trends"),
-        f"dissected {present.moment(lineage.attached.created)}",
+        f"catalogue of {present.moment(lineage.attached.created)}",
     )
     return markup.join(links, " · ")
 
@@ -53,6 +54,76 @@ def tiles(lineage: Lineage) -> Html:
     )
 
 
+def attained(lineage: Lineage) -> Html | None:
+    """The best correct version of each GPU and workload, beside its floor and the best baseline.
+
+    None where nothing was timed.
+    """
+    found = []
+    for gpu, workload in lineage.places:
+        best, base = lineage.best(workload, gpu), lineage.best_baseline(workload, gpu)
+        if best is not None and (workload, gpu) in best.attained:
+            beside = base.attained[workload, gpu] if base else None
+            found.append((gpu, workload, best, best.attained[workload, gpu], base, beside))
+    if not found:
+        return None
+    # Times of the floor, so that workloads of all sizes fit on one line; alone where a run computed none.
+    known = [(own, beside) for _, _, _, own, _, beside in found if own.floor_ns]
+    shares = [one.ns / own.floor_ns for own, beside in known for one in (own, beside) if one and own.floor_ns]
+    scale = track.scale([1.0, *shares]) if shares else None
+    rows: list[Row] = []
+    for gpu, workload, best, own, base, beside in found:
+        picture = Html("")
+        if scale and own.floor_ns:
+            other = beside.ns / own.floor_ns if beside else None
+            picture = track.line(scale, own.ns / own.floor_ns, 1.0, other, _track_words(own, base, beside))
+        rows.append(
+            Row(
+                (
+                    gpu,
+                    workload,
+                    _link(best, lineage),
+                    markup.tag("span", markup.value(Value(own.ns, "ns")), title=own.mode),
+                    picture,
+                    track.gap(own),
+                    f"{present.TIMES}{present.digits(beside.ns / own.ns)}" if beside else markup.muted("–"),
+                    _base(base, beside),
+                )
+            )
+        )
+    columns = (
+        Column("GPU", wide=True),
+        Column("workload"),
+        Column("version"),
+        Column("latency", right=True),
+        Column("against floor and baseline", wide=True),
+        Column("of floor", right=True),
+        Column("speed-up", right=True, wide=True),
+        Column("over the best baseline", wide=True),
+    )
+    return markup.table(columns, rows)
+
+
+def attained_caption(lineage: Lineage) -> str:
+    """How the latencies were taken, and what the marks are."""
+    modes = dict.fromkeys(one.mode for standing in lineage.standings for one in standing.attained.values())
+    floors = any(one.floor_ns for standing in lineage.standings for one in standing.attained.values())
+    marks = "; ┃ floor, ▾ best baseline, ● version; log scale, times of the floor" if floors else ""
+    return f"measured latency, median ({', '.join(modes)}){marks}"
+
+
+def _track_words(own: Attained, base: Standing | None, beside: Attained | None) -> str:
+    words = [track.nanoseconds(own.ns), track.floor_words(own)]
+    words += [f"{base.version.id} {track.nanoseconds(beside.ns)}"] if base and beside else []
+    return "; ".join(words)
+
+
+def _base(base: Standing | None, beside: Attained | None) -> Html:
+    if base is None or beside is None:
+        return markup.muted("none was timed")
+    return markup.join((markup.code(base.version.id), markup.muted(track.nanoseconds(beside.ns))))
+
+
 def wrong(lineage: Lineage) -> Html:
     """The versions without a speed, each with why."""
     found = [one for one in lineage.standings if one.is_wrong]
@@ -67,13 +138,12 @@ def wrong(lineage: Lineage) -> Html:
 
 def missing(lineage: Lineage) -> Html:
     """The correct versions that no GPU has run, the newest first."""
-    family = lineage.attached.catalog.family
     found = _missing(lineage)[::-1]
     rows = [
         Row(
             (
                 _link(one, lineage),
-                markup.tag("span", MEASURE.format(family=family, version=one.version.id), "c m"),
+                markup.tag("span", MEASURE.format(version=one.version.id), "c m"),
             )
         )
         for one in found[:LISTED]
@@ -89,17 +159,23 @@ def _missing(lineage: Lineage) -> list[Standing]:
 
 def _best(lineage: Lineage) -> tuple[object, str, object]:
     """The fastest version where any was measured; the newest correct one has no speed to be best by."""
-    places = sorted({place for one in lineage.standings for place in one.latency_ns})
+    places = lineage.places
     good = [one for one in lineage.standings if one.state == GOOD]
     if not places:
         newest = good[-1].version.id if good else "none"
-        words = (f"{len(good)} versions are correct on the CPU; newest", markup.code(newest))
-        return markup.state("not measured"), "", markup.join(words)
-    workload, gpu = places[0]
-    best = lineage.best(workload, gpu)
-    assert best is not None
-    number = markup.value(Value(best.latency_ns[workload, gpu], "ns"))
-    return markup.code(best.version.id), f"{gpu}, {workload}", number
+        said = (f"{len(good)} versions are correct on the CPU; newest", markup.code(newest))
+        return markup.state("not measured"), "", markup.join(said)
+    measured = [
+        (best, best.attained[workload, gpu], f"{gpu}, {workload}")
+        for gpu, workload in places
+        if (best := lineage.best(workload, gpu)) and (workload, gpu) in best.attained
+    ]
+    if not measured:  # baselines alone
+        return markup.state("not measured"), "", markup.muted("only others' kernels were timed")
+    best, own, place = measured[0]
+    words: list[object] = [markup.value(Value(own.ns, "ns"))]
+    words.extend([track.gap(own), "of its floor"] if own.gap else [])
+    return markup.code(best.version.id), place, markup.join(words)
 
 
 def _over_budget(one: Standing) -> bool:

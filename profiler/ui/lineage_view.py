@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from profiler import present
+from profiler.attained import Attained
 from profiler.catalog import Claim, Version
 from profiler.lineage import BASELINE, GOOD, PLANNED, Lineage, Standing
-from profiler.ui import addresses, lanes, markup
+from profiler.ui import addresses, lanes, markup, track
 from profiler.ui.markup import Column, Html, Row
 from profiler.values import Evidence, Launch, State, Value
 
@@ -27,9 +28,14 @@ class Choice:
         """What the CPU saw of a version."""
         return one.modelled.get(self.workload)
 
+    def attained(self, one: Standing | None) -> Attained | None:
+        """The median latency of a version that has a speed, and its floor."""
+        return None if one is None or one.is_wrong else one.attained.get((self.workload, self.gpu))
+
     def latency(self, one: Standing | None) -> float | None:
         """The median latency of a version, of one that has a speed."""
-        return None if one is None or one.is_wrong else one.latency_ns.get((self.workload, self.gpu))
+        own = self.attained(one)
+        return own.ns if own else None
 
 
 def context(lineage: Lineage) -> Html:
@@ -41,7 +47,7 @@ def context(lineage: Lineage) -> Html:
     )
     words = " · ".join(f"{count} {word}" for count, word in counts if count)
     run = markup.link(addresses.run(lineage.attached.run_id), "run", title=lineage.attached.run_id)
-    made = f"dissected {present.moment(lineage.attached.created)},"
+    made = f"catalogue of {present.moment(lineage.attached.created)},"
     return markup.join((f"{words} · {made}", run))
 
 
@@ -51,18 +57,18 @@ def caption(lineage: Lineage, choice: Choice) -> Html:
     measured = best is not None and choice.latency(best) is not None
     thick = "the best version" if measured else "the newest correct version, for nothing was measured yet"
     wide = f"thick line: path to {thick}"
-    parts = [
-        markup.join(
-            (markup.evidence("static"), f"{choice.arch}, {choice.size}: one kernel, from its machine code")
-        ),
-        markup.join(
-            (
-                markup.evidence("modelled"),
-                f"{choice.workload}: run on the CPU, conflicts by the model of the banks",
-            )
-        ),
-        markup.esc(wide),
-    ]
+    parts = []
+    if choice.arch:
+        words = f"{choice.arch}, {choice.size}: one kernel, from its machine code"
+        parts.append(markup.join((markup.evidence("static"), words)))
+    if any(choice.modelled(one) for one in lineage.standings):
+        words = f"{choice.workload}: run on the CPU, conflicts by the model of the banks"
+        parts.append(markup.join((markup.evidence("modelled"), words)))
+    modes = dict.fromkeys(own.mode for one in lineage.standings if (own := choice.attained(one)))
+    if modes:
+        words = f"{choice.workload} on {choice.gpu}: median latency, {', '.join(modes)}"
+        parts.append(markup.join((markup.evidence("measured"), words)))
+    parts.append(markup.esc(wide))
     return markup.note(markup.join(parts, " · "))
 
 
@@ -70,11 +76,12 @@ def table(lineage: Lineage, choice: Choice) -> Html:
     """Every version, parents before children; baselines and what the catalogue does not name last."""
     shown = [one for one in lineage.standings if one.state != BASELINE]
     best = lineage.best(choice.workload, choice.gpu)
+    scale = _scale(lineage, choice)
     path = lineage.path_to(best)
     place = {one.version.id: index for index, one in enumerate(shown)}
     nodes = [_node(one, place, path) for one in shown]
     rows = [
-        Row((picture, *_cells(one, lineage, choice)))
+        Row((picture, *_cells(one, lineage, choice, scale)))
         for one, picture in zip(shown, lanes.graph(nodes), strict=True)
     ]
     baselines = [one for one in lineage.standings if one.state == BASELINE]
@@ -86,7 +93,7 @@ def table(lineage: Lineage, choice: Choice) -> Html:
                 )
             )
         )
-        rows += [Row((Html(""), *_cells(one, lineage, choice))) for one in baselines]
+        rows += [Row((Html(""), *_cells(one, lineage, choice, scale))) for one in baselines]
     if lineage.others:
         names = ", ".join(lineage.others)
         rows.append(markup.closing(markup.muted(f"not in the catalogue, and so in no place here: {names}")))
@@ -103,7 +110,7 @@ def table(lineage: Lineage, choice: Choice) -> Html:
         f"claimed, {_short_gpu(gpus)}" if gpus else "claimed",
         title=f"history, not measured here: {sources}",
     )
-    columns = (
+    columns: tuple[Column, ...] = (
         Column(""),
         Column("↳ idea (edge) and version", cut=2),
         Column("state", cut=1),
@@ -113,6 +120,7 @@ def table(lineage: Lineage, choice: Choice) -> Html:
         Column("conflicts", right=True),
         Column("max error", right=True, wide=True),
         Column("latency", right=True, wide=True),
+        *((Column(_track_head(lineage, choice), wide=True),) if scale else ()),
         Column(claimed, right=True, wide=True),
         Column("diff with", wide=True),
         Column("evidence", wide=True),
@@ -129,7 +137,7 @@ def _node(one: Standing, place: dict[str, int], path: frozenset[str]) -> lanes.N
     return lanes.Node(None if parent is None else place[parent], look, on_path)
 
 
-def _cells(one: Standing, lineage: Lineage, choice: Choice) -> tuple[object, ...]:
+def _cells(one: Standing, lineage: Lineage, choice: Choice, scale: track.Scale | None) -> tuple[object, ...]:
     static, modelled = choice.static(one), choice.modelled(one)
     return (
         _name(one.version),
@@ -140,6 +148,7 @@ def _cells(one: Standing, lineage: Lineage, choice: Choice) -> tuple[object, ...
         _number(modelled, "modelled__bank_conflicts"),
         _number(modelled, "modelled__max_abs_error"),
         _latency(one, choice),
+        *((_track(one, lineage, choice, scale),) if scale else ()),
         _claimed(one.version, choice),
         _against(one, lineage, choice),
         markup.join(markup.evidence(kind, kind in one.evidence) for kind in _KINDS),
@@ -179,13 +188,43 @@ def _number(launch: Launch | None, name: str, *, bare: bool = False, hint: str =
 
 
 def _latency(one: Standing, choice: Choice) -> Html:
-    """A measured median; what is wrong has none, and what nobody measured says so."""
-    number = choice.latency(one)
-    if number is not None:
-        return markup.value(Value(number, _NANOSECONDS))
+    """A measured median and its gap; what is wrong has none, and what nobody measured says so."""
+    own = choice.attained(one)
+    if own is not None:
+        median = markup.tag("span", markup.value(Value(own.ns, _NANOSECONDS)), title=own.mode)
+        if own.gap is None:
+            return median
+        return _two(median, markup.join((track.gap(own), markup.tag("span", "of floor", "u"))))
     if one.is_wrong:
         return markup.muted("–")
     return markup.state("not measured")
+
+
+def _scale(lineage: Lineage, choice: Choice) -> track.Scale | None:
+    """The one line that all latencies lie on, from the lowest floor; None where no run computed a floor."""
+    known = [own for one in lineage.standings if (own := choice.attained(one))]
+    floors = [own.floor_ns for own in known if own.floor_ns]
+    return track.scale([*floors, *(own.ns for own in known)]) if floors else None
+
+
+def _track_head(lineage: Lineage, choice: Choice) -> Html:
+    """What the marks are: the floor, and the best baseline where one was timed."""
+    floors = [own.floor_ns for one in lineage.standings if (own := choice.attained(one)) and own.floor_ns]
+    words = [f"┃ floor {track.nanoseconds(min(floors))}"]
+    base = lineage.best_baseline(choice.workload, choice.gpu)
+    if base is not None:
+        best_ns = base.attained[choice.workload, choice.gpu].ns
+        words.append(f"▾ {base.version.id} {track.nanoseconds(best_ns)}")
+    return markup.esc(" ".join([*words, "log"]))
+
+
+def _track(one: Standing, lineage: Lineage, choice: Choice, scale: track.Scale) -> Html:
+    own, base = choice.attained(one), lineage.best_baseline(choice.workload, choice.gpu)
+    if own is None:
+        return Html("")
+    beside = None if base is None or base is one else base.attained[choice.workload, choice.gpu].ns
+    words = f"{track.nanoseconds(own.ns)}; {track.floor_words(own)}"
+    return track.line(scale, own.ns, own.floor_ns, beside, words)
 
 
 def _claimed(version: Version, choice: Choice) -> Html:

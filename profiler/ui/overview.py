@@ -22,10 +22,14 @@ with data.errors_shown():
     for family, lineage in data.lineages_by_family(now).items():
         st.html(markup.section(f"Lineage of {family}", lineage_summary.caption(lineage)))
         st.html(lineage_summary.tiles(lineage))
+        if (timed := lineage_summary.attained(lineage)) is not None:
+            caption = lineage_summary.attained_caption(lineage)
+            st.html(markup.section("Best correct version per GPU and workload", caption))
+            st.html(timed)
         wrong_box, missing_box = st.columns(2, gap="medium")
         wrong_box.html(markup.section("Wrong", "no speed is shown"))
         wrong_box.html(lineage_summary.wrong(lineage))
         missing_box.html(
-            markup.section("Not measured", "and the command that fills it, with a report of ncu")
+            markup.section("Not measured", "and the command that fills it, on a machine with a GPU")
         )
         missing_box.html(lineage_summary.missing(lineage))

@@ -1,0 +1,133 @@
+"""The pages over a run that was collected and timed: each latency beside the floor that the run computed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from profiler import location, pipeline
+from profiler.attained import attained, floor_of
+from profiler.lineage import Lineage, every
+from profiler.problem import ACCEPTANCE
+from profiler.session import Machine
+from profiler.ui import lineage_summary, lineage_view
+from tests import lineages, standins
+from tests.ui.test_lineage_pages import rows
+from tests.ui.test_pages import page, text
+
+H100 = {
+    **standins.GPU,
+    "name": "NVIDIA H100 80GB HBM3",
+    "sms": 132,
+    "max_sm_mhz": 1980.0,
+    "max_memory_mhz": 2619.0,
+    "memory_bus_bits": 5120,
+    "l2_bytes": 50 << 20,
+}
+CATALOG = standins.CATALOG.replace(
+    'id = "three"', 'id = "three"\nstate = "baseline"'
+)  # its latency is others'
+
+
+@pytest.fixture
+def collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data folder with one run of two versions and a baseline on two workloads."""
+    folder = standins.prepare(tmp_path, monkeypatch)
+    (folder / "catalog.toml").write_text(CATALOG)
+    standins.tell(folder, ns__one=9000.0, ns__two=4000.0, ns__three=7000.0)
+    workloads = tuple(one.sizes() for one in (ACCEPTANCE[0], ACCEPTANCE[4]))
+    collection = standins.begin(folder, Machine(H100, None), workloads=workloads)
+    collection.work_off()
+    standins.finish(folder, collection)
+    return folder / "data"
+
+
+def of(data: Path, family: str = "attention") -> Lineage:
+    return every(location.root(str(data)), pipeline.open_store(str(data)))[family]
+
+
+CHOICE = lineage_view.Choice("", "", "1x8x512x64", H100["name"])
+
+
+def test_the_floor_is_the_one_of_the_timer(collected: Path) -> None:
+    lineage = of(collected)
+    two = lineage.by_id["two"].attained["1x8x512x64", H100["name"]]
+    assert two.mode == "events; cache warm; clock none"
+    assert (two.floor_ns, two.binding) == (2000.0, "launch"), "the empty launches in a row, by events"
+    large = lineage.by_id["two"].attained["2x8x2048x128", H100["name"]]
+    assert large.binding == "wave"
+    flops = 4 * 2 * 8 * 2048 * 2048 * 128
+    assert large.floor_ns == pytest.approx(flops / (4096 * 132 * 1.98), rel=0.05)  # waves fill 97 %
+    (run,) = pipeline.open_store(str(collected)).runs()
+    assert floor_of(run.provenance, "1x8x512x64", "graph replay; cache warm; clock none") == (
+        1500.0,
+        "launch",
+    )
+
+
+def test_the_lineage_shows_every_latency_beside_its_floor(collected: Path) -> None:
+    table = lineage_view.table(of(collected), CHOICE)
+    head, one, two, *_, three = [line.replace("\u2009", " ") for line in rows(table)]
+    assert "┃ floor 2.00 µs ▾ three 7.00 µs log" in head
+    assert "9.00 µs ×4.50 of floor" in one
+    assert "4.00 µs ×2.00 of floor" in two
+    assert "7.00 µs ×3.50 of floor" in three
+    assert table.count('class="track"') == 3
+    assert table.count('class="base"') == 2, "the baseline has no mark against itself"
+    dots = [float(left) for left in re.findall(r'class="dot" style="left:([\d.]+)%', table)]
+    assert dots[1] < dots[2] < dots[0]
+    assert all(float(left) == 0 for left in re.findall(r'class="floor" style="left:([\d.]+)%', table))
+
+
+def test_the_overview_has_the_best_of_each_workload_with_its_gap(collected: Path) -> None:
+    lineage = of(collected)
+    table = lineage_summary.attained(lineage)
+    assert table is not None
+    _, small, large = [line.replace("\u2009", " ") for line in rows(table)]
+    assert small == "NVIDIA H100 80GB HBM3 1x8x512x64 two 4.00 µs ×2.00 ×1.75 three 7.00 µs"
+    assert "2x8x2048x128 two 4.00 µs" in large
+    assert "┃ floor" in lineage_summary.attained_caption(lineage)
+
+
+def test_what_is_shorter_than_its_floor_is_doubted(collected: Path) -> None:
+    table = lineage_summary.attained(of(collected)) or ""
+    assert "×0.121 ?" in table
+    assert "the floor or the timing is wrong" in table
+
+
+def test_a_run_without_floors_shows_its_latency_and_no_floor(tmp_path: Path) -> None:
+    lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
+    lineage = of(tmp_path, lineages.FAMILY)
+    choice = lineage_view.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
+    assert "track" not in lineage_view.table(lineage, choice)
+    assert "of floor" not in lineage_view.table(lineage, choice)
+    table = lineage_summary.attained(lineage)
+    assert table is not None
+    assert "track" not in table
+    assert "┃" not in lineage_summary.attained_caption(lineage)
+
+
+def test_nothing_timed_shows_no_table_of_latencies_and_the_command_that_makes_them(tmp_path: Path) -> None:
+    lineages.dissected(tmp_path)
+    lineage = of(tmp_path, lineages.FAMILY)
+    assert lineage_summary.attained(lineage) is None
+    assert "profiler collect alpha" in lineage_summary.missing(lineage)
+
+
+def test_versions_are_compared_in_one_mode(collected: Path) -> None:
+    store = pipeline.open_store(str(collected))
+    found = attained(store.launches(family="attention"), {})
+    assert {one.mode for one in found.values()} == {"events; cache warm; clock none"}
+    cold = [one for one in store.launches(family="attention") if "warm" not in one.mode]
+    assert {one.mode for one in attained(cold, {}).values()} == {"events; cache cold; clock none"}
+    assert all(one.gap is None for one in attained(cold, {}).values()), "no run, no floor"
+
+
+@pytest.mark.usefixtures("pages_of")
+def test_the_pages_show_them(collected: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    overview = text(page("overview", collected, monkeypatch))
+    assert "Best correct version per GPU and workload" in overview
+    lineage = page("lineage", collected, monkeypatch)
+    assert "1x8x512x64 on NVIDIA H100 80GB HBM3: median latency, events; cache warm" in text(lineage)
+    assert "static" not in text(lineage), "nothing was compiled"
+    assert any("┃ floor" in element.value for element in lineage.markdown)
