@@ -70,7 +70,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and with --fail judge."""
-    from profiler import circumstances, compare, metrics, sources
+    from profiler import circumstances, compare, metrics, noisefloor, sources
     from profiler.cli import comparison, comparison_json, facts, output
     from profiler.values import Evidence
 
@@ -83,7 +83,12 @@ def run(arguments: argparse.Namespace) -> int:
     if not pairs:
         a, b = sources.resolve_all(names, output.open_store, *where)
         pairs = [(a, b)]
-    options = {"across": arguments.across, "kernel": arguments.kernel, "same_code": circumstances.same_code()}
+    options = {
+        "across": arguments.across,
+        "kernel": arguments.kernel,
+        "same_code": circumstances.same_code(),
+        "noise": noisefloor.lookup(output.open_store),
+    }
     found = [compare.compare(a, b, table, **options) for a, b in pairs]
     limit = arguments.top or (None if arguments.json else comparison.SHOWN)
     shown = [one.top(limit) for one in found]

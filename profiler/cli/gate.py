@@ -82,7 +82,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
-    from profiler import circumstances, compare, gate, location, metrics
+    from profiler import circumstances, compare, gate, location, metrics, noisefloor
     from profiler.cli import gate_output, output
     from profiler.contests import Wanted, contests
     from profiler.values import Evidence
@@ -93,8 +93,8 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = Wanted(arguments.workload, arguments.gpu, [Evidence(kind) for kind in arguments.evidence])
     root = location.root()
     found = contests(arguments.names, arguments.baseline, output.open_store, root, wanted)
-    same = circumstances.same_code()
-    verdicts = gate.judge(found, table, on=arguments.on, across=arguments.across, same_code=same)
+    lookups = {"same_code": circumstances.same_code(), "noise": noisefloor.lookup(output.open_store)}
+    verdicts = gate.judge(found, table, on=arguments.on, across=arguments.across, **lookups)
     code = verdicts.exit_code(arguments.allow)
     told = gate_output.Told(verdicts, code, arguments.baseline or "", arguments.link.rstrip("/"))
     for path, form in files:

@@ -136,6 +136,7 @@ class Diff:
     launch: str | None = None
     evidence: str | None = None
     drill: str | None = None
+    mode: str | None = None  # of the timed calls
 
     @property
     def href(self) -> str:
@@ -151,6 +152,7 @@ class Diff:
                 "launch": self.launch,
                 "evidence": self.evidence,
                 "drill": self.drill,
+                "mode": self.mode,
             },
         )
 

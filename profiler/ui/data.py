@@ -14,15 +14,15 @@ from typing import NamedTuple, Protocol
 
 import streamlit as st
 
-from profiler import bundle, location, metrics, pipeline, report, roofpath, sync
+from profiler import bundle, circumstances, location, metrics, noisefloor, pipeline, report, roofpath, sync
 from profiler import lineage as lineages
 from profiler import overview as overviewing
 from profiler import trend as trending
-from profiler.compare import Comparison, compare
+from profiler.compare import Comparison, FloorLookup, compare
 from profiler.detail import Detail
 from profiler.errors import ProfilerError, UnknownName
 from profiler.history import History, histories
-from profiler.run import Run
+from profiler.run import IMPORT, Run
 from profiler.store import LaunchInfo, RunInfo, Store, VersionInfo
 from profiler.trend import Trend
 from profiler.ui import addresses, markup, source_view
@@ -261,7 +261,26 @@ def comparison(
 ) -> Comparison:
     """B against A."""
     sides = [side(now, name, workload, gpu, evidence) for name in (a, b)]
-    return compare(sides[0], sides[1], table(now), kernel=kernel or None)
+    return compare(
+        sides[0],
+        sides[1],
+        table(now),
+        kernel=kernel or None,
+        noise=floors(now),
+        same_code=circumstances.same_code(),
+    )
+
+
+def imported(now: Stamp, found: Comparison) -> bool:
+    """Whether both sides come from reports that somebody imported."""
+    kinds = {run.run_id: run.kind for run in runs(now)}
+    return all(kinds.get(side.run_id or "") == IMPORT for side in (found.a, found.b))
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def floors(now: Stamp) -> FloorLookup:
+    """The noise floor of a GPU, mode and latency."""
+    return noisefloor.lookup(store)
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)

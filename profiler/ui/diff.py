@@ -11,6 +11,7 @@ from profiler.ui import (
     diff_view,
     drill_view,
     frame,
+    latency_view,
     markup,
     metrics_view,
     rules_view,
@@ -40,11 +41,10 @@ kinds = addresses.kinds(cells, (a, b))
 evidence, boxes = pick.evidence(kinds)
 there = addresses.cells(cells, (a, b), evidence)
 workload, gpu = pick.cell(there, diff_view.PLACES[evidence], boxes)
-pick.write()
 
 named = evidence.value if len(kinds) > 1 else None
-asked = st.query_params.get("launch"), named, st.query_params.get("drill")
-view = addresses.Diff(a, b, workload, gpu, kernels, *asked)
+asked = {name: st.query_params.get(name) for name in ("launch", "drill", "mode")}
+view = addresses.Diff(a, b, workload, gpu, kernels, evidence=named, **asked)
 whole = None
 with data.errors_shown():
     if why := addresses.nothing_shared(cells, (a, b)):
@@ -53,6 +53,7 @@ with data.errors_shown():
 pair = diff_view.choose(whole, view.launch) if whole else None
 title_box.html(diff_view.head(view, versions, whole, pair))
 if whole is None:
+    pick.write()
     st.stop()
 
 shown = whole.top(diff_view.PAIRS_SHOWN)
@@ -63,21 +64,44 @@ for line in diff_view.standing(whole):
     st.html(line)
 st.html(diff_view.comparable(whole))
 common = addresses.common(cells, (a, b), evidence)
+timed = latency_view.choose(whole, view.mode)
 if evidence is Evidence.MEASURED:
     verdict_box, why_box = st.columns([2, 3], gap="medium")
     with verdict_box:
-        st.html(markup.section("Verdict", "ncu duration, not latency"))
-        st.html(diff_view.verdict(pair))
+        if timed:
+            st.html(markup.section("Verdict", latency_view.caption(timed)))
+            st.html(latency_view.verdict(timed))
+            for line in latency_view.notes(timed, whole.b, data.floors(now)):
+                st.html(line)
+            if latency_view.has_samples(timed):
+                spread = pick.switch("distribution", latency_view.SPREADS, "spread")
+                figure, words = latency_view.chart(timed, spread), latency_view.alt(timed)
+                st.plotly_chart(figure, theme=None, config=frame.CONFIG, key="diff_samples", alt=words)
+                st.html(latency_view.chart_note(timed, spread))
+            st.html(latency_view.modes(whole, timed, view))
+            if whole.a.launches or whole.b.launches:
+                st.html(markup.section("Under the profiler", "ncu duration, not latency"))
+                st.html(diff_view.second_verdict(whole, pair))
+        else:
+            st.html(markup.section("Verdict", "ncu duration, not latency"))
+            st.html(diff_view.verdict(pair))
         if ticks := diff_view.duration_ticks(pair):
             st.plotly_chart(ticks, theme=None, config=frame.CONFIG, key="diff_ticks", alt=diff_view.alt(pair))
-        st.html(markup.note(markup.state("latency samples: not collected. An imported report holds none.")))
-        st.html(markup.section("All launches of both", diff_view.launches_caption(shown)))
-        st.html(diff_view.launches(shown, pair, view))
+        if not timed:
+            st.html(latency_view.none(data.imported(now, whole)))
+        if whole.a.launches or whole.b.launches:
+            st.html(markup.section("All launches of both", diff_view.launches_caption(shown)))
+            st.html(diff_view.launches(shown, pair, view))
         for reason in diff_view.launches_notes(shown):
             st.html(reason)
         if len(common) > 1:
-            st.html(markup.section("The same pair elsewhere", "the chosen launch, or the longest"))
-            st.html(diff_view.elsewhere(data.elsewhere(now, a, b, common, kernels, evidence), view))
+            others = data.elsewhere(now, a, b, common, kernels, evidence)
+            words = "the latency of calls" if timed else "the chosen launch, or the longest"
+            st.html(markup.section("The same pair elsewhere", words))
+            if timed:
+                st.html(latency_view.elsewhere(others, timed, view))
+            else:
+                st.html(diff_view.elsewhere(others, view))
     with why_box:
         st.html(markup.section("Why", why_view.CAPTION))
         if pair:
@@ -88,7 +112,7 @@ if evidence is Evidence.MEASURED:
             if lacking := why_view.lacking(told):
                 st.html(lacking)
         else:
-            st.html(markup.note("No launch of A has a partner in B."))
+            st.html(markup.note(diff_view.unpaired(whole)))
 else:
     verdict_box, elsewhere_box = st.columns([2, 3], gap="medium")
     with verdict_box:
@@ -143,3 +167,4 @@ if kept:
     if flags := source_view.flags(*kept):
         st.html(flags)
     st.html(source_view.sources(*kept))
+pick.write()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -166,6 +167,33 @@ def verdict(pair: PairComparison | None) -> Html:
         return markup.big((markup.verdict("missing"),), "metrics.txt declares no duration")
     sure = "unreplicated: one launch a side" if change.unreplicated else change.reason
     return markup.big((markup.verdict(change.verdict), present.change(change.a, change.b)), sure)
+
+
+def second_verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
+    """The verdict of ncu's duration where that of the calls stands above it."""
+    change = pair.headline if pair else None
+    if change is None:
+        return markup.note(unpaired(comparison))
+    word = markup.verdict(change.verdict, present.change(change.a, change.b), change.reason)
+    sure = "unreplicated: one launch a side" if change.unreplicated else change.reason
+    return markup.paragraph(markup.join((word, markup.muted(sure))))
+
+
+def unpaired(comparison: Comparison) -> Html:
+    """Why there is no pair of launches: none has a partner, or nobody profiled a side."""
+    lacking = [
+        (name, side)
+        for name, side in (("A", comparison.a), ("B", comparison.b))
+        if not side.launches and side.evidence is Evidence.MEASURED
+    ]
+    if not lacking:
+        return markup.esc("No launch of A has a partner in B.")
+    names = " and ".join(name for name, _ in lacking)
+    versions = list(dict.fromkeys(side.version for _, side in lacking if side.version))
+    words = ["profiler", "collect", *versions, "--full", ",".join(versions)] if versions else []
+    return markup.join(
+        (f"no counters of {names}{': ' if words else '.'}", markup.code(shlex.join(words)) if words else "")
+    )
 
 
 def duration_ticks(pair: PairComparison | None) -> frame.Figure | None:
