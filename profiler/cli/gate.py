@@ -93,8 +93,14 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = Wanted(arguments.workload, arguments.gpu, [Evidence(kind) for kind in arguments.evidence])
     root = location.root()
     found = contests(arguments.names, arguments.baseline, output.open_store, root, wanted)
-    lookups = {"same_code": circumstances.same_code(), "noise": noisefloor.lookup(output.open_store)}
-    verdicts = gate.judge(found, table, on=arguments.on, across=arguments.across, **lookups)
+    verdicts = gate.judge(
+        found,
+        table,
+        on=arguments.on,
+        across=arguments.across,
+        noise=noisefloor.lookup(output.open_store),
+        same_code=circumstances.same_code(),
+    )
     code = verdicts.exit_code(arguments.allow)
     told = gate_output.Told(verdicts, code, arguments.baseline or "", arguments.link.rstrip("/"))
     for path, form in files:

@@ -75,8 +75,8 @@ if evidence is Evidence.MEASURED:
                 st.html(line)
             if latency_view.has_samples(timed):
                 spread = pick.switch("distribution", latency_view.SPREADS, "spread")
-                figure, words = latency_view.chart(timed, spread), latency_view.alt(timed)
-                st.plotly_chart(figure, theme=None, config=frame.CONFIG, key="diff_samples", alt=words)
+                dots, words = latency_view.chart(timed, spread), latency_view.alt(timed)
+                st.plotly_chart(dots, theme=None, config=frame.CONFIG, key="diff_samples", alt=words)
                 st.html(latency_view.chart_note(timed, spread))
             st.html(latency_view.modes(whole, timed, view))
             if whole.a.launches or whole.b.launches:

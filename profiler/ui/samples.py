@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from profiler import present
 from profiler.statistics.floor import level
-from profiler.statistics.pair import SHORT_NS
+from profiler.statistics.ratios import SHORT_NS
 from profiler.ui import frame
 from profiler.ui.frame import FONT, MUTED, Figure, note
 from profiler.ui.theme import light
