@@ -88,6 +88,12 @@ def writing(engine: Engine) -> Iterator[Connection]:
             yield connection
 
 
+def count_anew(connection: Connection) -> None:
+    """Let PostgreSQL plan by what is there now: by itself it counts its rows once a minute at most."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("ANALYZE"))
+
+
 def _binary_cursor() -> type[Any]:
     """A cursor that fetches bytes as they are: in PostgreSQL's text format they come as hexadecimal."""
     import psycopg

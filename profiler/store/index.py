@@ -28,7 +28,7 @@ from profiler.store import (
 from profiler.store.known import Known
 from profiler.store.rows import (
     CellInfo,
-    Latency,
+    LatencyInfo,
     LaunchInfo,
     NoisePair,
     PartArrays,
@@ -43,6 +43,7 @@ from profiler.store.statements import Filter, pages
 from profiler.values import Evidence, Launch, Report, Side
 
 _BATCH = 100  # runs that go in together during a rebuild
+_MANY = 50  # series that grew: what a database counted of its rows is out of date
 _OWN = ("schema", "epoch", "changes", "chunk_names")  # what the store itself keeps in meta
 REFUSED = "refused"  # under which name it remembers the runs that it could not take
 
@@ -139,7 +140,10 @@ class Store:
             if chunks.chunk_names(connection) == wanted and not chunks.stale(connection, wanted, tail):
                 return 0
         with engine.writing(self._engine) as connection:
-            return chunks.refresh(connection, self._known, names, tail)
+            touched = chunks.refresh(connection, self._known, names, tail)
+            if touched >= _MANY:
+                engine.count_anew(connection)
+            return touched
 
     def applied(self) -> dict[str, Labels]:
         """Every run of the index with the decisions that are applied to it."""
@@ -326,7 +330,7 @@ class Store:
         run_id: str | None = None,
         latest: bool = True,
         limit: int | None = None,
-    ) -> Rows[Latency]:
+    ) -> Rows[LatencyInfo]:
         """The timed calls with their samples, oldest run first; never those of noise runs.
 
         `latest` leaves only the newest run of each version, workload, GPU and mode; without it that is the

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select
 
 from profiler.store import schema
 from profiler.store.launches import samples
-from profiler.store.rows import ROW_LIMIT, Latency, NoisePair, Rows, SampleArrays
+from profiler.store.rows import ROW_LIMIT, LatencyInfo, NoisePair, Rows, SampleArrays
 from profiler.store.statements import Filter, capped, joined, moment, where
 
 _NONE = SampleArrays(np.zeros(0, "<f4"), np.zeros(0, "<u2"), np.zeros(0, "<f4"), np.zeros(0, "<u4"))
@@ -18,7 +18,7 @@ _NONE = SampleArrays(np.zeros(0, "<f4"), np.zeros(0, "<u2"), np.zeros(0, "<f4"),
 
 def latency(
     connection: Connection, wanted: Filter, mode: str | None, *, latest: bool, limit: int | None
-) -> Rows[Latency]:
+) -> Rows[LatencyInfo]:
     """See Store.latency."""
     statement = _statement(wanted)
     if mode is not None:
@@ -34,7 +34,7 @@ def noise_pairs(
 ) -> Rows[NoisePair]:
     """See Store.noise_pairs."""
     found = _newest(connection, _statement(wanted), ROW_LIMIT)
-    sessions: dict[tuple[str, str, int], list[Latency]] = defaultdict(list)
+    sessions: dict[tuple[str, str, int], list[LatencyInfo]] = defaultdict(list)
     for row, one in zip(found, _loaded(connection, found), strict=True):
         sessions[one.run_id, one.version, row.config].append(one)
     pairs = [
@@ -69,10 +69,10 @@ def _newest(connection: Connection, statement: Select[Any], limit: int) -> Rows[
     return Rows(reversed(found), found.truncated)
 
 
-def _loaded(connection: Connection, rows: Rows[Any]) -> list[Latency]:
+def _loaded(connection: Connection, rows: Rows[Any]) -> list[LatencyInfo]:
     held = samples(connection, [row.id for row in rows])
     return [
-        Latency(
+        LatencyInfo(
             result_id=row.id,
             run_id=row.run_id,
             family=row.family,

@@ -189,7 +189,7 @@ class SampleArrays:
 
 
 @dataclass(frozen=True)
-class Latency:
+class LatencyInfo:
     """The timed calls of one run, version, workload and mode."""
 
     result_id: int
@@ -220,8 +220,8 @@ def workload_class(ns: float) -> str:
 class NoisePair:
     """Two sessions of one build, one after the other: how far equal builds lie apart."""
 
-    a: Latency
-    b: Latency
+    a: LatencyInfo
+    b: LatencyInfo
 
     @property
     def clock_mode(self) -> str | None:

@@ -188,12 +188,14 @@ for _name, _columns in (
         postgresql_where=result.c.is_latest,
     )
 UNDONE = text("result.status <> 'done'")  # the few results that tell whether a version is right
-Index(  # few among all, and asked for by themselves
-    "result_noise",
-    result.c.config,
-    sqlite_where=text("kind = 'noise'"),
-    postgresql_where=text("kind = 'noise'"),
-)
+TIMED = {kind: text(f"result.kind = '{kind}'") for kind in ("latency", "noise")}  # for these indexes
+for _kind in TIMED:
+    Index(
+        f"result_{_kind}",
+        *(result.c[column] for column in ("version", "config", "created")),
+        sqlite_where=text(f"kind = '{_kind}'"),
+        postgresql_where=text(f"kind = '{_kind}'"),
+    )
 Index("result_undone", result.c.version, sqlite_where=text("status <> 'done'"), postgresql_where=UNDONE)
 
 payload = Table(  # one slot and one state a position of the metric set; everything a page rarely asks for

@@ -85,7 +85,7 @@ def _latencies(connection: Connection, chosen: Filter, run_id: str | None) -> tu
     )
     if run_id is None:
         statement = statement.where(run.hidden.is_(False))
-    statement = statement.order_by(run.created.desc(), run.run_id.desc(), result.position)
+    statement = statement.order_by(result.created.desc(), run.run_id.desc(), result.position)
     rows = capped(connection, statement, _LATENCIES)
     found = samples(connection, [row.id for row in rows])
     return tuple(

@@ -54,7 +54,7 @@ def where(statement: Select[Any], wanted: Filter) -> Select[Any]:
     if wanted.run_id is not None:
         found.append(result.run == schema.key(wanted.run_id))
     if wanted.kind is not None:
-        found.append(schema.result.c.kind == wanted.kind)
+        found.append(schema.TIMED.get(wanted.kind, result.kind == wanted.kind))
     return statement.where(*found)
 
 
