@@ -1,4 +1,4 @@
-"""What people decided about runs: small records beside the bundles, never changed, only followed up."""
+"""What people decided: small records beside the bundles, never changed, only followed up."""
 
 from __future__ import annotations
 
@@ -20,6 +20,11 @@ SCHEMA = 1
 RELABEL = "relabel"  # values: family, version, workload, as far as they change
 FORGET = "forget"
 REMEMBER = "remember"  # undoes forget
+BASELINE = "baseline"  # subject: a family; values: workload, gpu (null for all), and run or version
+UNSET = "unset-baseline"  # undoes baseline for the same subject, workload and gpu
+ACKNOWLEDGE = "acknowledge"  # subject: family/version; see acknowledgement.py for the values
+WITHDRAW = "withdraw"  # undoes an acknowledgement; subject: its id
+NOTE = "note"  # subject: a run id, or family/version; the text is the reason
 
 _LABELS = {"family", "version", "workload"}
 _FIELDS = {"schema": int, "kind": str, "subject": str, "created": str, "who": str, "why": str, "values": dict}
@@ -31,7 +36,7 @@ class Decision:
 
     id: str  # the file's name without .json; sorts by time
     kind: str
-    subject: str  # a run id for relabel, forget and remember
+    subject: str  # a run id for relabel, forget and remember; see the kinds above
     created: datetime
     who: str
     why: str = ""
@@ -91,6 +96,11 @@ def labels(decisions: Iterable[Decision]) -> dict[str, Labels]:
         elif decision.kind in (FORGET, REMEMBER):
             current[decision.subject] = replace(before, hidden=decision.kind == FORGET)
     return current
+
+
+def notes(decisions: Iterable[Decision], subject: str) -> list[Decision]:
+    """What people wrote about a run or a version, oldest first."""
+    return [one for one in decisions if one.kind == NOTE and one.subject == subject]
 
 
 def labels_of(run: Run, decided: Mapping[str, Labels]) -> Labels:

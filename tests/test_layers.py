@@ -104,7 +104,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
             "assembly",
         ),
     ),
-    (("historywords",), ("decisionwords",)),
+    (("historywords",), ("decisionwords",), ("baseline", "acknowledgement")),
     (("contests", "gate"),),
     (("cli",), ("ui",)),
     (("__init__", "__main__", "app"),),

@@ -38,6 +38,8 @@ COMMAND_MODULES = (
     "doctor",
     "collect",
     "dashboard",
+    "baseline",
+    "acknowledge",
 )
 
 

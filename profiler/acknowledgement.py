@@ -1,0 +1,201 @@
+"""Which regressions somebody let pass: of what, why, and until when."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING
+
+from profiler import decisions, location
+from profiler.decisions import ACKNOWLEDGE, WITHDRAW, Decision
+from profiler.errors import BadBundle, ProfilerError, UnknownName
+from profiler.location import Root
+from profiler.values import nearest_first, spread
+
+if TYPE_CHECKING:
+    from profiler.metrics import MetricTable
+    from profiler.store import Store
+
+LATENCY = "latency"  # judged too, and no concept of metrics.txt
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True)
+class Acknowledgement:
+    """A regression that is let pass. No workload, GPU or concept: whichever it is."""
+
+    id: str  # of the decision record
+    family: str
+    version: str
+    workload: str | None
+    gpu: str | None
+    concept: str | None
+    why: str
+    who: str
+    created: datetime
+    until_day: date | None = None  # the last day, UTC
+    until_run: str | None = None  # the last run whose results it lets pass
+    until_made: datetime | None = None  # when that run was made
+
+    @property
+    def until(self) -> str:
+        """Its end in words."""
+        if self.until_day is not None:
+            return f"until {self.until_day:%Y-%m-%d}"
+        return f"until run {self.until_run}" if self.until_run else "without an end"
+
+    @property
+    def words(self) -> str:
+        """Who, until when and why."""
+        return f"{self.who or 'somebody'}, {self.until}: {self.why}"
+
+    @property
+    def place(self) -> str:
+        """What it is about."""
+        about = (f"{self.family}/{self.version}", self.concept or "everything", self.workload, self.gpu)
+        return " · ".join(filter(None, about))
+
+    def holds(self, now: datetime, made: datetime | None = None) -> bool:
+        """Whether it still counts now, for results that were made then; None: nobody knows when."""
+        if self.until_day is not None and now.astimezone(UTC).date() > self.until_day:
+            return False
+        return self.until_made is None or (made is not None and made <= self.until_made)
+
+    def covers(self, family: str, version: str, workload: str, gpu: str, concept: str) -> bool:
+        """Whether it is about this."""
+        return (self.family, self.version) == (family, version) and all(
+            said in (None, asked)
+            for said, asked in ((self.workload, workload), (self.gpu, gpu), (self.concept, concept))
+        )
+
+
+def standing(records: Iterable[Decision]) -> list[Acknowledgement]:
+    """Those that nobody withdrew, oldest first; also those that have ended."""
+    found: dict[str, Acknowledgement] = {}
+    for one in records:
+        if one.kind == ACKNOWLEDGE:
+            found[one.id] = _of(one)
+        elif one.kind == WITHDRAW:
+            found.pop(one.subject, None)
+    return list(found.values())
+
+
+def covering(
+    found: Iterable[Acknowledgement],
+    *,
+    family: str,
+    version: str,
+    workload: str = "",
+    gpu: str = "",
+    concept: str = "",
+    made: datetime | None = None,
+    now: datetime | None = None,
+) -> Acknowledgement | None:
+    """The newest that lets this regression pass now; `made`: when the results were, "" what nobody named."""
+    moment = now or datetime.now(UTC)
+    fits = (one for one in found if one.covers(family, version, workload, gpu, concept))
+    return max((one for one in fits if one.holds(moment, made)), key=lambda one: one.created, default=None)
+
+
+def acknowledge(
+    root: Root,
+    store: Store,
+    table: MetricTable,
+    family: str,
+    version: str,
+    *,
+    why: str,
+    workload: str | None = None,
+    gpu: str | None = None,
+    concept: str | None = None,
+    until: str | None = None,
+    who: str | None = None,
+) -> Acknowledgement:
+    """Let a regression pass; `until` is a day (2026-12-31) or a run id. Raises ProfilerError.
+
+    A workload, GPU or concept that nothing has is refused: a typing error would let nothing pass, silently.
+    """
+    if not why.strip():
+        raise ProfilerError("a regression is acknowledged for a reason: --why TEXT")
+    cells = [cell for cell in store.cells(family) if cell.version == version]
+    concepts = {LATENCY, *table.by_concept}
+    for kind, name, there in (
+        ("workload", workload, {cell.workload for cell in cells}),
+        ("GPU", gpu, {cell.gpu for cell in cells}),
+        ("concept", concept, concepts),
+    ):
+        if name is not None and name not in there:
+            near = spread(nearest_first(name, sorted(there - {""}))) or "none"
+            raise UnknownName(f"{family}/{version} has no {kind} {name!r}; there are {near}")
+    values = {"family": family, "version": version, "workload": workload, "gpu": gpu, "concept": concept}
+    return _of(
+        _record(root, ACKNOWLEDGE, f"{family}/{version}", {**values, **_end(store, until)}, why.strip(), who)
+    )
+
+
+def withdraw(root: Root, name: str, *, why: str = "", who: str | None = None) -> Acknowledgement:
+    """Undo an acknowledgement by its id, or by the start of it. UnknownName where it is none, or several."""
+    there = standing(decisions.load(root))
+    found = [one for one in there if one.id.startswith(name)] if name else []
+    if len(found) != 1:
+        what = "several acknowledgements are" if found else "no acknowledgement is"
+        ids = spread([one.id for one in found or there]) or "none"
+        raise UnknownName(f"{what} called {name}; there are {ids}")
+    _record(root, WITHDRAW, found[0].id, {}, why, who)
+    return found[0]
+
+
+def _end(store: Store, until: str | None) -> dict[str, str]:
+    if until is None:
+        return {}
+    if _DAY.fullmatch(until):
+        try:
+            return {"until_day": date.fromisoformat(until).isoformat()}
+        except ValueError:
+            raise ProfilerError(f"--until {until} is no day of the calendar") from None
+    run = store.run(until)
+    if run is None:
+        raise UnknownName(
+            f"--until {until} is neither a day (2026-12-31) nor a run: `profiler runs` lists them"
+        )
+    return {"until_run": run.run_id, "until_made": run.created.isoformat()}
+
+
+def _of(one: Decision) -> Acknowledgement:
+    try:
+        return _parsed(one)
+    except ValueError as error:
+        raise BadBundle(
+            f"the decision {one.id} has no end that can be read ({error}): mend the file"
+        ) from error
+
+
+def _parsed(one: Decision) -> Acknowledgement:
+    given = {key: content for key, content in one.values.items() if isinstance(content, str)}
+    family, _, version = one.subject.partition("/")
+    day, made = given.get("until_day"), given.get("until_made")
+    return Acknowledgement(
+        id=one.id,
+        family=given.get("family", family),
+        version=given.get("version", version),
+        workload=given.get("workload"),
+        gpu=given.get("gpu"),
+        concept=given.get("concept"),
+        why=one.why,
+        who=one.who,
+        created=one.created,
+        until_day=date.fromisoformat(day) if day else None,
+        until_run=given.get("until_run"),
+        until_made=datetime.fromisoformat(made) if made else None,
+    )
+
+
+def _record(
+    root: Root, kind: str, subject: str, values: Mapping[str, str | None], why: str, who: str | None
+) -> Decision:
+    try:
+        return decisions.record(root, kind, subject, values, why=why, who=who)
+    except OSError as error:
+        raise location.unusable(root, error) from error

@@ -1,0 +1,123 @@
+"""`profiler acknowledge`: let a known regression pass, for a reason and until some day or run."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import add_filters, add_json, print_json, print_table, say
+from profiler.errors import ProfilerError
+
+if TYPE_CHECKING:
+    from profiler.acknowledgement import Acknowledgement
+    from profiler.cli.output import Commands
+
+_DESCRIPTION = """\
+Let a known regression of a version pass: the gate lists it and does not fail. Kept as a decision record
+beside the bundles, with who, when and why. Without --workload, --gpu or --concept it is about every one; without
+--until it has no end. --list shows what is acknowledged, --undo ID takes one back."""
+
+
+def add(commands: Commands) -> None:
+    """Add `acknowledge`."""
+    command = commands.add_parser(
+        "acknowledge", help="let a known regression pass, until some day or run", description=_DESCRIPTION
+    )
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("name", nargs="?", metavar="VERSION", help="family/version, or version where unique")
+    which.add_argument("--list", action="store_true", help="what is acknowledged")
+    which.add_argument(
+        "--undo", metavar="ID", help="take an acknowledgement back; the start of its id will do"
+    )
+    add_filters(command, "workload", "gpu")
+    command.add_argument(
+        "--concept", metavar="CONCEPT", help="only this: latency, or a concept of metrics.txt"
+    )
+    command.add_argument("--until", metavar="DAY_OR_RUN", help="the last day (2026-12-31), or the last run")
+    command.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with it")
+    add_json(command)
+    command.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Acknowledge, list or take back."""
+    if not arguments.name and any((arguments.workload, arguments.gpu, arguments.concept, arguments.until)):
+        raise ProfilerError("--workload, --gpu, --concept and --until are about a VERSION: name one")
+    action = _list if arguments.list else _undo if arguments.undo is not None else _acknowledge
+    return action(arguments)
+
+
+def _acknowledge(arguments: argparse.Namespace) -> int:
+    from profiler import acknowledgement, location, metrics, sources
+    from profiler.cli.output import open_store
+
+    store = open_store()
+    made = acknowledgement.acknowledge(
+        location.root(),
+        store,
+        metrics.load(),
+        *sources.version_of(store, arguments.name),
+        why=arguments.why,
+        workload=arguments.workload,
+        gpu=arguments.gpu,
+        concept=arguments.concept,
+        until=arguments.until,
+    )
+    if arguments.json:
+        print_json(_json(made))
+    else:
+        say(f"{made.place}: let pass {made.until}; `profiler acknowledge --undo {made.id}` takes it back")
+    return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from profiler import acknowledgement, decisions, location
+
+    found = acknowledgement.standing(decisions.load(location.root()))
+    if arguments.json:
+        print_json({"acknowledged": [_json(one) for one in found]})
+    elif found:
+        rows = [(one.id, one.place, _until(one), one.who, one.why) for one in found]
+        print_table(("id", "what", "until", "who", "why"), rows)
+    else:
+        say("nothing is acknowledged")
+    return 0
+
+
+def _undo(arguments: argparse.Namespace) -> int:
+    from profiler import acknowledgement, location
+
+    gone = acknowledgement.withdraw(location.root(), arguments.undo, why=arguments.why)
+    if arguments.json:
+        print_json(_json(gone))
+    else:
+        say(f"{gone.place}: not let pass any more")
+    return 0
+
+
+def _until(one: Acknowledgement) -> str:
+    return f"{one.until} (ended)" if _ended(one) else one.until
+
+
+def _ended(one: Acknowledgement) -> bool:
+    """Whether its day is over; one until a run ends with the results it is asked about."""
+    from datetime import UTC, datetime
+
+    return one.until_day is not None and datetime.now(UTC).date() > one.until_day
+
+
+def _json(one: Acknowledgement) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "family": one.family,
+        "version": one.version,
+        "workload": one.workload,
+        "gpu": one.gpu,
+        "concept": one.concept,
+        "why": one.why,
+        "who": one.who,
+        "created": one.created.isoformat(),
+        "until_day": None if one.until_day is None else one.until_day.isoformat(),
+        "until_run": one.until_run,
+        "ended": _ended(one),
+    }
