@@ -167,9 +167,7 @@ def _of(one: Decision) -> Acknowledgement:
     try:
         return _parsed(one)
     except ValueError as error:
-        raise BadBundle(
-            f"the decision {one.id} has no end that can be read ({error}): mend the file"
-        ) from error
+        raise BadBundle(f"the decision {one.id} has no end that can be read: {error}") from error
 
 
 def _parsed(one: Decision) -> Acknowledgement:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 _DESCRIPTION = """\
 Let a known regression of a version pass: the gate lists it and does not fail. Kept as a decision record
-beside the bundles, with who, when and why. Without --workload, --gpu or --concept it is about every one; without
---until it has no end. --list shows what is acknowledged, --undo ID takes one back."""
+beside the bundles, with who, when and why. Without --workload, --gpu or --concept it is about every one;
+without --until it has no end. --list shows what is acknowledged, --undo ID takes one back."""
 
 
 def add(commands: Commands) -> None:
