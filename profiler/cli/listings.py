@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profiler import build, catalog, disassembly, hotspots, pipeline, report, sources
+from profiler import build, catalog, disassembly, hotspots, report, sources
 from profiler.catalog import Catalog, Version
 from profiler.cli.output import open_store
 from profiler.disassembly import Listing
@@ -122,6 +122,8 @@ def _report(side: Side, name: str, launch: Launch) -> Iterator[Path]:
     digest = next((one.report_sha256 for one in known if one.result_id == result), None)
     if digest is None:
         raise CannotJudge(f"{name} keeps no report of {launch.base_name}")
+    from profiler import pipeline  # here, since a file needs no database layer
+
     with pipeline.report_file(side.run_id, digest) as path:
         yield path
 

@@ -80,7 +80,7 @@ def caption(found: Alignment) -> Html:
     return markup.strip(("Instructions", told))
 
 
-def _half(listing: Listing, hot: Hot | None, samples: grid.Heat, executed: grid.Heat) -> list[str]:
+def _half(listing: Listing, hot: Hot | None, samples: grid.Heat, executed: grid.Heat) -> list[grid.Cell]:
     if hot is None:
         return [grid.cell("")] * 4
     return [

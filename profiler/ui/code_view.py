@@ -150,7 +150,7 @@ def table(listing: Listing, rows: Sequence[Hot | str], shown: grid.Window, order
     lost = grid.heat(hot.excess for hot in hots)
     columns = [AT, *COUNTS, *[EXCESS] * excess, grid.Column("SASS", "minmax(300px,1fr)")]
     columns += [grid.Column("source", "220px", wide=True)] * with_source
-    lines = []
+    lines, last = [], ""
     for hot in rows[shown.start : shown.stop]:
         if isinstance(hot, str):
             lines.append(grid.head(hot))
@@ -165,7 +165,9 @@ def table(listing: Listing, rows: Sequence[Hot | str], shown: grid.Window, order
             cells.append(lost(hot.excess, " w"))
         cells.append(grid.text(hot.text, source_words(listing, hot)))
         if with_source:
-            cells.append(grid.cell(source_words(listing, hot), "w m"))
+            origin = source_words(listing, hot)
+            cells.append(grid.cell(origin if origin != last else "", "w m"))  # where it changes
+            last = origin
         lines.append(grid.row(cells))
     return grid.table(columns, lines)
 

@@ -51,10 +51,13 @@ def pager(shown: Window, address: Callable[[int], str]) -> Html:
     return markup.note(markup.join(told, " · "))
 
 
+Cell = tuple[str, str]  # class and text, escaped; one without text takes no room in the page
+
+
 class Heat(Protocol):
     """Makes the cell of a count, tinted by how it compares with the others of its column."""
 
-    def __call__(self, amount: float | None, css: str = "") -> str: ...
+    def __call__(self, amount: float | None, css: str = "") -> Cell: ...
 
 
 def heat(amounts: Iterable[float | None]) -> Heat:
@@ -64,9 +67,8 @@ def heat(amounts: Iterable[float | None]) -> Heat:
     """
     largest = max((amount for amount in amounts if amount), default=0.0)
 
-    def cell_of(amount: float | None, css: str = "") -> str:
-        shown = "" if amount is None else count(amount)
-        return f'<span role="cell" class="r {level(amount, largest)}{css}">{shown}</span>'
+    def cell_of(amount: float | None, css: str = "") -> Cell:
+        return f"r {level(amount, largest)}{css}", "" if amount is None else count(amount)
 
     return cell_of
 
@@ -90,48 +92,55 @@ BETWEEN = Column("", "22px")  # two sides
 
 
 def table(columns: Sequence[Column], lines: Sequence[str]) -> Html:
-    """Rows of a grid, not of a table: a browser skips those out of sight, so that 5,000 open at once."""
-    heads = (
-        f'<span role="columnheader" class="{"w " * one.wide}{"r" * one.right}">{escape(one.head)}</span>'
-        for one in columns
-    )
-    top = f'<div role="row" class="t">{"".join(heads)}</div>'
-    every = " ".join(one.width for one in columns)
-    phone = " ".join(one.width for one in columns if not one.wide)
+    """Rows of a grid, not of a table: a browser skips those out of sight, so that 5,000 open at once.
+
+    Cells find their column by its name (c0, c1 …), so that empty ones need not be there.
+    """
+    heads: list[Cell] = [("w " * one.wide + "r" * one.right, escape(one.head)) for one in columns]
+    named = [(f"[c{index}] {one.width}", one.wide) for index, one in enumerate(columns)]
+    every, phone = " ".join(text for text, _ in named), " ".join(text for text, wide in named if not wide)
     if BETWEEN not in columns:  # the text wraps; two sides scroll
         phone = re.sub(r"minmax\(\d+px", "minmax(0", phone)
     style = f"--cols:{every};--phone:{phone}"
-    return Html(f'<div class="k code" role="table" tabindex="0" style="{style}">{top}{"".join(lines)}</div>')
+    body = "".join((_line(heads, "t"), *lines))
+    return Html(
+        f'<div class="k code" role="region" aria-label="code" tabindex="0" style="{style}">{body}</div>'
+    )
 
 
-def cell(text: str, css: str = "") -> str:
-    """A cell of text, escaped."""
-    attribute = f' class="{css}"' if css else ""
-    return f'<span role="cell"{attribute}>{escape(text)}</span>'
+def row(cells: Sequence[Cell], different: bool = False) -> str:
+    """A row of cells in the order of the columns; one that differs is tinted."""
+    return _line(cells, "d" if different else "")
 
 
-def text(told: str | None, place: str) -> str:
+def head(text: str) -> str:
+    """A row that spans the grid: the head of a group, or a count of what is left out."""
+    return f'<div class="g"><b>{escape(text)}</b></div>'
+
+
+def _line(cells: Sequence[Cell], css: str) -> str:
+    shown = "".join(
+        f'<span class="c{index} {name}">{text}</span>' for index, (name, text) in enumerate(cells) if text
+    )
+    return f'<div class="{css}">{shown}</div>' if css else f"<div>{shown}</div>"
+
+
+def cell(text: str, css: str = "") -> Cell:
+    """A cell of text."""
+    return css, escape(text)
+
+
+def text(told: str | None, place: str) -> Cell:
     """The cell of an instruction; without text what is known of it, its source line."""
     return cell(told) if told else cell(f"??? {place}".rstrip(), "m")
+
+
+def sign(text: str) -> Cell:
+    """The cell between two sides."""
+    return "z", escape(text)
 
 
 @lru_cache(maxsize=50_000)
 def count(amount: float) -> str:
     """A count: written out below 10 000, then with three digits and a prefix."""
     return str(present.quantity(Value(round(amount))))
-
-
-def head(text: str) -> str:
-    """A row that spans the grid: the head of a group, or a count of what is left out."""
-    return f'<div role="row" class="g"><b role="cell">{escape(text)}</b></div>'
-
-
-def sign(text: str) -> str:
-    """The cell between two sides."""
-    return f'<span role="cell" class="z">{text}</span>'
-
-
-def row(cells: Sequence[str], different: bool = False) -> str:
-    """A row of cells; one that differs is tinted."""
-    changed = ' class="d"' if different else ""
-    return f'<div role="row"{changed}>{"".join(cells)}</div>'

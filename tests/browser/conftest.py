@@ -1,5 +1,6 @@
 """A dashboard on a free port over an empty data folder, and a real Chromium to look at it."""
 
+import contextlib
 import os
 import shutil
 import socket
@@ -39,7 +40,13 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a dashboard without data."""
-    folder = tmp_path_factory.mktemp("browser")
+    with served(tmp_path_factory.mktemp("browser")) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a dashboard over the data in a folder's `data`, as long as the context lasts."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -13,7 +13,7 @@ from profiler import metrics, pipeline, present, sources
 from profiler.compare import compare
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-PAGES = ("overview", "trends", "diff", "runs")
+PAGES = ("overview", "trends", "diff", "code", "runs")
 NCAR = {"a": "ncar/MW_Baseline", "b": "ncar/MW_DivToMult"}
 
 

@@ -1,0 +1,267 @@
+"""The Code page and the drill-down, as Streamlit runs them on real reports, and their markup."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profiler import alignment, disassembly, framing, hotspots, report
+from profiler.detail import Column
+from profiler.disassembly import Listing, SassLine
+from profiler.ui import aligned_view, code_view, drill_view, embedded_view, grid
+from tests.ui.test_pages import page, text
+
+
+def key(reports: Path, name: str) -> str:
+    """What a report is called in an address."""
+    return framing.examine(reports / f"{name}.ncu-rep").sha256[:16]
+
+
+def listing(reports: Path, name: str, ordinal: int) -> Listing:
+    return disassembly.of_detail(report.detail(reports / f"{name}.ncu-rep", ordinal))
+
+
+def plain(html: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+@pytest.mark.usefixtures("pages_of")
+class TestCode:
+    def test_a_launch_shows_its_instructions_under_their_source_lines(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = page(
+            "code", full_data, monkeypatch, report=key(reports, "llm.c/adamw_coalsecing_shared"), launch="0"
+        )
+        shown = text(app)
+        assert "64 instructions" in shown
+        assert re.search(r"adamw\.cu:95 shared_g\[local_i\] = grads_memory\[i\]; · 2 1\d\d samples", shown)
+        assert "LDG.E R15, [R14.64]" in shown
+        assert shown.count("+0x") == 64
+
+    def test_a_report_without_text_says_so_and_shows_the_counts_of_every_place(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        where = {"report": key(reports, "ncar/MW_Baseline"), "launch": "2", "rows": "address"}
+        shown = text(page("code", full_data, monkeypatch, **where))
+        assert "The report holds no SASS text (it prints ???)" in shown
+        assert "951 instructions 3 code regions" in shown
+        assert shown.count("+0x") == 951
+        assert "313 k samples" in shown
+        assert "compute_tendencies_x_279_gpu [2 of 3] · " in shown
+
+    def test_two_reports_without_text_are_aligned_region_by_region(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        a, b = (key(reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
+        app = page("code", full_data, monkeypatch, report=a, launch="2", b=b, b_launch="2")
+        shown = text(app)
+        assert "without text nobody knows whether they are equal" in shown
+        for told in (
+            "[1 of 3], paired by offsets",
+            "[2 of 3], paired by offsets",
+            "[3 of 3], paired by source",
+        ):
+            assert told in shown
+
+    def test_two_launches_of_one_binary_show_no_difference(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        same = key(reports, "cutlass/report80")
+        shown = text(page("code", full_data, monkeypatch, report=same, launch="0", b=same, b_launch="1"))
+        assert "No difference 985 equal" in shown
+        assert "⋯ 985 rows that do not differ" in shown
+
+    def test_the_sources_of_two_reports_show_the_line_that_was_edited(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        a, b = (key(reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
+        shown = text(
+            page("code", full_data, monkeypatch, report=a, launch="2", b=b, b_launch="2", view="diff")
+        )
+        assert "1 file embedded, 1 of them differs" in shown
+        assert "288 144 k vals(ll) = -stencil(1)/12 + 7*stencil(2)/12" in shown
+        assert "≠ 288" in shown
+        assert shown.count("≠") == 1
+
+    def test_a_launch_without_instructions_says_how_to_collect_them(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = page("code", full_data, monkeypatch, report=key(reports, "esmm/profile@049ec612"), launch="0")
+        assert "the report holds no instructions; collect with --set full" in text(app)
+
+    def test_an_address_of_a_report_that_is_not_here_says_so(
+        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shown = text(page("code", full_data, monkeypatch, report="0123456789abcdef"))
+        assert "There is no report 0123456789abcdef here" in shown
+
+    def test_instructions_can_be_searched_and_ordered_by_heat(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        where = {"report": key(reports, "cutlass/report75"), "launch": "0", "rows": "hottest", "find": "ldsm"}
+        shown = text(page("code", full_data, monkeypatch, **where))
+        listed = shown.partition(" SASS ")[2]
+        assert len(re.findall(r"LDSM\.", listed)) == sum(
+            line.opcode.startswith("LDSM") for line in listing(reports, "cutlass/report75", 0).lines
+        )
+        counts = [int(one) for one in re.findall(r"\+0x\w{4} (\d+) [a-z_]+ \d+ %", listed)]
+        assert len(counts) > 5
+        assert counts == sorted(counts, reverse=True)
+
+    def test_the_diff_page_and_the_runs_page_lead_here(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        a, b = (key(reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
+        app = page("diff", full_data, monkeypatch, a="ncar/MW_Baseline", b="ncar/MW_DivToMult")
+        body = unescape(" ".join(element.value for element in app.html))
+        assert f"./code?report={a}&launch=2&b={b}&b_launch=2&view=sass" in body
+        app = page("runs", full_data, monkeypatch, find="MW_Baseline", kernels="tendencies")
+        body = unescape(" ".join(element.value for element in app.html))
+        assert f"./code?report={a}&launch=2" in body
+
+
+@pytest.mark.usefixtures("pages_of")
+class TestDrillDown:
+    def drill(self, data: Path, monkeypatch: pytest.MonkeyPatch, view: str, family: str = "cutlass") -> str:
+        a, b = {
+            "cutlass": ("cutlass/report75", "cutlass/report80"),
+            "ncar": ("ncar/MW_Baseline", "ncar/MW_DivToMult"),
+            "esmm": ("esmm/profile@049ec612", "esmm/profile@17f278cb"),
+        }[family]
+        shown = text(page("diff", data, monkeypatch, a=a, b=b, drill=view))
+        return shown.partition("Drill-down")[2].partition("Metrics measured")[0]
+
+    def test_it_is_closed_at_first_and_reads_no_instructions(
+        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from profiler.ui import data
+
+        monkeypatch.setattr(data, "detail", lambda *_: pytest.fail("the instructions were read"))
+        assert self.drill(full_data, monkeypatch, "").strip() == "code of both side by side ›"
+        assert "Work" in self.drill(full_data, monkeypatch, "work")
+
+    def test_work_names_what_came_and_what_went(
+        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shown = self.drill(full_data, monkeypatch, "work")
+        assert "added STL , LDL" in shown
+        assert "tensor core tensor 221 k 221 k ±0" in shown
+        assert "<span" not in shown, "markup must not be escaped"
+
+    def test_waiting_names_the_edited_line_first(
+        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shown = self.drill(full_data, monkeypatch, "waiting", "ncar")
+        table = shown.partition("by reason")[2]
+        assert table.startswith(" miniWeather_mpi_openacc.F90:288 same vals(ll) = (-stencil(1)")
+        assert "137 k 82.4 k −54.8 k wait −21.7 k" in table
+        assert "148 more places moved less, together" in shown
+
+    def test_a_pair_without_instructions_says_what_to_collect(
+        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for view in drill_view.READS_CODE:
+            assert drill_view.NO_CODE in self.drill(full_data, monkeypatch, view, "esmm")
+
+    def test_tensor_cores_stand_beside_the_opcodes(
+        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shown = self.drill(full_data, monkeypatch, "tensor cores")
+        assert "busy with matrix work alone not available on this GPU" in shown
+        assert "matrix instructions executed 221 k 221 k" in shown
+
+
+def test_conflicts_without_excess_are_called_arbitration(reports: Path) -> None:
+    """llm.c: the counter says 11,596 and 10,604 conflicts, the addresses of the instructions say none."""
+    from profiler import compare, metrics, sources
+
+    path = str(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep")
+    side = sources.resolve(path, lambda: pytest.fail("a file needs no store"))
+    pair = compare.compare(side, side, metrics.load()).pairs[0]
+    code = listing(reports, "llm.c/adamw_coalsecing_shared", pair.a.ordinal)
+    shown = plain(" ".join(drill_view.section(drill_view.SHARED, pair, (code, code))))
+    assert re.search(r"arbitration residue 1[01]\.\d k", shown)
+    assert "excess wavefronts, by instruction 0 0 ±0" in shown
+    assert "A: no line has a wavefront over the ideal." in shown
+
+
+def test_lines_with_excess_wavefronts_are_named_most_first(reports: Path) -> None:
+    from profiler import compare, metrics, sources
+
+    path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
+    side = sources.resolve(str(path), lambda: pytest.fail("a file needs no store"))
+    pair = compare.compare(side, side, metrics.load()).pairs[0]
+    detail = report.detail(path, pair.a.ordinal)
+    excess = detail.per_pc[hotspots.EXCESS]
+    planted = np.where(np.isnan(excess.values), np.nan, np.where(detail.line == 97, 9000.0, 70.0))
+    per_pc = {**detail.per_pc, hotspots.EXCESS: Column(excess.unit, planted)}
+    b = disassembly.of_detail(replace(detail, per_pc=per_pc))
+    shown = plain(" ".join(drill_view.section(drill_view.SHARED, pair, (disassembly.of_detail(detail), b))))
+    lines = shown.partition("Lines of B")[2]
+    assert re.findall(r"adamw\.cu:\d+", lines)[0] == "adamw.cu:97"
+    assert "shared_v[local_i] = v_memory[i]; 9 000" in lines
+
+
+def test_whatever_code_and_source_hold_is_escaped(reports: Path) -> None:
+    evil = '<img src=x onerror="alert(1)">'
+    one = listing(reports, "llm.c/adamw_coalsecing_shared", 0)
+    lines = tuple(replace(line, text=evil, masked=evil, source=(evil, 95)) for line in one.lines)
+    bad = replace(one, label=evil, functions=(evil,), lines=lines, texts={evil: f"{evil}\n" * 99})
+    places = hotspots.by_instruction(bad)
+    rows = code_view.ordered(bad, places, "line", "")
+    aligned = alignment.align(bad, one)
+    both = aligned_view.rows(aligned, bad, one, "all", "")
+    files = embedded_view.files(bad)
+    html = [
+        code_view.head([bad], [evil]),
+        code_view.table(bad, rows, grid.window(len(rows), "", 100), "line"),
+        aligned_view.table(both, bad, one, grid.window(len(both), "", 200)),
+        embedded_view.section(files, files[0].name, [bad], whole=True),
+        embedded_view.section(embedded_view.files(bad, bad), files[0].name, [bad, bad], whole=True),
+    ]
+    for part in html:
+        assert "<img" not in part
+        assert "&lt;img" in part
+
+
+def test_every_row_of_a_long_listing_is_on_exactly_one_page() -> None:
+    lines = tuple(SassLine(0, 16 * n, f"NOP {n}", "NOP", "NOP") for n in range(13_001))
+    long = Listing("long", ("k",), lines)
+    rows = code_view.ordered(long, hotspots.by_instruction(long), "address", "")
+    seen: list[str] = []
+    start = ""
+    for _ in range(10):
+        shown = grid.window(len(rows), start, code_view.PAGE)
+        seen += re.findall(r"NOP (\d+)", code_view.table(long, rows, shown, "address"))
+        told = plain(grid.pager(shown, str))
+        assert f"of {grid.count(13_001)}" in told
+        if "after ›" not in told:
+            break
+        start = str(shown.stop)
+    assert [int(one) for one in seen] == list(range(13_001))
+
+
+def test_five_thousand_lines_stand_on_one_page() -> None:
+    assert grid.window(5_000, "", code_view.PAGE).whole
+    assert grid.pager(grid.window(5_000, "", code_view.PAGE), str) == ""
+
+
+@pytest.mark.parametrize(
+    ("asked", "start"), [("", 0), ("nonsense", 0), ("2999", 0), ("3000", 3000), ("999999", 6000)]
+)
+def test_a_page_that_does_not_exist_is_the_nearest_one(asked: str, start: int) -> None:
+    assert grid.window(7_000, asked, 3_000).start == start
+
+
+def test_files_of_one_name_are_told_apart(reports: Path) -> None:
+    one = listing(reports, "cutlass/report80", 2)
+    found = embedded_view.files(one)
+    assert len(found) == len(one.texts) == 52
+    assert len({file.name for file in found}) == 52
+    assert found[0].samples == max(file.samples for file in found)
