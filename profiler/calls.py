@@ -32,6 +32,8 @@ class LatencyComparison:
     b: Latency | None
     decision: Decision
     settle: str = ""  # the command that would settle it; "" where it is settled, or nothing would
+    floor: Floor | None = None  # how far equal builds lie apart there; None: nobody knows
+    floor_command: str = ""  # what makes that known; "" where it is, or nothing was compared
 
     @property
     def verdict(self) -> Verdict:
@@ -71,6 +73,11 @@ def compare_calls(
     return tuple(_explained(_mode(a, b, mode, blocked, floors), a, b, same_code) for mode in modes)
 
 
+def noise_command(version: str, workload: str | None) -> str:
+    """The command that collects the A/A pairs of a floor."""
+    return shlex.join(["profiler", "noise", version, *(["--workloads", workload] if workload else [])])
+
+
 def _explained(one: LatencyComparison, a: Side, b: Side, same_code: CodeLookup | None) -> LatencyComparison:
     """With the machine code in mind: where it is the same, no version got faster or slower."""
     moved = one.verdict in (Verdict.BETTER, Verdict.WORSE)
@@ -92,6 +99,9 @@ def _mode(
     if words := [one.words for one in blocked if one.field in (_ALWAYS if live else _BETWEEN_RUNS)]:
         rule = pair.RULE if live else floor.RULE
         return LatencyComparison(mode, x, y, Decision(Verdict.NOT_COMPARABLE, "; ".join(words), rule))
+    here = floors(b.gpu or "", mode, float(floor.level(x.ns))) if floors else None
+    lacks = here is None or here.pairs < floor.FEWEST
+    noise = noise_command(b.version, b.workload) if lacks and b.version else ""
     if live and a.version == b.version:
         decision = Decision(Verdict.SAME, "the same samples of one run", pair.RULE, effect=0.0)
         wanted = 0
@@ -99,11 +109,11 @@ def _mode(
         decision = pair.decide(x, y)
         wanted = decision.rounds_needed or 0
     else:
-        here = floors(b.gpu or "", mode, float(floor.level(x.ns))) if floors else None
         decision = floor.decide(x.ns, y.ns, here)
         wanted = _ROUNDS
     unclear = decision.verdict is Verdict.UNCLEAR and wanted
-    return LatencyComparison(mode, x, y, decision, _collect(a, b, wanted) if unclear else "")
+    settle = _collect(a, b, wanted) or noise if unclear else ""
+    return LatencyComparison(mode, x, y, decision, settle, here, noise)
 
 
 def _choose(of_a: Sequence[Latency], of_b: Sequence[Latency]) -> tuple[Latency, Latency, bool]:

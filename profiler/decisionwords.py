@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import shlex
 
-from profiler.calls import LatencyComparison
+from profiler.calls import LatencyComparison, noise_command
 from profiler.statistics import floor
 from profiler.statistics.decision import Decision, share, signed
 from profiler.statistics.floor import Floor
@@ -47,8 +46,7 @@ def aa_floor(here: Floor | None, version: str | None, workload: str | None) -> s
     """How far equal builds lie apart there, or the command that finds out, in backticks."""
     if here is not None and here.pairs >= floor.FEWEST:
         return f"A/A floor here ±{share(math.expm1(here.limit))} ({here.pairs} pairs)"
-    words = ["profiler", "noise", version or "VERSION", *(["--workloads", workload] if workload else [])]
-    command = f"`{shlex.join(words)}`"
+    command = f"`{noise_command(version or 'VERSION', workload)}`"
     if here is None:
         return f"no A/A floor here: {command}"
     return f"A/A floor of {here.pairs} pairs, {floor.FEWEST} are needed: {command}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from profiler import present
@@ -94,7 +95,9 @@ def _launch(comparison: Comparison, launch: Launch) -> dict[str, object]:
 
 
 def _latency(one: LatencyComparison) -> dict[str, object]:
-    """Changes are shares of A: 0.03 is 3 % more. `command` would settle what is unclear."""
+    """Changes are shares of A: 0.03 is 3 % more. `command` would settle what is unclear, `floor_command`
+    collect the A/A pairs of a floor.
+    """
     decision = one.decision
     return {
         "mode": one.mode,
@@ -113,6 +116,8 @@ def _latency(one: LatencyComparison) -> dict[str, object]:
         "fails_gate": decision.fails_gate,
         "warnings": decision.warnings,
         "command": one.settle or None,
+        "floor": one.floor and {"pairs": one.floor.pairs, "limit": math.expm1(one.floor.limit)},
+        "floor_command": one.floor_command or None,
     }
 
 

@@ -55,7 +55,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
-    from profiler import compare, explain, metrics, sources
+    from profiler import compare, explain, metrics, noisefloor, sources
     from profiler.cli import comparison, explanation, output
 
     table = metrics.load()
@@ -63,7 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
     if facts := sources.facts_of(names, output.open_store, *where):
         return _without_time(arguments, list(dict.fromkeys(a.evidence.value for a, _ in facts)))
     a, b = sources.resolve_all(names, output.open_store, *where)
-    found = compare.compare(a, b, table, across=arguments.across, kernel=arguments.kernel)
+    noise = noisefloor.lookup(output.open_store)
+    found = compare.compare(a, b, table, across=arguments.across, kernel=arguments.kernel, noise=noise)
     shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
     told = explain.explain(shown, table)
     if arguments.json:

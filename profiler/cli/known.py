@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler import compare, lineage, location, sources
+from profiler import compare, lineage, location, noisefloor, sources
 from profiler.cli import output
 from profiler.errors import UnknownName
 from profiler.insights import Case
@@ -79,7 +79,7 @@ def _against(
         return None
     if other.wrong:  # its numbers stand beside, but a wrong version is no baseline
         other = replace(other, label=f"{other.label} (wrong)")
-    return compare.compare(other, side, table)
+    return compare.compare(other, side, table, noise=noisefloor.lookup(opener))
 
 
 def _wrong(held: list[Side], stands: Standing | None) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profiler import present
+from profiler import decisionwords, present
 from profiler.compare import Comparison
 from profiler.statistics.decision import share, signed
 from profiler.values import Value
@@ -38,4 +38,14 @@ def latency_notes(comparison: Comparison) -> list[str]:
             by_words.setdefault(words, []).append(one.mode)
     found = [words if len(modes) > 1 else f"{modes[0]}: {words}" for words, modes in by_words.items()]
     commands = dict.fromkeys(one.settle for one in comparison.latency if one.settle)
-    return [*found, *(f"to settle it: {command}" for command in commands)]
+    return [*found, *(f"to settle it: {command}" for command in commands), *floor_notes(comparison)]
+
+
+def floor_notes(comparison: Comparison) -> list[str]:
+    """How far equal builds lie apart in each mode, or the command that makes that known."""
+    by_words: dict[str, list[str]] = {}
+    version, workload = comparison.b.version, comparison.b.workload
+    for one in comparison.latency:
+        if one.floor or one.floor_command:
+            by_words.setdefault(decisionwords.aa_floor(one.floor, version, workload), []).append(one.mode)
+    return [words if len(modes) > 1 else f"{modes[0]}: {words}" for words, modes in by_words.items()]
