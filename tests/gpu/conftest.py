@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler import build, catalog, device, isolated, toolkit
+from profiler import build, catalog, device, isolated, static, toolkit
 from profiler.catalog import Version
 from profiler.problem import ACCEPTANCE, ATTENTION, AttentionWorkload
 
@@ -33,7 +33,8 @@ def pytest_collection_modifyitems(config, items):
         missing.append("no nvcc")
     for item in mine:
         item.add_marker(pytest.mark.gpu)
-        item.add_marker(pytest.mark.timeout(1200))
+        if item.config.pluginmanager.hasplugin("timeout"):  # a bare machine may have pytest alone
+            item.add_marker(pytest.mark.timeout(1200))
         if missing:
             item.add_marker(pytest.mark.skip(reason=" and ".join(missing)))
 
@@ -50,6 +51,7 @@ class Bench:
 
     folder: Path
     libraries: dict[str, Path]
+    kernels: dict[str, set[str]]  # function names of each version
     gpu: device.Gpu
 
     def version(self, name: str) -> dict[str, str]:
@@ -72,15 +74,18 @@ def bench(tmp_path_factory) -> Bench:
     assert gpu is not None
     assert gpu.compute_capability is not None
     plain = f"sm_{gpu.compute_capability.replace('.', '')}"
-    libraries = {}
+    by_arch: dict[str, list[Version]] = {}
     for version in (*GOOD, *REJECTED):
         arch = next((one for one in (f"{plain}a", plain) if version.supports(one)), None)
-        if arch is None:
-            continue
-        for made in build.build(LINEAGE, [version], (arch,)):
+        if arch is not None:
+            by_arch.setdefault(arch, []).append(version)
+    libraries, kernels = {}, {}
+    for arch, versions in by_arch.items():  # all of an architecture side by side
+        for made in build.build(LINEAGE, versions, (arch,)):
             assert isinstance(made, build.Built), made
-            libraries[version.id] = made.library
-    return Bench(tmp_path_factory.mktemp("gpu"), libraries, gpu)
+            libraries[made.version] = made.library
+            kernels[made.version] = {static.function_name(one.function) for one in made.resources}
+    return Bench(tmp_path_factory.mktemp("gpu"), libraries, kernels, gpu)
 
 
 @pytest.fixture(scope="session")
@@ -97,7 +102,11 @@ def checked(bench) -> dict[tuple[str, str], dict]:
 @pytest.fixture(scope="session")
 def kept() -> Path | None:
     """Where tables for the README are written: $OUT, if it is set."""
-    return Path(os.environ["OUT"]) if os.environ.get("OUT") else None
+    if not os.environ.get("OUT"):
+        return None
+    folder = Path(os.environ["OUT"])
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def keep(folder: Path | None, name: str, table: object) -> None:
