@@ -17,6 +17,7 @@ from pathlib import Path
 LIBRARY = "libnvperf_host.so"
 COUNTER, RATIO, THROUGHPUT = 0, 1, 2  # NVPW_MetricType
 _KERNEL_REPLAY = 1  # NVPA_ACTIVITY_KIND_PROFILER
+_forgone = False
 
 
 def _struct(*fields: tuple[str, type]) -> type[Structure]:
@@ -125,10 +126,17 @@ def library_path() -> Path | None:
     return next((folder / LIBRARY for folder in folders if (folder / LIBRARY).is_file()), None)
 
 
+def forgo() -> None:
+    """Do without the library from now on: one of another version may end the process that calls it."""
+    global _forgone
+    _forgone = True
+    load.cache_clear()
+
+
 @cache
 def load() -> ctypes.CDLL | None:
     """The initialised library, or None where it is absent or will not load (another platform)."""
-    path = library_path()
+    path = None if _forgone else library_path()
     if path is None:
         return None
     try:

@@ -37,12 +37,15 @@ _PUBLIC = (
 )
 _PART = rb"[A-Za-z0-9_.+@~%#-]+"
 _ABSOLUTE = re.compile(rb"(?:/" + _PART + rb")+/?")
+_ROOTS = (
+    rb"/(?:home|Users|root|mnt|data|workspace|work|scratch|tmp|projects?|export|media|srv|nfs|gpfs|lustre)"
+)
 # Folders in the line table of the machine code: whole strings between zeros, the first after its header.
 # Elsewhere the bytes around a path are lengths and tags that must not be touched, and may look like letters.
-_PRIVATE = re.compile(
-    rb"(?<=[\0\1])(/(?:home|Users|root|mnt|data|workspace|work|scratch|tmp|projects?|export|media|srv|nfs|gpfs|lustre)"
-    rb"(?:/" + _PART + rb")+)(?=\0)"
-)
+_PRIVATE = re.compile(rb"(?<=[\0\1])(" + _ROOTS + rb"(?:/" + _PART + rb")+)(?=\0)")
+# In a sentence, such as a rule's error: between what ends a word on both sides.
+_IN_TEXT = re.compile(rb"(?<=[ '\"(=:\n])(" + _ROOTS + rb"(?:/" + _PART + rb")+/?)(?=[ '\"):,;\n])")
+_BEGINS = re.compile(_ROOTS + rb"/")  # a string of its own where its length stands before it
 _HOME = re.compile(rb"/(?:home|Users)/[A-Za-z0-9_.-]{1,32}(?=/)")  # whose it is
 _LOOPBACK = (b"127.0.0.1", b"::1", b"localhost", b"0.0.0.0")
 
@@ -80,6 +83,10 @@ def scrub(path: Path, target: Path, private: Iterable[str] = ()) -> Scrubbed:
     for match in _PRIVATE.finditer(content):
         folder, _, name = match[1].rpartition(b"/")
         _remember_folder(folder if b"." in name.lstrip(b".") else match[1], words)
+    for folder in _in_strings(content):
+        _remember_folder(folder, words)
+    for match in _IN_TEXT.finditer(content):
+        _remember_folder(bytes(match[1]).rstrip(b"/"), words)
     for match in _HOME.finditer(content):
         _remember_word(bytes(match[0]), words)
     places = 0
@@ -193,6 +200,20 @@ def _of_sources(content: bytearray, at: int, end: int, sources: int) -> Iterator
                 for inner in _fields(content, file.start, file.end):
                     if inner.number == 1:
                         yield "path", inner
+
+
+def _in_strings(content: bytearray) -> Iterator[bytes]:
+    """The folders of paths that are a whole field, of call stacks for example: their length stands before."""
+    for match in _BEGINS.finditer(content):
+        start = match.start()
+        for width in (1, 2):
+            try:
+                length, begin = _varint(content, start - width)
+            except IndexError:
+                continue
+            text = bytes(content[start : start + length])
+            if begin == start and len(text) == length and _ABSOLUTE.fullmatch(text):
+                yield os.path.dirname(text)
 
 
 def _collect(

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from profiler import bundle, catalog, dissect, isolated, metrics, nsight, toolkit
+from profiler import bundle, catalog, dissect, isolated, metrics, nsight, nvperf, toolkit
 from profiler.capture import Ncu
 from profiler.catalog import Catalog
 from profiler.errors import BadBundle, BadCatalog, ProfilerError
@@ -68,6 +68,7 @@ class Machine:
     ncu: Ncu | None
     sanitizer: Path | None = None
     missing: list[str] = field(default_factory=list)  # why something is left out, a sentence each
+    passes: dict[str, int | None] = field(default_factory=dict)  # replay passes by tier; None: not known
 
     @property
     def chip(self) -> str | None:
@@ -90,18 +91,9 @@ class Machine:
 
 def look(counters: bool = True) -> Machine:
     """The GPU, asked for in a process of its own so that this one holds nothing of it, and the tools."""
-    code = (
-        "import json; from profiler import device; gpu = device.describe(); "
-        "print(); print(json.dumps(gpu and gpu.as_json()))"
+    gpu, ended = _apart(
+        "from profiler import device; gpu = device.describe(); print(json.dumps(gpu and gpu.as_json()))"
     )
-    with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
-        ended = isolated.run(
-            [sys.executable, "-c", code],
-            timeout_s=120,
-            log=Path(folder) / "device.log",
-            env=isolated.stage_environment(),
-        )
-    gpu = json.loads(ended.last_line) if ended.ok and ended.last_line.startswith(("{", "null")) else None
     ncu, sanitizer = nsight.find("ncu") if counters else None, nsight.find("compute-sanitizer")
     machine = Machine(gpu, Ncu(ncu.path, ncu.version) if ncu else None, sanitizer.path if sanitizer else None)
     if gpu is None:
@@ -109,7 +101,36 @@ def look(counters: bool = True) -> Machine:
         machine.missing.append(f"no GPU here: nothing can be measured; static and modelled facts alone{why}")
     elif counters and ncu is None:
         machine.missing.append("no ncu here: latency is measured, counters are not; install Nsight Compute")
+    elif counters and machine.chip:
+        count_passes(machine, machine.chip)
     return machine
+
+
+def count_passes(machine: Machine, chip: str) -> None:
+    """Replay passes of both tiers, by NVIDIA's library; where it ends the process that calls it, without."""
+    counted, ended = _apart(
+        "from profiler import chips, metrics; table = metrics.load(); "
+        f"print(json.dumps({{tier: chips.passes(list(chips.request(table, {chip!r}, tier)), {chip!r}) "
+        "for tier in ('lean', 'full')}))"
+    )
+    if counted is None:
+        nvperf.forgo()
+        machine.missing.append(
+            f"replay passes are not known: {nvperf.LIBRARY} cannot be used here, it {ended.words}"
+        )
+    machine.passes = counted or {}
+
+
+def _apart(code: str) -> tuple[Json | None, isolated.Ended]:
+    """The JSON object that a few lines of Python print, in a process of their own; None: it brought none."""
+    with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
+        ended = isolated.run(
+            [sys.executable, "-c", f"import json; {code}"],
+            timeout_s=120,
+            log=Path(folder) / "log",
+            env=isolated.stage_environment(),
+        )
+    return (json.loads(ended.last_line) if ended.ok and ended.last_line.startswith("{") else None), ended
 
 
 # ---------------------------------------------------------------- beginning and going on

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from profiler import chips, isolated, metrics
+from profiler import isolated
 from profiler.catalog import Catalog
 from profiler.isolated import Ended
 from profiler.origin import load_object
@@ -93,14 +93,9 @@ class Work:
             and ended.get(Job("check", workload, (name,)).key, {}).get("status") == "done"
         ]
 
-    def metrics(self, tier: str) -> list[str]:
-        """The ncu names of a tier on this GPU."""
-        return list(chips.request(metrics.load(), self.machine.chip or "sm_90", tier))
-
     def passes(self, tier: str) -> int | None:
         """Replay passes of a tier on this GPU; None where nothing here can count them."""
-        chip = self.machine.chip
-        return chips.passes(self.metrics(tier), chip) if chip else None
+        return self.machine.passes.get(tier)
 
     # ------------------------------------------------------------ processes
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from profiler import assembly, bundle, bundle_zip, capture, catalog, collect, counting, session, work
+from profiler import assembly, bundle, bundle_zip, capture, catalog, collect, counting, nvperf, session, work
 from profiler.cli import collect as command_module
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.location import LocalRoot
@@ -445,3 +445,28 @@ def test_every_dtype_that_a_version_takes_is_measured() -> None:
 def test_two_head_dims_of_a_workload_that_a_version_lacks_are_not_asked_of_it(folder: Path) -> None:
     collection = begin(folder, workloads=(SMALL, {**SMALL, "dtype": "fp8"}))
     assert {job.workload for job in collection.planned} == {LABEL}
+
+
+def test_passes_are_counted_apart_and_a_library_that_crashes_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = Machine(GPU, None)
+    session.count_passes(machine, "sm_90")
+    if nvperf.library_path() is not None:
+        lean, full = machine.passes["lean"], machine.passes["full"]
+        assert 1 < (lean or 0) < (full or 0)
+    crashing = tmp_path / "profiler"
+    crashing.mkdir()
+    (crashing / "__init__.py").write_text("import os; os.kill(os.getpid(), 11)")
+    environment = {"PYTHONPATH": str(tmp_path)}
+    monkeypatch.setattr("profiler.isolated.stage_environment", lambda: environment)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(nvperf, "_forgone", False)
+    try:
+        session.count_passes(machine, "sm_90")
+        assert machine.passes == {}
+        assert "SIGSEGV" in machine.missing[-1]
+        assert nvperf.load() is None
+    finally:
+        monkeypatch.undo()
+        nvperf.load.cache_clear()

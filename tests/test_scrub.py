@@ -34,6 +34,8 @@ def test_every_report_keeps_its_values_and_its_length(good_reports: list[Path], 
         ("llm.c/adamw_coalsecing_shared.ncu-rep", (b"/home/gabe", b"gabe/llm.c")),
         ("cutlass/report75.ncu-rep", (b"974ee2de314f", b"172.17.0.5", b"/root/cutlass/build")),
         ("esmm/profile@a62323b2.ncu-rep", (b"ec2-user", b"cuda_work")),
+        ("cutlass/report80.ncu-rep", (b"/root/cutlass/examples/13_two_tensor_op_fusion",)),  # call stacks
+        ("esmm/profile@5c6231e5.ncu-rep", (b"/root/Documents",)),  # the error of a rule
     ],
 )
 def test_host_address_user_and_folders_are_gone(
