@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler import lineage
-from profiler.errors import UnknownName
+from profiler import baseline, lineage
+from profiler.baseline import Baselines
+from profiler.errors import CannotJudge, UnknownName
+from profiler.holdings import RESULTS, Cell, Holding, cell_of, holdings
 from profiler.sources import is_file, resolve_all, version_of
 from profiler.values import Evidence, Side, natural
 
 if TYPE_CHECKING:
     from profiler.location import Root
     from profiler.sources import StoreOpener
-    from profiler.store import LaunchInfo, Store
-
-IMPLICIT = ("parent", "best")  # baselines that every catalogue gives
-BROKEN = "failed"  # the status of what was tried and gave no result
-
-
-class Cell(NamedTuple):
-    """Where results lie; "" for what nobody named."""
-
-    workload: str
-    gpu: str  # of static facts the architecture
-    evidence: Evidence
+    from profiler.store import Store
 
 
 @dataclass(frozen=True)
@@ -46,6 +38,7 @@ class Contest:
     rejected: bool = False  # part of a run, and wrong on purpose: the catalogue says so
     new: bool = False  # the baseline has nothing there, so nothing can have got worse
     next_command: str = ""  # what fills the gap
+    made: datetime | None = None  # when the subject's results were
     again: str = ""  # what settles a verdict that is unclear or missing
 
 
@@ -65,41 +58,26 @@ class Wanted(NamedTuple):
         )
 
 
-@dataclass(frozen=True)
-class _Held:
-    """The results of one version, out of one run or the newest of each cell."""
-
-    family: str
-    version: str
-    cells: Mapping[Cell, str] = field(default_factory=dict)  # run id
-    broken: Mapping[str, str] = field(default_factory=dict)  # the reason by workload
-    wrong: str | None = None  # why its results are wrong, by these runs alone
-
-    @property
-    def name(self) -> str:
-        return f"{self.family}/{self.version}"
-
-
 def contests(
-    names: Sequence[str], baseline: str | None, opener: StoreOpener, root: Root, wanted: Wanted
+    names: Sequence[str], against: str | None, opener: StoreOpener, root: Root, wanted: Wanted
 ) -> list[Contest]:
     """Every cell of the named reports, runs and versions beside its baseline, in the order of the names.
 
-    Without names: the newest run. `baseline` is a report, a run, a version, `parent`, `best`, a pinned or an
-    implicit one; None: the pinned one, else the last run of the same version before. Raises UnknownName.
+    Without names: the newest run. `against` is a report, a run, a version, `pinned`, `parent`, `best` or
+    `torch:ID`; None: the pinned one, else the last run of the same version before. Raises UnknownName.
     """
     files = [name for name in names if is_file(name)]
     found: dict[str, list[Contest]] = {}
     if files:
-        if baseline is None:
+        if against is None:
             raise UnknownName(
                 f"{files[0]} is a file, which has no baseline of its own: name one by --baseline"
             )
-        a, *sides = resolve_all([baseline, *files], opener, wanted.workload, wanted.gpu)
+        a, *sides = resolve_all([against, *files], opener, wanted.workload, wanted.gpu)
         found |= {name: [_of_file(a, b, name)] for name, b in zip(files, sides, strict=True)}
     others = [name for name in names if name not in found]
     if others or not names:
-        desk = _Desk(opener(), root, baseline, opener, wanted)
+        desk = _Desk(opener(), root, against, opener, wanted)
         found |= {name: list(desk.contests(name)) for name in others or [desk.newest()]}
     return [one for several in found.values() for one in several]
 
@@ -114,10 +92,10 @@ class _Desk:
 
     store: Store
     root: Root
-    baseline: str | None
+    name: str | None  # of the baseline
     opener: StoreOpener
     wanted: Wanted
-    lineages: dict[str, lineage.Lineage | None] = field(default_factory=dict)  # by family, as asked for
+    families: dict[str, Baselines] = field(default_factory=dict)  # as asked for
 
     def newest(self) -> str:
         """The newest run of all."""
@@ -138,24 +116,24 @@ class _Desk:
                 yield from self._against_file(subject, against)
             else:
                 yield from (replace(one, rejected=rejected) for one in self._cells(subject, against))
-        if run and self.baseline and self.store.run(self.baseline):
+        if run and self.name and self.store.run(self.name):
             there = {one.name for one in held}
-            for lost in self._of_run(self.baseline):
+            for lost in self._of_run(self.name):
                 if not alone and lost.name not in there and any(map(self.wanted.takes, lost.cells)):
                     yield Contest(
                         lost.name,
                         lost.name,
                         None,
                         None,
-                        why=f"{lost.name} is in {self.baseline}, not in {name}",
+                        why=f"{lost.name} is in {self.name}, not in {name}",
                     )
 
-    def _against_file(self, subject: _Held, a: Side) -> Iterator[Contest]:
+    def _against_file(self, subject: Holding, a: Side) -> Iterator[Contest]:
         for cell in self._sorted(subject.cells):
             if cell.evidence is Evidence.MEASURED:
                 yield self._contest(subject, cell, a.label, a)
 
-    def _cells(self, subject: _Held, against: Mapping[Cell, tuple[str, _Held]]) -> Iterator[Contest]:
+    def _cells(self, subject: Holding, against: Mapping[Cell, tuple[str, Holding]]) -> Iterator[Contest]:
         kinds = {cell.evidence for cell in subject.cells}
         for cell in self._sorted({**subject.cells, **against}):
             before = against.get(cell)
@@ -172,7 +150,7 @@ class _Desk:
                 why = f"{subject.name} gave no result: {reason}"
                 yield Contest(subject.name, "", None, None, workload, why=why, broken=True)
 
-    def _unheld(self, subject: _Held, cell: Cell, elsewhere: bool) -> Contest:
+    def _unheld(self, subject: Holding, cell: Cell, elsewhere: bool) -> Contest:
         """A cell without a baseline: new beside others that have one, else nothing to compare with."""
         why = f"{subject.name}: no baseline has {cell.evidence} results there"
         if not elsewhere:
@@ -182,15 +160,16 @@ class _Desk:
             subject.name, "", None, None, *cell, why=why, new=True, next_command="" if elsewhere else command
         )
 
-    def _gap(self, subject: _Held, cell: Cell, baseline: str, why: str) -> Contest:
+    def _gap(self, subject: Holding, cell: Cell, baseline: str, why: str) -> Contest:
         command = self._again(subject, cell)
         return Contest(subject.name, baseline, None, None, *cell, why=why, next_command=command)
 
-    def _contest(self, subject: _Held, cell: Cell, baseline: str, a: Side) -> Contest:
+    def _contest(self, subject: Holding, cell: Cell, baseline: str, a: Side) -> Contest:
         again = self._again(subject, cell, a)
-        return Contest(subject.name, baseline, a, self._side(subject, cell), *cell, again=again)
+        b, made = self._side(subject, cell), subject.made.get(cell)
+        return Contest(subject.name, baseline, a, b, *cell, again=again, made=made)
 
-    def _again(self, subject: _Held, cell: Cell, a: Side | None = None) -> str:
+    def _again(self, subject: Holding, cell: Cell, a: Side | None = None) -> str:
         """The command that collects what is missing or settles what is unclear."""
         if cell.evidence is not Evidence.MEASURED:
             return f"profiler dissect {shlex.quote(subject.version)}"
@@ -199,7 +178,7 @@ class _Desk:
         )
         return f"profiler collect {shlex.quote(subject.version)}{against} --rounds 25"
 
-    def _side(self, held: _Held, cell: Cell) -> Side:
+    def _side(self, held: Holding, cell: Cell) -> Side:
         """The cell's results; a build of long ago is as right as it was then, whatever was found since."""
         found = self.store.side(
             run_id=held.cells[cell],
@@ -217,18 +196,18 @@ class _Desk:
         found = filter(self.wanted.takes, cells)
         return sorted(found, key=lambda c: (-order.index(c.evidence), natural(c.workload), natural(c.gpu)))
 
-    def _of_run(self, run_id: str) -> list[_Held]:
-        return _held(self.store.launches(run_id=run_id, latest=False))
+    def _of_run(self, run_id: str) -> list[Holding]:
+        return holdings(self.store.launches(run_id=run_id, latest=False))
 
-    def _of_version(self, family: str, version: str) -> _Held:
-        held = _held(self.store.launches(family=family, version=version))
-        return held[0] if held else _Held(family, version)
+    def _of_version(self, family: str, version: str) -> Holding:
+        held = holdings(self.store.launches(family=family, version=version))
+        return held[0] if held else Holding(family, version)
 
     def _against(
-        self, subject: _Held, run_id: str | None, alone: bool
-    ) -> Side | Mapping[Cell, tuple[str, _Held]]:
+        self, subject: Holding, run_id: str | None, alone: bool
+    ) -> Side | Mapping[Cell, tuple[str, Holding]]:
         """The baseline of each cell by its name, or the one side that is the baseline of all."""
-        name = self.baseline
+        name = self.name
         if name is not None and is_file(name):
             return resolve_all([name], self.opener)[0]
         if name is not None and self.store.run(name):
@@ -236,104 +215,55 @@ class _Desk:
             same = [one for one in there if one.name == subject.name]
             chosen = same or (there if len(there) == 1 and alone else [])
             return {cell: (name, one) for one in chosen for cell in one.cells}
-        found: dict[Cell, tuple[str, _Held]] = {}
         if name is None:
-            for cell, run in self._earlier(subject, run_id).items():
-                held = next(one for one in self._of_run(run) if one.name == subject.name)
-                found[cell] = (run, held)
-        places = subject.cells if name is None else {**subject.cells, **self._everywhere(subject, name)}
-        for cell in places:
-            if chosen_side := self._named(subject, cell, name):
-                found[cell] = chosen_side
+            found = {
+                cell: (run, next(one for one in self._of_run(run) if one.name == subject.name))
+                for cell, run in self._earlier(subject, run_id).items()
+            }
+            pinned = self._chosen(subject, baseline.PINNED)
+            return {**found, **pinned}
+        if name in (baseline.PINNED, *baseline.IMPLICIT) or name.startswith(baseline.TORCH):
+            return self._chosen(subject, name)
+        held = self._of_version(*version_of(self.store, name))
+        return dict.fromkeys(held.cells, (held.name, held))
+
+    def _chosen(self, subject: Holding, name: str) -> dict[Cell, tuple[str, Holding]]:
+        """What is pinned or implied in each of the subject's cells, as far as it has the same cell."""
+        there = self._baselines(subject.family)
+        found: dict[Cell, tuple[str, Holding]] = {}
+        for cell in subject.cells:
+            with contextlib.suppress(CannotJudge):
+                chosen = there.resolve(name, subject.version, cell.workload or None, cell.gpu or None)
+                if chosen.run_id is None:
+                    held = [self._of_version(subject.family, chosen.version or "")]
+                else:
+                    of_run = self._of_run(chosen.run_id)
+                    held = [one for one in of_run if one.name == subject.name] or of_run[: len(of_run) == 1]
+                if held and cell in held[0].cells:
+                    found[cell] = (chosen.name, held[0])
         return found
 
-    def _everywhere(self, subject: _Held, name: str) -> Mapping[Cell, str]:
-        """The cells that the baseline has; none where it is another version in each."""
-        if name in IMPLICIT:
-            return {}
-        return self._of_version(*version_of(self.store, name)).cells
-
-    def _named(self, subject: _Held, cell: Cell, name: str | None) -> tuple[str, _Held] | None:
-        """The baseline of one cell: the named version, or what is pinned or implied there."""
-        if name is None:
-            return None
-        if name in IMPLICIT:
-            version = self._implied(subject, cell, name)
-            if version is None or version == subject.version:
-                return None
-            held = self._of_version(subject.family, version)
-            return (held.name, held) if cell in held.cells else None
-        family, version = version_of(self.store, name)
-        held_version = self._of_version(family, version)
-        return (held_version.name, held_version) if cell in held_version.cells else None
-
-    def _implied(self, subject: _Held, cell: Cell, name: str) -> str | None:
-        """The nearest correct ancestor, or the fastest correct version; None where there is none."""
-        found, standing = self._lineage(subject.family), self._standing(subject)
-        if found is None or standing is None:
-            raise UnknownName(f"{subject.name} is in no catalogue, so it has no {name}: name a --baseline")
-        if name == "parent":
-            return standing.against.id if standing.against else None
-        best = found.best(lineage.shape(cell.workload, standing.version), cell.gpu)
-        return best.version.id if best else None
-
-    def _is_rejected(self, subject: _Held) -> bool:
+    def _is_rejected(self, subject: Holding) -> bool:
         standing = self._standing(subject)
         return standing is not None and standing.version.state == lineage.REJECTED
 
-    def _standing(self, subject: _Held) -> lineage.Standing | None:
-        found = self._lineage(subject.family)
+    def _standing(self, subject: Holding) -> lineage.Standing | None:
+        found = self._baselines(subject.family).lineage
         return found.by_id.get(subject.version) if found else None
 
-    def _lineage(self, family: str) -> lineage.Lineage | None:
-        if family not in self.lineages:
-            self.lineages[family] = lineage.every(self.root, self.store, family).get(family)
-        return self.lineages[family]
+    def _baselines(self, family: str) -> Baselines:
+        if family not in self.families:
+            self.families[family] = Baselines.of(self.root, self.store, family)
+        return self.families[family]
 
-    def _earlier(self, subject: _Held, run_id: str | None) -> dict[Cell, str]:
+    def _earlier(self, subject: Holding, run_id: str | None) -> dict[Cell, str]:
         """The last run before the subject's own that has each of its cells."""
         rows = self.store.launches(family=subject.family, version=subject.version, latest=False)
         made = {row.run_id: (row.created, row.run_id) for row in rows}
         found: dict[Cell, str] = {}
         for row in sorted(rows, key=lambda row: made[row.run_id]):
-            cell = _cell(row)
+            cell = cell_of(row)
             own = run_id or subject.cells.get(cell)
-            if row.kind != "cell" and own in made and made[row.run_id] < made[own]:
+            if row.kind in RESULTS and own in made and made[row.run_id] < made[own]:
                 found[cell] = row.run_id
         return found
-
-
-def _held(rows: Sequence[LaunchInfo]) -> list[_Held]:
-    """Rows by version, each cell from its newest run."""
-    by_version: dict[tuple[str, str], list[LaunchInfo]] = {}
-    for row in rows:
-        by_version.setdefault((row.family, row.version), []).append(row)
-    found = []
-    for (family, version), own in by_version.items():
-        cells: dict[Cell, LaunchInfo] = {}
-        for row in own:
-            kept = cells.get(_cell(row))
-            if row.kind != "cell" and (kept is None or _age(row) > _age(kept)):
-                cells[_cell(row)] = row
-        broken = {
-            row.workload or "": row.reason or row.status
-            for row in own
-            if row.kind == "cell" and row.status == BROKEN
-        }
-        wrong = next((row.reason or row.status for row in own if _is_wrong(row)), None)
-        runs = {cell: row.run_id for cell, row in cells.items()}
-        found.append(_Held(family, version, runs, broken, wrong))
-    return found
-
-
-def _age(row: LaunchInfo) -> tuple[datetime, str]:
-    return row.created, row.run_id
-
-
-def _is_wrong(row: LaunchInfo) -> bool:
-    """Whether a check found it so; the CPU can run every version, so what failed there is wrong."""
-    return row.status == "wrong" or (row.status == BROKEN and row.evidence is Evidence.MODELLED)
-
-
-def _cell(row: LaunchInfo) -> Cell:
-    return Cell(row.workload or "", row.gpu or "", row.evidence)

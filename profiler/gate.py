@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from profiler import present
+from profiler.acknowledgement import Acknowledgement
 from profiler.comparability import CORRECTNESS
 from profiler.compare import (
     HEADLINE,
@@ -110,6 +112,7 @@ def judge(
     across: Collection[str] = frozenset(),
     noise: FloorLookup | None = None,
     same_code: CodeLookup | None = None,
+    let_pass: Sequence[Acknowledgement] = (),
 ) -> Verdicts:
     """Hold every subject against its baseline; `on` names what is judged besides time and exact counts."""
     held = [
@@ -128,7 +131,28 @@ def judge(
         found = list(bench.findings(comparison))
         compared += any(one.check is not Check.COMPARABILITY for one in found)
         findings += found
+        findings[-len(found) :] = [_acknowledged(one, contest, comparison, let_pass) for one in found]
     return Verdicts(tuple(_once(findings)), compared)
+
+
+def _acknowledged(
+    finding: Finding, contest: Contest, comparison: Comparison, let_pass: Sequence[Acknowledgement]
+) -> Finding:
+    """A regression that somebody let pass, as such, and one whose acknowledgement has ended, with its end.
+
+    Nobody can let pass what is wrong: it has no speed, and no fact of it counts.
+    """
+    side = comparison.b
+    if finding.outcome is not Outcome.FAILED or finding.check is Check.CORRECTNESS:
+        return finding
+    if side.family is None or side.version is None:
+        return finding
+    about = side.family, side.version, contest.workload, contest.gpu, finding.concept
+    own = [one for one in let_pass if one.covers(*about)]
+    holding = [one for one in own if one.holds(datetime.now(UTC), contest.made)]
+    if holding:
+        return replace(finding, outcome=Outcome.ACKNOWLEDGED, acknowledged=holding[-1].words)
+    return replace(finding, acknowledged=f"ended, {own[-1].words}") if own else finding
 
 
 def _together(held: Sequence[Comparison | None]) -> list[Comparison | None]:

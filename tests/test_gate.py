@@ -171,6 +171,41 @@ def test_what_was_tried_and_gave_nothing_fails(data: Path, capsys: pytest.Captur
     assert "mine/alpha gave no result: does not compile" in lines(answer, "failed")
 
 
+def test_what_somebody_acknowledged_passes_until_its_day_and_is_listed(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lineages.dissected(data, changed("alpha", Evidence.STATIC, static__opcode_BAR=3))
+    lineages.dissected(data, changed("alpha", Evidence.STATIC, static__opcode_BAR=4), created=LATER)
+    gate(capsys, "mine/alpha", code=Exit.REGRESSION)
+    about = ["acknowledge", "mine/alpha", "--concept", "static_bar", "--why", "a phase more"]
+    assert main([*about, "--until", "2001-01-01"]) == 0
+    capsys.readouterr()
+    answer = gate(capsys, "mine/alpha", code=Exit.REGRESSION)
+    assert any("ended" in (one["acknowledged"] or "") for one in answer["findings"])
+    assert main(about) == 0
+    capsys.readouterr()
+    answer = gate(capsys, "mine/alpha", code=Exit.PASS)
+    assert lines(answer, "acknowledged") == ["barriers: 3 → 4"], "once, with both sizes and chips"
+    assert main(["gate", "mine/alpha", "--markdown"]) == Exit.PASS
+    assert "a phase more" in capsys.readouterr().out
+    assert main(["acknowledge", "mine/alpha", "--concept", "static_spills", "--why", "other"]) == 0
+
+
+def test_a_pinned_baseline_is_what_counts_without_a_name(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = lineages.dissected(data, changed("alpha", Evidence.STATIC, static__opcode_BAR=3))
+    lineages.dissected(data, changed("alpha", Evidence.STATIC, static__opcode_BAR=4), created=LATER)
+    newest = timedelta(days=2) + lineages.CREATED
+    lineages.dissected(data, changed("alpha", Evidence.STATIC, static__opcode_BAR=4), created=newest)
+    gate(capsys, "mine/alpha", code=Exit.PASS)
+    assert main(["baseline", "set", "mine", run.run_id, "--why", "released"]) == 0
+    capsys.readouterr()
+    answer = gate(capsys, "mine/alpha", code=Exit.REGRESSION)
+    assert {one["baseline"] for one in answer["findings"]} == {run.run_id}
+    gate(capsys, "mine/alpha", "--baseline", "pinned", code=Exit.REGRESSION)
+
+
 def test_nothing_to_compare_with_is_never_a_pass(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lineages.dissected(data)
     answer = gate(capsys, "mine/alpha", code=Exit.UNJUDGED)

@@ -105,7 +105,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ),
     ),
     (("historywords",), ("decisionwords",), ("baseline", "acknowledgement")),
-    (("contests", "gate"),),
+    (("holdings", "contests", "gate"),),
     (("cli",), ("ui",)),
     (("__init__", "__main__", "app"),),
 )

@@ -82,7 +82,16 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
-    from profiler import circumstances, compare, gate, location, metrics, noisefloor
+    from profiler import (
+        acknowledgement,
+        circumstances,
+        compare,
+        decisions,
+        gate,
+        location,
+        metrics,
+        noisefloor,
+    )
     from profiler.cli import gate_output, output
     from profiler.contests import Wanted, contests
     from profiler.values import Evidence
@@ -100,6 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
         across=arguments.across,
         noise=noisefloor.lookup(output.open_store),
         same_code=circumstances.same_code(),
+        let_pass=acknowledgement.standing(decisions.load(root)),
     )
     code = verdicts.exit_code(arguments.allow)
     told = gate_output.Told(verdicts, code, arguments.baseline or "", arguments.link.rstrip("/"))
