@@ -275,6 +275,7 @@ def _text(value: Any) -> str | None:
 
 # ---------------------------------------------------------------- nvidia-smi
 
+_SMI_S = 30
 # Field names have changed: each is a list, the newest first.
 _SMI_GPU: dict[str, tuple[str, ...]] = {
     "name": ("name",),
@@ -348,17 +349,24 @@ def _smi_row(wanted: Mapping[str, Sequence[str]]) -> dict[str, str] | None:
     if program is None or which is None:
         return None
 
+    hung = False
+
     def ask(names: Sequence[str]) -> str | None:
+        nonlocal hung
+        if hung:  # it would hang at every field
+            return None
         command = [
             program,
             f"--id={which}",
             f"--query-gpu={','.join(names)}",
             "--format=csv,noheader,nounits",
         ]
-        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-            done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-            return done.stdout if done.returncode == 0 else None
-        return None
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_S)
+        except (OSError, subprocess.TimeoutExpired):
+            hung = True
+            return None
+        return done.stdout if done.returncode == 0 else None
 
     return smi_row(wanted, ask)
 

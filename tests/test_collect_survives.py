@@ -388,7 +388,8 @@ def test_the_zip_never_exceeds_its_limit_and_names_what_it_lacks(
 
 
 def command(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PROFILER_DATA": str(folder / "data")}
+    ours = str(Path(__file__).resolve().parent.parent)
+    environment = {**os.environ, "PROFILER_DATA": str(folder / "data"), "PYTHONPATH": ours}
     argv = [sys.executable, "-m", "profiler", "collect", *words]
     return subprocess.Popen(
         argv, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
@@ -429,6 +430,26 @@ def test_the_command_says_how_a_run_that_was_interrupted_goes_on(folder: Path) -
     _, err = process.communicate(timeout=120)
     assert process.returncode == 2
     assert f"no unfinished run {run_id}" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("one", "--full", "two"), "--full two: it is not measured"),
+        (("one", "--sanitize", "nobody"), "nobody"),
+        (("one", "--out", "no/such/folder/x.zip"), "there is no folder"),
+        (("one", "--budget", "soon"), "--budget"),
+        (("--seal",), "--seal needs --resume"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_runs(
+    folder: Path, words: tuple[str, ...], says: str
+) -> None:
+    process = command(folder, "--catalog", str(folder), *words, cwd=folder)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2, err
+    assert says in err
+    assert unfinished(LocalRoot(folder / "data")) == []
 
 
 def test_every_dtype_that_a_version_takes_is_measured() -> None:

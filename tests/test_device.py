@@ -1,6 +1,8 @@
 """Tests of what is said of a GPU: what nobody says is None and never zero."""
 
+import os
 import sys
+import time
 import types
 
 import pytest
@@ -160,3 +162,15 @@ def test_an_nvml_that_does_not_start_leaves_nothing_known(monkeypatch, no_gpu):
     nvml.nvmlInit = refuse
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     assert device.describe() is None
+
+
+def test_an_nvidia_smi_that_hangs_is_waited_for_once(tmp_path, monkeypatch):
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nsleep 30\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(device, "_SMI_S", 0.3)
+    begun = time.monotonic()
+    assert device._smi_row(device._SMI_STATE) is None
+    assert time.monotonic() - begun < 5

@@ -100,6 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.staging import held
 
     root = _root()
+    if arguments.out and not arguments.out.resolve().parent.is_dir():
+        raise ProfilerError(f"--out {arguments.out}: there is no folder {arguments.out.resolve().parent}")
     budget = plan.budget_s(arguments.budget) if arguments.budget else None
     collection = _collection(arguments, root)
     with held(collection.staging), ended_as_interrupted():
@@ -161,7 +163,8 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
     dtypes = list(dict.fromkeys(dtype for one in chosen for dtype in one.dtypes))
     sizes = _workloads(arguments.workloads, problem, lineage, dtypes)
     first = problem.workload(**sizes[0]).label
-    sanitize = tuple(known) if arguments.sanitize == "all" else tuple(_list(arguments.sanitize))
+    asked = [] if arguments.sanitize == "all" else _list(arguments.sanitize)
+    sanitize = known if arguments.sanitize == "all" else _among("--sanitize", asked, known, lineage)
     return session.Settings(
         versions=tuple(one.id for one in chosen),
         workloads=tuple(sizes),
@@ -170,7 +173,7 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
         processes=arguments.processes,
         clock_control=arguments.clock_control,
         cache_control=arguments.cache_control,
-        full=tuple(name for name in _list(arguments.full) if lineage.pick([name])),
+        full=_among("--full", _list(arguments.full), known, lineage),
         full_on=(first,),
         sanitize=tuple(one.id for one in chosen if one.id in sanitize and one.buildable),
         model=() if arguments.no_model else tuple(one.id for one in chosen if one.buildable),
@@ -178,6 +181,14 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
         keep_session=arguments.keep_session,
         command_line=session.command_line(["profiler", *sys.argv[1:]]),
     )
+
+
+def _among(option: str, names: list[str], known: set[str], lineage: Catalog) -> tuple[str, ...]:
+    """The names that an option lists, all of them measured; an unknown one is an UnknownName."""
+    lineage.pick(names)
+    if others := [name for name in names if name not in known]:
+        raise ProfilerError(f"{option} {others[0]}: it is not measured; name it among the versions too")
+    return tuple(names)
 
 
 def _workloads(
