@@ -15,7 +15,7 @@ from profiler.metrics import Metric, MetricTable, chip_of
 from profiler.values import NOT_COLLECTED, Evidence, State, Value, natural, nearest_first, spread
 
 if TYPE_CHECKING:
-    from profiler.store import Point, RunInfo, Series, Store
+    from profiler.store import Environment, Point, Series, Store
 
 ABSENT = "not in this run"  # the kernel, not the metric
 
@@ -101,12 +101,14 @@ def trend(
     found: list[Trend] = []
     kernels: set[str] = set()
     for one in [family] if family is not None else store.families():
-        runs = {run.run_id: run for run in store.runs(one)}
         versions = [version.version for version in store.versions(one)] if over == "versions" else []
         listed = [name for name in (orders or {}).get(one, ()) if name in versions]
         listed += [name for name in versions if name not in listed]
         order = {version: index for index, version in enumerate(listed)}
-        series = store.series(names, family=one, workload=workload, gpu=gpu, evidence=evidence)
+        latest = over == "versions"  # of the older runs of a version no point is shown
+        place = {"family": one, "workload": workload, "gpu": gpu}
+        series = store.series(names, **place, evidence=evidence, latest=latest)
+        runs = store.environments({point.run_id for held in series for point in held.points})
         for cell, members in _cells(series).items():
             rejected = (wrong or {}).get(one, {})
             builder = _Builder(cell, runs, order, name, metric, frozenset(across), rejected)
@@ -185,7 +187,7 @@ class _Builder:
     """What the series of one workload, GPU and mode share."""
 
     cell: _Cell
-    runs: dict[str, RunInfo]
+    runs: Mapping[str, Environment]
     order: dict[str, int]  # of versions; empty: by time, and every run
     name: str
     metric: Metric | None

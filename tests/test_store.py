@@ -629,3 +629,9 @@ def test_values_keep_their_bits_on_the_way_through_a_chunk(store: Store) -> None
     [series] = store.series([DURATION])
     assert [point.value.number for point in series.points] == numbers
     assert [point.latest for point in series.points] == [False] * 4 + [True]
+
+
+def test_what_runs_were_made_with_is_told_of_those_that_are_there(store: Store) -> None:
+    run, reports = imported("v1", session=Session("2024.1.1", "550.1"))
+    store.add(run, reports)
+    assert store.environments([run.run_id, "nothing"]) == {run.run_id: ("9.0", "550.1", "2024.1.1")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,9 +12,10 @@ import pytest
 
 from profiler import metrics, pipeline
 from profiler.errors import UnknownName
-from profiler.store import Point, RunInfo, Series, Store, VersionInfo
+from profiler.store import Environment, Point, RunInfo, Series, Store, VersionInfo
 from profiler.trend import ABSENT, Trend, trend
 from profiler.values import NOT_COLLECTED, Evidence, State, Value
+from tests.made import DURATION, imported, launch
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TABLE_TEXT = """\
@@ -22,7 +23,6 @@ duration | ncu duration | ns | lower  | 2%  | time        | lean | gpu__time_dur
 clock    | SM clock     | hz | -      | 1%  | clock       | lean | clock.a, clock.b
 tensor   | tensor busy  | %  | higher | 1pp | tensor core | lean | tensor.sm90@sm_90
 """
-DURATION = "gpu__time_duration.sum"
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +67,12 @@ class Answers:
     def families(self) -> list[str]:
         return ["f"]
 
-    def runs(self, family: str) -> list[RunInfo]:
-        return self.told
+    def environments(self, run_ids: Iterable[str]) -> dict[str, Environment]:
+        return {
+            one.run_id: Environment(one.compute_capability, one.driver, one.ncu_version)
+            for one in self.told
+            if one.run_id in run_ids
+        }
 
     def versions(self, family: str) -> list[VersionInfo]:
         first: dict[str, RunInfo] = {}
@@ -293,3 +297,15 @@ def test_the_esmm_history_comes_and_goes_and_its_nan_is_failed(esmm: Store) -> N
     assert sum(point.value.number is not None for point in told["warptiling_two"].points) == 1
     grids = {point.grid for point in told["warptiling"].points if point.grid}
     assert grids == {(8, 8, 1), (16, 8, 1)}, "one series, though the grid doubled"
+
+
+def test_over_versions_a_store_gives_what_it_would_of_all_runs(tmp_path: Path) -> None:
+    """Only the newest runs are asked for: a kernel that its version's newest run lacks stays a gap."""
+    store = Store.open(tmp_path / "index.db")
+    store.add(*imported("v1", launch("a", 1.0), launch("b", 2.0, ordinal=1)))
+    store.add(*imported("v1", launch("a", 3.0), minute=1))
+    store.add(*imported("v2", launch("b", 4.0), minute=2))
+    found = trend(store, DURATION, metrics.load())
+    store.close()
+    told = {one.part: [(point.value.number, point.gap) for point in one.points] for one in found}
+    assert told == {"a#0": [(3.0, ""), (None, ABSENT)], "b#0": [(None, ABSENT), (4.0, "")]}

@@ -28,6 +28,7 @@ from profiler.store import (
 from profiler.store.known import Known
 from profiler.store.rows import (
     CellInfo,
+    Environment,
     LatencyInfo,
     LaunchInfo,
     NoisePair,
@@ -191,6 +192,13 @@ class Store:
         with engine.reading(self._engine) as connection:
             found = listing.runs(connection, run_id=run_id, hidden=True)
         return found[0] if found else None
+
+    def environments(self, run_ids: Iterable[str]) -> dict[str, Environment]:
+        """What these runs were made with; much less to fetch than all that `runs` tells of them."""
+        keys = {schema.key(run_id): run_id for run_id in run_ids}
+        with engine.reading(self._engine) as connection:
+            held = self._known.environments.get(connection, keys)
+        return {run_id: held[key] for key, run_id in keys.items() if key in held}
 
     def families(self) -> list[str]:
         """The families, sorted."""

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from sqlalchemy import Connection, Select, select
 
 from profiler.store import schema
+from profiler.store.rows import Environment
 from profiler.store.statements import slices
 from profiler.values import MetricSet
 
@@ -16,13 +17,15 @@ T = TypeVar("T")
 
 
 class Known:
-    """Metric sets, run ids and version names by their keys. Threads may share it."""
+    """Metric sets, run ids, what runs were made with, version names, by their keys. Threads may share it."""
 
     def __init__(self) -> None:
         metric_set, run, version = schema.metric_set.c, schema.run.c, schema.version.c
         names = (metric_set.names, metric_set.units, metric_set.kinds)
         self.metric_sets = _Lookup(select(metric_set.id, *names), metric_set.id, _metric_set)
         self.runs = _Lookup(select(run.id, run.run_id), run.id, str)
+        made_with = (run.compute_capability, run.driver, run.ncu_version)
+        self.environments = _Lookup(select(run.id, *made_with), run.id, Environment)
         self.versions = _Lookup(select(version.id, version.name), version.id, str)
 
 

@@ -84,6 +84,14 @@ class WorkloadInfo:
     gpus: tuple[str, ...]
 
 
+class Environment(NamedTuple):
+    """What a run was made with, as far as it says."""
+
+    compute_capability: str | None
+    driver: str | None
+    ncu_version: str | None
+
+
 class CellInfo(NamedTuple):
     """Where the newest results of a version lie; "" for what nobody named."""
 
