@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -72,6 +73,14 @@ class Store:
         if store._layout() != schema.SCHEMA:
             store._make_tables()
         return store
+
+    def settle(self) -> None:
+        """In a process that stays and answers: look at what was loaded until now for garbage no more.
+
+        It is a few hundred thousand objects that never go, and every hundredth answer waited 15 ms for that.
+        """
+        gc.collect()
+        gc.freeze()
 
     def close(self) -> None:
         """Let go of the database."""

@@ -62,7 +62,9 @@ def errors_shown() -> Iterator[None]:
 @st.cache_resource(show_spinner=False)
 def store() -> Store:
     """The index, opened and brought up to date once a server."""
-    return pipeline.open_store()
+    opened = pipeline.open_store()
+    opened.settle()
+    return opened
 
 
 @st.cache_resource(show_spinner=False, ttl=_STEP_S)
