@@ -81,6 +81,11 @@ def stale(connection: Connection, names: tuple[str, ...], tail: int, after: int 
     return list(connection.scalars(statement))
 
 
+def prepared(connection: Connection) -> int:
+    """How many series are prepared."""
+    return connection.scalar(select(func.count()).select_from(schema.series_head)) or 0
+
+
 def chunk_names(connection: Connection) -> tuple[str, ...]:
     """The names for which series are prepared."""
     content = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == "chunk_names"))

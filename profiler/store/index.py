@@ -45,7 +45,7 @@ from profiler.store.statements import Filter, pages
 from profiler.values import Evidence, Launch, Report, Side
 
 _BATCH = 100  # runs that go in together during a rebuild
-_MANY = 50  # series that grew: what a database counted of its rows is out of date
+_MANY = 50  # new series: what a database counted of its rows is out of date
 _OWN = ("schema", "epoch", "changes", "chunk_names")  # what the store itself keeps in meta
 REFUSED = "refused"  # under which name it remembers the runs that it could not take
 
@@ -150,8 +150,9 @@ class Store:
             if chunks.chunk_names(connection) == wanted and not chunks.stale(connection, wanted, tail):
                 return 0
         with engine.writing(self._engine) as connection:
+            before = chunks.prepared(connection)
             touched = chunks.refresh(connection, self._known, names, tail)
-            if touched >= _MANY:
+            if chunks.prepared(connection) >= before + _MANY:
                 engine.count_anew(connection)
             return touched
 
