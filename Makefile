@@ -38,15 +38,21 @@ lint: $(VENV)/.test-ready
 test: $(VENV)/.test-ready chromium lint
 	$(BIN)/python -m pytest -q
 
-# On a bare GPU machine: what it can do, a bundle of the whole lineage in one file, its tests. Nothing is
-# installed. The bundle comes first: a test that fails, or a time that is up, must not cost it. Where a command
-# may not take long: `make gpu-collect`, then `make gpu-test`. OUT is a folder, for both; no part stops the next.
+# On a bare GPU machine: what it can do, bundles in files of their own, its tests. Nothing is installed. First
+# correctness, latency and lean counters of the whole lineage; then A/A pairs, by which this run and every later
+# one can be judged; then full captures; a test that fails, or a time that is up, must not cost them. Where a
+# command may not take long, each part by itself. OUT is a folder, for all; no part stops the next.
 BUDGET ?= 8m
+NOISE_BUDGET ?= 7m
+FULL_BUDGET ?= 4m
+NOISE ?= v2d_c
 FULL ?= v2d_b,v2d_c
+FULL_ON ?= 1x8x512x64
 BUNDLE ?= $(if $(OUT),$(OUT)/)collected.zip
-.PHONY: gpu-doctor gpu-collect gpu-test
+comma := ,
+.PHONY: gpu-doctor gpu-collect gpu-noise gpu-full gpu-test
 gpu:
-	@code=0; for part in gpu-doctor gpu-collect gpu-test; do \
+	@code=0; for part in gpu-doctor gpu-collect gpu-noise gpu-full gpu-test; do \
 	  $(MAKE) --no-print-directory $$part || code=1; \
 	done; exit $$code
 
@@ -54,7 +60,14 @@ gpu-doctor:
 	$(PYTHON) -m profiler doctor
 
 gpu-collect:
-	$(PYTHON) -m profiler collect --budget $(BUDGET) --full $(FULL) --out $(BUNDLE)
+	$(PYTHON) -m profiler collect --budget $(BUDGET) --out $(BUNDLE)
+
+gpu-noise:
+	$(PYTHON) -m profiler noise $(subst $(comma), ,$(NOISE)) --budget $(NOISE_BUDGET) --out $(if $(OUT),$(OUT)/)noise.zip
+
+gpu-full:
+	$(PYTHON) -m profiler collect $(subst $(comma), ,$(FULL)) --workloads $(FULL_ON) --full $(FULL) --no-model \
+	  --budget $(FULL_BUDGET) --out $(if $(OUT),$(OUT)/)full.zip
 
 gpu-test:
 	@$(PYTHON) -c 'import pytest' 2>/dev/null || echo "no pytest here: the GPU tests are left out"

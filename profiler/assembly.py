@@ -9,11 +9,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from profiler import __version__, bundle, dissect, floors, scrub, session
+from profiler import __version__, bundle, dissect, floors, pairing, scrub, session
 from profiler.collect import Collection
 from profiler.location import LocalRoot, Root
 from profiler.plan import Job
-from profiler.run import COLLECT, Attachment, Capture, ReportFile, Result, Run, Samples
+from profiler.run import COLLECT, NOISE, Attachment, Capture, ReportFile, Result, Run, Samples
 from profiler.run_file import dump, parse_result
 from profiler.staging import REPORTS, Staging
 
@@ -126,7 +126,8 @@ def _cell(
         about.update(evidence="measured", passed=checked["status"] == "done", state=version.state)
     if sanitized:
         about["sanitizer"] = sanitized["results"].get(name, {"skipped": sanitized["reason"]})
-    samples = tuple(_samples(timed, name))
+    sessions = collection.settings.pairs
+    samples = tuple(pairing.samples(timed, name) if sessions else _samples(timed, name))
     counted = tuple(_captures(collection, captures, kept, name))
     failed, skipped = _told(collection, jobs, ended, name)
     status, reason = _status(
@@ -303,6 +304,7 @@ def _provenance(collection: Collection, ended: Mapping[str, Json], dropped: Sequ
             took[stage] = round(took.get(stage, 0.0) + seconds, 3)
     known: Json = {
         "created_from": "clock",
+        "purpose": NOISE if settings.pairs else None,
         "command_line": settings.command_line,
         "profiler": __version__,
         "python": machine.get("python"),
@@ -320,7 +322,7 @@ def _provenance(collection: Collection, ended: Mapping[str, Json], dropped: Sequ
         "settings": {
             "rounds": settings.rounds,
             "samples": settings.samples,
-            "processes": settings.processes,
+            **({"pairs": settings.pairs} if settings.pairs else {"processes": settings.processes}),
             "seed": settings.seed,
         },
         "states": [one["states"] for one in timed],

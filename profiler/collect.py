@@ -15,6 +15,7 @@ from profiler.catalog import Catalog, Version
 from profiler.counting import Counters
 from profiler.errors import CannotJudge, ProfilerError
 from profiler.origin import source_sha256
+from profiler.pairing import Sessions
 from profiler.plan import Job, Pace
 from profiler.run import Result
 from profiler.run_file import dump_result
@@ -48,6 +49,7 @@ class Collection:
         begun = datetime.now(UTC).isoformat()
         self._session = f"{begun.replace(':', '').replace('+', 'Z')}-{uuid.uuid4().hex[:8]}"
         self.planned = self._plan()
+        self._sessions = Sessions(self.work, self.planned)
 
     def _plan(self) -> list[Job]:
         settings = self.settings
@@ -60,6 +62,15 @@ class Collection:
             ]
             for label, workload in self.work.workloads.items()
         }
+        if settings.pairs:
+            return plan.sessions(
+                list(self.work.versions),
+                list(self.work.workloads),
+                takes=takes,
+                pairs=settings.pairs,
+                rounds=settings.rounds,
+                samples=settings.samples,
+            )
         return plan.jobs(
             list(self.work.versions),
             list(self.work.workloads),
@@ -109,7 +120,7 @@ class Collection:
             for job in batch:
                 if self.machine.gpu is None and job.stage != "model":
                     self.left_out[job.key] = "no GPU here"
-                elif plan.fits(job, self.pace, time.monotonic() - self._started, budget):
+                elif self._sessions.hold(job) or plan.fits(job, self.pace, self._spent_s(), budget):
                     now.append(job)
                 else:
                     self.left_out[job.key] = self.work.over_budget
@@ -117,6 +128,9 @@ class Collection:
             self.tell(total - len(todo) - len(batch), total, now[0].words if now else "", left)
             self._side_by_side(now)
             self._note()
+
+    def _spent_s(self) -> float:
+        return time.monotonic() - self._started
 
     def _side_by_side(self, jobs: Sequence[Job]) -> None:
         with ThreadPoolExecutor(max(1, len(jobs))) as pool:
@@ -148,7 +162,7 @@ class Collection:
             return
         except ProfilerError as error:
             outcome = {"status": "failed", "reason": " ".join(str(error).split())}
-        seconds = time.monotonic() - begun
+        seconds = float(outcome.get("wall_s", time.monotonic() - begun))
         if outcome["status"] != "skipped":  # what did not run says nothing of how long it takes
             self.pace.learn(job, seconds)
         self.staging.put(
@@ -167,6 +181,8 @@ class Collection:
     def _outcome(self, job: Job) -> Json:
         if job.stage == "check":
             return sampling.check_version(self.work, job)
+        if job.stage == "time" and self.settings.pairs:
+            return self._sessions.take(job)
         if job.stage == "time":
             return sampling.time_group(self.work, job)
         if job.stage == "sanitize":
@@ -180,7 +196,7 @@ class Collection:
     def told(self) -> Json:
         """What is known of this session so far: it is written after every job, and so outlives a kill."""
         return {
-            "wall_s": round(time.monotonic() - self._started, 3),
+            "wall_s": round(self._spent_s(), 3),
             "processes_s": self.work.processes_s(),
             "machine": self.machine.facts(),
             "missing": list(dict.fromkeys(self.machine.missing)),

@@ -3,23 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from profiler.calls import FloorLookup
+from profiler.run import NOISE, Run, Samples
 from profiler.statistics import floor
 from profiler.statistics.floor import Floor
 from profiler.store import WORKLOAD_CLASSES, workload_class
 
 if TYPE_CHECKING:
-    from profiler.store import NoisePair, Store
+    from profiler.store import Store
 
 Place = tuple[str, str, str]  # GPU, mode (timer, cache and clock), class of length
+
+
+class Pair(NamedTuple):
+    """Two sessions of one build."""
+
+    gpu: str
+    mode: str
+    run_id: str
+    version: str  # family/version
+    workload: str
+    created: datetime
+    a_ns: Any
+    b_ns: Any
+
+    @property
+    def place(self) -> Place:
+        """Which floor it belongs to; the first session says how long a call takes."""
+        return self.gpu, self.mode, workload_class(float(np.median(self.a_ns)))
 
 
 @dataclass(frozen=True)
@@ -41,36 +60,56 @@ class Stored:
         return self.floor.pairs >= floor.FEWEST
 
     @property
-    def lacks(self) -> int:
-        """How many pairs more it needs."""
-        return max(0, floor.FEWEST - self.floor.pairs)
+    def place(self) -> Place:
+        """GPU, mode and class."""
+        return self.gpu, self.mode, self.workload_class
 
 
 def stored(store: Store, gpu: str | None = None) -> list[Stored]:
-    """Every place that has A/A pairs: by GPU and mode, short calls first."""
-    places: dict[Place, list[NoisePair]] = defaultdict(list)
-    for pair in store.noise_pairs(gpu=gpu):
-        if all(_usable(one.samples.ns) for one in (pair.a, pair.b)):
-            places[pair.a.gpu or "", pair.a.mode, pair.workload_class].append(pair)
-    return [
-        _stored(place, places[place])
-        for place in sorted(places, key=lambda one: (*one[:2], WORKLOAD_CLASSES.index(one[2])))
-    ]
+    """Every place that has A/A pairs in the index: by GPU and mode, short calls first."""
+    return _by_place(
+        Pair(
+            one.a.gpu or "",
+            one.a.mode,
+            one.a.run_id,
+            f"{one.a.family}/{one.a.version}",
+            one.a.workload or "",
+            one.a.created,
+            one.a.samples.ns,
+            one.b.samples.ns,
+        )
+        for one in store.noise_pairs(gpu=gpu)
+    )
 
 
-def missing(found: Sequence[Stored], gpus: Iterable[str]) -> list[Place]:
-    """The classes of call without a floor that judges, in every mode that has pairs; "" where none has."""
-    there = {(one.gpu, one.mode, one.workload_class) for one in found if one.judges}
-    modes: dict[str, dict[str, None]] = defaultdict(dict)
-    for one in found:
-        modes[one.gpu][one.mode] = None
-    return [
-        (gpu, mode, length)
-        for gpu in dict.fromkeys((*(one.gpu for one in found), *gpus))
-        for mode in modes.get(gpu, {"": None})
-        for length in WORKLOAD_CLASSES
-        if (gpu, mode, length) not in there
-    ]
+def of_runs(runs: Iterable[Run]) -> list[Stored]:
+    """As stored(), out of the runs themselves: where there is no index."""
+    return _by_place(
+        Pair(
+            run.provenance.get("gpu") or "",
+            a.mode,
+            run.run_id,
+            f"{result.family}/{result.version}",
+            result.workload or "",
+            run.created,
+            a.ns,
+            b.ns,
+        )
+        for run in runs
+        if run.provenance.get("purpose") == NOISE
+        for result in run.results
+        for a, b in _pairs(result.samples)
+    )
+
+
+def timed(store: Store) -> dict[Place, tuple[str, str]]:
+    """Where calls were timed, in their newest runs: of each place a version and workload."""
+    found: dict[Place, tuple[str, str]] = {}
+    for row in store.launches(kind="latency"):
+        if row.median_ns is not None:
+            place = (row.gpu or "", row.mode, workload_class(row.median_ns))
+            found.setdefault(place, (f"{row.family}/{row.version}", row.workload or ""))
+    return found
 
 
 def floors(store: Store) -> dict[Place, Floor]:
@@ -95,29 +134,48 @@ def lookup(opener: Callable[[], Store]) -> FloorLookup:
 
 @lru_cache(maxsize=4)
 def _floors(store: Store, _data_version: str) -> dict[Place, Floor]:
-    return {(one.gpu, one.mode, one.workload_class): one.floor for one in stored(store)}
+    return {one.place: one.floor for one in stored(store)}
 
 
-def _stored(place: Place, pairs: Sequence[NoisePair]) -> Stored:
-    found = floor.of_sessions((pair.a.samples.ns, pair.b.samples.ns) for pair in pairs)
+def _pairs(blocks: Sequence[Samples]) -> Iterator[tuple[Samples, Samples]]:
+    """The first and second session of a mode, the third and fourth, …: run.NOISE."""
+    by_mode: dict[str, list[Samples]] = defaultdict(list)
+    for one in blocks:
+        by_mode[one.mode].append(one)
+    for sessions in by_mode.values():
+        yield from zip(sessions[::2], sessions[1::2], strict=False)
+
+
+def _by_place(pairs: Iterable[Pair]) -> list[Stored]:
+    places: dict[Place, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        if _usable(pair.a_ns) and _usable(pair.b_ns):
+            places[pair.place].append(pair)
+    order = sorted(places, key=lambda place: (*place[:2], WORKLOAD_CLASSES.index(place[2])))
+    return [_stored(place, places[place]) for place in order]
+
+
+def _stored(place: Place, pairs: Sequence[Pair]) -> Stored:
+    found = floor.of_sessions((pair.a_ns, pair.b_ns) for pair in pairs)
     return Stored(
         *place,
         replace(found, pairs=_independent(pairs)),
-        tuple(dict.fromkeys(f"{pair.a.family}/{pair.a.version}" for pair in pairs)),
-        tuple(dict.fromkeys(pair.a.workload for pair in pairs if pair.a.workload)),
-        tuple(dict.fromkeys(pair.a.run_id for pair in pairs)),
-        max(pair.a.created for pair in pairs),
+        tuple(dict.fromkeys(pair.version for pair in pairs)),
+        tuple(dict.fromkeys(pair.workload for pair in pairs if pair.workload)),
+        tuple(dict.fromkeys(pair.run_id for pair in pairs)),
+        max(pair.created for pair in pairs),
     )
 
 
-def _independent(pairs: Sequence[NoisePair]) -> int:
-    """The pairs of one run that count: its versions and workloads went through the same sessions."""
-    counts = Counter((pair.a.run_id, pair.a.family, pair.a.version, pair.a.workload) for pair in pairs)
+def _independent(pairs: Sequence[Pair]) -> int:
+    """The pairs that count: the versions and workloads of one run went through the same sessions."""
     most: dict[str, int] = {}
-    for (run_id, *_), count in counts.items():
+    counts = Counter((pair.run_id, pair.version, pair.workload) for pair in pairs)
+    for (run_id, _, _), count in counts.items():
         most[run_id] = max(most.get(run_id, 0), count)
     return sum(most.values())
 
 
-def _usable(ns: np.typing.NDArray[np.float32]) -> bool:
-    return bool(len(ns)) and bool((np.isfinite(ns) & (ns > 0)).all())
+def _usable(ns: Any) -> bool:
+    samples = np.asarray(ns, np.float64)
+    return bool(len(samples)) and bool((np.isfinite(samples) & (samples > 0)).all())

@@ -134,6 +134,31 @@ def jobs(
     return planned
 
 
+def sessions(
+    versions: Sequence[str],
+    workloads: Sequence[str],
+    *,
+    takes: Mapping[str, Sequence[str]],
+    pairs: int,
+    rounds: int = 25,
+    samples: int = 4,
+    modes: int = 2,
+) -> list[Job]:
+    """The jobs of a noise run: every check, then session by session the timing of each workload.
+
+    So all workloads have equally many pairs whenever it is cut short. A session is one process.
+    """
+    names = {label: tuple(name for name in versions if name in takes[label]) for label in workloads}
+    there = [label for label in workloads if names[label]]
+    checks = [Job("check", label, (name,), 0, START_S["check"]) for label in there for name in names[label]]
+    start = START_S["time"] / max(1, len(there))
+    return checks + [
+        Job("time", label, names[label], block, start + CALL_S * len(names[label]) * rounds * samples * modes)
+        for block in range(2 * pairs)
+        for label in there
+    ]
+
+
 def fits(job: Job, pace: Pace, spent_s: float, budget: float | None) -> bool:
     """Whether a job may still begin. One that does not fit does not stop a shorter one after it."""
     return budget is None or spent_s + pace.seconds(job) <= budget

@@ -12,6 +12,7 @@ from profiler.work import LIMIT_S, Json, Work
 
 SMALL_FLOPS = 1e9  # below this a call is short enough for its dispatch to matter: graph replay is timed too
 CHECKS = 8  # at a time: most of a check is torch's import and the reference, not the GPU
+NOBODY: Json = {"status": "skipped", "reason": "no version of the group is right on this workload"}
 _SAMPLING_SHARE = 0.6  # of a process's time limit: whole rounds then outlive a slow group
 
 
@@ -34,26 +35,35 @@ def blocks(work_rounds: int, processes: int) -> int:
 
 def time_group(work: Work, job: Job) -> Json:
     """One block of rounds of every right version of a workload, in one process."""
+    names, request = asked(work, job)
+    return group(work, job, names, request) if names else dict(NOBODY)
+
+
+def asked(work: Work, job: Job) -> tuple[list[str], Json]:
+    """The versions that a timing job is about, none that is wrong or failed before, and what it asks for."""
     before = _blocks_before(work, job)
     failed = {name for one in before for name, got in one["results"].items() if got.get("status") == "failed"}
     names = [name for name in work.right(job.versions, job.workload) if name not in failed]
-    if not names:
-        return {"status": "skipped", "reason": "no version of the group is right on this workload"}
     modes = ["cold", "warm"]
     if work.problem.flops(work.workloads[job.workload]) < SMALL_FLOPS:
         modes.append("graph")
-    request = {
+    # A session of a noise run has all rounds, and decides on its batches as a run by itself would.
+    numbers = [] if work.settings.pairs else rounds.blocks(work.settings.rounds, work.settings.processes)
+    return names, {
         **work.request(job.workload),
+        "versions": [work.version(name) for name in names],
         "modes": modes,
-        "rounds": rounds.blocks(work.settings.rounds, work.settings.processes)[job.block],
+        "rounds": numbers[job.block] if numbers else list(range(work.settings.rounds)),
         "samples": work.settings.samples,
         "clock": "none",  # nobody locks the clocks while latency is taken
         "max_seconds": LIMIT_S["time"] * _SAMPLING_SHARE,
         "batch": {
-            name: got["batch"] for one in before for name, got in one["results"].items() if got.get("batch")
+            name: got["batch"]
+            for one in (before if numbers else ())
+            for name, got in one["results"].items()
+            if got.get("batch")
         },
     }
-    return _group(work, job, names, request)
 
 
 def _blocks_before(work: Work, job: Job) -> list[Json]:
@@ -62,36 +72,37 @@ def _blocks_before(work: Work, job: Job) -> list[Json]:
     return [ended[key] for key in keys if key in ended]
 
 
-def _group(work: Work, job: Job, names: Sequence[str], request: Json) -> Json:
+def group(work: Work, job: Job, names: Sequence[str], request: Json) -> Json:
     """All in one process, alternating; where it dies, each by itself, so that one costs itself alone."""
-    asked = {**request, "versions": [work.version(name) for name in names]}
-    whole = work.stage("timing", asked, work.folder(job), job)
+    whole = work.stage("timing", request, work.folder(job), job)
     if "versions" in whole or len(names) == 1:
-        results = whole.get("versions") or {names[0]: _short(whole)}
-        return {**_stage_facts(whole), "results": results}
+        results = whole.get("versions") or {names[0]: nothing(whole)}
+        return {**stage_facts(whole), "results": results}
     results, last = {}, whole
     for place, name in enumerate(names, start=1):
         # Rounds of equal numbers would be read as A B B A; these are none.
         own = [number + place * work.settings.rounds for number in request["rounds"]]
-        asked = {**request, "versions": [work.version(name)], "rounds": own}
-        alone = work.stage("timing", asked, work.folder(job, name), job)
-        results[name] = (alone.get("versions") or {}).get(name) or _short(alone)
+        one = {**request, "versions": [work.version(name)], "rounds": own}
+        alone = work.stage("timing", one, work.folder(job, name), job)
+        results[name] = (alone.get("versions") or {}).get(name) or nothing(alone)
         last = alone if "versions" in alone else last
     done = any(one.get("status") == "done" for one in results.values())
     retried = f"the group's process died ({whole.get('reason')}); each version was timed by itself"
     return {
-        **_stage_facts(last),
+        **stage_facts(last),
         "status": "done" if done else "failed",
         "reason": retried,
         "results": results,
     }
 
 
-def _short(result: Mapping[str, Any]) -> Json:
+def nothing(result: Mapping[str, Any]) -> Json:
+    """What a version got of a stage that timed none."""
     return {"status": result.get("status", "failed"), "reason": result.get("reason"), "samples": []}
 
 
-def _stage_facts(result: Mapping[str, Any]) -> Json:
+def stage_facts(result: Mapping[str, Any]) -> Json:
+    """What a stage says beside its versions."""
     return {
         "status": result.get("status", "failed"),
         "reason": result.get("reason"),

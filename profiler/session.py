@@ -46,6 +46,7 @@ class Settings:
     keep_session: bool = False  # reports keep host names, users and paths
     seed: int = 0
     command_line: str = ""
+    pairs: int = 0  # A/A pairs of a noise run: twice as many sessions of `rounds`, a process each; 0: no such
 
     def as_json(self) -> Json:
         """For the plan of the staging folder."""
@@ -149,7 +150,8 @@ def begin(root: LocalRoot, lineage: Catalog, settings: Settings) -> Staging:
         "git": _git(lineage),
     }
     sources = dissect.sources(lineage, [one for one in chosen if one.buildable])
-    run_id = bundle.run_id(created, lineage.family, "collect", uuid.uuid4().hex)
+    what = "noise" if settings.pairs else "collect"
+    run_id = bundle.run_id(created, lineage.family, what, uuid.uuid4().hex)
     return Staging.begin(root, run_id, content, sources)
 
 

@@ -456,7 +456,7 @@ def test_every_dtype_that_a_version_takes_is_measured() -> None:
     lineage = catalog.load()
     labels = [
         ATTENTION.workload(**sizes).label
-        for sizes in command_module._workloads(None, ATTENTION, lineage, ["fp16", "fp8"])
+        for sizes in command_module.workloads(None, lineage, lineage.versions)
     ]
     assert len(labels) == 10
     assert labels[0] == "1x8x512x64"

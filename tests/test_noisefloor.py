@@ -95,7 +95,6 @@ def test_versions_that_went_through_the_same_sessions_are_no_more_pairs(store: S
     assert found.floor.pairs == 10
     assert found.versions == ("fam/v1", "fam/v2")
     assert not found.judges
-    assert found.lacks == FEWEST - 10
 
 
 def test_a_session_without_a_time_makes_no_pair(store: Store) -> None:
@@ -105,16 +104,23 @@ def test_a_session_without_a_time_makes_no_pair(store: Store) -> None:
     assert noisefloor.floors(store)["H100", WARM, "long"].pairs == 2
 
 
-def test_what_is_missing_is_named_for_every_gpu(store: Store) -> None:
-    store.add(run(sessions(2 * MS, 0.01, FEWEST)), {})
-    store.add(run(sessions(40 * US, 0.01, 4), day=1), {})
-    found = noisefloor.stored(store)
-    assert [(one.workload_class, one.judges) for one in found] == [("short", False), ("long", True)]
-    assert noisefloor.missing(found, ["H100", "A100"]) == [
-        ("H100", WARM, "short"),
-        ("H100", WARM, "medium"),
-        *(("A100", "", length) for length in ("short", "medium", "long")),
+def test_runs_and_their_index_give_the_same_floors(store: Store) -> None:
+    runs = [
+        run(sessions(2 * MS, 0.01, 7), sessions(2 * MS, 0.02, 7, COLD, 5)),
+        run(sessions(40 * US, 0.03, 4), day=1),
     ]
+    for one in runs:
+        store.add(one, {})
+    ours = noisefloor.of_runs([*runs, run([samples(MS, 1), samples(MS, 2)], day=2, purpose=None)])
+    theirs = noisefloor.stored(store)
+    assert [(one.place, one.floor.pairs) for one in ours] == [
+        (("H100", COLD, "long"), 7),
+        (("H100", WARM, "short"), 4),
+        (("H100", WARM, "long"), 7),
+    ]
+    for here, there in zip(ours, theirs, strict=True):
+        assert here.floor.limit == pytest.approx(there.floor.limit, rel=1e-3), "the index keeps 32 bits"
+        assert replace(here, floor=there.floor) == there
 
 
 @pytest.fixture

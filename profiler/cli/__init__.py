@@ -37,6 +37,7 @@ COMMAND_MODULES = (
     "dissect",
     "doctor",
     "collect",
+    "noise",
     "dashboard",
     "baseline",
     "acknowledge",

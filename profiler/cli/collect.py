@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING
 from profiler.cli.build import add_versions
 from profiler.cli.output import add_json, positive, print_json, print_table, say
 from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
+from profiler.run import NOISE
 
 if TYPE_CHECKING:
-    from profiler.catalog import Catalog
+    from profiler.catalog import Catalog, Version
     from profiler.cli.output import Commands
     from profiler.collect import Collection
     from profiler.location import LocalRoot
+    from profiler.noisefloor import Stored
     from profiler.problem import Problem
     from profiler.run import Run
     from profiler.session import Settings
@@ -96,28 +98,42 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, seal, tell."""
-    from profiler import assembly, bundle, bundle_zip, plan
-    from profiler.staging import held
+    root, budget = local_root(), budget_s(arguments)
+    sealed = measure(_collection(arguments, root), root, budget, arguments, "collect")
+    return 130 if sealed is None else _tell(sealed, arguments.json, _floors(root))
 
-    root = _root()
+
+def budget_s(arguments: argparse.Namespace) -> float | None:
+    """The seconds of --budget; whether it can be read, and --out be written, is known before a run begins."""
+    from profiler import plan
+
     if arguments.out and not arguments.out.resolve().parent.is_dir():
         raise ProfilerError(f"--out {arguments.out}: there is no folder {arguments.out.resolve().parent}")
-    budget = plan.budget_s(arguments.budget) if arguments.budget else None
-    collection = _collection(arguments, root)
+    return plan.budget_s(arguments.budget) if arguments.budget else None
+
+
+def measure(
+    collection: Collection, root: LocalRoot, budget: float | None, arguments: argparse.Namespace, command: str
+) -> Run | None:
+    """Work the collection off unless it is only to be sealed, seal it, write --out; None: interrupted."""
+    from profiler import assembly, bundle, bundle_zip
+    from profiler.staging import held
+
     with held(collection.staging), ended_as_interrupted():
         try:
             if not arguments.seal:
-                _announce(collection)
+                _announce(collection, arguments.json)
                 collection.work_off(budget)
         except KeyboardInterrupt:
             name = collection.staging.run_id
-            say(f"\ninterrupted; go on: profiler collect --resume {name}, or keep it as it is: … --seal")
-            return 130
+            say(f"\ninterrupted; go on: profiler {command} --resume {name}, or keep it as it is: … --seal")
+            return None
         run_id = assembly.seal(root, collection, zip_bytes=assembly.ZIP_BYTES if arguments.out else None)
     sealed = bundle.load(root, run_id)
     if arguments.out:
-        say(f"written: {bundle_zip.pack(root, run_id, arguments.out)}")
-    return _tell(sealed, arguments.json)
+        written = bundle_zip.pack(root, run_id, arguments.out)
+        print(f"written: {written}", file=sys.stderr if arguments.json else sys.stdout)
+    return sealed
 
 
 @contextlib.contextmanager
@@ -148,7 +164,7 @@ def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
         settings = _settings(arguments, lineage)
         staging = session.begin(root, lineage, settings)
     machine = session.Machine(None, None) if arguments.seal else session.look(settings.counters)
-    return collect.Collection(staging, lineage, settings, machine, _progress)
+    return collect.Collection(staging, lineage, settings, machine, progress)
 
 
 def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
@@ -160,8 +176,7 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
         raise CannotJudge("nothing to measure: every version that was named is planned")
     known = {one.id for one in chosen}
     problem: Problem = origin.load_object(lineage, lineage.problem)
-    dtypes = list(dict.fromkeys(dtype for one in chosen for dtype in one.dtypes))
-    sizes = _workloads(arguments.workloads, problem, lineage, dtypes)
+    sizes = workloads(arguments.workloads, lineage, chosen)
     first = problem.workload(**sizes[0]).label
     asked = [] if arguments.sanitize == "all" else _list(arguments.sanitize)
     sanitize = known if arguments.sanitize == "all" else _among("--sanitize", asked, known, lineage)
@@ -191,12 +206,13 @@ def _among(option: str, names: list[str], known: set[str], lineage: Catalog) -> 
     return tuple(names)
 
 
-def _workloads(
-    text: str | None, problem: Problem, lineage: Catalog, dtypes: list[str]
-) -> list[dict[str, object]]:
+def workloads(text: str | None, lineage: Catalog, chosen: Sequence[Version]) -> list[dict[str, object]]:
     """The acceptance workloads in every dtype that a version takes, the headline first in each."""
+    from profiler import origin
     from profiler import problem as problems
 
+    problem: Problem = origin.load_object(lineage, lineage.problem)
+    dtypes = list(dict.fromkeys(dtype for one in chosen for dtype in one.dtypes))
     if lineage.problem == "profiler.problem:ATTENTION":
         each = [{**one.sizes(), "dtype": dtype} for dtype in dtypes for one in problems.ACCEPTANCE]
         acceptance = [problem.workload(**sizes) for sizes in each]
@@ -211,7 +227,8 @@ def _workloads(
     return [dict(known[label].sizes()) for label in wanted]
 
 
-def _root() -> LocalRoot:
+def local_root() -> LocalRoot:
+    """Where bundles are made. Raises ProfilerError for a root that is no folder."""
     from profiler import location
 
     root = location.root()
@@ -220,19 +237,21 @@ def _root() -> LocalRoot:
     return root
 
 
-def _announce(collection: Collection) -> None:
+def _announce(collection: Collection, as_json: bool) -> None:
     counted = {tier: collection.work.passes(tier) for tier in ("lean", "full")}
     known = ", ".join(f"{tier} {count or 'unknown'}" for tier, count in counted.items())
     gpu = (collection.machine.gpu or {}).get("name") or "no GPU"
-    say(
-        f"{collection.staging.run_id} on {gpu}: {len(collection.planned)} jobs; "
-        f"replay passes a launch: {known}"
+    passes = f"; replay passes a launch: {known}" if collection.settings.counters else ""
+    print(
+        f"{collection.staging.run_id} on {gpu}: {len(collection.planned)} jobs{passes}",
+        file=sys.stderr if as_json else sys.stdout,
     )
     for words in collection.machine.missing:
         print(f"profiler: {words}", file=sys.stderr)
 
 
-def _progress(done: int, total: int, what: str, left_s: float | None) -> None:
+def progress(done: int, total: int, what: str, left_s: float | None) -> None:
+    """One line, written over while a terminal looks on."""
     left = "" if not left_s else f", about {int(left_s // 60)}:{int(left_s % 60):02d} left"
     end = "\n" if done == total or not sys.stderr.isatty() else "\r"
     print(
@@ -243,7 +262,20 @@ def _progress(done: int, total: int, what: str, left_s: float | None) -> None:
     )
 
 
-def _tell(run: Run, as_json: bool) -> Exit:
+def _floors(root: LocalRoot) -> list[Stored]:
+    """The noise floors out of the noise runs in the folder: a GPU machine has no index."""
+    from profiler import bundle, noisefloor
+
+    runs = []
+    for name in bundle.list_runs(root):
+        if f"-{NOISE}-" in name:
+            with contextlib.suppress(ProfilerError):
+                runs.append(bundle.load(root, name))
+    return noisefloor.of_runs(runs)
+
+
+def _tell(run: Run, as_json: bool, floors: Sequence[Stored]) -> Exit:
+    from profiler.cli import floor_text
     from profiler.collect import overhead as overhead_of
 
     cells = [one for one in run.results if one.workload and not one.workload.startswith("head dim")]
@@ -269,6 +301,7 @@ def _tell(run: Run, as_json: bool) -> Exit:
                 "left_out": run.provenance.get("left_out", []),
                 "wall_s": run.provenance.get("wall_s"),
                 "processes_s": run.provenance.get("processes_s", {}),
+                "without_floor": floor_text.lacking(run, floors) or None,
                 **dict(zip(("of_processes", "of_timing_and_ncu"), overhead or (None, None), strict=True)),
             }
         )
@@ -279,6 +312,8 @@ def _tell(run: Run, as_json: bool) -> Exit:
             say(f"degraded: {words}")
         for words in left_out(run.provenance.get("left_out", ())):
             say(f"left out: {words}")
+        if words := floor_text.lacking(run, floors):
+            say(words)
         say(f"\n{took(run)}")
         say(f"sealed as {run.run_id}")
     if not measured:

@@ -41,6 +41,10 @@ class Floor:
         """The log-ratio beyond which something changed, the margin left aside."""
         return max(TIMES * self.sd, self.largest)
 
+    def detectable(self, margin: float = MARGIN) -> float:
+        """The smallest change, as a share, that would be found four times in five."""
+        return float(np.expm1(max(self.limit, np.log1p(margin)) + POWER_SD * self.sd))
+
 
 def floor_of(ratios: NDArray[np.float64]) -> Floor:
     """The floor of A/A log-ratios [pairs]. Fewer than FEWEST make one that `decide` does not go by."""
@@ -100,7 +104,7 @@ def decide(
         RULE,
         effect=effect,
         interval=Interval(low, high),
-        detectable=float(np.expm1(limit + POWER_SD * floor.sd)),
+        detectable=floor.detectable(margin),
         rounds=floor.pairs,
         fails_gate=worse,
     )
