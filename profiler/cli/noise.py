@@ -111,6 +111,9 @@ def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
         raise ProfilerError("which version? `profiler noise VERSION`, or `profiler noise --list`")
     if arguments.seal and not arguments.resume:
         raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
+    if not arguments.resume:
+        lineage = catalog.load(arguments.catalog)
+        settings = _settings(arguments, lineage)
     machine = session.Machine(None, None) if arguments.seal else session.look(counters=False)
     if machine.gpu is None and not arguments.seal:
         raise CannotJudge(
@@ -119,8 +122,6 @@ def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
     if arguments.resume:
         staging, lineage, settings = session.resume(root, arguments.resume, sealing=arguments.seal)
     else:
-        lineage = catalog.load(arguments.catalog)
-        settings = _settings(arguments, lineage)
         staging = session.begin(root, lineage, settings)
     return collect.Collection(staging, lineage, settings, machine, progress)
 
