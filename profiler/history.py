@@ -111,7 +111,7 @@ def histories(
     bundles = loader(lambda run_id: bundle.load(root, run_id))
     found = []
     for one in series:
-        for over, only, told in _views(one, (orders or {}).get(one.family, ()), version):
+        for over, only, told in views(one, (orders or {}).get(one.family, ()), version):
             found.append(_history(told, over, only, metric, runs, bundles))
     return found
 
@@ -161,7 +161,7 @@ def _only(series: Sequence[Trend], version: str) -> list[Trend]:
     return found
 
 
-def _views(one: Trend, order: Sequence[str], version: str | None) -> list[tuple[str, str | None, Trend]]:
+def views(one: Trend, order: Sequence[str], version: str | None) -> list[tuple[str, str | None, Trend]]:
     """What of a series is looked at: over runs or versions, of which version, and the points."""
     if version is not None:
         return [(RUNS, version, one)]
