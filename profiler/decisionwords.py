@@ -26,14 +26,26 @@ def interval(decision: Decision, *, brief: bool = False) -> str:
     return f"99 %: {decision.interval}"
 
 
+def interval_kind(decision: Decision) -> str:
+    """What kind of interval it is."""
+    return "noise floor" if decision.rule == floor.RULE else "99 %"
+
+
+def rests_on(decision: Decision) -> str:
+    """How much the verdict rests on."""
+    if decision.rule == floor.RULE:
+        return f"two runs, {decision.rounds} A/A pairs"
+    return f"live pair, {decision.rounds} rounds"
+
+
 def basis(one: LatencyComparison) -> str:
     """What the verdict rests on: the rounds of a live pair, or two runs and their A/A pairs."""
     decision = one.decision
     if one.a is None or one.b is None:
         return "not timed on both sides"
-    if one.live:
-        return f"live pair, {decision.rounds} rounds" if decision.rounds else "one run"
-    return "two runs" + (f", {decision.rounds} A/A pairs" if decision.interval is not None else "")
+    if decision.interval is None:
+        return "one run" if one.live else "two runs"
+    return rests_on(decision)
 
 
 def detectable(decision: Decision) -> str:

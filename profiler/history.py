@@ -182,6 +182,12 @@ def views(one: Trend, order: Sequence[str], version: str | None) -> list[tuple[s
     return [*views, (VERSIONS, None, replace(one, points=tuple(newest.values())))]
 
 
+def only(one: Trend, version: str) -> Trend:
+    """The points of one version, oldest first."""
+    own = sorted((p for p in one.points if p.version == version), key=lambda p: (p.created, p.run_id))
+    return replace(one, points=tuple(own))
+
+
 def _history(
     series: Trend,
     over: str,

@@ -107,7 +107,10 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ),
     ),
     (("historywords",), ("decisionwords",), ("baseline", "acknowledgement")),
-    (("holdings", "contests", "gate"),),
+    (
+        ("holdings", "contests", "gate"),
+        ("regression", "setback", "slowdowns", "lostground", "regressions"),
+    ),
     (("cli",), ("ui",)),
     (("__init__", "__main__", "app"),),
 )

@@ -1,0 +1,117 @@
+"""What is worse now in an index: the standing regressions of every version, and what could not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from profiler.acknowledgement import Acknowledgement, covering
+from profiler.baseline import Pin
+from profiler.calls import FloorLookup
+from profiler.compare import HEADLINE
+from profiler.latencies import LATENCY
+from profiler.lineage import Lineage
+from profiler.lostground import lost_ground
+from profiler.metrics import MetricTable
+from profiler.regression import CORRECTNESS, Looked, Place, Regression, Search, Spot
+from profiler.slowdowns import slowdowns
+from profiler.values import Evidence, Value
+
+if TYPE_CHECKING:
+    from profiler.store import LaunchInfo, Store
+
+
+@dataclass(frozen=True)
+class Regressions:
+    """What is worse now: what nobody let pass first, then wrong results, latency, the largest effect."""
+
+    found: tuple[Regression, ...]
+    looked: Looked
+
+    @property
+    def open(self) -> tuple[Regression, ...]:
+        """Those that nobody let pass."""
+        return tuple(one for one in self.found if one.acknowledged is None)
+
+
+def regressions(
+    store: Store,
+    table: MetricTable,
+    *,
+    family: str | None = None,
+    lineages: Mapping[str, Lineage] | None = None,
+    floors: FloorLookup = lambda *_: None,
+    acknowledged: Sequence[Acknowledgement] = (),
+    pins: Sequence[Pin] = (),
+) -> Regressions:
+    """What is worse now in every family, or in one.
+
+    Calls and ncu durations: by the steps of their history, by the newest run against the one before, and by
+    the newest against the baseline, which is what is pinned, else the parent, else the version before. What
+    repeats exactly (compiler facts, the model, counts): between the runs of one version. A rejected version
+    has nothing to lose, and a wrong one no speed.
+    """
+    looked = Looked()
+    kept: dict[Place, Regression] = {}
+    for name in [family] if family is not None else store.families():
+        search = Search(store, table, name, (lineages or {}).get(name), floors, tuple(pins), looked)
+        looked.families += 1
+        for one in (*_correctness(search), *slowdowns(search), *lost_ground(search)):
+            kept.setdefault(one.place, one)
+    told = [replace(one, acknowledged=_passed(one, acknowledged)) for one in kept.values()]
+    return Regressions(tuple(sorted(told, key=_first)), looked)
+
+
+def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Acknowledgement | None:
+    place = one.place
+    if place.concept == CORRECTNESS:
+        return None
+    where = {"workload": place.workload, "gpu": place.gpu, "concept": place.concept}
+    return covering(acknowledged, family=place.family, version=place.version, made=one.now.created, **where)
+
+
+def _first(one: Regression) -> tuple[object, ...]:
+    order = (CORRECTNESS, LATENCY, HEADLINE)
+    concept = one.place.concept
+    rank = order.index(concept) if concept in order else len(order)
+    return one.acknowledged is not None, rank, -one.size, one.place
+
+
+def _correctness(search: Search) -> Iterator[Regression]:
+    """What was right and is wrong now, once for each version, workload and kind of evidence."""
+    rows = search.store.launches(family=search.family)
+    wrong = [row for row in rows if _is_wrong(row) and row.version not in search.rejected]
+    cells = dict.fromkeys((row.version, row.workload, row.evidence) for row in wrong)
+    for version, workload, evidence in cells:
+        history = search.store.launches(
+            family=search.family, version=version, workload=workload or "", evidence=evidence, latest=False
+        )
+        by_run: dict[Spot, list[LaunchInfo]] = {}
+        for row in sorted(history, key=lambda row: (row.created, row.run_id)):
+            by_run.setdefault(Spot(row.run_id, version, row.created), []).append(row)
+        state = {spot: next((row for row in own if _is_wrong(row)), None) for spot, own in by_run.items()}
+        spots = list(state)
+        right = [place for place, spot in enumerate(spots) if state[spot] is None]
+        if not right or right[-1] == len(spots) - 1:
+            continue
+        now = state[spots[-1]]
+        assert now is not None
+        where = (search.family, version, workload or "", now.gpu or "", evidence)
+        reason = now.reason or now.status
+        yield Regression(
+            Place(*where, "", "", CORRECTNESS),
+            CORRECTNESS,
+            CORRECTNESS,
+            spots[right[-1]],
+            (spots[right[-1] + 1],),
+            spots[-1],
+            Value(None, text="right"),
+            Value(None, text="wrong"),
+            reason,
+        )
+
+
+def _is_wrong(row: LaunchInfo) -> bool:
+    """Whether a check found it so; the CPU can run every version, so what failed there is wrong."""
+    return row.status == "wrong" or (row.status == "failed" and row.evidence is Evidence.MODELLED)

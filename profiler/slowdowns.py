@@ -1,0 +1,220 @@
+"""Calls and ncu durations that got slower: by steps, by the newest run, and against the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from profiler import decisionwords, history
+from profiler.calls import noise_command
+from profiler.compare import HEADLINE
+from profiler.latencies import LATENCY, LATENCY_METRIC, latencies
+from profiler.metrics import Metric
+from profiler.regression import BASELINE, RUNS, STEP, Place, Regression, Search, Spot, Unclear
+from profiler.statistics import floor, pair
+from profiler.statistics.changepoint import ChangePoint
+from profiler.statistics.decision import Decision, Interval, Verdict
+from profiler.store import SampleArrays
+from profiler.trend import Trend, TrendPoint, trend
+from profiler.values import Evidence, Value
+from profiler.verdict import SHORT_NS, judge
+
+_ACROSS = ("driver", "ncu")  # they are what a step may be due to
+_SHORT = "ncu durations under 50 µs, which move by themselves"
+_ROUNDS = "live pairs with too few rounds"
+
+
+class _Contest(NamedTuple):
+    """A newest result and what it is held against."""
+
+    series: Trend
+    before: TrendPoint
+    now: TrendPoint
+    held_against: str  # "" for its own past
+
+
+def slowdowns(search: Search) -> Iterator[Regression]:
+    """One for each series, version and place: its steps first, then its runs, then its baseline."""
+    timed: set[tuple[str, str, str]] = set()
+    several = latencies(search.store, family=search.family, wrong=search.wrong)
+    contests: list[_Contest] = []
+    for one in several:
+        search.looked.series[one.evidence.value] += 1
+        timed |= {(point.version, one.workload or "", one.gpu or "") for point in one.points}
+        yield from _steps(one, search, LATENCY_METRIC)
+        contests += _contests(one, search)
+    yield from _judged_calls(contests, search)
+    metric = search.table.by_concept.get(HEADLINE)
+    if metric is None:
+        return
+    for one in trend(
+        search.store,
+        HEADLINE,
+        search.table,
+        family=search.family,
+        evidence=Evidence.MEASURED,
+        over="time",
+        across=_ACROSS,
+        wrong=search.wrong,
+    ):
+        search.looked.series[one.evidence.value] += 1
+        found = [*_steps(one, search, metric)]
+        for contest in _contests(one, search):
+            found += _judged_duration(contest, metric, search)
+        where = (one.workload or "", one.gpu or "")
+        yield from (each for each in found if (each.place.version, *where) not in timed)
+
+
+def _lines(one: Trend, search: Search) -> list[Trend]:
+    """What is one level over time: a version's runs; without a catalogue, versions as commits follow."""
+    if search.lineage is None:
+        views = history.views(one, (), None)
+        chain = [told for over, version, told in views if over == history.RUNS and version is None]
+        if chain:
+            return chain
+    names = dict.fromkeys(point.version for point in one.points)
+    return [history.only(one, name) for name in names]
+
+
+def _steps(one: Trend, search: Search, metric: Metric) -> Iterator[Regression]:
+    """The last step for the worse of each line whose level still holds."""
+    for line in _lines(one, search):
+        found = history.steps(line, metric)
+        points = [point for point in line.points if point.joins]
+        if not found or not points or not line.points[-1].joins:
+            continue
+        final = found[-1].after
+        standing = [step for step in found if step.direction > 0 and _holds(step, final, metric)]
+        if not standing:
+            continue
+        step, newest = standing[-1], points[-1]
+        is_last = step is found[-1]
+        yield Regression(
+            _place(line, newest.version),
+            line.label,
+            STEP,
+            _spot(line.points[step.earliest - 1]),
+            tuple(_spot(point) for point in line.points[step.earliest : step.latest + 1]),
+            _spot(newest),
+            Value(step.before, newest.value.unit),
+            Value(final, newest.value.unit),
+            f"change point, t {step.t:.1f}",
+            final / step.before - 1 if step.before else None,
+            Interval(*sorted((step.size_low, step.size_high))) if is_last else None,
+            "95 %",
+            earlier=len(standing) - 1,
+        )
+
+
+def _holds(step: ChangePoint, final: float, metric: Metric) -> bool:
+    return final > step.before * (1 + metric.threshold)
+
+
+def _contests(one: Trend, search: Search) -> list[_Contest]:
+    """The newest result of each line against the one before, and of each version against its baseline."""
+    found = []
+    for line in _lines(one, search):
+        points = [point for point in line.points if point.joins]
+        if len(points) > 1 and line.points[-1].joins:
+            a, b = points[-2:]
+            held = "" if a.version == b.version else f"the version before, {a.version}"
+            found.append(_Contest(one, a, b, held))
+    newest = {point.version: point for point in one.points if point.joins}
+    for version, point in newest.items():
+        held_against = search.baseline(version, one.workload or "", one.gpu or "", newest)
+        if held_against is None:
+            continue
+        name, run_id, words = held_against
+        others = [
+            other
+            for other in one.points
+            if other.joins and name in (None, other.version) and run_id in (None, other.run_id)
+        ]
+        if len({other.version for other in others}) > 1:  # a pinned run holds several: its own counts
+            others = [other for other in others if other.version == version]
+        if not others or others[-1] is point:
+            continue
+        runs = {other.run_id: other for other in others}
+        own = [each for each in one.points if each.joins and each.version == version]
+        both = next((each for each in reversed(own) if each.run_id in runs), None)
+        a, b = (runs[both.run_id], both) if both else (others[-1], point)
+        if a is not b:
+            found.append(_Contest(one, a, b, words))
+    return found
+
+
+def _judged_calls(contests: Sequence[_Contest], search: Search) -> Iterator[Regression]:
+    """By the rounds of one run, or by the floor of two."""
+    ids = {point.result_id for one in contests for point in (one.before, one.now)}
+    held = search.store.samples(sorted(each for each in ids if each is not None))
+    for one in contests:
+        x, y = (held.get(point.result_id or -1) for point in (one.before, one.now))
+        if x is None or y is None or not len(x.ns) or not len(y.ns):
+            continue
+        search.looked.pairs += 1
+        decision = _decide(one, x, y, search)
+        if decision.verdict is Verdict.UNCLEAR:
+            search.looked.unclear[_why(one, decision, search)] += 1
+        if decision.verdict is Verdict.WORSE:
+            yield Regression(
+                _place(one.series, one.now.version),
+                LATENCY,
+                BASELINE if one.held_against else RUNS,
+                _spot(one.before),
+                (_spot(one.now),),
+                _spot(one.now),
+                Value(float(floor.level(x.ns)), "ns"),
+                Value(float(floor.level(y.ns)), "ns"),
+                decisionwords.rests_on(decision),
+                decision.effect,
+                decision.interval,
+                decisionwords.interval_kind(decision),
+                decision.detectable,
+                one.held_against,
+            )
+
+
+def _decide(one: _Contest, x: SampleArrays, y: SampleArrays, search: Search) -> Decision:
+    if one.before.run_id == one.now.run_id and not set(x.rounds.tolist()).isdisjoint(y.rounds.tolist()):
+        return pair.decide(x, y)
+    here = search.floors(one.series.gpu or "", one.series.mode, float(floor.level(x.ns)))
+    return floor.decide(x.ns, y.ns, here)
+
+
+def _why(one: _Contest, decision: Decision, search: Search) -> Unclear:
+    if decision.rule == pair.RULE:
+        return Unclear(_ROUNDS, "")
+    place = ", ".join(filter(None, (one.series.gpu, one.series.mode)))
+    return Unclear(f"no A/A floor of {place}", noise_command("VERSION", None))
+
+
+def _judged_duration(one: _Contest, metric: Metric, search: Search) -> Iterator[Regression]:
+    search.looked.pairs += 1
+    a, b = one.before.value, one.now.value
+    short = any(value.number is not None and value.number < SHORT_NS for value in (a, b))
+    told = judge(metric, (one.before.metric, one.now.metric), a, b, short=short)
+    if told.verdict is Verdict.UNCLEAR:
+        search.looked.unclear[Unclear(_SHORT, "profiler collect VERSION")] += 1
+    if told.verdict is Verdict.WORSE:
+        yield Regression(
+            _place(one.series, one.now.version),
+            one.series.label,
+            BASELINE if one.held_against else RUNS,
+            _spot(one.before),
+            (_spot(one.now),),
+            _spot(one.now),
+            a,
+            b,
+            "unreplicated: one launch a side",
+            None if told.change_pct is None else told.change_pct / 100,
+            held_against=one.held_against,
+        )
+
+
+def _place(one: Trend, version: str) -> Place:
+    where = (one.family, version, one.workload or "", one.gpu or "", one.evidence)
+    return Place(*where, one.mode, one.part, one.concept)
+
+
+def _spot(point: TrendPoint) -> Spot:
+    return Spot(point.run_id, point.version, point.created)
