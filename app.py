@@ -14,6 +14,7 @@ page = st.navigation(
         st.Page("profiler/ui/trends.py", title="Trends", url_path="trends"),
         st.Page("profiler/ui/diff.py", title="Diff", url_path="diff"),
         st.Page("profiler/ui/code.py", title="Code", url_path="code"),
+        st.Page("profiler/ui/regressions.py", title="Regressions", url_path="regressions"),
         st.Page("profiler/ui/runs.py", title="Runs", url_path="runs"),
     ],
     position="top",

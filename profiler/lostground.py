@@ -44,9 +44,9 @@ def lost_ground(search: Search) -> Iterator[Regression]:
                 if step is not None and not _faster(part, own, step, time):
                     found.append((part, own, name, step))
     runs = search.store.run_ids(int(key) for part, own, _, _ in found for key in part.run_keys[own])
-    labels = {name: metric.label for name, (metric, _) in rules.items()}
+    metrics = {name: metric for name, (metric, _) in rules.items()}
     for part, own, name, step in found:
-        yield _regression(part, own, rules[name][0], name, step, runs, labels)
+        yield _regression(part, own, name, step, runs, metrics)
 
 
 def _rules(search: Search) -> dict[str, tuple[Metric, IsWorse]]:
@@ -74,11 +74,10 @@ def _faster(part: PartArrays, own: NDArray[np.intp], step: Setback, time: Sequen
 def _regression(
     part: PartArrays,
     own: NDArray[np.intp],
-    metric: Metric,
     name: str,
     step: Setback,
     runs: Mapping[int, str],
-    labels: Mapping[str, str],
+    metrics: Mapping[str, Metric],
 ) -> Regression:
     def spot(place: int) -> Spot:
         at = own[place]
@@ -88,13 +87,14 @@ def _regression(
     def value(of: str, place: int) -> Value:
         index = part.metrics.index(of)
         number = float(part.numbers[index][own[place]])
-        return Value(int(number) if number.is_integer() else number, part.units[index] or metric.unit)
+        return Value(int(number) if number.is_integer() else number, part.units[index] or metrics[of].unit)
 
     a, b = value(name, step.before), value(name, step.now)
+    metric = metrics[name]
     beside = [
-        f"{labels.get(other, other)} {present.quantity(x)} → {present.quantity(y)}"
+        f"{metrics[other].label} {present.quantity(x)} → {present.quantity(y)}"
         for other in part.metrics
-        if other != name and other in labels and _both(part, own, other, step)
+        if other != name and other in metrics and _both(part, own, other, step)
         for x, y in [(value(other, step.before), value(other, step.after))]
         if x.number != y.number
     ]

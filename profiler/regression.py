@@ -18,6 +18,7 @@ from profiler.calls import FloorLookup
 from profiler.lineage import REJECTED, Lineage
 from profiler.metrics import MetricTable
 from profiler.statistics.decision import Interval, share, signed
+from profiler.statistics.floor import Floor
 from profiler.values import Evidence, Value
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Regression:
     interval: Interval | None = None
     interval_kind: str = ""  # 95 %, 99 %, noise floor
     detectable: float | None = None
+    floor: Floor | None = None  # how far equal builds lie apart there; of latencies only
     held_against: str = ""  # what a baseline is: parent v2b, pinned …; "" for its own past
     earlier: int = 0  # older steps for the worse that still hold
     beside: tuple[str, ...] = ()  # other facts that changed in the same run
@@ -78,7 +80,7 @@ class Regression:
         """The change as it is shown."""
         if self.place.concept == CORRECTNESS:
             return ""
-        if self.kind == EXACT or self.effect is None:
+        if self.interval is None or self.effect is None:
             return present.change(self.a, self.b)
         return signed(self.effect)
 
@@ -146,6 +148,16 @@ class Looked:
     series: Counter[str] = field(default_factory=Counter)  # by kind of evidence
     pairs: int = 0  # newest results held against the run before or a baseline
     unclear: Counter[Unclear] = field(default_factory=Counter)
+
+    @property
+    def words(self) -> str:
+        """What was looked at."""
+        kinds = ", ".join(f"{self.series[kind]} {kind}" for kind in Evidence if self.series[kind])
+        families = f"{self.families} famil{'ies' if self.families != 1 else 'y'}"
+        series = f"the series of {families} ({kinds})" if kinds else f"{families}, no series"
+        told = f"looked at: {series}, each run of a version against those before it"
+        timings = f"{self.pairs} newest timings against the run before or a baseline"
+        return f"{told}, and {timings}" if self.pairs else told
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from profiler.regression import BASELINE, RUNS, STEP, Place, Regression, Search,
 from profiler.statistics import floor, pair
 from profiler.statistics.changepoint import ChangePoint
 from profiler.statistics.decision import Decision, Interval, Verdict
+from profiler.statistics.floor import Floor
 from profiler.store import SampleArrays
 from profiler.trend import Trend, TrendPoint, trend
 from profiler.values import Evidence, Value
@@ -102,6 +103,7 @@ def _steps(one: Trend, search: Search, metric: Metric) -> Iterator[Regression]:
             final / step.before - 1 if step.before else None,
             Interval(*sorted((step.size_low, step.size_high))) if is_last else None,
             "95 %",
+            floor=_floor(line, step.before, search),
             earlier=len(standing) - 1,
         )
 
@@ -170,6 +172,7 @@ def _judged_calls(contests: Sequence[_Contest], search: Search) -> Iterator[Regr
                 decision.interval,
                 decisionwords.interval_kind(decision),
                 decision.detectable,
+                _floor(one.series, float(floor.level(x.ns)), search),
                 one.held_against,
             )
 
@@ -177,8 +180,7 @@ def _judged_calls(contests: Sequence[_Contest], search: Search) -> Iterator[Regr
 def _decide(one: _Contest, x: SampleArrays, y: SampleArrays, search: Search) -> Decision:
     if one.before.run_id == one.now.run_id and not set(x.rounds.tolist()).isdisjoint(y.rounds.tolist()):
         return pair.decide(x, y)
-    here = search.floors(one.series.gpu or "", one.series.mode, float(floor.level(x.ns)))
-    return floor.decide(x.ns, y.ns, here)
+    return floor.decide(x.ns, y.ns, _floor(one.series, float(floor.level(x.ns)), search))
 
 
 def _why(one: _Contest, decision: Decision, search: Search) -> Unclear:
@@ -209,6 +211,11 @@ def _judged_duration(one: _Contest, metric: Metric, search: Search) -> Iterator[
             None if told.change_pct is None else told.change_pct / 100,
             held_against=one.held_against,
         )
+
+
+def _floor(one: Trend, ns: float, search: Search) -> Floor | None:
+    """The A/A floor of a latency; ncu durations have none."""
+    return search.floors(one.gpu or "", one.mode, ns) if one.concept == LATENCY else None
 
 
 def _place(one: Trend, version: str) -> Place:

@@ -109,7 +109,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
     (("historywords",), ("decisionwords",), ("baseline", "acknowledgement")),
     (
         ("holdings", "contests", "gate"),
-        ("regression", "setback", "slowdowns", "lostground", "regressions"),
+        ("regression", "setback", "slowdowns", "lostground", "regressions", "regressioncause"),
     ),
     (("cli",), ("ui",)),
     (("__init__", "__main__", "app"),),

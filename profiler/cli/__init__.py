@@ -24,6 +24,7 @@ COMMAND_MODULES = (
     "data",
     "ask",
     "history",
+    "regressions",
     "compare",
     "gate",
     "explain",

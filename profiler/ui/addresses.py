@@ -14,6 +14,8 @@ from profiler.ui import markup
 from profiler.ui.markup import Html
 from profiler.values import Evidence, natural
 
+_OF_RUN = "~"  # between a version and the run that is meant
+
 
 def name(version: VersionInfo) -> str:
     """What a version is called in an address."""
@@ -57,6 +59,17 @@ def good_pair(versions: Sequence[VersionInfo], lineage: Lineage) -> tuple[str, s
 
 
 DIGITS = 16  # of a report's sha256 in an address
+
+
+def of_run(version: str, run_id: str) -> str:
+    """The address of a version (family/version) as one run has it."""
+    return f"{version}{_OF_RUN}{run_id}"
+
+
+def parts(name: str) -> tuple[str, str | None]:
+    """A name of an address: the version or run, and the run of a version where one is meant."""
+    version, mark, run_id = name.rpartition(_OF_RUN)
+    return (version, run_id) if mark else (name, None)
 
 
 class Cell(NamedTuple):
@@ -241,3 +254,8 @@ def trends(
             "evidence": evidence,
         },
     )
+
+
+def regressions(family: str | None = None, at: str | None = None) -> str:
+    """The address of what is worse now, or of one regression."""
+    return markup.href("regressions", {"family": family, "at": at})

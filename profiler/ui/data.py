@@ -14,14 +14,30 @@ from typing import NamedTuple, Protocol
 
 import streamlit as st
 
-from profiler import bundle, circumstances, location, metrics, noisefloor, pipeline, report, roofpath, sync
+from profiler import (
+    acknowledgement,
+    baseline,
+    bundle,
+    circumstances,
+    decisions,
+    location,
+    metrics,
+    noisefloor,
+    pipeline,
+    report,
+    roofpath,
+    sync,
+)
 from profiler import lineage as lineages
 from profiler import overview as overviewing
+from profiler import regressions as regressing
 from profiler import trend as trending
 from profiler.compare import Comparison, FloorLookup, compare
 from profiler.detail import Detail
 from profiler.errors import ProfilerError, UnknownName
 from profiler.history import History, histories
+from profiler.regression import Regression
+from profiler.regressioncause import Cause, Causes
 from profiler.run import IMPORT, Run
 from profiler.store import LaunchInfo, RunInfo, Store, VersionInfo
 from profiler.trend import Trend
@@ -125,6 +141,19 @@ def cells(now: Stamp) -> list[addresses.Cell]:
     return _cells(now)
 
 
+def cells_of(now: Stamp, names: Sequence[str]) -> list[addresses.Cell]:
+    """The cells, and those of each name that means a version as one run has it."""
+    found = list(cells(now))
+    for name in dict.fromkeys(names):
+        version, run_id = addresses.parts(name)
+        if run_id is not None:
+            rows = store().launches(run_id=run_id)
+            own = [row for row in rows if f"{row.family}/{row.version}" == version and row.kind != "cell"]
+            there = dict.fromkeys((row.workload or "", row.gpu or "", row.evidence) for row in own)
+            found += [addresses.Cell(name, *where) for where in there]
+    return found
+
+
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)
 def attached(now: Stamp, family: str) -> lineages.Attached | None:
     """The catalogue that the family's newest run with one keeps."""
@@ -225,10 +254,12 @@ def side(now: Stamp, name: str, workload: str, gpu: str, evidence: Evidence) -> 
     """The launches of a run id or family/version; never of a path, since an address comes from outside."""
     if any(run.run_id == name for run in runs(now)):
         return store().side(run_id=name)
+    known, run_id = addresses.parts(name)
     for version in versions(now):
-        if name == addresses.name(version):
+        if known == addresses.name(version):
             wanted = _cell(now, name, workload, gpu, evidence)
             return store().side(
+                run_id=run_id,
                 family=version.family,
                 version=version.version,
                 workload=wanted[0],
@@ -244,7 +275,7 @@ def _cell(
     now: Stamp, name: str, workload: str, gpu: str, evidence: Evidence
 ) -> tuple[str | None, str | None]:
     """The cell asked for, or the version's only one that comes near: two GPUs can be held together."""
-    own = addresses.cells(cells(now), (name,), evidence)
+    own = addresses.cells(cells_of(now, (name,)), (name,), evidence)
     if (workload, gpu) in own:
         return workload, gpu
     near = [cell for cell in own if cell[0] == workload]
@@ -343,6 +374,35 @@ def metric_names(now: Stamp, family: str) -> list[str]:
 def overview(now: Stamp) -> overviewing.Overview:
     """The newest state of every family."""
     return overviewing.overview(store(), table(now))
+
+
+def regressions(now: Stamp) -> regressing.Regressions:
+    """What is worse now in every family."""
+    return _regressions(now, tuple(decisions.names(location.root())))
+
+
+@st.cache_resource(show_spinner="Looking for what got worse …", max_entries=2)
+def _regressions(now: Stamp, decided: tuple[str, ...]) -> regressing.Regressions:
+    records = decisions.load(location.root())
+    return regressing.regressions(
+        store(),
+        table(now),
+        lineages=lineages_by_family(now),
+        floors=floors(now),
+        acknowledged=acknowledgement.standing(records),
+        pins=baseline.pins(records),
+    )
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def _causes(now: Stamp) -> Causes:
+    return Causes(store(), location.root(), table(now))
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def cause(now: Stamp, one: Regression) -> Cause:
+    """Why something got worse, as far as anybody can tell."""
+    return _causes(now).of(one)
 
 
 def sources(now: Stamp, found: Comparison) -> tuple[source_view.Kept, source_view.Kept] | None:

@@ -36,7 +36,7 @@ with b_box:
     b = pick.choose("B", addresses.names(versions, st.query_params.get("b")), "b", second)
 with kernels_box:
     kernels = pick.words("kernels", "kernels", "all, or name, *pattern*, regex:…")
-cells = data.cells(now)
+cells = data.cells_of(now, (a, b))
 kinds = addresses.kinds(cells, (a, b))
 evidence, boxes = pick.evidence(kinds)
 there = addresses.cells(cells, (a, b), evidence)
@@ -78,7 +78,8 @@ if evidence is Evidence.MEASURED:
                 dots, words = latency_view.chart(timed, spread), latency_view.alt(timed)
                 st.plotly_chart(dots, theme=None, config=frame.CONFIG, key="diff_samples", alt=words)
                 st.html(latency_view.chart_note(timed, spread))
-            st.html(latency_view.modes(whole, timed, view))
+            if len(whole.latency) > 1:
+                st.html(latency_view.modes(whole, timed, view))
             if whole.a.launches or whole.b.launches:
                 st.html(markup.section("Under the profiler", "ncu duration, not latency"))
                 st.html(diff_view.second_verdict(whole, pair))

@@ -47,9 +47,9 @@ def head(
 ) -> Html:
     """The title that says which side is which, once for the whole page, and where the reader is."""
     left, right = (markup.muted(markup.code(side)) for side in "AB")
-    a, b = view.a.rpartition("/")[2], view.b.rpartition("/")[2]
-    title = markup.join((left, markup.code(a), "→", right, markup.code(b)))
-    families = {name.rpartition("/")[0] for name in (view.a, view.b)} - {""}
+    a, b = (_titled(name) for name in (view.a, view.b))
+    title = markup.join((left, a, "→", right, b))
+    families = {addresses.parts(name)[0].rpartition("/")[0] for name in (view.a, view.b)} - {""}
     context: list[object] = [" and ".join(sorted(families))]
     if pair:
         context.append(pair.kernel)
@@ -59,6 +59,15 @@ def head(
         context += [" and ".join(dict.fromkeys(filter(None, gpus))), markup.evidence(sides[0].evidence.value)]
     words = markup.join(context, " · ")
     return markup.head(title, markup.join((words, view.links(versions))))
+
+
+def _titled(name: str) -> Html:
+    """A side without its family; of a version as one run has it, when that was."""
+    version, run_id = addresses.parts(name)
+    shown = markup.code(version.rpartition("/")[2])
+    return (
+        markup.join((shown, markup.tag("small", run_id.partition("-")[0], "m", run_id))) if run_id else shown
+    )
 
 
 def comparable(comparison: Comparison) -> Html:

@@ -60,9 +60,7 @@ def notes(one: LatencyComparison, side: Side, floors: FloorLookup) -> list[Html]
 
 
 def modes(comparison: Comparison, chosen: LatencyComparison, view: addresses.Diff) -> Html:
-    """A row a mode, with the way to its samples; empty where there is only one."""
-    if len(comparison.latency) < 2:
-        return Html("")
+    """A row a mode, with the way to its samples."""
     rows = [
         Row((markup.link(replace(view, mode=one.mode).href, one.mode), *cells(one)), one is chosen)
         for one in comparison.latency

@@ -1,0 +1,97 @@
+"""How regressions read on a terminal, and the same as JSON."""
+
+from __future__ import annotations
+
+from profiler import present
+from profiler.cli.output import print_table, say
+from profiler.compare import Verdict
+from profiler.regression import CORRECTNESS, Looked, Regression, Spot
+from profiler.regressioncause import Causes
+from profiler.regressions import Regressions
+from profiler.values import Evidence
+
+SCHEMA = 1
+SHOWN = 40
+_HEAD = ("version", "metric", "verdict", "on", "since", "due to", "acknowledged")
+
+
+def print_text(found: Regressions, causes: Causes) -> None:
+    """A row a regression, then for each why and how sure; what could not be told comes last."""
+    shown = found.found[:SHOWN]
+    told = [causes.of(one) for one in shown]
+    if shown:
+        rows = [_row(one, cause.due_to) for one, cause in zip(shown, told, strict=True)]
+        print_table(_HEAD, rows)
+        for one, cause in zip(shown, told, strict=True):
+            say(f"  {one.subject} {one.label}: {'; '.join(filter(None, (one.how_sure, cause.words)))}")
+    else:
+        say(
+            "nothing is worse now" if found.looked.series else "no run yet that could be held against another"
+        )
+    if len(found.found) > len(shown):
+        say(f"and {len(found.found) - len(shown)} more: --family, or --json for all")
+    for unclear, count in found.looked.unclear.items():
+        command = f": `{unclear.command}`" if unclear.command else ""
+        say(f"? {count} cannot be judged, {unclear.why}{command}")
+    say(found.looked.words)
+    if found.open:
+        say(f"to acknowledge the first: {found.open[0].command}" if found.open[0].command else "")
+
+
+def document(found: Regressions, causes: Causes) -> dict[str, object]:
+    """Changes are shares of the old level: 0.03 is 3 % more."""
+    return {
+        "schema": SCHEMA,
+        "regressions": [_json(one, causes) for one in found.found],
+        "looked_at": _looked(found.looked),
+    }
+
+
+def _row(one: Regression, due_to: str) -> tuple[str, ...]:
+    word = "⊘ wrong" if one.place.concept == CORRECTNESS else present.verdict(Verdict.WORSE)
+    where = ", ".join(filter(None, (one.place.workload, one.place.gpu, one.place.evidence.value)))
+    passed = one.acknowledged.until if one.acknowledged else "no"
+    return one.subject, one.label, f"{word} {one.change}".strip(), where, one.since, due_to, passed
+
+
+def _json(one: Regression, causes: Causes) -> dict[str, object]:
+    place, cause, passed = one.place, causes.of(one), one.acknowledged
+    return {
+        **{name: text or None for name, text in place._asdict().items()},
+        "evidence": place.evidence.value,
+        "found_by": one.kind,
+        "before": _spot(one.before),
+        "possible": [_spot(spot) for spot in one.possible],
+        "now": _spot(one.now),
+        "a": present.as_json(one.a),
+        "b": present.as_json(one.b),
+        "effect": one.effect,
+        "interval": one.interval,
+        "interval_kind": one.interval_kind if one.interval else None,
+        "detectable": one.detectable,
+        "how_sure": one.how_sure,
+        "held_against": one.held_against or None,
+        "earlier_steps": one.earlier,
+        "due_to": cause.due_to,
+        "cause": cause.words or None,
+        "environment": cause.environment or None,
+        "acknowledged": passed
+        and {"id": passed.id, "until": passed.until, "who": passed.who, "why": passed.why},
+        "command": one.command or None,
+    }
+
+
+def _spot(spot: Spot) -> dict[str, str]:
+    return {"run_id": spot.run_id, "version": spot.version, "created": spot.created.isoformat()}
+
+
+def _looked(looked: Looked) -> dict[str, object]:
+    return {
+        "families": looked.families,
+        "series": {kind.value: looked.series[kind] for kind in Evidence},
+        "pairs": looked.pairs,
+        "cannot_be_judged": [
+            {"why": one.why, "count": count, "command": one.command or None}
+            for one, count in looked.unclear.items()
+        ],
+    }

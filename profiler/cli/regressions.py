@@ -1,0 +1,58 @@
+"""`profiler regressions`: what is worse now, since when, how sure, and whether somebody let it pass."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import add_filters, add_json, print_json
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+
+_DESCRIPTION = """\
+What is worse now in the index. The latency of calls and ncu durations: by the steps of their history, by the
+newest run against the one before, and by the newest against the baseline (the pinned one, else the parent,
+else the version before). Compiler facts, modelled conflicts and counts that repeat exactly: between the runs
+of one version. What was right and is wrong now comes first, what is acknowledged last.
+
+This lists; `profiler gate` judges one change and makes it the exit code."""
+
+
+def add(commands: Commands) -> None:
+    """Add `regressions`."""
+    regressions = commands.add_parser(
+        "regressions",
+        help="what is worse now, since when, how sure, and why",
+        description=_DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_filters(regressions, "family")
+    add_json(regressions)
+    regressions.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Find what is worse, ask why, and print it."""
+    from profiler import acknowledgement, baseline, decisions, lineage, location, metrics, noisefloor
+    from profiler.cli import output, regression_text
+    from profiler.regressioncause import Causes
+    from profiler.regressions import regressions
+
+    store, root, table = output.open_store(), location.root(), metrics.load()
+    records = decisions.load(root)
+    found = regressions(
+        store,
+        table,
+        family=arguments.family,
+        lineages=lineage.every(root, store, arguments.family),
+        floors=noisefloor.lookup(lambda: store),
+        acknowledged=acknowledgement.standing(records),
+        pins=baseline.pins(records),
+    )
+    causes = Causes(store, root, table)
+    if arguments.json:
+        print_json(regression_text.document(found, causes))
+    else:
+        regression_text.print_text(found, causes)
+    return 0

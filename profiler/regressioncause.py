@@ -1,0 +1,123 @@
+"""What a regression is due to: the split of its time, the machine code, and what else differed there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from profiler import bundle
+from profiler.circumstances import CHANGED, SAME, UNKNOWN, Circumstances, circumstances, loader
+from profiler.compare import Comparison, compare
+from profiler.errors import UnknownName
+from profiler.explain import explain
+from profiler.latencies import LATENCY
+from profiler.metrics import MetricTable
+from profiler.regression import CORRECTNESS, Regression, Spot
+from profiler.run import Run
+from profiler.values import Evidence
+
+if TYPE_CHECKING:
+    from profiler.location import Root
+    from profiler.store import RunInfo, Store
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why something is worse, as far as anybody can tell."""
+
+    words: str  # one line
+    due_to: str  # code, compiler, environment, code or environment, unknown
+    environment: str  # what differs there in words; "" for nothing
+
+    @property
+    def is_environment(self) -> bool:
+        """Whether the machine code is the same, so that the kernel cannot be what got worse."""
+        return self.due_to == "environment"
+
+
+@dataclass(frozen=True)
+class Causes:
+    """Looks up causes; runs and bundles are read once."""
+
+    store: Store
+    root: Root
+    table: MetricTable
+    _runs: dict[str, RunInfo | None] = field(default_factory=dict)
+    _load: list[Callable[[str], Run | None]] = field(default_factory=list)
+
+    def of(self, one: Regression) -> Cause:
+        """The cause of a regression: by its counters where both runs have some."""
+        told = self._circumstances(one)
+        environment = "; ".join(f"{each.field} {each.before} → {each.after}" for each in told.environment)
+        if one.place.concept == CORRECTNESS:
+            return Cause(told.code.why, _due_to(one, told), environment)
+        parts = [self._split(one)]
+        if not parts[0]:
+            if told.code.word == SAME and one.place.evidence is Evidence.MEASURED:
+                parts.append("the machine code is the same: the environment moved")
+            elif told.code.word != SAME:
+                parts.append(told.code.why)
+        if one.beside:
+            parts.append(f"with it: {', '.join(one.beside)}")
+        if environment:
+            parts.append(environment)
+        return Cause("; ".join(filter(None, parts)), _due_to(one, told), environment)
+
+    def _circumstances(self, one: Regression) -> Circumstances:
+        if not self._load:
+            self._load.append(loader(lambda run_id: bundle.load(self.root, run_id)))
+        load = self._load[0]
+        after = one.possible[-1]
+        met = dict.fromkeys(spot.run_id for spot in (one.before, *one.possible))
+        return circumstances(
+            [run for run in map(self._run, met) if run is not None],
+            (load(one.before.run_id), one.before.version),
+            (load(after.run_id), after.version),
+            one.place.part,
+            one.place.evidence,
+        )
+
+    def _run(self, run_id: str) -> RunInfo | None:
+        if run_id not in self._runs:
+            self._runs[run_id] = self.store.run(run_id)
+        return self._runs[run_id]
+
+    def _split(self, one: Regression) -> str:
+        """The sentence that splits the change of the launch's time; "" where no counters tell."""
+        if one.place.evidence is not Evidence.MEASURED:
+            return ""
+        ends = (one.before, one.possible[-1])
+        if not all((run := self._run(spot.run_id)) is not None and run.launches for spot in ends):
+            return ""
+        with suppress(UnknownName):  # a side that cannot be told from others has no split
+            for told in explain(self._compared(one, *ends), self.table):
+                fits = one.place.concept == LATENCY or told.kernel == one.place.part.removesuffix("#0")
+                if (fits or told.kernel == one.place.part) and told.causes:
+                    return told.sentence
+        return ""
+
+    def _compared(self, one: Regression, *ends: Spot) -> Comparison:
+        place = one.place
+        a, b = (
+            self.store.side(
+                run_id=spot.run_id,
+                family=place.family,
+                version=spot.version,
+                workload=place.workload,
+                gpu=place.gpu,
+                evidence=place.evidence,
+            )
+            for spot in ends
+        )
+        return compare(a, b, self.table, across=("driver", "ncu"))
+
+
+def _due_to(one: Regression, told: Circumstances) -> str:
+    """What it can be due to. Facts depend on source and compiler alone, so no environment moves them."""
+    if one.place.evidence is Evidence.MEASURED:
+        return told.cause
+    if told.code.word == CHANGED:
+        return "code"
+    return "compiler" if told.environment else UNKNOWN

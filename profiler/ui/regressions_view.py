@@ -1,0 +1,225 @@
+"""What is worse now as markup: counts, a row a regression, and all that is known of the chosen one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from math import expm1
+
+from profiler import decisionwords, present
+from profiler.compare import Verdict
+from profiler.latencies import LATENCY
+from profiler.regression import BASELINE, CORRECTNESS, Looked, Regression, Spot
+from profiler.regressioncause import Cause
+from profiler.regressions import Regressions
+from profiler.statistics.decision import share
+from profiler.statistics.floor import FEWEST
+from profiler.ui import addresses, markup
+from profiler.ui.markup import Column, Html, Row, Tile
+from profiler.values import Evidence
+
+ROWS_SHOWN = 40
+ALL = "all"
+CAPTION = "newest results against their own past and the baseline; what is acknowledged comes last"
+_COLUMNS = (
+    Column("version"),
+    Column("metric"),
+    Column("verdict"),
+    Column("interval", wide=True),
+    Column("on", wide=True, wrap=True),
+    Column("level", right=True, wide=True),
+    Column("evidence", wide=True),
+    Column("since", wide=True),
+    Column("due to", wide=True),
+    Column("acknowledged", wide=True),
+)
+
+
+def key(one: Regression) -> str:
+    """A regression's name in an address."""
+    return sha256(repr(tuple(map(str, one.place))).encode()).hexdigest()[:10]
+
+
+def of(found: Regressions, family: str) -> list[Regression]:
+    """Those of one family, or all."""
+    return [one for one in found.found if family in (ALL, one.place.family)]
+
+
+def chosen(shown: Sequence[Regression], at: str | None) -> Regression | None:
+    """The one that the address names, else the first."""
+    return next((one for one in shown if key(one) == at), shown[0] if shown else None)
+
+
+def tiles(shown: Sequence[Regression], causes: Sequence[Cause], looked: Looked) -> Html:
+    """How many are open, let pass, due to the environment, and how much nobody can tell."""
+    still = [one for one in shown if one.acknowledged is None]
+    passed = len(shown) - len(still)
+    moved = sum(cause.is_environment for cause in causes)
+    unclear = sum(looked.unclear.values())
+    wrong = sum(one.place.concept == CORRECTNESS for one in still)
+    versions = len({one.subject for one in still})
+    of_versions = f"of {versions} version{'s' * (versions != 1)}" if still else "nothing"
+    return markup.tiles(
+        (
+            Tile("Worse now", markup.count("worse", len(still)), "", of_versions),
+            Tile("Wrong now", f"⊘ {wrong}" if wrong else "0", "", "right in an earlier run"),
+            Tile("Same machine code", str(moved), "", "the environment moved, not the kernel"),
+            Tile("Cannot tell", markup.count("unclear", unclear), "", f"{passed} acknowledged"),
+        )
+    )
+
+
+def table(
+    shown: Sequence[Regression], causes: Sequence[Cause], selected: Regression | None, family: str
+) -> Html:
+    """A row a regression; its version leads to all that is known of it."""
+    rows = []
+    several = len({one.place.family for one in shown}) > 1
+    for one, cause in zip(shown, causes, strict=False):
+        place = one.place
+        name = one.subject if several else place.version
+        address = addresses.regressions(None if family == ALL else family, key(one))
+        rows.append(
+            Row(
+                (
+                    markup.link(address, markup.code(name)),
+                    markup.tag("span", one.label, title=f"{place.part} {place.mode}".strip()),
+                    _verdict(one),
+                    _interval(one),
+                    _where(one),
+                    _level(one),
+                    markup.evidence(place.evidence.value),
+                    markup.tag("span", _short_since(one), title=one.since),
+                    cause.due_to,
+                    markup.tag("span", one.acknowledged.until, title=one.acknowledged.words)
+                    if one.acknowledged
+                    else markup.muted("no"),
+                ),
+                selected=one is selected,
+            )
+        )
+    return markup.table(_COLUMNS, rows)
+
+
+def details(one: Regression, cause: Cause) -> Html:
+    """Since when, how sure, why, and where to look."""
+    since: list[object] = [f"{one.since}, against {one.held_against}" if one.held_against else one.since]
+    since.append(markup.muted(f"before: {_moment(one.before)}"))
+    if one.earlier:
+        since.append(
+            markup.muted(f"{one.earlier} older step{'s' * (one.earlier > 1)} for the worse still hold")
+        )
+    rows: list[tuple[object, object]] = [
+        ("what", markup.join((_verdict(one), markup.esc(one.label), _level(one)))),
+        ("on", markup.join((_where(one), markup.evidence(one.place.evidence.value)))),
+        ("since when", markup.join(since, "; ")),
+        ("how sure", markup.join((one.how_sure, _floor(one)), "; ")),
+        ("cause", markup.join((_suspicion(cause), cause.words), ": ") if cause.words else cause.due_to),
+        ("acknowledged", one.acknowledged.words if one.acknowledged else "no"),
+        ("look at", _links(one)),
+    ]
+    return markup.pairs(rows)
+
+
+def title(one: Regression) -> Html:
+    """What the details are of."""
+    return markup.join((markup.code(one.subject), one.label))
+
+
+def notes(looked: Looked) -> list[Html]:
+    """What could not be told and what would tell it, and what was looked at."""
+    lines = []
+    for unclear, count in looked.unclear.items():
+        words = f"? {count} newest result{'s' * (count != 1)} cannot be judged: {unclear.why}"
+        lines.append(markup.join((words, markup.code(unclear.command) if unclear.command else ""), ". "))
+    return [markup.note(line) for line in (*lines, looked.words)]
+
+
+def nothing(looked: Looked) -> Html:
+    """That nothing is worse, and what that was learned from."""
+    if not looked.series:
+        return markup.paragraph("No run yet that could be held against another.")
+    return markup.paragraph("Nothing is worse now.")
+
+
+def _verdict(one: Regression) -> Html:
+    if one.place.concept == CORRECTNESS:
+        return markup.inverted("wrong")
+    return markup.verdict(Verdict.WORSE, one.change, one.how_sure)
+
+
+def _level(one: Regression) -> Html:
+    if one.place.concept == CORRECTNESS:
+        return markup.muted("right → wrong")
+    numbers = [value.number for value in (one.a, one.b) if value.number is not None]
+    scale = present.scale_for(one.b.unit, max(map(abs, numbers))) if numbers else None
+    bare = present.is_word(one.b.unit)
+    a, b = (
+        markup.value(value._replace(unit="") if bare else value, None if bare else scale)
+        for value in (one.a, one.b)
+    )
+    return markup.join((a, markup.muted("→"), b))
+
+
+def _interval(one: Regression) -> Html:
+    """The interval, its kind, and the A/A floor beside it."""
+    if one.interval is None:
+        return markup.muted(one.sure) if one.place.concept != CORRECTNESS else Html("")
+    words = f"({one.interval_kind})"
+    return markup.join((str(one.interval), markup.muted(words), markup.muted(_short_floor(one))))
+
+
+def _short_floor(one: Regression) -> str:
+    if one.place.concept != LATENCY:
+        return ""
+    judges = one.floor is not None and one.floor.pairs >= FEWEST
+    return f"A/A ±{share(expm1(one.floor.limit))}" if one.floor and judges else "no A/A floor"
+
+
+def _floor(one: Regression) -> Html:
+    if one.place.concept != LATENCY:
+        return Html("")
+    return markup.ticked(decisionwords.aa_floor(one.floor, one.place.version, one.place.workload or None))
+
+
+def _where(one: Regression) -> Html:
+    return markup.join(filter(None, (one.place.workload, one.place.gpu)), " · ") or markup.muted("–")
+
+
+def _short_since(one: Regression) -> str:
+    first, last = one.possible[0], one.possible[-1]
+    words = f"{first.created:%Y-%m-%d}"
+    return words if len(one.possible) == 1 else f"{words} … {last.created:%m-%d}"
+
+
+def _suspicion(cause: Cause) -> Html:
+    return markup.tag("b", f"{cause.due_to} suspected" if cause.is_environment else cause.due_to)
+
+
+def _moment(spot: Spot) -> str:
+    return f"{spot.version} {present.moment(spot.created)}"
+
+
+def _links(one: Regression) -> Html:
+    """The diff of both ends, the series, and the run it began in."""
+    place, after = one.place, one.possible[-1]
+
+    def end(spot: Spot) -> str:
+        return addresses.of_run(f"{place.family}/{spot.version}", spot.run_id)
+
+    measured = place.evidence is Evidence.MEASURED
+    mode = place.mode if place.concept == LATENCY else None
+    view = addresses.Diff(
+        end(one.before), end(after), place.workload, place.gpu, evidence=place.evidence.value, mode=mode
+    )
+    series = addresses.trends(
+        place.family,
+        workload=place.workload,
+        gpu=place.gpu,
+        metrics=() if place.concept == CORRECTNESS else (place.concept,),
+        evidence=place.evidence.value,
+    )
+    words = "diff with the baseline" if one.kind == BASELINE else "diff of the two runs"
+    found = [markup.link(view.href, words), markup.link(series, "trend" if measured else "facts over time")]
+    found.append(markup.link(addresses.run(after.run_id), "the run", title=after.run_id))
+    return markup.join(found, " · ")

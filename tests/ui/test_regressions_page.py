@@ -1,0 +1,117 @@
+"""The Regressions page: counts, rows, all that is known of the chosen one, and the command to let it pass."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import pytest
+
+from profiler import cli, metrics, noisefloor
+from profiler.regression import Looked
+from profiler.regressions import Regressions, regressions
+from profiler.sync import open_store
+from profiler.ui import regressions_view
+from tests import lineages, timed_runs
+from tests.timed_runs import GPU, WORKLOAD, run
+from tests.ui.test_pages import page, text
+
+pytestmark = pytest.mark.usefixtures("pages_of")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    facts, worse = {"static__spill_bytes": 0}, {"static__spill_bytes": 16}
+    return timed_runs.seal(
+        tmp_path,
+        timed_runs.noise(170e3, 0.003),
+        run({"v1": 170e3, "v2": 160e3}, 0, facts={"v1": facts}, sass={"v1": "a"}),
+        run({"v1": 175.1e3, "v2": 160e3}, 1, facts={"v1": worse}, sass={"v1": "b"}),
+    )
+
+
+def look(data: Path) -> Regressions:
+    store = open_store(str(data))
+    found = regressions(store, metrics.load(), floors=noisefloor.lookup(lambda: store))
+    store.close()
+    return found
+
+
+def test_each_is_a_row_and_the_first_is_shown_whole(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page("regressions", data, monkeypatch)
+    shown = text(app)
+    assert "Worse now ! 2 of 1 version" in shown
+    assert re.search(r"v1 latency ! worse \+[23]\.\d % \+.* \(noise floor\) A/A ±1.\d %", shown)
+    assert "spills, compiled ! worse from 0 exact" in shown
+    assert "since when v1 2026-03-02 12:00; before: v1 2026-03-01 12:00 UTC" in shown
+    assert re.search("cause code *: SASS of main differs", shown)
+    assert "A/A floor here ±" in shown
+    (code,) = app.code
+    assert code.value == (
+        f"profiler acknowledge flash/v1 --concept latency --workload {WORKLOAD} --gpu '{GPU}' --why TEXT"
+    )
+
+
+def test_the_address_chooses_a_row(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spills = next(one for one in look(data).found if one.place.concept == "static_spills")
+    app = page("regressions", data, monkeypatch, at=regressions_view.key(spills))
+    assert "--concept static_spills" in app.code[0].value
+    assert "acknowledged no" in text(app)
+
+
+def test_its_links_open_the_diff_of_the_two_runs_and_the_trend(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = page("regressions", data, monkeypatch)
+    body = " ".join(element.value for element in app.html)
+    (address,) = re.findall(r'href="\./diff\?([^"]*)"', body)
+    asked = dict(parse_qsl(address.replace("&amp;", "&")))
+    assert asked["a"].startswith("flash/v1~20260301")
+    assert asked["b"].startswith("flash/v1~20260302")
+    shown = text(page("diff", data, monkeypatch, **asked))
+    assert "Verdict latency of calls" in shown
+    assert "! worse" in shown
+    assert "v1 20260301T120000" in shown
+
+
+def test_what_is_acknowledged_stands_last_with_who_and_why(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(data))
+    arguments = ["flash/v1", "--concept", "latency", "--why", "known", "--until", "2099-01-01"]
+    page("regressions", data, monkeypatch)
+    assert cli.main(["acknowledge", *arguments]) == 0
+    app = page("regressions", data, monkeypatch)
+    shown = text(app)
+    assert "Worse now ! 1" in shown
+    assert "1 acknowledged" in shown
+    assert shown.index("spills, compiled ! worse") < shown.index("latency ! worse")
+    assert "until 2099-01-01" in shown
+    assert "--concept static_spills" in app.code[0].value
+
+
+def test_nothing_worse_says_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lineages.dissected(tmp_path)
+    shown = text(page("regressions", tmp_path, monkeypatch))
+    assert "Nothing is worse now." in shown
+    assert "looked at: the series of 1 family (" in shown
+    assert "static" in shown
+
+
+def test_no_run_names_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "profiler import PATH" in text(page("regressions", tmp_path, monkeypatch))
+
+
+def test_what_cannot_be_judged_is_counted_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed_runs.seal(tmp_path, run({"v1": 170e3}, 0), run({"v1": 200e3}, 1))
+    shown = text(page("regressions", tmp_path, monkeypatch))
+    assert "Cannot tell ? 1" in shown
+    assert "? 1 newest result cannot be judged: no A/A floor of NVIDIA H100" in shown
+    assert "profiler noise VERSION" in shown
+
+
+def test_an_index_that_holds_nothing_is_not_called_fine() -> None:
+    assert "No run yet" in regressions_view.nothing(Looked())
