@@ -88,6 +88,12 @@ class Detail:
         ]
 
 
+def source_lines(text: str) -> list[str]:
+    """The lines of a source file as compilers count them: no form feed and no U+2028 ends one."""
+    lines = text.split("\n")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
 def read_detail(
     path: Path, ordinal: int, cache_dir: Path | None, timeout_s: float, memory_bytes: int
 ) -> Detail:
@@ -136,6 +142,8 @@ def _decode(answer: Answer, sha256: str, ordinal: int) -> Detail:
     }
     if len(take(np.dtype("<u1"), -1)) or len(head["sass"]) != count:
         raise ValueError("columns do not fit")
+    if count and int(file_index.max()) >= len(head["files"]):
+        raise ValueError("a source file is not there")
     return Detail(
         sha256=sha256,
         ordinal=ordinal,

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 
 from profiler import opcodemix, static
-from profiler.detail import Column, Detail
+from profiler.detail import Column, Detail, source_lines
 from profiler.errors import BuildFailed
 from profiler.toolkit import find, require
 
@@ -98,7 +98,7 @@ class Listing:
 
     @cached_property
     def _split(self) -> dict[str, list[str]]:
-        return {name: text.splitlines() for name, text in self.texts.items()}
+        return {name: source_lines(text) for name, text in self.texts.items()}
 
 
 def of_detail(detail: Detail, label: str = "") -> Listing:

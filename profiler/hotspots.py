@@ -9,6 +9,7 @@ from difflib import SequenceMatcher
 from pathlib import PurePath
 
 from profiler import alignment
+from profiler.detail import source_lines
 from profiler.disassembly import Listing, Source
 from profiler.values import Values
 
@@ -263,7 +264,7 @@ def _same_lines(
     if texts[0] is None or texts[1] is None or texts[0] == texts[1]:
         return {(file_a, number): (file_b, number) for number in numbers}
     found: dict[Source, Source] = {}
-    matcher = SequenceMatcher(None, texts[0].splitlines(), texts[1].splitlines(), autojunk=False)
+    matcher = SequenceMatcher(None, source_lines(texts[0]), source_lines(texts[1]), autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal" or j - i == m - k:
             found |= {(file_a, i + n + 1): (file_b, k + n + 1) for n in range(j - i)}

@@ -7,6 +7,7 @@ framed answer each on stdout. Standard library only: a start without site-packag
 from __future__ import annotations
 
 import gc
+import itertools
 import json
 import math
 import mmap
@@ -18,10 +19,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-READER_VERSION = 2  # raised whenever the second depth extracts something else
+READER_VERSION = 3  # raised whenever the second depth extracts something else
 HEAD = struct.Struct("<4sIQ")  # magic, bytes of JSON, bytes of binary columns
 MAGIC = b"NCUR"
 UNITS_BYTES = 200 << 20  # what the library's tables of metrics and units take
+INSTRUCTION_BYTES = 16  # from CC 7.0 on
+LARGEST_HOLE = 1 << 20  # bytes; functions may lie gigabytes apart
 RETIRE_KIB = 300 * 1024  # the library never frees a report: past this, a fresh process takes over
 
 # The states of profiler.values.State, which this process does not import.
@@ -337,7 +340,7 @@ def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
             over_time.append((name, units[name], *instances(aligned)))
         else:
             rest.append((name, units[name], keys, [plain(value) for value in values]))
-    pcs = sorted(addresses)
+    pcs = sorted(addresses.union(holes(action, sorted(addresses))))
     sass = [clean(action.sass_by_pc(pc)).strip() for pc in pcs]
     infos = [action.source_info(pc) for pc in pcs]
     texts = {clean(name): clean(text) or None for name, text in dict(action.source_files()).items()}
@@ -368,6 +371,16 @@ def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
         columns.append(struct.pack(f"<{len(keys)}q", *keys))
         columns.append(struct.pack(f"<{len(keys)}d", *(math.nan if v is None else float(v) for v in values)))
     return head, b"".join(columns)
+
+
+def holes(action: Any, addresses: Sequence[int]) -> Iterator[int]:
+    """Addresses of instructions between counted ones that no metric names: never executed, never sampled."""
+    for before, after in itertools.pairwise(addresses):
+        if after - before <= LARGEST_HOLE:
+            for address in range(before + INSTRUCTION_BYTES, after, INSTRUCTION_BYTES):
+                if not action.sass_by_pc(address):
+                    break  # the end of a function
+                yield address
 
 
 def instances(metric: Any) -> tuple[list[Any], list[Any]]:

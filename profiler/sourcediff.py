@@ -7,6 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
+from profiler.detail import source_lines
+
 CONTEXT = 3  # equal lines kept around each change
 _DIRECTIVE = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 _MACRO = re.compile(r"-D(\w+)(?:=(.*))?")
@@ -80,7 +82,7 @@ def side_by_side(
 
     `flags` are those of A and B: they decide which lines count as reading a flag, and which are compiled.
     """
-    left, right = a.splitlines(), b.splitlines()
+    left, right = source_lines(a), source_lines(b)
     reads = _reads(flag_changes(*flags))
     off = tuple(left_out(text, _macros(own)) for text, own in zip((left, right), flags, strict=True))
     rows: list[SourceRow] = []
@@ -134,7 +136,7 @@ def traffic(
     )
     for file_a, file_b in pairs:
         lines_a, lines_b = (
-            text.get(name, "").splitlines() for text, name in zip(texts, (file_a, file_b), strict=True)
+            source_lines(text.get(name, "")) for text, name in zip(texts, (file_a, file_b), strict=True)
         )
         for i, k, size in _matcher(lines_a, lines_b).get_matching_blocks():
             same |= {(file_a, i + n + 1): (file_b, k + n + 1) for n in range(size)}
@@ -154,7 +156,7 @@ def _both(kind: str, a: Traffic | None, b: Traffic | None, text: str) -> LineTra
 
 
 def _line_of(texts: Mapping[str, str], file: str, line: int) -> str:
-    lines = texts.get(file, "").splitlines()
+    lines = source_lines(texts.get(file, ""))
     return lines[line - 1].strip() if 0 < line <= len(lines) else ""
 
 

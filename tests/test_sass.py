@@ -88,6 +88,31 @@ def test_a_launch_or_name_that_is_not_there_names_what_is(reports: Path, capsys:
     assert "neither a file nor a run or version" in text
 
 
+def test_a_version_that_has_no_code_yet_says_what_it_waits_for(capsys: Caught) -> None:
+    code, text = told(capsys, "v2e")
+    assert code == 3
+    assert "v2e is planned: needs a Hopper GPU" in text
+    code, text = told(capsys, "attention/sdpa_math")
+    assert code == 3
+    assert "is Python (" in text
+
+
+def test_a_place_without_text_is_printed_with_its_source_line(reports: Path, capsys: Caught) -> None:
+    a, b = (reports / "ncar" / f"MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult"))
+    _, text = told(capsys, a, b)
+    assert "??? miniWeather_mpi_openacc.F90:288" in text
+
+
+@needs_sass
+def test_a_listing_names_its_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Caught
+) -> None:
+    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
+    _, text = told(capsys, "v1", "--arch", "sm_80", "--hot", 1)
+    assert "Li128" in text.partition("[2]")[0]
+    assert "Li64" in text.partition("[2]")[2]
+
+
 @needs_sass
 def test_two_versions_of_the_catalogue_are_built_and_aligned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Caught

@@ -52,6 +52,11 @@ def test_a_condition_that_is_not_understood_keeps_both_branches() -> None:
     assert sourcediff.left_out(text, {"A": "1"}) == frozenset()
 
 
+def test_a_form_feed_ends_no_line() -> None:
+    rows = sourcediff.side_by_side("a\f\nb\nc", "a\f\nb\nd")
+    assert [(row.a_line, row.a, row.b) for row in rows if row.kind == "changed"] == [(3, "c", "d")]
+
+
 def test_conditions_nest() -> None:
     text = "#if A == 1\n#if B\nboth\n#endif\n#endif\nafter".splitlines()
     assert sourcediff.left_out(text, {"A": "2", "B": "1"}) == {2}

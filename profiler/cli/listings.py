@@ -38,6 +38,7 @@ class Wanted:
     arch: str | None
     workload: str | None
     gpu: str | None
+    built: bool  # an architecture was asked for: of a version the code built here, measured or not
 
 
 def resolve_all(arguments: argparse.Namespace) -> list[Code]:
@@ -47,7 +48,15 @@ def resolve_all(arguments: argparse.Namespace) -> list[Code]:
     """
     names = [name for name in (arguments.a, arguments.b) if name is not None]
     arch = arguments.arch or _common_arch(names)
-    wanted = Wanted(arguments.kernel, arguments.launch, None, arch, arguments.workload, arguments.gpu)
+    wanted = Wanted(
+        arguments.kernel,
+        arguments.launch,
+        None,
+        arch,
+        arguments.workload,
+        arguments.gpu,
+        arguments.arch is not None,
+    )
     found = [_resolve(names[0], wanted)]
     if len(names) > 1:
         ordinal = arguments.launch if arguments.b_launch is None else arguments.b_launch
@@ -65,15 +74,21 @@ def _resolve(name: str, wanted: Wanted) -> Code:
     path = Path(name)
     if path.is_file() and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF)):
         return _named(disassembly.of_binary(path, wanted.arch), name, wanted.kernel)
-    version = _catalogued(name)
+    entry = _entry(name)
+    version = entry if entry and entry.buildable else None
+    if version and wanted.built:
+        return _named(_built(version, wanted.arch), name, wanted.kernel)
     try:
         side = sources.resolve(name, open_store, wanted.workload, wanted.gpu)
     except UnknownName:
-        if version is None:
+        if entry is None:
             raise
     else:
         if side.evidence is Evidence.MEASURED:
             return _measured(side, name, wanted)
+    if entry and version is None:
+        why = f"is planned: {entry.reason}" if entry.callable is None else f"is Python ({entry.callable})"
+        raise CannotJudge(f"{name} {why}; its machine code comes with a report of it, and there is none")
     if version is None:
         raise CannotJudge(f"{name} was not measured and is in no catalogue here: no machine code of it")
     return _named(_built(version, wanted.arch), name, wanted.kernel)
@@ -92,6 +107,7 @@ def _measured(side: Side, name: str, wanted: Wanted) -> Code:
     label = labels(side.launches)[side.launches.index(launch)]
     if not len(detail.pcs):
         way_out = "collect with `--set full` or `--section SourceCounters`"
+        way_out += ", or say --arch to build it here" if _catalogued(name) else ""
         raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
     return Code(disassembly.of_detail(detail, f"{name} {label}"), launch)
 
@@ -135,11 +151,16 @@ def _lineage() -> Catalog | None:
     return None
 
 
-def _catalogued(name: str) -> Version | None:
-    """The catalogue's version that is called so and can be built."""
+def _entry(name: str) -> Version | None:
+    """The catalogue's version that is called so."""
     lineage = _lineage()
     family, _, version = name.rpartition("/")
-    found = lineage.by_id.get(version) if lineage and family in ("", lineage.family) else None
+    return lineage.by_id.get(version) if lineage and family in ("", lineage.family) else None
+
+
+def _catalogued(name: str) -> Version | None:
+    """The catalogue's version that is called so and can be built."""
+    found = _entry(name)
     return found if found and found.buildable else None
 
 

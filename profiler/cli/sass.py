@@ -18,7 +18,8 @@ and instruction by instruction: offsets count from the function's start and addr
 so that two builds of one source differ in nothing.
 
 A and B are report files (the longest launch, or --launch, --kernel), cubins, libraries, run ids or versions
-that were measured; a version of the catalogue that was not is built and taken apart, with no GPU. Where a
+that were measured; a version of the catalogue that was not, or with --arch, is built and taken apart, with
+no GPU. Where a
 report prints ??? for its machine code, the counts still stand at their places."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 from profiler import alignment, present
 from profiler.alignment import AlignedRow, Alignment
@@ -61,6 +62,9 @@ def print_hot(code: Code, found: Sequence[Hot], hidden: int) -> None:
     """A row a place, with the counts that the report has."""
     listing = code.listing
     say(f"{listing.label}: {len(listing.lines)} instructions in {len(listing.functions)} function(s)")
+    if len(listing.functions) > 1:
+        for number, name in enumerate(listing.functions, 1):
+            say(f"  {f'[{number}]' if number > 1 else '   '} {name}")
     if not listing.has_text:
         say(UNREAD)
     heads = ["at", "samples", "waiting for", "executed", "excess wavefronts"]
@@ -151,7 +155,8 @@ def _unified(row: AlignedRow, a: Listing, b: Listing) -> Iterator[str]:
 
 def _text(listing: Listing, at: int) -> str:
     line = listing.lines[at]
-    return f"{line.offset:#06x}  {line.text or '???'}"
+    where = f"{PurePath(line.source[0]).name}:{line.source[1]}" if line.source else ""
+    return f"{line.offset:#06x}  {line.text or f'??? {where}'.rstrip()}"
 
 
 def _line(listing: Listing, at: int | None) -> Json | None:

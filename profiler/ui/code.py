@@ -19,12 +19,16 @@ now = data.stamp()
 reports = code_data.reports(now)
 if not reports:
     st.html(markup.head("Code"))
-    st.html(markup.empty("No report yet, and code comes with one. Import one:", "profiler import PATH"))
+    st.html(markup.empty("No report yet, and counts by instruction come with one:", "profiler import PATH"))
+    for line in code_view.without_reports(*code_data.catalogued(now)):
+        st.html(line)
     st.stop()
 
 pick = controls.View("code")
 title_box, *boxes = st.columns([2.2, 1.5, 1.3, 1.5, 1.3], vertical_alignment="bottom", gap="small")
 asked = [st.query_params.get(name, "") for name in ("report", "b")]
+wanted = [st.query_params.get(name, "") for name in ("launch", "b_launch")]
+lost = []
 chosen: list[tuple[str, str]] = []
 for side, name in enumerate(("report", "b")):
     titles = code_view.report_titles(reports, optional=side == 1)
@@ -34,13 +38,18 @@ for side, name in enumerate(("report", "b")):
     if not report:
         break
     launches = code_data.launches(now, report)
+    if not launches:
+        lost.append(code_view.no_launch(titles[report]))
+        break
     labels = code_view.launch_labels(launches)
     like = code_data.launches(now, chosen[0][0])[chosen[0][1]] if side else None
     with boxes[2 * side + 1]:
         first = code_view.first_launch(launches, like)
         launch = pick.choose("launch", list(labels), ("launch", "b_launch")[side], first, labels.__getitem__)
     chosen.append((report, launch))
-for line in code_view.unknown(asked, reports):
+    if asked[side] in ("", report):
+        lost.append(code_view.unknown_launch(wanted[side], launch, launches, "AB"[side]))
+for line in filter(None, (*code_view.unknown(asked, reports), *lost)):
     st.html(line)
 
 code: list[Listing] = []
@@ -49,7 +58,7 @@ with data.errors_shown():
 title_box.html(code_view.head(code, [reports[report].gpu for report, _ in chosen]))
 for line in code_view.without_code(code):
     st.html(line)
-if len(code) < len(chosen) or not all(one.lines for one in code):
+if not code or len(code) < len(chosen) or not all(one.lines for one in code):
     pick.write()
     st.stop()
 

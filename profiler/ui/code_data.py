@@ -36,6 +36,15 @@ def first(now: data.Stamp) -> str | None:
     return None
 
 
+def catalogued(now: data.Stamp) -> tuple[str, ...]:
+    """Two versions of a catalogue that follow each other, the newest last; none without one."""
+    if not data.versions(now):
+        return ()
+    pair = data.first_pair(now)
+    held = data.lineage(now, pair[1].rpartition("/")[0])
+    return tuple(dict.fromkeys(pair)) if held else ()
+
+
 @st.cache_resource(show_spinner=False, max_entries=64)
 def launches(now: data.Stamp, report: str) -> dict[str, LaunchInfo]:
     """The launches of a report by their place in it, which is how an address names them."""

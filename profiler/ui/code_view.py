@@ -25,7 +25,7 @@ NO_CODE = "{}: the report holds no instructions; collect with --set full or --se
 AT = grid.Column("at", "98px")
 COUNTS = (
     grid.Column("samples", "64px", right=True),
-    grid.Column("waiting for", "160px", wide=True),
+    grid.Column("waiting for", "196px", wide=True),
     grid.Column("executed", "74px", wide=True, right=True),
 )
 EXCESS = grid.Column("excess", "62px", wide=True, right=True)  # shared-memory wavefronts over the ideal
@@ -60,6 +60,42 @@ def unknown(asked: Sequence[str], reports: Mapping[str, CodeReport]) -> list[Htm
     return [
         markup.error(f"There is no report {key} here: import it, or choose another above.") for key in lost
     ]
+
+
+def unknown_launch(asked: str, chosen: str, launches: Mapping[str, LaunchInfo], side: str) -> Html:
+    """A line where an address names a launch that its report does not have; another one is shown then."""
+    if not asked or asked in launches:
+        return Html("")
+    last = max(map(int, launches))
+    return markup.error(
+        f"Report {side} has no launch {asked}: it has 0 to {last}. Launch {chosen} is shown instead."
+    )
+
+
+def without_reports(*versions: str) -> list[Html]:
+    """The way to the code of versions that ran on no GPU (family/version), and to its counts."""
+    if not versions:
+        return []
+    names = [version.rpartition("/")[2] for version in versions]
+    counts = f"profiler collect {' '.join(names)} --full {','.join(names)}"
+    return [
+        markup.note(
+            markup.ticked(f"Machine code alone needs a compiler, no GPU: `{by_compiler(*versions)}`")
+        ),
+        markup.note(markup.ticked(f"Counts by instruction are measured on a GPU: `{counts}`")),
+    ]
+
+
+def by_compiler(*versions: str, arch: str | None = None) -> str:
+    """The command that builds versions of the catalogue here and prints their machine code."""
+    return " ".join(["profiler sass", *versions, *(["--arch", arch] if arch else [])])
+
+
+def no_launch(title: str) -> Html:
+    """What is said of a report of which no launch was kept: its version was wrong, say."""
+    return markup.note(
+        markup.state(f"{title}: no launch of this report is kept, so there is no code to show")
+    )
 
 
 def without_code(code: Sequence[Listing]) -> list[Html]:
@@ -211,4 +247,4 @@ def mostly(hot: Hot) -> str:
     if not hot.reasons:
         return ""
     reason = max(hot.reasons, key=lambda name: hot.reasons[name])
-    return f"{reason} {100 * hot.reasons[reason] / (hot.samples or 1):.0f} %"
+    return f"{reason} {100 * hot.reasons[reason] / (hot.samples or 1):.0f}\N{NO-BREAK SPACE}%"

@@ -152,6 +152,8 @@ if pair:
         if evidence is not Evidence.MODELLED:
             st.html(markup.section("Opcode mix", diff_view.OPCODES[evidence]))
             st.html(metrics_view.opcodes(pair.opcodes))
+        if evidence is Evidence.STATIC and kept:
+            st.html(drill_view.machine_code(a, b, whole.b.gpu))
         if evidence is Evidence.MEASURED:
             st.html(markup.section("Environment"))
             st.html(metrics_view.environment(whole, pair))

@@ -9,7 +9,7 @@ from profiler.compare import PairComparison
 from profiler.disassembly import Listing
 from profiler.drill import ClassChange, Conflicts
 from profiler.hotspots import Hot, Mover
-from profiler.ui import addresses, markup
+from profiler.ui import addresses, code_view, markup
 from profiler.ui.markup import Column, Html, Row
 from profiler.values import NOT_COLLECTED, Launch, Value
 
@@ -31,6 +31,13 @@ def links(code: Sequence[tuple[str, str] | None]) -> Html:
     if a is None or b is None:
         return markup.muted("no report of both launches is kept: no code")
     return markup.link(addresses.Code(*a, *b, view="sass").href, "code of both side by side ›")
+
+
+def machine_code(a: str, b: str, arch: str | None) -> Html:
+    """Where both stand instruction beside instruction although no GPU ran them: a command builds both."""
+    return markup.note(
+        markup.ticked(f"Instruction beside instruction: `{code_view.by_compiler(a, b, arch=arch)}`")
+    )
 
 
 def section(view: str, pair: PairComparison, code: Sequence[Listing]) -> list[Html]:

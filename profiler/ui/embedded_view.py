@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from profiler import hotspots
+from profiler.detail import source_lines
 from profiler.disassembly import Listing
 from profiler.hotspots import Hot, Place
 from profiler.sourcediff import SourceRow, side_by_side
@@ -75,10 +76,17 @@ def section(found: Sequence[SourcePair], name: str, code: Sequence[Listing], *, 
 
 
 def _caption(found: Sequence[SourcePair], sides: int) -> str:
-    """How many files there are, and how many differ."""
+    """How many files there are, how many differ, and how many only one side embeds."""
     words = f"{len(found)} file{'s' * (len(found) != 1)} embedded"
-    changed = sum(one.different for one in found)
-    return words if sides == 1 else f"{words}, {changed or 'none'} of them differ{'s' * (changed == 1)}"
+    both = [one for one in found if one.a is not None and one.b is not None]
+    changed = sum(one.different for one in both)
+    told = [f"{changed or 'none'} of them differ{'s' * (changed == 1)}"] if both else []
+    for side, lost in (
+        ("A", [one for one in found if one.b is None]),
+        ("B", [one for one in found if one.a is None]),
+    ):
+        told += [f"{len(lost)} in {side} alone"] if lost else []
+    return ", ".join([words, *told]) if sides == 2 else words
 
 
 def _one(listing: Listing, name: str, whole: bool) -> Html:
@@ -91,7 +99,7 @@ def _one(listing: Listing, name: str, whole: bool) -> Html:
     lost = grid.heat(hot.excess for hot in places.values())
     lines = []
     last = 0
-    for number, text in enumerate(listing.texts[name].splitlines(), 1):
+    for number, text in enumerate(source_lines(listing.texts[name]), 1):
         hot = places.get(number, _NOTHING)
         if not whole and not any(near in places for near in range(number - CONTEXT, number + CONTEXT + 1)):
             continue
@@ -113,9 +121,8 @@ def _one(listing: Listing, name: str, whole: bool) -> Html:
 def _two(a: Listing, b: Listing, pair: SourcePair, context: int) -> Html:
     """Both texts of one file side by side, with the samples of each line."""
     texts = [one.texts.get(name or "", "") for one, name in ((a, pair.a), (b, pair.b))]
-    lost = [side for side, name in (("A", pair.a), ("B", pair.b)) if name is None]
-    if lost:
-        return markup.note(markup.state(f"{pair.name} is embedded only in {'B' if lost == ['A'] else 'A'}"))
+    if pair.a is None or pair.b is None:
+        return _only(pair, a if pair.b is None else b)
     rows = side_by_side(texts[0], texts[1], context=context)
     if all(row.kind == "gap" for row in rows):
         return markup.note("No line differs.")
@@ -129,6 +136,13 @@ def _two(a: Listing, b: Listing, pair: SourcePair, context: int) -> Html:
     samples_column = COUNTS[0]
     left, right = ([grid.Column(side, "44px"), samples_column, name] for side in "AB")
     return grid.table([*left, grid.BETWEEN, *right], lines)
+
+
+def _only(pair: SourcePair, holder: Listing) -> Html:
+    """A file that one side embeds, with what its lines cost there; nobody knows what it is on the other."""
+    here, there = "AB" if pair.b is None else "BA"
+    words = f"{pair.name} is embedded in {here} alone: what {there} was built from is not in its report"
+    return Html(markup.note(markup.state(words)) + _one(holder, pair.a or pair.b or "", False))
 
 
 def _source_row(row: SourceRow, places: Sequence[dict[int, Hot]], samples: grid.Heat) -> str:

@@ -15,6 +15,10 @@ from profiler.ui import markup
 from profiler.ui.markup import Html
 from profiler.values import Value
 
+_DIGITS = 15  # of a row's number: an address may say anything
+LONGEST = 500  # characters of a cell: more is no line that anybody reads
+# Characters that turn the order of those around them: what is shown would not be what was compiled.
+_TURNS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 LEVELS = 8  # of the heat, by the root of a count's share of the largest
 
 
@@ -35,7 +39,8 @@ class Window:
 
 def window(total: int, asked: str, size: int) -> Window:
     """The page of rows in which row `asked` stands; the first where that is no number."""
-    start = min(int(asked), max(total - 1, 0)) // size * size if asked.isdecimal() else 0
+    place = int(asked[:_DIGITS]) if asked.isdecimal() else 0
+    start = min(place, max(total - 1, 0)) // size * size
     return Window(start, min(start + size, total), total, size)
 
 
@@ -115,7 +120,7 @@ def row(cells: Sequence[Cell], different: bool = False) -> str:
 
 def head(text: str) -> str:
     """A row that spans the grid: the head of a group, or a count of what is left out."""
-    return f'<div class="g"><b>{escape(text)}</b></div>'
+    return f'<div class="g"><b>{_shown(text)}</b></div>'
 
 
 def _line(cells: Sequence[Cell], css: str) -> str:
@@ -126,8 +131,17 @@ def _line(cells: Sequence[Cell], css: str) -> str:
 
 
 def cell(text: str, css: str = "") -> Cell:
-    """A cell of text."""
-    return css, escape(text)
+    """A cell of text, the end of a very long one left out and counted."""
+    return css, _shown(text)
+
+
+def _shown(text: str) -> str:
+    """The text escaped, with what reorders or overflows it made visible."""
+    if not text.isascii():
+        text = _TURNS.sub(lambda one: f"⟨U+{ord(one[0]):04X}⟩", text)
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]} ⋯ {count(len(text) - LONGEST)} more characters"
+    return escape(text)
 
 
 def text(told: str | None, place: str) -> Cell:

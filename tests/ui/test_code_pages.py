@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -100,6 +101,36 @@ class TestCode:
     ) -> None:
         shown = text(page("code", full_data, monkeypatch, report="0123456789abcdef"))
         assert "There is no report 0123456789abcdef here" in shown
+
+    def test_a_launch_that_a_report_does_not_have_is_said(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        where = {"report": key(reports, "cutlass/report80"), "launch": "99", "from": "9" * 5_000}
+        shown = text(page("code", full_data, monkeypatch, **where))
+        assert "Report A has no launch 99: it has 0 to 2. Launch 2 is shown instead." in shown
+        shown = text(page("code", full_data, monkeypatch, report=where["report"], launch="1"))
+        assert "has no launch" not in shown
+
+    def test_sources_that_one_report_alone_embeds_are_not_called_different(
+        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        a, b = (key(reports, f"cutlass/report{name}") for name in ("75", "80"))
+        where = {"report": a, "launch": "2", "b": b, "b_launch": "2", "view": "diff"}
+        shown = text(page("code", full_data, monkeypatch, **where))
+        assert "52 files embedded, 52 in B alone" in shown
+        assert "what A was built from is not in its report" in shown
+        assert "lines without instructions" in shown, "B's own lines with their cost"
+
+    def test_without_a_report_the_way_to_the_machine_code_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shutil.copytree(Path(__file__).parents[2] / "data", tmp_path / "data")
+        shown = text(page("code", tmp_path / "data", monkeypatch))
+        assert "profiler sass attention/flashcore_vec attention/flashcore_wmma" in shown
+        assert "profiler collect flashcore_vec flashcore_wmma --full flashcore_vec,flashcore_wmma" in shown
+        where = {"a": "attention/v2d_a", "b": "attention/v2d_b", "evidence": "static", "gpu": "sm_80"}
+        shown = text(page("diff", tmp_path / "data", monkeypatch, workload="head dim 64", **where))
+        assert "profiler sass attention/v2d_a attention/v2d_b --arch sm_80" in shown
 
     def test_instructions_can_be_searched_and_ordered_by_heat(
         self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
@@ -228,6 +259,17 @@ def test_whatever_code_and_source_hold_is_escaped(reports: Path) -> None:
     for part in html:
         assert "<img" not in part
         assert "&lt;img" in part
+
+
+def test_what_reorders_text_or_overflows_a_row_is_made_visible() -> None:
+    """U+202E turns what follows it: the line on the screen would not be the one that was compiled."""
+    _, told = grid.cell("if (admin\u202e) { ")
+    assert "⟨U+202E⟩" in told
+    assert "\u202e" not in told
+    _, told = grid.cell("x" * 20_000)
+    assert told.endswith("x ⋯ 19.5 k more characters")
+    assert len(grid.head("y" * 20_000)) < 700
+    assert grid.cell("漢字 é <b>")[1] == "漢字 é &lt;b&gt;"
 
 
 def test_every_row_of_a_long_listing_is_on_exactly_one_page() -> None:
