@@ -9,7 +9,18 @@ from profiler import levers, present
 from profiler.levers import NOT_WAITING, PEAK_PCT, WAITS
 from profiler.metrics import Metric
 from profiler.occupancy import LIMITS, occupancy
-from profiler.statement import BOTTLENECK, LEVER, NO_ACTION, Gap, Input, Reading, Statement, valid
+from profiler.statement import (
+    BOTTLENECK,
+    LEVER,
+    MOST_PART,
+    NO_ACTION,
+    Gap,
+    Input,
+    Reading,
+    Statement,
+    doubted,
+    valid,
+)
 from profiler.values import Evidence, Value
 from profiler.verdict import SHORT_NS
 
@@ -24,6 +35,8 @@ FULL_WARPS = 24.0  # threads of 32 that an instruction works for, below which di
 OCCUPANCY_PCT, NO_ELIGIBLE_PCT = 50.0, 40.0
 _WAITS_SAID = 2
 _SLACK = 0.1  # of the latency: how far the stalls' sum and the latency may lie apart
+_MOST_STALLS = 1.2  # times the latency: 1.14 was seen, of a launch of 11 µs
+_LANES = 32.0  # of a warp
 _ROSE = 1.05  # times the baseline
 _NEAR_PP = 5.0  # a pipe this near to the compute throughput is what makes it
 
@@ -105,7 +118,7 @@ def _compute_limit(reading: Reading, inputs: tuple[Input, ...], text: str, share
     busiest = max(pipes, key=lambda one: one.number)
     if busiest.number < inputs[0].number - _NEAR_PP:
         text += f"; by none of the pipes in metrics.txt (the busiest: {busiest.label}, {busiest.shown})."
-        return _say(reading, "limit:compute", BOTTLENECK, text, inputs, share=share)
+        return _say(reading, "limit:compute", BOTTLENECK, text, (*inputs, *pipes), share=share)
     told = {
         "tensor_busy": "skip work that is masked away; fewer tensor instructions are left to save",
         "pipe_fma": "move multiply-adds to the tensor cores, or do fewer",
@@ -126,6 +139,10 @@ def _waiting(reading: Reading, stalls: Mapping[str, Metric]) -> Iterator[Finding
     sums = sum(one.number for one in known.values() if one.valid)
     if not (latency.valid and issue.valid and latency.number and known):
         yield Gap("waiting", "what warps wait for", (latency, issue, *bad), main=True)
+        return
+    if sums > latency.number * _MOST_STALLS:
+        against = doubted(latency, *(one for one in known.values() if one.valid and one.number))
+        yield Gap("waiting", "what warps wait for: the stalls are more than the latency", against, main=True)
         return
     rest = max(latency.number * (1 + _SLACK) - sums, 0.0) if bad else 0.0
     waits = sorted(
@@ -168,6 +185,10 @@ def _idle(reading: Reading) -> Iterator[Finding]:
     if not valid(inputs) or not elapsed.number:
         yield Gap("idle", "whether SMs stand idle", inputs)
         return
+    never = not all(one.number for one in (active, waves, grid, sms))  # a launch that ran has all of them
+    if never or active.number > MOST_PART * elapsed.number:
+        yield Gap("idle", "whether SMs stand idle", doubted(*inputs))
+        return
     share = 1 - active.number / elapsed.number
     if share < IDLE_SHARE:
         return
@@ -192,6 +213,9 @@ def _occupancy(reading: Reading) -> Iterator[Finding]:
     inputs = (*facts, *limits.values())
     if not valid(inputs):
         yield Gap("occupancy", "whether more warps would hide latency, and what limits them", inputs)
+        return
+    if nothing_fits := doubted(*(one for one in limits.values() if not one.number)):  # but it ran
+        yield Gap("occupancy", "whether more warps would hide latency, and what limits them", nothing_fits)
         return
     hidden = theory.number > OCCUPANCY_PCT or none.number < NO_ELIGIBLE_PCT
     if hidden or waves.number < 1 or max(compute.number, memory.number) >= PEAK_PCT:
@@ -231,6 +255,9 @@ def _shared(reading: Reading) -> Iterator[Finding]:
     conflicts, excess, every = reading.of("shared_conflicts", "shared_excess", "shared_wavefronts_source")
     if not (excess.valid and every.valid):
         yield Gap("shared", "whether shared memory is accessed without conflicts", (excess, every))
+        return
+    if excess.number > MOST_PART * every.number:
+        yield Gap("shared", "whether shared memory is accessed without conflicts", doubted(excess, every))
         return
     if excess.number > 0 and every.number:
         latency, *stalls = reading.of("warp_latency", "stall_short_scoreboard", "stall_mio_throttle")
@@ -272,7 +299,9 @@ def _local(reading: Reading) -> Iterator[Finding]:
     spills, loads, stores = reading.of("spill_insts", "local_load_sectors", "local_store_sectors")
     executed = reading["inst_executed"]
     if spills.valid and executed.valid and executed.number:
-        if spills.number:
+        if spills.number > MOST_PART * executed.number:
+            yield Gap("local", "whether registers spill", doubted(spills, executed))
+        elif spills.number:
             share = spills.number / executed.number
             text = f"{spills.shown} instructions spill registers, {share:.1%} of all.".replace("%", " %")
             inputs, lever = (spills, executed), levers.FEWER_REGISTERS
@@ -298,12 +327,16 @@ def _sectors(reading: Reading) -> Iterator[Finding]:
         yield Gap("sectors", "whether global memory is accessed coalesced", (*inputs, *waits))
         return
     every = loads.number + stores.number
+    waited = sum(one.number for one in stalls)
+    if excess.number > MOST_PART * every or waited > _MOST_STALLS * latency.number:
+        yield Gap("sectors", "whether global memory is accessed coalesced", doubted(*inputs, *waits))
+        return
     if not every or excess.number < EXCESS_SHARE * every:
         return
     part = excess.number / every
     count = str(present.quantity(Value(excess.number)))
     text = f"{count} global sectors are excess, {part:.0%} of those moved".replace("%", " %")
-    share = part * sum(one.number for one in stalls) / latency.number
+    share = part * waited / latency.number
     lever = "coalesce global accesses: neighbouring lanes at neighbouring addresses, 16 bytes a lane"
     yield _say(reading, "sectors", LEVER, f"{text}.", (*inputs, *waits), share=share, lever=lever)
 
@@ -313,6 +346,8 @@ def _divergence(reading: Reading) -> Iterator[Finding]:
     threads = reading["threads_per_inst_on"]
     if not threads.valid:
         yield Gap("divergence", "whether warps diverge", (threads,))
+    elif not 0 < threads.number <= _LANES * MOST_PART:
+        yield Gap("divergence", "whether warps diverge", doubted(threads))
     elif threads.number < FULL_WARPS:
         text = f"An instruction works for {present.digits(threads.number)} of 32 threads."
         lever = "keep the lanes of a warp together: bounds outside the loop, rows of one length in a warp"

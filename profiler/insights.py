@@ -51,6 +51,13 @@ class Case:
     against: str | None = None  # the baseline's name
     why: str = ""  # why that one, or why there is none
     traffic: Traffic = field(default_factory=dict)  # shared-memory traffic by workload and source line
+    elsewhere: bool = False  # whether it was checked on other workloads than those of `facts`
+    waits_for: str = ""  # of a version of which there is nothing yet: what its catalogue says
+
+    @property
+    def checked(self) -> bool:
+        """Whether a run on the CPU held its numbers against the reference."""
+        return self.elsewhere or any(cell.side.evidence is Evidence.MODELLED for cell in self.facts)
 
 
 @dataclass(frozen=True)
@@ -75,7 +82,7 @@ class Insights:
             "workload": side.workload if side else None,
             "launch": self.launch or None,
             "launch_why": self.why_launch or None,
-            "correct": False if case.wrong else None if not case.facts else True,
+            "correct": False if case.wrong else True if case.checked else None,
             "statements": [one.as_json() for one in self.statements],
             "hidden": self.hidden,
         }
@@ -92,6 +99,9 @@ def insights(case: Case, table: MetricTable, kernel: str | None = None) -> Insig
     """
     if case.wrong:
         return Insights(case, "", "", tuple(_correctness(case, table)), 0)
+    if case.waits_for:
+        nothing = Statement("version", UNKNOWN, case.waits_for, (), Evidence.MEASURED, "no data")
+        return Insights(case, "", "", (nothing,), 0)
     found: list[Statement | Gap] = []
     name = why = ""
     if case.measured:
@@ -228,10 +238,11 @@ def _correctness(case: Case, table: MetricTable) -> Iterable[Statement]:
     cells = [cell for cell in case.facts if cell.side.evidence is Evidence.MODELLED]
     readings = [Reading(unmeasured.main_launch(cell.side), table) for cell in cells]
     errors = [
-        (reading["modelled_error"], reading.named("modelled__findings", "findings")) for reading in readings
+        (reading["modelled_error"], reading.named("modelled__findings", "schedules with findings"))
+        for reading in readings
     ]
     worst = max(errors, key=lambda pair: pair[0].number if pair[0].valid else -1.0, default=())
-    inputs = tuple(worst)
+    inputs = tuple(worst)[-1:] if case.wrong.startswith(_REFUSED) else tuple(worst)  # no number came out
     lever = next((way for kind, way in _WAYS_OUT.items() if case.wrong.startswith(kind)), None)
     word = "Rejected" if case.wrong.startswith(_REFUSED) else "Wrong"
     text = f"{word}, so it has no speed and nothing else is said: {case.wrong}."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from profiler.statement import Input, Reading, valid
+from profiler.statement import MOST_PART, Input, Reading, doubted, valid
 
 SWIZZLE = "swizzle or pad the shared-memory tile"
 LESS_DRAM = (
@@ -116,6 +116,8 @@ def _shared(reading: Reading) -> Advice:
     excess, every = inputs = reading.of("shared_excess", "shared_wavefronts_source")
     if not valid(inputs):
         return Advice("", "whether the access pattern is to blame is unknown", inputs)
+    if excess.number > MOST_PART * every.number:
+        return Advice("", "whether the access pattern is to blame is unknown", doubted(*inputs))
     if excess.number > 0:
         share = f" of {every.shown}" if every.number else ""
         words = f"{excess.shown}{share} wavefronts are excess: bank conflicts by access pattern"

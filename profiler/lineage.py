@@ -211,6 +211,24 @@ def every(root: Root, store: Store, family: str | None = None) -> dict[str, Line
     return found
 
 
+def unmade(root: Root, store: Store, name: str) -> tuple[str, Version] | None:
+    """The family and the entry of a version that a catalogue names and no run has anything of.
+
+    `name` is `family/version`, or `version`; None where no catalogue names it, or several do.
+    """
+    known = {(one.family, one.version) for one in store.versions()}
+    found = []
+    for family in store.families():
+        attached = newest(root, store, family)
+        entries = attached.catalog.versions if attached else ()
+        found += [
+            (family, one)
+            for one in entries
+            if name in (one.id, f"{family}/{one.id}") and (family, one.id) not in known
+        ]
+    return found[0] if len(found) == 1 else None
+
+
 def source(root: Root, attached: Attached, version: Version) -> str | None:
     """The version's source as the run keeps it."""
     path = attached.source_path(version)

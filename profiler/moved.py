@@ -10,7 +10,7 @@ from profiler.explain import Explanation, signed, time
 from profiler.levers import WAITS, Advice
 from profiler.metrics import Metric
 from profiler.split import BALANCE, CLOCK, CONCEPTS, CYCLES, FULL, PARALLELISM, WAITING, WORK, Term
-from profiler.statement import CHANGE, UNKNOWN, Gap, Input, Reading, Statement, between, valid
+from profiler.statement import CHANGE, UNKNOWN, Gap, Input, Reading, Statement, between, plausible, valid
 from profiler.values import NOT_COLLECTED, Evidence, Value
 from profiler.verdict import UNJUDGED, Verdict
 
@@ -73,6 +73,9 @@ def _headline(told: Explanation, reading: Reading) -> Statement:
     sure = _ONE_PAIR
     if told.split and told.split.flagged:
         sure += f"; the terms are not to be trusted, the residue is {told.split.flagged}"
+    elif told.split and told.split.reasons_flagged:
+        skew = told.split.reasons_flagged
+        sure += f"; the single reasons of waiting are not to be trusted, their skew is {skew}"
     share = _share(told, told.delta_us) if told.verdict in _MOVED else None
     first = max((_share(told, term.us) or 0.0 for term in told.causes), default=0.0)  # before its own causes
     return Statement(
@@ -86,10 +89,15 @@ def _known(reading: Reading, concepts: Sequence[str]) -> list[str]:
 
 
 def _causes(told: Explanation, reading: Reading, stalls: Mapping[str, Metric]) -> Iterator[Statement]:
-    """The largest cause, and the largest that adds time; none where the split is not to be trusted."""
+    """The largest cause, and the largest that adds time; none that is not to be trusted."""
     if told.split is None or told.split.flagged or told.delta_us is None:
         return
-    worth = [term for term in told.causes if abs(term.us) >= WORTH * abs(told.delta_us)]
+    worth = [
+        term
+        for term in told.causes
+        if abs(term.us) >= WORTH * abs(told.delta_us)
+        and not (told.split.reasons_flagged and term.cause.startswith(f"{WAITING}:"))
+    ]
     largest = sorted(worth, key=lambda term: -abs(term.us))
     adding = [term for term in largest if term.us > 0]
     sure = told.split.depth == FULL and not told.missing
@@ -169,7 +177,7 @@ def _advice(kind: str, reason: str, pair: PairComparison, reading: Reading) -> A
 def _fewer_warps(reading: Reading) -> Advice:
     """A lever only where the theoretical occupancy fell and what its block takes of the SM grew."""
     inputs = reading.of("occupancy_theoretical", "registers", "shared_dynamic", "shared_static", "block_size")
-    if not valid(inputs) or any(one.baseline is None or one.baseline.number is None for one in inputs):
+    if not valid(inputs) or not all(_known_before(one) for one in inputs):
         return Advice("", "", inputs)
     theory, registers, dynamic, static, _ = inputs
     if theory.number >= _was(theory):
@@ -183,6 +191,11 @@ def _fewer_warps(reading: Reading) -> Advice:
         lever.append(levers.LESS_SHARED)
     words = f"theoretical occupancy {_both(theory)}"
     return Advice("; ".join(lever), ", ".join((words, *grown)), inputs)
+
+
+def _known_before(one: Input) -> bool:
+    """Whether the baseline has a number that can be true."""
+    return one.baseline is not None and one.baseline.number is not None and plausible(one.baseline)
 
 
 def _both(one: Input) -> str:

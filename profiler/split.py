@@ -119,7 +119,9 @@ class Split:
     depth: str  # full, "waiting undivided", cycles or none
     stall_ratio_a: float | None = None  # sum of the stalls over the latency
     stall_ratio_b: float | None = None
+    stall_skew_us: float = 0.0  # what scaling the stalls to the latency took out of the residue
     flagged: str = ""  # why the residue is too large to trust the terms; "" where it is not
+    reasons_flagged: str = ""  # why the skew is too large to trust single reasons; waiting as a whole stands
     clock_from_time: bool = False  # the clock is cycles over time, since a side has no clock of its own
 
     def total(self, kind: str) -> float:
@@ -187,8 +189,19 @@ def split(a: Identity, b: Identity) -> Split:
         from_time = a.clock_hz is None or b.clock_hz is None
         depth, terms = CYCLES, _cycles(a, b, from_time)
     residue = math.fsum((delta, *(-term.us for term in terms))) + 0.0  # + 0.0: no negative zero
-    flagged = _flag(residue, delta, max(a.time_us, b.time_us)) if terms else ""
-    return Split(terms, residue, delta, depth, *ratios, flagged, from_time)
+    longer = max(a.time_us, b.time_us)
+    skew = _skew(a, b, ratios) if depth == FULL and not any(term.cause == WAITING for term in terms) else 0.0
+    return Split(
+        terms,
+        residue,
+        delta,
+        depth,
+        *ratios,
+        stall_skew_us=skew,
+        flagged=_flag(residue, delta, longer) if terms else "",
+        reasons_flagged=_flag(skew, delta, longer) if skew else "",
+        clock_from_time=from_time,
+    )
 
 
 def log_ratio(a: float, b: float) -> float:
@@ -292,8 +305,14 @@ def _ratio(one: Identity) -> float | None:
     return math.fsum(one.stalls.values()) / one.latency if one.latency and one.stalls else None
 
 
+def _skew(a: Identity, b: Identity, ratios: Sequence[float | None]) -> float:
+    """How far the change that the stalls themselves make is from the one that the latency makes."""
+    off = [(one.modelled_us or 0.0) * ((ratio or 1.0) - 1) for one, ratio in zip((a, b), ratios, strict=True)]
+    return off[1] - off[0]
+
+
 def _flag(residue: float, delta: float, time: float) -> str:
-    """What the residue is too large a part of."""
+    """What a residue or a skew is too large a part of."""
     found = []
     if abs(residue) > TIME_SHARE * time:
         found.append(f"{abs(residue) / time:.1%} of the time")

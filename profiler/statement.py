@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from profiler import present
@@ -22,6 +22,7 @@ CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN = (
 KINDS = (CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN)
 OPCODES = "sass__inst_executed_per_opcode"  # ncu's opcode mix: one value an opcode
 MOST_PCT = 102.0  # counters of one ratio may come from different replay passes; above it they disagree
+MOST_PART = MOST_PCT / 100  # of a whole, for what is a part of it
 
 _WORDS = ("inst", "warp", "block", "sector", "sectors", "cycle", "thread", "register/thread")
 
@@ -39,6 +40,7 @@ class Input:
     value: Value
     baseline: Value | None = None
     line: int | None = None  # of metrics.txt, where it is declared
+    doubted: bool = False  # another counter contradicts it
 
     @property
     def number(self) -> float:
@@ -55,8 +57,8 @@ class Input:
 
     @property
     def valid(self) -> bool:
-        """Whether it holds a number that can be true: not negative, and a share of a peak not above it."""
-        return self.value.state is State.PRESENT and _plausible(self.value)
+        """Whether it holds a number that can be true: none negative, above its peak, or contradicted."""
+        return self.value.state is State.PRESENT and plausible(self.value) and not self.doubted
 
     @property
     def shown(self) -> str:
@@ -194,6 +196,11 @@ class Reading:
         return Input(f"{self.mix}[*]", "", "instructions", _all(self.launch.opcodes), before)
 
 
+def doubted(*inputs: Input) -> tuple[Input, ...]:
+    """The same inputs where they contradict each other: nothing may rest on them."""
+    return tuple(replace(one, doubted=True) for one in inputs)
+
+
 def valid(inputs: tuple[Input, ...]) -> bool:
     """Whether all of them hold numbers that can be true."""
     return all(one.valid for one in inputs)
@@ -252,7 +259,8 @@ def _sum(mix: Mapping[str, float], names: tuple[str, ...]) -> Value:
     return Value(sum(count for name, count in mix.items() if name.partition(".")[0] in names), "inst")
 
 
-def _plausible(value: Value) -> bool:
+def plausible(value: Value) -> bool:
+    """Whether a value by itself can be true: a text, or a number that is not negative nor above its peak."""
     if value.number is None:
         return value.text is not None
     return value.number >= 0 and not (value.unit == "%" and value.number > MOST_PCT)

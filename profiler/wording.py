@@ -66,7 +66,7 @@ def notes(found: Split, causes: bool) -> Iterator[str]:
     if found.stall_ratio_a is not None and found.stall_ratio_b is not None and found.depth == FULL:
         ratios = f"{found.stall_ratio_a:.3f} of the latency in A and {found.stall_ratio_b:.3f} in B"
         rest = any(term.cause == WAITING for term in found.terms)
-        yield f"the stalls add up to {ratios}; {'what they leave is waiting' if rest else 'scaled to it'}"
+        yield f"the stalls add up to {ratios}; {'what they leave is waiting' if rest else _scaled(found)}"
     if found.clock_from_time:
         yield "no clock on both sides: the clock is cycles over time, so nothing is left for a residue"
 
@@ -98,9 +98,21 @@ def _told(kind: str, sums: Mapping[str, float], found: Split, largest: float) ->
     if kind == WAITING:
         of = [term for term in found.terms if term.cause.startswith(f"{WAITING}:")]
         chief = max(of, key=lambda term: term.us * sums[kind], default=None)
-        if chief and chief.us * sums[kind] > 0:
+        if chief and chief.us * sums[kind] > 0 and not found.reasons_flagged:
             words += f", most: {chief.cause.partition(':')[2]}"
     return f"{kind} ({words})"
+
+
+def _scaled(found: Split) -> str:
+    """What scaling the stalls to the latency keeps out of the residue, and whether single reasons hold."""
+    largest = max(abs(found.delta_us), *(abs(term.us) for term in found.terms))
+    skew = time(abs(found.stall_skew_us), largest)
+    if not any(digit in skew for digit in "123456789"):
+        return "scaled to it"
+    words = f"scaled to it, which hides {skew} of skew between the passes"
+    if found.reasons_flagged:
+        words += f" ({found.reasons_flagged}): waiting holds as a whole, its reasons do not"
+    return words
 
 
 def _residue(found: Split) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -183,7 +183,7 @@ def test_excess_wavefronts_ask_for_a_swizzle_and_without_the_excess_nothing_does
     b = side(reports / "cutlass/report75.ncu-rep")
     launch = slim(b.launches[0])
     excess = "derived__memory_l1_wavefronts_shared_excessive"
-    bad = replace(launch, values=pack({**launch.values, excess: Value(300_000.0, "")}))
+    bad = replace(launch, values=pack({**launch.values, excess: Value(200_000.0, "")}))
     one = everything(b, bad)["shared:excess"]
     assert one.lever == "swizzle or pad the shared-memory tile"
     assert one.share is not None
@@ -191,6 +191,61 @@ def test_excess_wavefronts_ask_for_a_swizzle_and_without_the_excess_nothing_does
     gone = replace(bad, values=pack({name: v for name, v in bad.values.items() if name != excess}))
     assert "shared:excess" not in everything(b, gone)
     assert not [one for one in everything(b, gone).values() if one.lever and "swizzle" in one.lever]
+
+
+def is_part(name: str, of: str, times: float) -> Callable[[dict[str, Value]], dict[str, Value]]:
+    """One counter as so many times another that it is a part of."""
+    return lambda values: {name: Value(times * float(values[of].number or 0), values[name].unit)}
+
+
+def is_number(name: str, number: float) -> Callable[[dict[str, Value]], dict[str, Value]]:
+    return lambda values: {name: values[name]._replace(number=number)}
+
+
+LONG = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
+SHORT = "smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio"
+LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
+WAVEFRONTS = "memory_l1_wavefronts_shared"
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+THREADS = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "prefix"),
+    [
+        (is_part(LONG, LATENCY, 5), "waiting"),
+        (is_part(SHORT, LATENCY, 5), "waiting"),
+        (is_part("derived__memory_l1_wavefronts_shared_excessive", WAVEFRONTS, 3), "shared"),
+        (is_part("derived__memory_l2_theoretical_sectors_global_excessive", SECTORS, 9), "sectors"),
+        (is_part("sm__cycles_active.avg", "sm__cycles_elapsed.avg", 1.5), "idle"),
+        (is_number("sm__cycles_active.avg", 0), "idle"),
+        (is_number("launch__waves_per_multiprocessor", 0), "idle"),
+        (is_number("launch__occupancy_limit_registers", 0), "occupancy"),
+        (is_number(THREADS, 0), "divergence"),
+        (is_number(THREADS, 90), "divergence"),
+    ],
+)
+def test_counters_that_contradict_each_other_carry_no_advice(
+    reports: Path, spoil: Callable[[dict[str, Value]], dict[str, Value]], prefix: str
+) -> None:
+    b = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
+    launch = slim(b.launches[0])
+    values = dict(launch.values)
+    changed = spoil(values)
+    bad = replace(launch, values=pack({**values, **changed}))
+    found = measured(Cell(b), bad, TABLE)
+    (gap,) = [one for one in found if isinstance(one, Gap) and one.id == prefix]
+    assert {*changed} <= {one.name for one in gap.bad}
+    assert {one.state for one in gap.bad} == {"implausible"}
+    assert not [
+        one.id for one in found if isinstance(one, Statement) and one.id.startswith(prefix) and one.lever
+    ]
+
+
+def test_every_number_in_the_words_on_the_pipes_is_among_the_metrics(reports: Path) -> None:
+    told = by_id(of(reports / "ncar/MW_Baseline.ncu-rep", kernel="279"))["limit:compute"]
+    assert "ALU pipe busy, 24.8 %" in told.text
+    assert {"pipe_alu", "pipe_fma", "tensor_busy"} <= {one.concept for one in told.inputs}
 
 
 def test_tensor_cores_are_judged_by_the_opcodes_and_never_by_a_busy_counter(reports: Path) -> None:

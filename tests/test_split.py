@@ -16,7 +16,9 @@ from profiler.metrics import chip_of
 from profiler.sources import side_of
 from profiler.split import CONCEPTS, Identity, Split, identities, log_mean, log_ratio, split, time_us
 from profiler.values import NOT_COLLECTED, Launch, Report, State, Value
+from profiler.verdict import Verdict
 from profiler.waterfall import OTHER, RESIDUE, steps
+from profiler.wording import notes, sentence
 
 TABLE = metrics.load()
 STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
@@ -109,6 +111,38 @@ def test_the_residue_is_small_where_the_passes_agree(full: list[tuple[str, Read]
         time = by_name[f"cutlass/report75#{place}"][0]["duration"].number or 0
         assert abs(found.residue_us) < 0.03 * time / 1000
         assert not found.flagged
+
+
+def test_what_scaling_the_stalls_hides_is_the_residue_that_the_stalls_as_they_are_would_leave(
+    full: list[tuple[str, Read]],
+) -> None:
+    by_name, shares = dict(full), []
+    for place in range(3):
+        one, other = both(by_name[f"cutlass/report75#{place}"], by_name[f"cutlass/report80#{place}"])
+        found = split(one, other)
+        bare = [replace(side, latency=math.fsum(side.stalls.values())) for side in (one, other)]
+        left = split(bare[0], bare[1]).residue_us
+        assert left == pytest.approx(found.residue_us - found.stall_skew_us, rel=1e-9)
+        assert one.time_us is not None
+        shares.append(round(100 * abs(left) / one.time_us, 1))
+        assert not found.reasons_flagged
+    assert sorted(shares) == [0.5, 1.2, 2.6], "of A's time, in per cent"
+
+
+def test_reasons_whose_skew_is_most_of_the_change_are_flagged_though_the_residue_is_small(
+    full: list[tuple[str, Read]],
+) -> None:
+    by_name = dict(full)
+    launches = [by_name[f"llm.c/adamw_coalsecing_shared#{place}"] for place in (1, 3)]
+    found = split(*both(*launches))
+    assert not found.flagged
+    assert found.reasons_flagged == "5.2 % of the time and 95 % of the change"
+    (note,) = notes(found, True)
+    assert "which hides 3.88 µs of skew between the passes" in note
+    assert note.endswith("waiting holds as a whole, its reasons do not")
+    words = sentence(Verdict.WORSE, "", 70.5, 74.6, found)
+    assert "waiting (" in words
+    assert "most:" not in words, "no single reason is named"
 
 
 def test_a_launch_against_itself_is_zero_everywhere(full: list[tuple[str, Read]]) -> None:

@@ -116,6 +116,7 @@ def test_a_version_is_held_against_its_nearest_correct_ancestor(
     [
         ("v2", "race:read-after-write at v2b.cu:119", "order the write and the read"),
         ("v2b_smem", "Rejected, so it has no speed", "bring it under its budget"),
+        ("v2c_v1", "Rejected, so it has no speed", "bring it under what the GPU has"),
         ("v2b_warp7", "rows 56 to 63 of every tile are NaN", None),
         ("fp8_lane_scores", "fp8_stage_c.cu:164", "order the write and the read"),
     ],
@@ -134,6 +135,35 @@ def test_a_wrong_version_gets_its_correctness_alone(
     assert words in one["text"]
     assert (one["lever"] or "").startswith(lever or "")
     assert found["correct"] is False
+
+
+def test_a_planned_version_is_told_from_a_typing_error_with_what_it_waits_for(
+    committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = asked(committed, monkeypatch, capsys, "v2e")
+    assert (found["version"], found["correct"]) == ("attention/v2e", None)
+    (one,) = found["statements"]
+    assert (one["kind"], one["lever"]) == ("unknown", None)
+    assert "is planned (wgmma, TMA and mbarrier)" in one["text"]
+    assert "needs a Hopper GPU" in one["text"]
+    assert "profiler insights v2d_c" in one["text"]
+    (one,) = asked(committed, monkeypatch, capsys, "sdpa_flash")["statements"]
+    assert "no run has anything of it: `profiler collect sdpa_flash`" in one["text"]
+    for command in (
+        ["explain", "v2b", "v2e"],
+        ["compare", "v2e", "v2b"],
+        ["insights", "v2b", "--against", "v2e"],
+    ):
+        assert cli.main(command) == 3
+        assert "attention/v2e is planned" in capsys.readouterr().err
+    assert cli.main(["insights", "v2ee"]) == 2
+
+
+def test_a_version_is_correct_where_it_was_checked_and_nobody_knows_where_not(
+    committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert asked(committed, monkeypatch, capsys, "v2d_c", "--workload", "head dim 64")["correct"] is True
+    assert insights(Case("v", facts=(Cell(static()),)), TABLE).document()["correct"] is None
 
 
 def test_a_version_of_another_type_is_held_against_nothing_and_says_so(

@@ -71,7 +71,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and with --fail judge."""
     from profiler import circumstances, compare, metrics, noisefloor, sources
-    from profiler.cli import comparison, comparison_json, facts, output
+    from profiler.cli import comparison, comparison_json, facts, known, output
     from profiler.values import Evidence
 
     if arguments.on and not arguments.fail:
@@ -79,10 +79,11 @@ def run(arguments: argparse.Namespace) -> int:
     table = metrics.load()
     compare.check_concepts(table, arguments.on)
     names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
-    pairs = sources.facts_of(names, output.open_store, *where, evidence_of(arguments))
-    if not pairs:
-        a, b = sources.resolve_all(names, output.open_store, *where)
-        pairs = [(a, b)]
+    with known.catalogued(names, output.open_store):
+        pairs = sources.facts_of(names, output.open_store, *where, evidence_of(arguments))
+        if not pairs:
+            a, b = sources.resolve_all(names, output.open_store, *where)
+            pairs = [(a, b)]
     options = {
         "across": arguments.across,
         "kernel": arguments.kernel,

@@ -56,13 +56,15 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
     from profiler import compare, explain, metrics, noisefloor, sources
-    from profiler.cli import comparison, explanation, output
+    from profiler.cli import comparison, explanation, known, output
 
     table = metrics.load()
     names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
-    if facts := sources.facts_of(names, output.open_store, *where):
-        return _without_time(arguments, list(dict.fromkeys(a.evidence.value for a, _ in facts)))
-    a, b = sources.resolve_all(names, output.open_store, *where)
+    with known.catalogued(names, output.open_store):
+        facts = sources.facts_of(names, output.open_store, *where)
+        a, b = (None, None) if facts else sources.resolve_all(names, output.open_store, *where)
+    if a is None or b is None:
+        return _without_time(arguments, list(dict.fromkeys(one.evidence.value for one, _ in facts)))
     noise = noisefloor.lookup(output.open_store)
     found = compare.compare(a, b, table, across=arguments.across, kernel=arguments.kernel, noise=noise)
     shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))

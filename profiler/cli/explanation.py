@@ -118,6 +118,8 @@ def _launch(told: Explanation) -> dict[str, object]:
         "residue_us": found.residue_us if found else told.delta_us,  # without terms it is all of the change
         "residue_flagged": found.flagged if found else "",
         "stall_ratio": {"a": found.stall_ratio_a, "b": found.stall_ratio_b} if found else None,
+        "stall_skew_us": found.stall_skew_us if found else 0.0,
+        "reasons_flagged": found.reasons_flagged if found else "",
         "clock_from_time": found.clock_from_time if found else False,
         "missing": [
             {

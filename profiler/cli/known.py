@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from profiler import compare, lineage, location, noisefloor, sources
 from profiler.cli import output
-from profiler.errors import UnknownName
+from profiler.errors import CannotJudge, UnknownName
 from profiler.insights import Case
-from profiler.lineage import Standing
+from profiler.lineage import PLANNED, Standing
 from profiler.metrics import MetricTable
 from profiler.unmeasured import Cell
 from profiler.values import Evidence, Side
+from profiler.version import Version
 
 if TYPE_CHECKING:
     from profiler.sources import StoreOpener
@@ -22,7 +25,12 @@ if TYPE_CHECKING:
 def case(name: str, against: str | None, workload: str | None, gpu: str | None, table: MetricTable) -> Case:
     """The version's sides, each beside the baseline's: the one named, else the nearest correct ancestor."""
     opener = lru_cache(maxsize=1)(output.open_store)
-    side = sources.if_measured(name, opener, workload, gpu)
+    try:
+        side = sources.if_measured(name, opener, workload, gpu)
+    except UnknownName:
+        if entry := lineage.unmade(location.root(), opener(), name):
+            return _unmade(*entry)
+        raise
     sides = sources.facts(name, opener, workload, gpu)
     if side and side.evidence is not Evidence.MEASURED:  # a run that holds facts alone
         sides = [side]
@@ -40,12 +48,46 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
             stands = found.by_id[version]
             traffic = lineage.lines(root, found.attached, version)
     base, why = _baseline(against, family, stands)
-    cells = tuple(Cell(one, _against(base, one, opener, table)) for one in sides)
-    measured = Cell(side, _against(base, side, opener, table)) if side else None
+    with catalogued((base or "",), opener):
+        cells = tuple(Cell(one, _against(base, one, opener, table)) for one in sides)
+        measured = Cell(side, _against(base, side, opener, table)) if side else None
     if base and not any(one.against for one in (*cells, *([measured] if measured else []))):
         why = f"{base} shares no workload and GPU with it"
         base = None
-    return Case(label, measured, cells, _wrong(held, stands), base, why, traffic)
+    elsewhere = stands is not None and Evidence.MODELLED in stands.evidence
+    return Case(label, measured, cells, _wrong(held, stands), base, why, traffic, elsewhere)
+
+
+@contextmanager
+def catalogued(names: Iterable[str], opener: StoreOpener) -> Iterator[None]:
+    """Of a name that the index lacks, say what its catalogue says: a planned version is no typing error."""
+    try:
+        yield
+    except UnknownName:
+        for name in names:
+            if (
+                name
+                and not sources.is_file(name)
+                and (found := lineage.unmade(location.root(), opener(), name))
+            ):
+                raise CannotJudge(_nothing_of(*found)) from None
+        raise
+
+
+def _unmade(family: str, version: Version) -> Case:
+    parent = f" Its parent: `profiler insights {version.parent}`." if version.parent else ""
+    words = f"{_nothing_of(family, version)}.{parent}"
+    return Case(f"{family}/{version.id}", waits_for=words, why="nothing to hold against a baseline")
+
+
+def _nothing_of(family: str, version: Version) -> str:
+    """`attention/v2e is planned, so nothing is known of it: needs a GPU`."""
+    name = f"{family}/{version.id}"
+    if version.state == PLANNED:
+        return f"{name} is planned ({version.technique}), so nothing is known of it: {version.reason}"
+    return (
+        f"{name} is in the catalogue, but no run has anything of it: `profiler collect {version.id}` on a GPU"
+    )
 
 
 def _baseline(against: str | None, family: str | None, stands: Standing | None) -> tuple[str | None, str]:
