@@ -149,8 +149,15 @@ def _explained(pair: PairComparison, table: MetricTable, chip: str | None) -> Ex
         () if blocked else tuple(_missing(name, known.get(name), changes, chip) for name in a.missing),
         sentence="",
     )
-    words = sentence(told.verdict, told.reason, told.a_us, told.b_us, told.split)
+    reason = told.reason if timed or blocked else _untimed(*_both(headline))
+    words = sentence(told.verdict, reason, told.a_us, told.b_us, told.split)
     return replace(told, sentence=words)
+
+
+def _untimed(a: Value, b: Value) -> str:
+    """Why there is no time on both sides: it is missing, or a number that is no time."""
+    sides = [side for side, value in (("A", a), ("B", b)) if time_us(value) is None]
+    return missing_words(a, b) or f"no usable time in {' and '.join(sides)}"
 
 
 def _without_time(pair: PairComparison, evidence: Evidence) -> Explanation:

@@ -17,6 +17,7 @@ REST = ""  # the reason of what no stall accounts for: its cause is plain "waiti
 
 _SCHEDULERS = 4.0  # in each SM of every GPU since Volta, for reports that do not say
 _SCALED = ("duration", "sm_clock")
+_LEAST, _MOST = 1e-18, 1e18  # nothing that was counted or timed lies outside; a damaged report's bits do
 # What a number in the unit is divided by, to give microseconds or hertz.
 _UNITS = {"ns": 1e3, "nsecond": 1e3, "us": 1.0, "usecond": 1.0, "ms": 1e-3, "msecond": 1e-3, "s": 1e-6}
 _UNITS |= {"second": 1e-6, "hz": 1.0, "cycle/s": 1.0, "cycle/second": 1.0, "cycle/nsecond": 1e-9}
@@ -134,8 +135,8 @@ def identities(
 ) -> tuple[Identity, Identity]:
     """The identities of two launches from their values by concept (see CONCEPTS) and by stall reason.
 
-    Each factor is read in the same way on both sides, or on neither. A number that is not above zero is no
-    factor and counts as missing; a stall may be zero.
+    Each factor is read in the same way on both sides, or on neither. A number that is not above zero, or
+    absurd, is no factor and counts as missing; a stall may be zero.
     """
     have = (_usable(a), _usable(b))
     factors: tuple[dict[str, float | None], ...] = ({}, {})
@@ -152,7 +153,10 @@ def identities(
     known = {
         reason: (float(x.number), float(y.number))
         for reason, (x, y) in stalls.items()
-        if x.number is not None and y.number is not None and min(x.number, y.number) >= 0
+        if x.number is not None
+        and y.number is not None
+        and min(x.number, y.number) >= 0
+        and max(x.number, y.number) < _MOST
     }
     missing += [reason for reason in stalls if reason not in known]
     one, other = (
@@ -291,7 +295,7 @@ def _usable(values: Mapping[str, Value]) -> dict[str, float]:
     for concept in CONCEPTS:
         value = values.get(concept)
         divisor = 1.0 if value is None or concept not in _SCALED else _UNITS.get(value.unit)
-        if value is not None and value.number is not None and value.number > 0 and divisor:
+        if value is not None and value.number is not None and _LEAST < value.number < _MOST and divisor:
             found[concept] = float(value.number) / divisor
     return found
 

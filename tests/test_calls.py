@@ -255,6 +255,23 @@ def test_markdown_puts_latency_first(data: Path, capsys: pytest.CaptureFixture[s
     assert f"| {WARM} |" in text
 
 
+def test_explain_puts_the_latency_first_and_says_that_it_has_no_counters(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["explain", "v1", "v2"]) == 0
+    text = capsys.readouterr().out
+    assert text.index("! worse") < text.index("nothing to explain the latency by")
+    assert "no launch of A" not in text
+    assert cli.main(["explain", "v1", "v2", "--markdown"]) == 0
+    text = capsys.readouterr().out
+    assert f"| {WARM} |" in text
+    assert "| kernel |" not in text, "no empty table"
+    assert cli.main(["explain", "v1", "v2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["verdict"] for one in found["latency"]] == ["worse", "worse"]
+    assert found["launches"] == []
+
+
 def test_one_source_under_two_names_is_known_as_such(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from profiler import cli, metrics, sources
+from profiler.cli import explanation
 from profiler.compare import Comparison, Verdict, compare
 from profiler.explain import Explanation, explain, signed, time, to_collect
 from profiler.values import Evidence, Launch, Side, State, Value, pack
@@ -19,6 +20,7 @@ from profiler.values import Evidence, Launch, Side, State, Value, pack
 TABLE = metrics.load()
 CYCLES = ("cycles", "cycles_active")
 CHANGED = "compute_tendencies_x_279_gpu"
+WARPS = "smsp__warps_active.avg.per_cycle_active"
 
 
 def no_store() -> None:
@@ -156,6 +158,34 @@ def test_a_failed_duration_is_missing_on_its_side_only(reports: Path) -> None:
     assert (broken.verdict, broken.a_us, broken.delta_us, broken.split) == (Verdict.MISSING, None, None, None)
     assert broken.b_us == pytest.approx(342.88)
     assert broken.sentence == "No split: the duration is failed in A."
+
+
+@pytest.mark.parametrize("number", [0.0, -5.0, 1e-300, 1e300])
+def test_numbers_that_damaged_bits_make_are_no_factors_and_end_no_command(
+    reports: Path, number: float
+) -> None:
+    a, b = sides(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult")
+    (launch,) = [one for one in b.launches if one.base_name == CHANGED]
+    values = dict(launch.values)
+    for name in (
+        "gpu__time_duration.sum",
+        WARPS,
+        "smsp__average_warp_latency_per_inst_issued.ratio",
+        "device__attribute_multiprocessor_count",
+        "sm__cycles_active.avg",
+    ):
+        spoilt = replace(launch, values=pack({**values, name: values[name]._replace(number=number)}))
+        found = compare(a, replace(b, launches=(spoilt,)), TABLE)
+        (one,) = explain(found, TABLE)
+        json.dumps(explanation.document(found, [one]), allow_nan=False)
+        explanation.markdown(found, [one])
+        if name == "gpu__time_duration.sum":
+            assert one.split is None
+            assert one.sentence == "No split: the duration is no usable time in B."
+        else:
+            assert one.split is not None
+            assert math.fsum((*(term.us for term in one.split.terms), one.split.residue_us)) == one.delta_us
+            assert (one.split.depth == "full") is (name == WARPS), "the other form of active warps"
 
 
 def test_facts_have_no_time_to_split() -> None:

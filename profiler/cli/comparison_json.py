@@ -24,7 +24,7 @@ def document(comparison: Comparison) -> dict[str, object]:
         ],
         "same": dict(comparison.same),
         "warnings": warnings(comparison),
-        "latency": [_latency(one) for one in comparison.latency],
+        "latency": [latency_document(one) for one in comparison.latency],
         "launches": [_pair(pair) for pair in comparison.pairs],
         "hidden_launches": comparison.hidden_pairs,
         "only_in_a": [_launch(comparison, launch) for launch in comparison.only_in_a],
@@ -94,7 +94,7 @@ def _launch(comparison: Comparison, launch: Launch) -> dict[str, object]:
     }
 
 
-def _latency(one: LatencyComparison) -> dict[str, object]:
+def latency_document(one: LatencyComparison) -> dict[str, object]:
     """Changes are shares of A: 0.03 is 3 % more. `command` would settle what is unclear, `floor_command`
     collect the A/A pairs of a floor.
     """

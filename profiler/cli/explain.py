@@ -55,7 +55,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
-    from profiler import compare, explain, metrics, noisefloor, sources
+    from profiler import circumstances, compare, explain, metrics, noisefloor, sources
     from profiler.cli import comparison, explanation, known, output
 
     table = metrics.load()
@@ -65,8 +65,15 @@ def run(arguments: argparse.Namespace) -> int:
         a, b = (None, None) if facts else sources.resolve_all(names, output.open_store, *where)
     if a is None or b is None:
         return _without_time(arguments, list(dict.fromkeys(one.evidence.value for one, _ in facts)))
-    noise = noisefloor.lookup(output.open_store)
-    found = compare.compare(a, b, table, across=arguments.across, kernel=arguments.kernel, noise=noise)
+    found = compare.compare(
+        a,
+        b,
+        table,
+        across=arguments.across,
+        kernel=arguments.kernel,
+        noise=noisefloor.lookup(output.open_store),
+        same_code=circumstances.same_code(),
+    )
     shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
     told = explain.explain(shown, table)
     if arguments.json:

@@ -18,13 +18,15 @@ from profiler.cli.comparison import (
     reasons,
     unmatched,
 )
-from profiler.cli.comparison_json import warnings
+from profiler.cli.comparison_json import latency_document, warnings
+from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
 from profiler.compare import Comparison, Verdict
 from profiler.explain import Explanation, how_deep, launches, level, notes, signed, to_collect
 from profiler.split import NONE
 from profiler.waterfall import largest_step, steps
 
+_NO_COUNTERS = "no counters of these launches on both sides: nothing to explain the latency by"
 _DURATIONS = ("kernel", "A", "B", "change", "verdict")
 _CAUSES = ("cause", "change", "of A's time")
 _TO_COLLECT = ("metrics.txt", "what", "ncu metric", "why it is missing")
@@ -40,6 +42,7 @@ def document(comparison: Comparison, explanations: Sequence[Explanation]) -> dic
         "a": comparison.a.label,
         "b": comparison.b.label,
         "warnings": warnings(comparison),
+        "latency": [latency_document(one) for one in comparison.latency],
         "launches": [_launch(told) for told in explanations],
         "hidden_launches": comparison.hidden_pairs,
         "unmatched": unmatched(comparison),
@@ -55,11 +58,17 @@ def without_time(a: str, b: str, kinds: Sequence[str]) -> tuple[str, dict[str, o
 def print_text(comparison: Comparison, explanations: Sequence[Explanation], *, everything: bool) -> None:
     """Print the causes of every pair that moved; with `everything` the split of the unclear ones too."""
     print_head(comparison)
+    if comparison.latency:
+        say("\nlatency of calls, which decides")
+        print_table(LATENCY_HEAD, latency_rows(comparison), right=(1, 2, 3, 4))
+        _print_lines(iter(latency_notes(comparison)))
     if comparison.pairs:
         say(f"\n{NOT_LATENCY}")
         print_table(_DURATIONS, kernel_rows(comparison), right=(1, 2, 3))
-    else:
+    elif comparison.a.launches or comparison.b.launches or not comparison.latency:
         say("\nno launch of A has a partner in B")
+    else:
+        say(f"\n{_NO_COUNTERS}")
     for line in (*reasons(comparison), *_without_causes(explanations, everything)):
         say(f"  {line}")
     if comparison.hidden_pairs:
@@ -78,8 +87,14 @@ def print_text(comparison: Comparison, explanations: Sequence[Explanation], *, e
 def markdown(comparison: Comparison, explanations: Sequence[Explanation]) -> str:
     """The explanation for a pull request: a sentence a pair that moved, its causes folded below."""
     lines = [f"### Why {code(comparison.b.label)} differs from {code(comparison.a.label)}", ""]
-    lines += markdown_table(_DURATIONS, kernel_rows(comparison), first_is_code=True)
-    lines += ["", f"{comparison.a.gpu or 'GPU unknown'}. {NOT_LATENCY}.", ""]
+    if comparison.latency:
+        lines += markdown_table(LATENCY_HEAD, latency_rows(comparison), first_is_code=False)
+        lines += ["", *(f"- {cell(line)}" for line in latency_notes(comparison)), ""]
+    if comparison.pairs:
+        lines += markdown_table(_DURATIONS, kernel_rows(comparison), first_is_code=True)
+        lines += ["", f"{comparison.a.gpu or 'GPU unknown'}. {NOT_LATENCY}.", ""]
+    elif comparison.latency:
+        lines += [f"{_NO_COUNTERS}.", ""]
     told_why = (*reasons(comparison), *_without_causes(explanations, False))
     lines += [f"- {cell(line)}" for line in (*told_why, *unmatched(comparison), *warnings(comparison))]
     if comparison.hidden_pairs:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler import compare, lineage, location, noisefloor, sources
+from profiler import circumstances, compare, lineage, location, noisefloor, sources
 from profiler.cli import output
 from profiler.errors import CannotJudge, UnknownName
 from profiler.insights import Case
@@ -121,7 +121,8 @@ def _against(
         return None
     if other.wrong:  # its numbers stand beside, but a wrong version is no baseline
         other = replace(other, label=f"{other.label} (wrong)")
-    return compare.compare(other, side, table, noise=noisefloor.lookup(opener))
+    noise, same_code = noisefloor.lookup(opener), circumstances.same_code()
+    return compare.compare(other, side, table, noise=noise, same_code=same_code)
 
 
 def _wrong(held: list[Side], stands: Standing | None) -> str | None:
