@@ -11,6 +11,7 @@ from profiler import present
 from profiler.compare import Comparison, PairComparison, Verdict
 from profiler.explain import Explanation, explain, level, notes, signed, to_collect
 from profiler.metrics import MetricTable
+from profiler.split import WAITING
 from profiler.ui import frame, markup
 from profiler.ui.frame import CLEAR, FONT, Figure
 from profiler.ui.markup import Column, Html, Row
@@ -75,7 +76,7 @@ class _Bar:
 def waterfall(told: Explanation) -> Figure | None:
     """The split as bars in one unit, values in a column at the right; None where there is none.
 
-    Coloured where the terms are causes: what takes time away is better, what adds is worse.
+    Coloured where the terms are causes that no flag doubts: what takes time away is better, what adds worse.
     """
     if told.split is None or told.a_us is None or told.b_us is None:
         return None
@@ -104,9 +105,16 @@ def _bars(told: Explanation, a_us: float, b_us: float) -> Iterator[_Bar]:
     found = steps(a_us, told.split) if told.split else ()
     for step in found:
         text = signed(step.us, largest, largest_step(found))
-        yield _Bar(step.label, reached, step.us, text, _role(step, text, judged=bool(told.causes)))
+        yield _Bar(step.label, reached, step.us, text, _role(step, text, judged=_trusted(step, told)))
         reached += step.us
     yield _Bar("B", 0.0, b_us, level(b_us, largest), "ink")
+
+
+def _trusted(step: Step, told: Explanation) -> bool:
+    """Whether the step is a cause: the verdict says that the time moved, and no flag is on the step."""
+    if not told.causes or told.split is None or told.split.flagged:
+        return False
+    return not (told.split.reasons_flagged and step.label.startswith(f"{WAITING}: "))
 
 
 def _role(step: Step, text: str, *, judged: bool) -> str:

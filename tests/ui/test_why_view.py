@@ -1,6 +1,7 @@
 """The Why of a diff: the sentence, the waterfall and what is missing, as the page shows them."""
 
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -85,6 +86,22 @@ def test_what_nobody_judged_is_grey_and_says_that_it_is_no_cause(ncar: dict[str,
     shown = plain(why_view.answer(unclear))
     assert "the verdict is unclear: this is how the counters split, and no cause" in shown
     assert "residue flagged: 4.4 % of the time" in shown
+
+
+def test_what_a_flag_doubts_has_no_colour(ncar: dict[str, Explanation]) -> None:
+    told = ncar[CHANGED]
+    assert told.split is not None
+
+    def coloured(**flags: str) -> set[str]:
+        assert told.split is not None
+        figure = why_view.waterfall(replace(told, split=replace(told.split, **flags)))  # type: ignore[arg-type]
+        assert figure is not None
+        judged = (light("better"), light("worse"))
+        return {label for label, bar in bars(figure).items() if bar["marker"]["color"] in judged}
+
+    assert {"work", "parallelism", "waiting: wait"} <= coloured()
+    assert coloured(reasons_flagged="40 % of the change") == {"work", "parallelism", "clock"}
+    assert coloured(flagged="40 % of the change") == set()
 
 
 def test_every_value_stands_in_the_margin_with_its_sign(ncar: dict[str, Explanation]) -> None:
