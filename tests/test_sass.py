@@ -97,6 +97,12 @@ def test_a_version_that_has_no_code_yet_says_what_it_waits_for(capsys: Caught) -
     assert "is Python (" in text
 
 
+def test_a_csv_has_no_machine_code(reports: Path, capsys: Caught) -> None:
+    code, text = told(capsys, reports / "csv" / "kernel_0009.details.csv")
+    assert code == 3
+    assert "ncu's CSV holds no machine code" in text
+
+
 def test_a_place_without_text_is_printed_with_its_source_line(reports: Path, capsys: Caught) -> None:
     a, b = (reports / "ncar" / f"MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult"))
     _, text = told(capsys, a, b)

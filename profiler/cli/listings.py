@@ -103,6 +103,8 @@ def _measured(side: Side, name: str, wanted: Wanted) -> Code:
     """The launch meant: the one asked for by its number, else the longest that --kernel fits."""
     launch = _choose(side, name, wanted)
     with _report(side, name, launch) as path:
+        if path.suffix.lower() == ".csv":
+            raise CannotJudge(f"{name}: ncu's CSV holds no machine code: name the report that it was made of")
         detail = report.detail(path, launch.ordinal)
     label = labels(side.launches)[side.launches.index(launch)]
     if not len(detail.pcs):

@@ -80,9 +80,17 @@ def of_pair(now: data.Stamp, found: Comparison, pair: PairComparison) -> list[tu
 
 
 def code_of(now: data.Stamp, side: Side, launch: Launch) -> tuple[str, str] | None:
-    """The report and place of a launch of a side; None where its run keeps no report of it."""
+    """The report and place of a launch of a side; None where its run keeps no report of it, or a CSV."""
     known = {one.result_id: one for one in data.launches(now, side.run_id)} if side.run_id else {}
     for one, result in zip(side.launches, side.result_ids, strict=False):
-        if one is launch and result in known and (digest := known[result].report_sha256):
-            return digest[: addresses.DIGITS], str(launch.ordinal)
+        if one is launch and result in known:
+            return place_of(now, known[result])
     return None
+
+
+def place_of(now: data.Stamp, launch: LaunchInfo) -> tuple[str, str] | None:
+    """The report and place of a launch, as an address names them; None where no code came with it."""
+    digits = (launch.report_sha256 or "")[: addresses.DIGITS]
+    if launch.kind != "launch" or digits not in reports(now):
+        return None
+    return digits, str(launch.ordinal)

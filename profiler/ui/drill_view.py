@@ -19,7 +19,9 @@ READS_CODE = (WAITING, SHARED)  # views that need the instructions, which takes 
 MOVERS_SHOWN = 20
 LINES_SHOWN = 12
 OPCODES_NAMED = 6
-NO_CODE = "a report holds no instructions: collect both with --set full or --section SourceCounters"
+NO_CODE = (
+    "a side has no instructions; a report has them with --set full or --section SourceCounters, a CSV never"
+)
 NO_OPCODES = "opcode mix: not collected (sass__inst_executed_per_opcode)"
 _WRAPPED = Column("opcodes", wrap=True)
 _SIDES = (Column("A", right=True), Column("B", right=True), Column("change", right=True))

@@ -77,12 +77,11 @@ def size(launch: LaunchInfo) -> str:
     return f"{present.dims(launch.grid)} blocks of {present.dims(launch.block)} threads"
 
 
-def about(launch: LaunchInfo) -> Html:
-    """Its size and the way to its code, for a caption."""
-    if launch.report_sha256 is None or launch.kind != "launch":
+def about(launch: LaunchInfo, code: tuple[str, str] | None) -> Html:
+    """Its size and the way to its code (report and place), for a caption; None where there is no code."""
+    if code is None:
         return markup.esc(size(launch))
-    code = addresses.Code(launch.report_sha256[: addresses.DIGITS], str(launch.ordinal))
-    return markup.join((size(launch), markup.link(code.href, "code ›")), " · ")
+    return markup.join((size(launch), markup.link(addresses.Code(*code).href, "code ›")), " · ")
 
 
 def metric_columns(launch: Launch, table: MetricTable, words: str) -> dict[str, list[object]]:

@@ -5,6 +5,7 @@ import streamlit as st
 from profiler.run import COLLECT
 from profiler.ui import (
     cells_view,
+    code_data,
     controls,
     data,
     instructions_view,
@@ -82,7 +83,8 @@ with launches_box:
 
 if launch:
     head, views_box, words_box = st.columns([3, 3, 2], vertical_alignment="center", gap="medium")
-    head.html(markup.section(markup.code(launch_view.name(launch, launches)), launch_view.about(launch)))
+    told = launch_view.about(launch, code_data.place_of(now, launch))
+    head.html(markup.section(markup.code(launch_view.name(launch, launches)), told))
     with views_box:
         view = pick.switch("view", launch_view.VIEWS, "view")
     whole = data.launch(now, launch.result_id)

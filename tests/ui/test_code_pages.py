@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler import alignment, disassembly, framing, hotspots, report
+from profiler import alignment, disassembly, framing, hotspots, pipeline, report
 from profiler.detail import Column
 from profiler.disassembly import Listing, SassLine
 from profiler.ui import aligned_view, code_view, drill_view, embedded_view, grid
@@ -131,6 +131,21 @@ class TestCode:
         where = {"a": "attention/v2d_a", "b": "attention/v2d_b", "evidence": "static", "gpu": "sm_80"}
         shown = text(page("diff", tmp_path / "data", monkeypatch, workload="head dim 64", **where))
         assert "profiler sass attention/v2d_a attention/v2d_b --arch sm_80" in shown
+
+    def test_no_code_is_offered_of_a_csv(
+        self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        paths = [reports / "csv" / f"kernel_{one}.details.csv" for one in ("0009", "0013")]
+        pipeline.import_paths(paths, family="csv", data=str(tmp_path / "data"))
+        name = "csv/kernel_0009.details"
+        for drill in drill_view.VIEWS:
+            app = page("diff", tmp_path / "data", monkeypatch, a=name, b=name, drill=drill)
+            assert "no report of both launches is kept: no code" in text(app)
+        assert drill_view.NO_CODE in text(
+            page("diff", tmp_path / "data", monkeypatch, a=name, b=name, drill="waiting")
+        )
+        app = page("runs", tmp_path / "data", monkeypatch)
+        assert "./code?" not in " ".join(element.value for element in app.html)
 
     def test_instructions_can_be_searched_and_ordered_by_heat(
         self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
