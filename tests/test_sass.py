@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from profiler.cli import main
 from profiler.cli.sass_text import UNREAD
+from tests.conftest import ROOT
 from tests.toolchain import needs_sass
 
 Caught = pytest.CaptureFixture[str]
@@ -107,6 +109,20 @@ def test_a_place_without_text_is_printed_with_its_source_line(reports: Path, cap
     a, b = (reports / "ncar" / f"MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult"))
     _, text = told(capsys, a, b)
     assert "??? miniWeather_mpi_openacc.F90:288" in text
+
+
+@needs_sass
+def test_a_version_of_another_catalogue_is_built_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Caught
+) -> None:
+    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
+    shutil.copytree(ROOT / "kernels", tmp_path / "own")
+    entry = (tmp_path / "own" / "catalog.toml").read_text("utf-8").replace('"v1"', '"mine"')
+    (tmp_path / "own" / "catalog.toml").write_text(entry, "utf-8")
+    own = ("--catalog", tmp_path / "own", "--arch", "sm_80")
+    assert document(capsys, "mine", *own, "--hot", 1)["label"] == "mine"
+    assert told(capsys, "v1", *own)[0] == 2
+    assert told(capsys, "mine", "--catalog", tmp_path / "nowhere")[0] == 2
 
 
 @needs_sass

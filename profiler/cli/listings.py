@@ -39,6 +39,7 @@ class Wanted:
     workload: str | None
     gpu: str | None
     built: bool  # an architecture was asked for: of a version the code built here, measured or not
+    lineage: Catalog | None
 
 
 def resolve_all(arguments: argparse.Namespace) -> list[Code]:
@@ -47,7 +48,8 @@ def resolve_all(arguments: argparse.Namespace) -> list[Code]:
     Raises UnknownName, and CannotJudge where a report holds no instructions.
     """
     names = [name for name in (arguments.a, arguments.b) if name is not None]
-    arch = arguments.arch or _common_arch(names)
+    lineage = _lineage(arguments.catalog)
+    arch = arguments.arch or _common_arch(lineage, names)
     wanted = Wanted(
         arguments.kernel,
         arguments.launch,
@@ -56,6 +58,7 @@ def resolve_all(arguments: argparse.Namespace) -> list[Code]:
         arguments.workload,
         arguments.gpu,
         arguments.arch is not None,
+        lineage,
     )
     found = [_resolve(names[0], wanted)]
     if len(names) > 1:
@@ -74,10 +77,10 @@ def _resolve(name: str, wanted: Wanted) -> Code:
     path = Path(name)
     if path.is_file() and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF)):
         return _named(disassembly.of_binary(path, wanted.arch), name, wanted.kernel)
-    entry = _entry(name)
+    entry = _entry(wanted.lineage, name)
     version = entry if entry and entry.buildable else None
     if version and wanted.built:
-        return _named(_built(version, wanted.arch), name, wanted.kernel)
+        return _named(_built(wanted.lineage, version, wanted.arch), name, wanted.kernel)
     try:
         side = sources.resolve(name, open_store, wanted.workload, wanted.gpu)
     except UnknownName:
@@ -91,7 +94,7 @@ def _resolve(name: str, wanted: Wanted) -> Code:
         raise CannotJudge(f"{name} {why}; its machine code comes with a report of it, and there is none")
     if version is None:
         raise CannotJudge(f"{name} was not measured and is in no catalogue here: no machine code of it")
-    return _named(_built(version, wanted.arch), name, wanted.kernel)
+    return _named(_built(wanted.lineage, version, wanted.arch), name, wanted.kernel)
 
 
 def _starts_with(path: Path, first: bytes) -> bool:
@@ -109,7 +112,7 @@ def _measured(side: Side, name: str, wanted: Wanted) -> Code:
     label = labels(side.launches)[side.launches.index(launch)]
     if not len(detail.pcs):
         way_out = "collect with `--set full` or `--section SourceCounters`"
-        way_out += ", or say --arch to build it here" if _catalogued(name) else ""
+        way_out += ", or say --arch to build it here" if _catalogued(wanted.lineage, name) else ""
         raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
     return Code(disassembly.of_detail(detail, f"{name} {label}"), launch)
 
@@ -146,36 +149,37 @@ def _report(side: Side, name: str, launch: Launch) -> Iterator[Path]:
         yield path
 
 
-def _lineage() -> Catalog | None:
-    """The catalogue here, if there is one: a report is read without."""
+def _lineage(path: Path | None) -> Catalog | None:
+    """The catalogue asked for, else the one here, if there is one: a report is read without."""
+    if path is not None:
+        return catalog.load(path)
     with contextlib.suppress(BadCatalog):
         return catalog.load()
     return None
 
 
-def _entry(name: str) -> Version | None:
+def _entry(lineage: Catalog | None, name: str) -> Version | None:
     """The catalogue's version that is called so."""
-    lineage = _lineage()
     family, _, version = name.rpartition("/")
     return lineage.by_id.get(version) if lineage and family in ("", lineage.family) else None
 
 
-def _catalogued(name: str) -> Version | None:
+def _catalogued(lineage: Catalog | None, name: str) -> Version | None:
     """The catalogue's version that is called so and can be built."""
-    found = _entry(name)
+    found = _entry(lineage, name)
     return found if found and found.buildable else None
 
 
-def _common_arch(names: list[str]) -> str | None:
+def _common_arch(lineage: Catalog | None, names: list[str]) -> str | None:
     """The newest architecture of the named versions of the catalogue; None where none is one."""
-    versions = [one for name in names if (one := _catalogued(name))]
+    versions = [one for name in names if (one := _catalogued(lineage, name))]
     first = versions[0].arches if versions else ()
     shared = [arch for arch in first if all(one.supports(arch) for one in versions)]
     return shared[-1] if shared else None
 
 
-def _built(version: Version, arch: str | None) -> Listing:
-    lineage = catalog.load()
+def _built(lineage: Catalog | None, version: Version, arch: str | None) -> Listing:
+    assert lineage
     made = next(build.build(lineage, [version], [arch] if arch else None), None)
     if made is None:
         raise CannotJudge(f"{version.id} is not for {arch}; it is for {', '.join(version.arches)}")

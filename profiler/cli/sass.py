@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_filters, add_json, positive, print_json
@@ -43,6 +44,9 @@ def add(commands: Commands) -> None:
     )
     command.add_argument("--b-launch", type=int, metavar="N", help="the launch of B (default: as --launch)")
     command.add_argument("--arch", metavar="ARCH", help="of a binary with several, or to build for (sm_90a)")
+    command.add_argument(
+        "--catalog", type=Path, metavar="PATH", help="a catalog.toml or its folder, for versions"
+    )
     command.add_argument("--source", action="store_true", help="one row a source line, not an instruction")
     command.add_argument("--hot", type=positive, metavar="N", help="only the N hottest places, hottest first")
     add_filters(command, "kernel", "workload", "gpu")
