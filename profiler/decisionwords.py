@@ -62,3 +62,9 @@ def aa_floor(here: Floor | None, version: str | None, workload: str | None) -> s
     if here is None:
         return f"no A/A floor here: {command}"
     return f"A/A floor of {here.pairs} pairs, {floor.FEWEST} are needed: {command}"
+
+
+def short_floor(here: Floor | None) -> str:
+    """The same where there is little room."""
+    judges = here is not None and here.pairs >= floor.FEWEST
+    return f"A/A ±{share(math.expm1(here.limit))}" if here is not None and judges else "no A/A floor"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from profiler.matching import name_filter
@@ -50,6 +51,13 @@ def latencies(
     if not found:
         check_filters(store, family, workload, gpu)
     return found
+
+
+def newest_of_each(one: Trend, order: Sequence[str]) -> Trend:
+    """The newest run of each version, in `order`; versions that it does not name stand as they came."""
+    newest = {point.version: point for point in one.points}
+    names = [*(name for name in order if name in newest), *(name for name in newest if name not in order)]
+    return replace(one, points=tuple(newest[name] for name in names))
 
 
 def _rows(store: Store, family: str, workload: str | None, gpu: str | None) -> list[LaunchInfo]:

@@ -8,7 +8,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from profiler.compare import HEADLINE, Comparison, Difference, MetricChange, PairComparison, Verdict, compare
+from profiler.calls import compare_calls
+from profiler.compare import (
+    HEADLINE,
+    Comparison,
+    Difference,
+    FloorLookup,
+    LatencyComparison,
+    MetricChange,
+    PairComparison,
+    Verdict,
+    compare,
+)
 from profiler.matching import labels
 from profiler.metrics import MetricTable, chip_of
 from profiler.values import Evidence, Launch, Side, State, Value
@@ -18,6 +29,7 @@ if TYPE_CHECKING:
 
 SHOWN = ("tensor_busy", "shared_conflicts", "shared_excess", "occupancy")  # beside the duration
 LOOK_BACK = 12  # versions searched for the newest and the one before, on each workload and GPU
+_SHOWN_KINDS = ("launch", "facts", "latency")
 _CELLS = 40
 _ROWS = 8
 
@@ -61,7 +73,8 @@ class OverviewCell:
     rows: tuple[OverviewRow, ...]  # longest first
     hidden_rows: int
     gone: tuple[str, ...]  # launches that the version before had
-    tally: Mapping[Verdict, int]  # of the durations, hidden rows included
+    tally: Mapping[Verdict, int]  # of latencies and durations, hidden rows included
+    calls: tuple[LatencyComparison, ...] = ()  # a mode each; against itself where there is none before
 
 
 @dataclass(frozen=True)
@@ -72,8 +85,18 @@ class Overview:
     hidden_cells: int
 
 
-def overview(store: Store, table: MetricTable, *, cells: int = _CELLS, rows: int = _ROWS) -> Overview:
-    """The newest state of each family; at most `cells` cells with the `rows` longest launches each."""
+def overview(
+    store: Store,
+    table: MetricTable,
+    *,
+    cells: int = _CELLS,
+    rows: int = _ROWS,
+    noise: FloorLookup | None = None,
+) -> Overview:
+    """The newest state of each family; at most `cells` cells with the `rows` longest launches each.
+
+    `noise` gives the floor by which calls of two runs are judged.
+    """
     found: list[OverviewCell] = []
     hidden = 0
     for family in store.families():
@@ -92,7 +115,7 @@ def overview(store: Store, table: MetricTable, *, cells: int = _CELLS, rows: int
                 )
                 for version in versions
             ]
-            found.append(_cell(family, versions, sides, evidence, table, rows))
+            found.append(_cell(family, versions, sides, evidence, table, rows, noise))
     return Overview(tuple(found), hidden)
 
 
@@ -103,7 +126,7 @@ def _newest(store: Store, family: str) -> dict[tuple[str | None, str | None, Evi
     for version in reversed(versions[-LOOK_BACK:]):
         launches = store.launches(family=family, version=version, evidence=Evidence.MEASURED)
         here = dict.fromkeys(
-            (one.workload, one.gpu, one.evidence) for one in launches if one.kind in ("launch", "facts")
+            (one.workload, one.gpu, one.evidence) for one in launches if one.kind in _SHOWN_KINDS
         )
         for cell in here:
             known = found.setdefault(cell, [])
@@ -119,10 +142,13 @@ def _cell(
     evidence: Evidence,
     table: MetricTable,
     limit: int,
+    noise: FloorLookup | None,
 ) -> OverviewCell:
     newest = sides[0]
-    comparison = compare(sides[1], newest, table) if len(sides) > 1 else None
+    comparison = compare(sides[1], newest, table, noise=noise) if len(sides) > 1 else None
     rows = sorted(_rows(newest, comparison, table), key=_longest_first)
+    calls = comparison.latency if comparison else compare_calls(newest, newest, ())
+    told = calls if comparison else ()
     return OverviewCell(
         family,
         newest.workload,
@@ -137,7 +163,8 @@ def _cell(
         tuple(rows[:limit]),
         max(0, len(rows) - limit),
         tuple(comparison.label(launch) for launch in comparison.only_in_a) if comparison else (),
-        Counter(row.verdict for row in rows if row.verdict),
+        Counter((*(one.verdict for one in told), *(row.verdict for row in rows if row.verdict))),
+        calls,
     )
 
 

@@ -106,7 +106,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
             "assembly",
         ),
     ),
-    (("historywords",), ("decisionwords",), ("baseline", "acknowledgement")),
+    (("historywords",), ("decisionwords",), ("speedups",), ("baseline", "acknowledgement")),
     (
         ("holdings", "contests", "gate"),
         ("regression", "setback", "slowdowns", "lostground", "regressions", "regressioncause"),

@@ -20,12 +20,14 @@ from profiler import (
     bundle,
     circumstances,
     decisions,
+    latencies,
     location,
     metrics,
     noisefloor,
     pipeline,
     report,
     roofpath,
+    speedups,
     sync,
 )
 from profiler import lineage as lineages
@@ -36,9 +38,11 @@ from profiler.compare import Comparison, FloorLookup, compare
 from profiler.detail import Detail
 from profiler.errors import ProfilerError, UnknownName
 from profiler.history import History, histories
+from profiler.latencies import LATENCY
 from profiler.regression import Regression
 from profiler.regressioncause import Cause, Causes
 from profiler.run import IMPORT, Run
+from profiler.speedups import SpeedUp
 from profiler.store import LaunchInfo, RunInfo, Store, VersionInfo
 from profiler.trend import Trend
 from profiler.ui import addresses, markup, source_view
@@ -176,6 +180,13 @@ def lineage(now: Stamp, family: str) -> lineages.Lineage | None:
     """How the versions of a family stand; None where it has no catalogue."""
     found = attached(now, family)
     return None if found is None else lineages.stands(store(), found)
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def speed_ups(now: Stamp, family: str, workload: str, gpu: str) -> dict[str, SpeedUp]:
+    """How much faster each version is than its nearest correct ancestor there."""
+    found = lineage(now, family)
+    return speedups.speed_ups(store(), found, workload, gpu, floors(now)) if found and gpu else {}
 
 
 def catalogue_order(now: Stamp, family: str) -> tuple[str, ...]:
@@ -322,6 +333,13 @@ def trend(
 ) -> list[Trend]:
     """One metric's series, of one kind of evidence."""
     found = lineage(now, family)
+    if name == LATENCY:
+        wrong = {family: found.wrong} if found else None
+        several = latencies.latencies(store(), family=family, workload=workload, gpu=gpu, wrong=wrong)
+        if over == "time":
+            return several
+        order = [version.version for version in versions(now) if version.family == family]
+        return [latencies.newest_of_each(one, order) for one in several]
     return trending.trend(
         store(),
         name,
@@ -365,6 +383,12 @@ def roofline_paths(now: Stamp, family: str, workload: str, gpu: str) -> list[roo
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def is_timed(now: Stamp, family: str) -> bool:
+    """Whether calls of a family were timed."""
+    return bool(store().launches(family=family, kind="latency", limit=1))
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
 def metric_names(now: Stamp, family: str) -> list[str]:
     """The exact ncu names that launches of a family carry."""
     return store().metric_names(family)
@@ -373,7 +397,7 @@ def metric_names(now: Stamp, family: str) -> list[str]:
 @st.cache_resource(show_spinner=False, max_entries=2)
 def overview(now: Stamp) -> overviewing.Overview:
     """The newest state of every family."""
-    return overviewing.overview(store(), table(now))
+    return overviewing.overview(store(), table(now), noise=floors(now))
 
 
 def regressions(now: Stamp) -> regressing.Regressions:

@@ -41,6 +41,7 @@ class Line:
     label: str
     points: tuple[Point, ...]
     strong: bool = False
+    band: float = 0.0  # share of each number within which another one is no change; 0: none is drawn
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Panel:
     unit: str
     lines: tuple[Line, ...]
     caption: str = ""
+    from_zero: bool = True
 
 
 @dataclass(frozen=True)
@@ -102,10 +104,15 @@ def trends(panels: Sequence[Panel], axis: Axis) -> Figure:
     for index, (panel, height) in enumerate(zip(panels, heights, strict=True)):
         top -= _TITLE_PX
         suffix = str(index + 1) if index else ""
-        numbers = [point.y for line in panel.lines for point in line.points if point.y is not None]
-        place = _Place(
-            f"y{suffix}", ((top - height) / total, top / total), *value_range(numbers), crowded=crowded
-        )
+        numbers = [
+            end
+            for line in panel.lines
+            for point in line.points
+            if point.y is not None
+            for end in (point.y / (1 + line.band), point.y * (1 + line.band))
+        ]
+        ends = value_range(numbers, from_zero=panel.from_zero)
+        place = _Place(f"y{suffix}", ((top - height) / total, top / total), *ends, crowded=crowded)
         layout[f"yaxis{suffix}"] = _value_axis(place)
         notes.append(note(_title(panel), 0.0, (top + 6) / total, xanchor="left", yanchor="bottom"))
         traces += _traces(panel, axis, place)
@@ -167,6 +174,12 @@ def _traces(panel: Panel, axis: Axis, place: _Place) -> list[Figure]:
     gaps = whole_gaps(panel)
     hatched = {at for at, _ in gaps}
     traces = [_hatch(gaps, axis, place)] if gaps else []
+    traces += [
+        _band(stretch, line.band, axis, place)
+        for line in panel.lines
+        if line.band
+        for stretch in _stretches(line.points)
+    ]
     for line in sorted(panel.lines, key=lambda line: line.strong):
         points = thin(line.points, MAX_POINTS // max(1, len(panel.lines)))
         if any(point.y is not None for point in points):
@@ -201,6 +214,37 @@ def _line(line: Line, points: Sequence[Point], place: _Place) -> Figure:
         "cliponaxis": False,
         "hovertext": [_hover(line, point) if point else "" for point in shown],
         "hovertemplate": "%{hovertext}<extra></extra>",
+    }
+
+
+def _stretches(points: Sequence[Point]) -> list[list[Point]]:
+    """The numbers that one line joins; of very many, as many as are drawn."""
+    found: list[list[Point]] = [[]]
+    for point in thin(points, MAX_POINTS // 4):
+        if point.y is None or not point.joined:
+            found.append([])
+        if point.y is not None:
+            found[-1].append(point)
+    return [stretch for stretch in found if stretch]
+
+
+def _band(points: Sequence[Point], share: float, axis: Axis, place: _Place) -> Figure:
+    """A band around joined numbers; a lone one gets a piece of it as wide as a gap's column."""
+    x = [point.at for point in points]
+    y = [point.y for point in points if point.y is not None]
+    if len(x) == 1:
+        x, y = [x[0] - axis.column / 4, x[0] + axis.column / 4], y * 2
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "x": [*x, *reversed(x)],
+        "y": [*(number * (1 + share) for number in y), *(number / (1 + share) for number in reversed(y))],
+        "yaxis": place.y,
+        "fill": "toself",
+        "fillcolor": light("neutral"),
+        "opacity": 0.22,
+        "line": {"width": 0},
+        "hoverinfo": "skip",
     }
 
 

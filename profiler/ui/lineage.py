@@ -28,7 +28,8 @@ with data.errors_shown():
     gpu = pick.any_of("GPU", lineage.gpus, "gpu")
     choice = lineage_view.Choice(arch, size, workload, gpu)
     st.html(lineage_view.caption(lineage, choice))
-    st.markdown(lineage_view.table(lineage, choice), unsafe_allow_html=True)
+    table = lineage_view.table(lineage, choice, data.speed_ups(now, family, workload, gpu))
+    st.markdown(table, unsafe_allow_html=True)
     if words := data.apart(now, family):
         st.html(markup.note(markup.join((markup.verdict("changed", ""), words))))
 pick.write()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from profiler import present
 from profiler.attained import Attained
 from profiler.catalog import Claim, Version
 from profiler.lineage import BASELINE, GOOD, PLANNED, Lineage, Standing
+from profiler.speedups import SpeedUp
 from profiler.ui import addresses, lanes, markup, track
 from profiler.ui.markup import Column, Html, Row
 from profiler.values import Evidence, Launch, State, Value
@@ -72,7 +76,7 @@ def caption(lineage: Lineage, choice: Choice) -> Html:
     return markup.note(markup.join(parts, " · "))
 
 
-def table(lineage: Lineage, choice: Choice) -> Html:
+def table(lineage: Lineage, choice: Choice, speed_ups: Mapping[str, SpeedUp] | None = None) -> Html:
     """Every version, parents before children; baselines and what the catalogue does not name last."""
     shown = [one for one in lineage.standings if one.state != BASELINE]
     best = lineage.best(choice.workload, choice.gpu)
@@ -81,7 +85,7 @@ def table(lineage: Lineage, choice: Choice) -> Html:
     place = {one.version.id: index for index, one in enumerate(shown)}
     nodes = [_node(one, place, path) for one in shown]
     rows = [
-        Row((picture, *_cells(one, lineage, choice, scale)))
+        Row((picture, *_cells(one, lineage, choice, scale, speed_ups or {})))
         for one, picture in zip(shown, lanes.graph(nodes), strict=True)
     ]
     baselines = [one for one in lineage.standings if one.state == BASELINE]
@@ -93,7 +97,7 @@ def table(lineage: Lineage, choice: Choice) -> Html:
                 )
             )
         )
-        rows += [Row((Html(""), *_cells(one, lineage, choice, scale))) for one in baselines]
+        rows += [Row((Html(""), *_cells(one, lineage, choice, scale, speed_ups or {}))) for one in baselines]
     if lineage.others:
         names = ", ".join(lineage.others)
         rows.append(markup.closing(markup.muted(f"not in the catalogue, and so in no place here: {names}")))
@@ -137,7 +141,13 @@ def _node(one: Standing, place: dict[str, int], path: frozenset[str]) -> lanes.N
     return lanes.Node(None if parent is None else place[parent], look, on_path)
 
 
-def _cells(one: Standing, lineage: Lineage, choice: Choice, scale: track.Scale | None) -> tuple[object, ...]:
+def _cells(
+    one: Standing,
+    lineage: Lineage,
+    choice: Choice,
+    scale: track.Scale | None,
+    speed_ups: Mapping[str, SpeedUp],
+) -> tuple[object, ...]:
     static, modelled = choice.static(one), choice.modelled(one)
     return (
         _name(one.version),
@@ -150,7 +160,7 @@ def _cells(one: Standing, lineage: Lineage, choice: Choice, scale: track.Scale |
         _latency(one, choice),
         *((_track(one, lineage, choice, scale),) if scale else ()),
         _claimed(one.version, choice),
-        _against(one, lineage, choice),
+        _against(one, lineage, choice, speed_ups.get(one.version.id)),
         markup.join(markup.evidence(kind, kind in one.evidence) for kind in _KINDS),
     )
 
@@ -253,8 +263,8 @@ def _about(claim: Claim) -> str:
     return f" ({', '.join(part for part in parts if part)})"
 
 
-def _against(one: Standing, lineage: Lineage, choice: Choice) -> Html:
-    """The way to the diff with the nearest correct ancestor, and how much faster it is."""
+def _against(one: Standing, lineage: Lineage, choice: Choice, timed: SpeedUp | None) -> Html:
+    """The way to the diff with the nearest correct ancestor, and how much faster it is, with the verdict."""
     if one.against is None:
         return markup.muted("first" if one.state != BASELINE else "–")
     if not one.evidence:
@@ -268,15 +278,28 @@ def _against(one: Standing, lineage: Lineage, choice: Choice) -> Html:
         choice.arch if kind is Evidence.STATIC else None,
         evidence=kind.value,
     )
+    if timed is not None:
+        view = replace(view, workload=timed.workload, gpu=choice.gpu, evidence=Evidence.MEASURED.value)
     link = markup.link(view.href, markup.code(one.against.id))
     before, now = choice.latency(lineage.by_id[one.against.id]), choice.latency(one)
     hint = ""
-    small = f"{present.TIMES}{present.digits(before / now)}" if before and now else ""
+    small: str = f"{present.TIMES}{present.digits(before / now)}" if before and now else ""
+    if timed is not None:
+        small, hint = _speed_up(timed), timed.compared.decision.reason
     if one.against.id != one.version.parent:
         parent = lineage.by_id[one.version.parent or ""]
         hint = f"its parent {parent.version.id} is {parent.state}"
-        small = f"{small} parent {parent.state}".strip()
+        small = markup.join((small, f"parent {parent.state}"))
     return _two(link, markup.tag("span", small, "u", hint)) if small else link
+
+
+def _speed_up(timed: SpeedUp) -> Html:
+    """The verdict and the speed-up with its interval; it is of the rounds of one run, or of the floor."""
+    words = markup.verdict(timed.compared.verdict, f"{present.TIMES}{present.digits(timed.times)}")
+    if timed.interval is None:
+        return words
+    low, high = (present.digits(end) for end in timed.interval)
+    return markup.join((words, f"({low}–{high})"))
 
 
 def _short_gpu(name: str) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from profiler import present
+from profiler import decisionwords, present
+from profiler.calls import LatencyComparison
 from profiler.metrics import MetricTable
 from profiler.overview import SHOWN, Overview, OverviewCell, OverviewRow
 from profiler.store import RunInfo
 from profiler.ui import addresses, markup, metrics_view
 from profiler.ui.markup import Column, Html, Row, Tile
+from profiler.values import Value
 
-CAPTION = "every launch by itself, longest first; ncu duration is not latency"
+CAPTION = "timed calls first, then every launch by its ncu duration, which is not latency; longest first"
 LISTED = 5  # kernels named under a tile's head
 TILES = (
     ("Got worse", ("worse",)),
@@ -38,9 +40,11 @@ def tiles(overview: Overview) -> Html:
     for cell in overview.cells:
         tally.update({str(verdict): count for verdict, count in cell.tally.items()})
     found = []
+    calls = any(cell.calls for cell in overview.cells)
     for label, words in TILES:
         number = sum(tally[word] for word in words)
-        unit = "launch" if number == 1 else "launches"
+        unit = ("call or launch" if calls else "launch") if number == 1 else "launches"
+        unit = "calls and launches" if calls and number != 1 else unit
         found.append(Tile(label, markup.count(words[0], number), unit, _first(overview, words)))
     return markup.tiles(found)
 
@@ -51,11 +55,12 @@ def table(overview: Overview, metrics: MetricTable) -> Html:
     rows: list[Row] = []
     for cell in overview.cells:
         rows.append(markup.group(_cell_head(cell)))
+        rows += [_call(cell, one, len(concepts)) for one in cell.calls]
         rows += [_launch(cell, row, concepts) for row in cell.rows]
         rows += [markup.closing(line) for line in _cell_foot(cell)]
     columns = (
         Column("launch", cut=2),
-        Column("ncu duration", right=True),
+        Column("time", right=True),
         Column("since the version before"),
         Column("other metrics", wide=True),
         *(Column(metrics.by_concept[concept].label, right=True, wide=True) for concept in concepts),
@@ -70,18 +75,32 @@ def notes(overview: Overview) -> list[Html]:
     return [markup.note(f"{overview.hidden_cells} more workloads and GPUs: see Trends for each family")]
 
 
-def diff_address(cell: OverviewCell, row: OverviewRow | None = None) -> str | None:
-    """The diff with the version before, at one launch; None for a first version."""
+def diff_address(cell: OverviewCell, row: OverviewRow | None = None, mode: str | None = None) -> str | None:
+    """The diff with the version before, at one launch or mode; None for a first version."""
     if cell.before is None:
         return None
     before, newest = f"{cell.family}/{cell.before}", f"{cell.family}/{cell.version}"
-    return addresses.Diff(before, newest, cell.workload, cell.gpu, launch=row.part if row else None).href
+    launch = row.part if row else None
+    kind = cell.evidence.value if mode else None
+    return addresses.Diff(
+        before, newest, cell.workload, cell.gpu, launch=launch, evidence=kind, mode=mode
+    ).href
 
 
 def _first(overview: Overview, words: Sequence[str]) -> Html:
     """The longest launches with such a verdict, each with its way to the diff."""
+    timed = [
+        markup.link(
+            diff_address(cell, mode=one.mode) or "",
+            markup.code(f"{cell.version} latency"),
+            title=f"{cell.family}: {cell.before} → {cell.version}, {one.decision.reason}",
+        )
+        for cell in overview.cells
+        for one in cell.calls
+        if cell.before and str(one.verdict) in words
+    ]
     found = [(cell, row) for cell, row in _judged(overview) if str(row.verdict) in words]
-    links = [
+    links = timed + [
         markup.link(
             diff_address(cell, row) or "",
             markup.code(row.part),
@@ -89,6 +108,7 @@ def _first(overview: Overview, words: Sequence[str]) -> Html:
         )
         for cell, row in found[:LISTED]
     ]
+    links = links[:LISTED]
     return markup.join(links, ", ") or markup.muted("none")
 
 
@@ -131,11 +151,35 @@ def _cell_foot(cell: OverviewCell) -> list[Html]:
     return lines
 
 
+def _call(cell: OverviewCell, one: LatencyComparison, blanks: int) -> Row:
+    """The latency of calls in one mode, with the verdict, its change and its interval."""
+    name = markup.tag("span", f"latency; {one.mode}", title="timed calls, without the profiler")
+    decision = one.decision
+    if cell.before is None:
+        word: Html = markup.muted("–")
+    else:
+        words = markup.verdict(one.verdict, decisionwords.change(decision), decision.reason)
+        word = markup.join((words, markup.muted(_interval(one))))
+        name = markup.link(diff_address(cell, mode=one.mode) or "", name)
+    number = Html("") if one.b_ns is None else markup.value(Value(one.b_ns, "ns"))
+    return Row((name, number, word, "", *([""] * blanks)))
+
+
+def _interval(one: LatencyComparison) -> str:
+    """The interval and its kind; without one, what would settle it stands in the diff."""
+    if one.decision.interval is None:
+        return ""
+    kind = decisionwords.interval_kind(one.decision)
+    floor = decisionwords.short_floor(one.floor)
+    return f"{one.decision.interval} ({kind}); {floor}"
+
+
 def _launch(cell: OverviewCell, row: OverviewRow, concepts: Sequence[str]) -> Row:
     name = markup.code(row.part)
     address = diff_address(cell, row) if row.change else None
     if row.change:
-        word = markup.verdict(str(row.verdict), present.change(row.change.a, row.change.b), row.reason)
+        words = markup.verdict(str(row.verdict), present.change(row.change.a, row.change.b), row.reason)
+        word = markup.join((words, markup.muted("unreplicated") if row.change.unreplicated else ""))
     else:
         word = markup.muted(row.reason if cell.before else "–")
     values = [row.shown[concept] for concept in concepts]

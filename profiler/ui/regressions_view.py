@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
-from math import expm1
 
 from profiler import decisionwords, present
 from profiler.compare import Verdict
@@ -12,10 +11,9 @@ from profiler.latencies import LATENCY
 from profiler.regression import BASELINE, CORRECTNESS, Looked, Regression, Spot
 from profiler.regressioncause import Cause
 from profiler.regressions import Regressions
-from profiler.statistics.decision import share
-from profiler.statistics.floor import FEWEST
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row, Tile
+from profiler.ui.trends_view import mode_name
 from profiler.values import Evidence
 
 ROWS_SHOWN = 40
@@ -23,7 +21,7 @@ ALL = "all"
 CAPTION = "newest results against their own past and the baseline; what is acknowledged comes last"
 _COLUMNS = (
     Column("version"),
-    Column("metric"),
+    Column("metric", wrap=True),
     Column("verdict"),
     Column("interval", wide=True),
     Column("on", wide=True, wrap=True),
@@ -83,7 +81,7 @@ def table(
             Row(
                 (
                     markup.link(address, markup.code(name)),
-                    markup.tag("span", one.label, title=f"{place.part} {place.mode}".strip()),
+                    markup.join((one.label, _what(one, " wide"))),
                     _verdict(one),
                     _interval(one),
                     _where(one),
@@ -110,7 +108,7 @@ def details(one: Regression, cause: Cause) -> Html:
             markup.muted(f"{one.earlier} older step{'s' * (one.earlier > 1)} for the worse still hold")
         )
     rows: list[tuple[object, object]] = [
-        ("what", markup.join((_verdict(one), markup.esc(one.label), _level(one)))),
+        ("what", markup.join((_verdict(one), markup.esc(one.label), _what(one), _level(one)))),
         ("on", markup.join((_where(one), markup.evidence(one.place.evidence.value)))),
         ("since when", markup.join(since, "; ")),
         ("how sure", markup.join((one.how_sure, _floor(one)), "; ")),
@@ -166,20 +164,24 @@ def _interval(one: Regression) -> Html:
     if one.interval is None:
         return markup.muted(one.sure) if one.place.concept != CORRECTNESS else Html("")
     words = f"({one.interval_kind})"
-    return markup.join((str(one.interval), markup.muted(words), markup.muted(_short_floor(one))))
-
-
-def _short_floor(one: Regression) -> str:
-    if one.place.concept != LATENCY:
-        return ""
-    judges = one.floor is not None and one.floor.pairs >= FEWEST
-    return f"A/A ±{share(expm1(one.floor.limit))}" if one.floor and judges else "no A/A floor"
+    floor = decisionwords.short_floor(one.floor) if one.place.concept == LATENCY else ""
+    return markup.join((str(one.interval), markup.muted(words), markup.muted(floor)))
 
 
 def _floor(one: Regression) -> Html:
     if one.place.concept != LATENCY:
         return Html("")
     return markup.ticked(decisionwords.aa_floor(one.floor, one.place.version, one.place.workload or None))
+
+
+def _what(one: Regression, css: str = "") -> Html:
+    """Of what: how the calls were timed, or the kernel; facts of the chief function need no name."""
+    place = one.place
+    if place.concept == LATENCY:
+        return markup.tag("span", mode_name(place.mode), f"m{css}", place.mode)
+    named = place.evidence is Evidence.MEASURED or place.part not in ("", "main", "total")
+    short = place.part.removesuffix("#0")
+    return markup.tag("span", short, f"c m{css}", place.mode) if named and short else Html("")
 
 
 def _where(one: Regression) -> Html:

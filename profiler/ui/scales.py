@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from html import escape
 
 
-def value_range(numbers: Sequence[float]) -> tuple[float, float, bool]:
-    """Bottom and top of a panel, and whether it is logarithmic: over a factor of ten, else from zero."""
+def value_range(numbers: Sequence[float], *, from_zero: bool = True) -> tuple[float, float, bool]:
+    """Bottom and top of a panel, and whether it is logarithmic: over a factor of ten, else from zero.
+
+    Not `from_zero`: from the smallest number, for what is told apart by less than its size.
+    """
     if not numbers:
         return 0.0, 1.0, False
     low, high = min(numbers), max(numbers)
     if low > 0 and high / low > 10:
         return low / 1.6, high * 1.9, True
+    if not from_zero:
+        room = (high - low) * 0.18 or abs(high) * 0.02 or 1.0
+        return low - room, high + room, False
     low, high = min(low, 0.0), max(high, 0.0)
     room = (high - low) * 0.18 or 1.0
     return low - (room if low < 0 else 0.0), high + room, False

@@ -49,10 +49,11 @@ with boxes[4]:
 evidence, beside = pick.evidence(addresses.kinds_of(cells, family))
 table = data.table(now)
 words = trends_view.metric_words(table)
-offered = trends_view.offered(table, data.metric_names(now, family), evidence)
+timed = evidence is Evidence.MEASURED and data.is_timed(now, family)
+offered = trends_view.offered(table, data.metric_names(now, family), evidence, timed)
 fitting = partial(trends_view.of_evidence, table=table, evidence=evidence)
 chosen = pick.several(
-    "metrics", offered, "metrics", trends_view.DEFAULTS[evidence], shown=words, fitting=fitting
+    "metrics", offered, "metrics", trends_view.defaults(evidence, timed), shown=words, fitting=fitting
 )
 asked = fitting(chosen)
 there = addresses.cells(cells, [f"{family}/{name}" for name in names], evidence)
@@ -74,7 +75,8 @@ with data.errors_shown():
         mixed = data.lineage(now, family)
     ranking = data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over, evidence)
     found, ranking = trends_view.fitting(every, ranking, kernels)
-picture = trends_view.picture(found, names, over, ranking)
+floors = data.floors(now)
+picture = trends_view.picture(found, names, over, ranking, floors)
 every_step = [
     one
     for name, several in found.items()
@@ -88,7 +90,7 @@ if picture.panels:
 if mixed:
     mix, alt = trends_view.opcode_mix(mixed, names, workload, gpu, picture.gutter)
     st.plotly_chart(mix, theme=None, config=frame.CONFIG, key="trends_mix", alt=alt)
-for line in trends_view.notes(picture, found, words):
+for line in (*trends_view.notes(picture, found, words), *trends_view.floor_notes(found, floors)):
     st.html(line)
 if any(one.changes for one in every_step):
     st.html(markup.section("Steps", change_marks.caption(every_step)))

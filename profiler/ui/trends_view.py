@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler import opcodemix, present
+from profiler import decisionwords, opcodemix, present
+from profiler.calls import FloorLookup
 from profiler.errors import UnknownName
+from profiler.latencies import LATENCY
 from profiler.lineage import Lineage
 from profiler.matching import name_filter
 from profiler.metrics import MetricTable
+from profiler.statistics.floor import FEWEST, Floor
 from profiler.trend import ABSENT, Trend, TrendPoint
 from profiler.ui import addresses, figures, markup, stacks
 from profiler.ui.frame import Figure
@@ -63,16 +67,23 @@ class Picture:
 
 
 def picture(
-    found: Mapping[str, Sequence[Trend]], versions: Sequence[str], over: str, ranking: Sequence[Trend]
+    found: Mapping[str, Sequence[Trend]],
+    versions: Sequence[str],
+    over: str,
+    ranking: Sequence[Trend],
+    floors: FloorLookup = lambda *_: None,
 ) -> Picture:
-    """Panels for the metrics in the order asked for; `ranking` has the kernels by time, longest first."""
+    """Panels for the metrics in the order asked for; `ranking` has the kernels by time, longest first.
+
+    `floors` gives the band within which equal builds lie, around latencies.
+    """
     names = line_names((*ranking, *(one for several in found.values() for one in several)))
     shown = list(names.values())[:LINES_SHOWN]
     panels = []
     for several in found.values():
         lines = [one for one in several if names[one.part, one.mode] in shown]
         if lines:
-            panels.append(_panel(lines, names, versions, over))
+            panels.append(_panel(lines, names, versions, over, floors))
     at = [point.at for panel in panels for line in panel.lines for point in line.points]
     if over == "time":
         axis = figures.Axis(time=True, span=(min(at), max(at)) if at else (0.0, 1.0))
@@ -83,17 +94,25 @@ def picture(
 
 
 def line_names(several: Sequence[Trend]) -> dict[tuple[str, str], str]:
-    """What each part and mode is called: its kernel, with the mode where there are several of it."""
-    short = short_names(one.part for one in several)
+    """What each part and mode is called: its kernel, with the mode where there are several; calls by mode."""
+    short = short_names(one.part for one in several if one.concept != LATENCY)
     modes: dict[str, set[str]] = defaultdict(set)
     for one in several:
         modes[one.part].add(one.mode)
-    return {
-        (one.part, one.mode): f"{short[one.part]} ({one.mode})"
-        if len(modes[one.part]) > 1
-        else short[one.part]
-        for one in several
-    }
+    names = {}
+    for one in several:
+        if one.concept == LATENCY:  # its part is the whole call
+            names[one.part, one.mode] = mode_name(one.mode)
+        elif len(modes[one.part]) > 1:
+            names[one.part, one.mode] = f"{short[one.part]} ({one.mode})"
+        else:
+            names[one.part, one.mode] = short[one.part]
+    return names
+
+
+def mode_name(mode: str) -> str:
+    """How calls were timed, without the clock that all of one GPU share: `events; cache warm`."""
+    return mode.rpartition("; clock ")[0] or mode
 
 
 def numbers(several: Sequence[Trend], versions: Sequence[str], family: str, ranking: Sequence[Trend]) -> Html:
@@ -170,9 +189,14 @@ def opcode_mix(
     return mix, f"opcode mix of {spread(list(versions))}"
 
 
-def offered(table: MetricTable, names: Sequence[str], evidence: Evidence) -> list[str]:
+def defaults(evidence: Evidence, timed: bool = False) -> tuple[str, ...]:
+    """What is shown unasked; the latency of calls first where they were timed."""
+    return (LATENCY, *DEFAULTS[evidence]) if timed else DEFAULTS[evidence]
+
+
+def offered(table: MetricTable, names: Sequence[str], evidence: Evidence, timed: bool = False) -> list[str]:
     """The concepts and exact names that results of this evidence can carry."""
-    own = [metric.concept for metric in table.of(evidence)]
+    own = [*([LATENCY] if timed else []), *(metric.concept for metric in table.of(evidence))]
     return [*own, *(name for name in names if _kind(name) is evidence)]
 
 
@@ -216,8 +240,34 @@ def fitting(
     return found, kept(ranking)
 
 
+def floor_notes(found: Mapping[str, Sequence[Trend]], floors: FloorLookup) -> list[Html]:
+    """How wide the band around each latency is, or the command that finds out; each once."""
+    lines = []
+    for one in found.get(LATENCY, ()):
+        words = decisionwords.aa_floor(_floor(one, floors), one.points[-1].version, one.workload)
+        lines.append(f"{one.mode}: {words}{'; grey band' if band(one, floors) else ''}")
+    return [markup.note(markup.ticked(line)) for line in dict.fromkeys(lines)]
+
+
+def band(one: Trend, floors: FloorLookup) -> float:
+    """The share by which equal builds lie apart there; 0 where nobody knows, or it is no latency."""
+    here = _floor(one, floors)
+    return 0.0 if here is None or here.pairs < FEWEST else math.expm1(here.limit)
+
+
+def _floor(one: Trend, floors: FloorLookup) -> Floor | None:
+    number = one.newest.number
+    if one.concept != LATENCY or number is None:
+        return None
+    return floors(one.gpu or "", one.mode, float(number))
+
+
 def _panel(
-    several: Sequence[Trend], names: Mapping[tuple[str, str], str], versions: Sequence[str], over: str
+    several: Sequence[Trend],
+    names: Mapping[tuple[str, str], str],
+    versions: Sequence[str],
+    over: str,
+    floors: FloorLookup,
 ) -> figures.Panel:
     values = [p.value.number for one in several for p in one.points if p.joins and p.value.number is not None]
     unit = next((one.unit for one in several if one.unit), "")
@@ -227,11 +277,12 @@ def _panel(
     for one in several:
         shown = [point for point in one.points if over == "time" or point.version in order]
         points = tuple(_point(point, scale, _place(point, order, over)) for point in shown)
-        lines.append(figures.Line(names[one.part, one.mode], points))
+        lines.append(figures.Line(names[one.part, one.mode], points, band=band(one, floors)))
     caption = ", ".join(dict.fromkeys(one.evidence.value for one in several))
     if len(several) == 1:
         caption += f", {names[several[0].part, several[0].mode]}"
-    return figures.Panel(several[0].label, scale.unit, tuple(lines), caption)
+    from_zero = several[0].concept != LATENCY
+    return figures.Panel(several[0].label, scale.unit, tuple(lines), caption, from_zero)
 
 
 def _place(point: TrendPoint, order: Mapping[str, int], over: str) -> float:

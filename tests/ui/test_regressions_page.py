@@ -42,7 +42,9 @@ def test_each_is_a_row_and_the_first_is_shown_whole(data: Path, monkeypatch: pyt
     app = page("regressions", data, monkeypatch)
     shown = text(app)
     assert "Worse now ! 2 of 1 version" in shown
-    assert re.search(r"v1 latency ! worse \+[23]\.\d % \+.* \(noise floor\) A/A ±1.\d %", shown)
+    assert re.search(
+        r"v1 latency events; cache warm ! worse \+[23]\.\d % \+.* \(noise floor\) A/A ±1.\d %", shown
+    )
     assert "spills, compiled ! worse from 0 exact" in shown
     assert "since when v1 2026-03-02 12:00; before: v1 2026-03-01 12:00 UTC" in shown
     assert re.search("cause code *: SASS of main differs", shown)
@@ -86,7 +88,7 @@ def test_what_is_acknowledged_stands_last_with_who_and_why(
     shown = text(app)
     assert "Worse now ! 1" in shown
     assert "1 acknowledged" in shown
-    assert shown.index("spills, compiled ! worse") < shown.index("latency ! worse")
+    assert shown.index("spills, compiled ! worse") < shown.index("latency events; cache warm ! worse")
     assert "until 2099-01-01" in shown
     assert "--concept static_spills" in app.code[0].value
 
