@@ -51,8 +51,8 @@ def speed_ups(
     held = store.samples(sorted({row.result_id for pair in pairs.values() for row in pair}))
     found = {}
     for version, (a, b) in pairs.items():
-        sides = [_side(row, held[row.result_id]) for row in (a, b) if row.result_id in held]
-        if len(sides) == 2:
+        if a.result_id in held and b.result_id in held:
+            sides = _side(a, held[a.result_id]), _side(b, held[b.result_id])
             (compared,) = compare_calls(*sides, (), floors)
             if compared.a_ns and compared.b_ns:
                 effect, interval = compared.decision.effect, compared.decision.interval
