@@ -26,7 +26,7 @@ from profiler.explain import explain
 from profiler.metrics import MetricTable
 from profiler.statistics import facts, many
 from profiler.statistics.decision import Interval, Verdict
-from profiler.values import Evidence, Launch, State, Value
+from profiler.values import Evidence, Launch, Side, State, Value
 from profiler.verdict import is_exact
 
 NAMED = 4  # metrics that one line names
@@ -74,6 +74,7 @@ class Finding:
     cause: str = ""  # why, from the time identity
     next_command: str = ""
     acknowledged: str = ""  # who let it pass, why and until when
+    shown: tuple[str, str] | None = None  # baseline and subject, by the names a dashboard takes
 
     @property
     def place(self) -> str:
@@ -126,23 +127,28 @@ def judge(
     for contest, comparison in zip(contests, _together(held), strict=True):
         bench = _Bench(contest, table, frozenset(on))
         if comparison is None:
-            findings.append(bench.absent())
+            findings += _let_pass(list(bench.alone()), contest, contest.b, let_pass)
             continue
         found = list(bench.findings(comparison))
         compared += any(one.check is not Check.COMPARABILITY for one in found)
-        findings += found
-        findings[-len(found) :] = [_acknowledged(one, contest, comparison, let_pass) for one in found]
+        findings += _let_pass(found, contest, comparison.b, let_pass)
     return Verdicts(tuple(_once(findings)), compared)
 
 
+def _let_pass(
+    found: Sequence[Finding], contest: Contest, side: Side | None, let_pass: Sequence[Acknowledgement]
+) -> list[Finding]:
+    """The findings on a side, those that somebody acknowledged as such."""
+    return [one if side is None else _acknowledged(one, contest, side, let_pass) for one in found]
+
+
 def _acknowledged(
-    finding: Finding, contest: Contest, comparison: Comparison, let_pass: Sequence[Acknowledgement]
+    finding: Finding, contest: Contest, side: Side, let_pass: Sequence[Acknowledgement]
 ) -> Finding:
     """A regression that somebody let pass, as such, and one whose acknowledgement has ended, with its end.
 
     Nobody can let pass what is wrong: it has no speed, and no fact of it counts.
     """
-    side = comparison.b
     if finding.outcome is not Outcome.FAILED or finding.check is Check.CORRECTNESS:
         return finding
     if side.family is None or side.version is None:
@@ -213,33 +219,55 @@ class _Bench:
             contest.workload,
             contest.gpu,
             contest.evidence,
+            shown=contest.shown,
         )
 
-    def absent(self) -> Finding:
-        """What stands in the place of a comparison where a side is missing, or broke."""
-        contest = self.contest
+    def alone(self) -> Iterator[Finding]:
+        """What stands in the place of a comparison where a side is missing, or broke.
+
+        Whether a version is right, and within its budget, takes no baseline to say.
+        """
+        contest, side = self.contest, self.contest.b
         if contest.rejected:
-            words = f"rejected by its catalogue, and not judged: {contest.why}"
-            return self.finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.NOT_COMPARABLE, words)
-        if contest.broken:
-            return self.finding(Check.CORRECTNESS, Outcome.FAILED, Verdict.WORSE, contest.why)
-        outcome = Outcome.NOTED if contest.new else Outcome.UNJUDGED
-        found = self.finding(Check.MISSING, outcome, Verdict.MISSING, contest.why)
-        return replace(found, next_command=contest.next_command)
+            yield self._rejected((side and side.wrong) or (contest.why if contest.broken else ""))
+        elif contest.broken:
+            yield self.finding(Check.CORRECTNESS, Outcome.FAILED, Verdict.WORSE, contest.why)
+        elif side and side.wrong:
+            yield self.finding(Check.CORRECTNESS, Outcome.FAILED, Verdict.WORSE, f"wrong: {side.wrong}")
+        else:
+            for over in dict.fromkeys(map(_over_budget, side.launches if side else ())):
+                if over:
+                    words = f"over its budget: {over}"
+                    yield self.finding(Check.BUDGET, Outcome.FAILED, Verdict.WORSE, words)
+            outcome = Outcome.NOTED if contest.noted else Outcome.UNJUDGED
+            found = self.finding(Check.MISSING, outcome, Verdict.MISSING, contest.why)
+            yield replace(found, next_command=contest.next_command)
+
+    def _rejected(self, wrong: str | None) -> Finding:
+        """Of a version that its catalogue rejects: as it has to be, unless the check lets it through."""
+        contest = self.contest
+        if not wrong and contest.b is not None and contest.evidence == Evidence.MODELLED:
+            words = "rejected by its catalogue, and not caught: the check found nothing wrong"
+            return self.finding(Check.CORRECTNESS, Outcome.FAILED, Verdict.WORSE, words)
+        words = f"rejected by its catalogue, and not judged: {wrong or 'nothing wrong was found'}"
+        return self.finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.NOT_COMPARABLE, words)
 
     def findings(self, comparison: Comparison) -> Iterator[Finding]:
         """Correctness first: what is wrong has no speed, and nothing else is asked of it."""
         wrong, before = comparison.b.wrong, comparison.a.wrong
         if self.contest.rejected:
-            words = f"rejected by its catalogue, and not judged: {wrong or 'nothing wrong was found'}"
-            yield self.finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.NOT_COMPARABLE, words)
+            yield self._rejected(wrong)
             return
         if wrong and not before:
             yield self.finding(Check.CORRECTNESS, Outcome.FAILED, Verdict.WORSE, f"wrong: {wrong}")
             return
+        if wrong and self.contest.on_purpose:
+            words = f"wrong, as its catalogue and its baseline say, and not judged: {wrong}"
+            yield self.finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.NOT_COMPARABLE, words)
+            return
         if wrong:
-            words = f"wrong, as its baseline is, and not judged: {wrong}"
-            yield self.finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.NOT_COMPARABLE, words)
+            words = f"wrong, as its baseline is: {wrong}"
+            yield self.finding(Check.CORRECTNESS, Outcome.FAILED, Verdict.WORSE, words)
             return
         if before:
             words = f"right, where the baseline is wrong ({before}): no speed to hold it against"

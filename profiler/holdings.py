@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,6 +22,27 @@ class Cell(NamedTuple):
     workload: str
     gpu: str  # of static facts the architecture
     evidence: Evidence
+
+
+class Wanted(NamedTuple):
+    """What of the sides is compared; empty for everything."""
+
+    workload: str | None = None
+    gpu: str | None = None
+    evidence: Collection[Evidence] = ()
+
+    def takes(self, cell: Cell) -> bool:
+        """Whether a cell is one of those asked for."""
+        return (
+            self.workload in (None, cell.workload)
+            and self.gpu in (None, cell.gpu)
+            and (not self.evidence or cell.evidence in self.evidence)
+        )
+
+    @property
+    def words(self) -> str:
+        """What was asked for."""
+        return ", ".join(filter(None, (" or ".join(self.evidence), self.workload, self.gpu)))
 
 
 @dataclass(frozen=True)

@@ -221,12 +221,133 @@ def test_the_parent_is_the_nearest_correct_ancestor(data: Path, capsys: pytest.C
     assert {one["baseline"] for one in answer["findings"]} == {"mine/zero"}, "bad lies between and is wrong"
 
 
+def test_a_new_version_that_is_wrong_or_over_its_budget_fails_without_a_baseline(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lineages.dissected(data, tuple(one for one in lineages.results() if one.version != "alpha"))
+    run = lineages.dissected(data, lineages.results(alpha="wrong"), created=LATER)
+    for name in (run.run_id, "mine/alpha"):
+        answer = gate(capsys, name, code=Exit.REGRESSION)
+        assert lines(answer, "failed") == ["wrong: race at k.cu:6 in alpha"], name
+    over = changed("alpha", Evidence.STATIC, static__over_budget="72 registers, budget 64")
+    run = lineages.dissected(data, over, created=LATER + timedelta(days=1))
+    main(["forget", min(path.name for path in (data / "runs").iterdir())])
+    capsys.readouterr()
+    answer = gate(capsys, run.run_id, "--baseline", "parent", code=Exit.REGRESSION)
+    assert "over its budget: 72 registers, budget 64" in lines(answer, "failed")
+
+
+def test_what_stays_wrong_stays_a_failure(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lineages.dissected(data, lineages.results(alpha="wrong"))
+    run = lineages.dissected(data, lineages.results(alpha="wrong"), created=LATER)
+    answer = gate(capsys, run.run_id, code=Exit.REGRESSION)
+    assert lines(answer, "failed") == ["wrong, as its baseline is: race at k.cu:6 in alpha"]
+
+
+def test_a_rejected_version_that_the_check_lets_through_fails(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lineages.dissected(data)
+    missed = tuple(
+        replace(one, status="done", reason=None) if one.version == "bad" else one
+        for one in lineages.results()
+    )
+    run = lineages.dissected(data, missed, created=LATER)
+    answer = gate(capsys, run.run_id, code=Exit.REGRESSION)
+    assert [one["subject"] for one in answer["findings"] if one["outcome"] == "failed"] == ["mine/bad"]
+    assert "not caught" in lines(answer, "failed")[0]
+
+
+def test_a_kind_of_evidence_that_is_gone_is_told_and_never_passes_where_it_was_asked_for(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = lineages.dissected(data, lineages.results(measured=True), gpu="H100").run_id
+    after = lineages.dissected(data, created=LATER).run_id
+    answer = gate(capsys, after, "--baseline", before, code=Exit.PASS)
+    assert "nothing measured of mine/alpha" in "\n".join(lines(answer, "noted")), "a machine without a GPU"
+    for kinds in (("measured",), ("measured", "static")):
+        options = [f"--evidence={kind}" for kind in kinds]
+        answer = gate(capsys, after, "--baseline", before, *options, code=Exit.UNJUDGED)
+        assert "nothing measured of mine/alpha" in "\n".join(lines(answer, "unjudged"))
+    gate(capsys, after, "--baseline", after, "--evidence=measured", "--evidence=static", code=Exit.UNJUDGED)
+    unchecked = tuple(one for one in lineages.results() if one.workload != "1x1x8x64")
+    last = lineages.dissected(data, unchecked, created=LATER + timedelta(days=1)).run_id
+    answer = gate(capsys, last, "--baseline", after, code=Exit.UNJUDGED)
+    assert any(line.startswith("nothing modelled of mine/alpha") for line in lines(answer, "unjudged"))
+
+
+def test_every_name_has_to_be_compared(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What passes of one name says nothing of another that met no baseline, or that the filters left out."""
+    lineages.dissected(data)
+    answer = gate(capsys, "mine/zero", "mine/alpha", "--baseline", "mine/alpha", code=Exit.PASS)
+    both = ("mine/alpha", "mine/zero", "--baseline")
+    answer = gate(capsys, *both, "parent", "--allow=unclear", "--evidence=modelled", code=Exit.REGRESSION)
+    assert any("has no correct ancestor" in line for line in lines(answer, "unjudged"))
+    answer = gate(capsys, *both, "mine/alpha", "--workload", "head dim 46", code=Exit.UNJUDGED)
+    assert lines(answer, "unjudged") == [
+        f"nothing that is head dim 46 of mine/{name} was compared" for name in ("alpha", "zero")
+    ]
+
+
+def test_a_run_that_was_forgotten_is_no_baseline(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = lineages.dissected(data).run_id
+    lineages.dissected(data, created=LATER)
+    after = lineages.dissected(data, created=LATER + timedelta(days=1)).run_id
+    main(["baseline", "set", "mine", before, "--why", "released"])
+    main(["forget", before])
+    capsys.readouterr()
+    assert main(["gate", after, "--baseline", before]) == Exit.UNUSABLE_INPUT
+    assert "was forgotten: `profiler forget --undo" in capsys.readouterr().err
+    answer = gate(capsys, after, code=Exit.UNJUDGED)
+    assert any("was forgotten" in line for line in lines(answer, "unjudged")), "nothing stands in for it"
+
+
+def test_a_cell_that_the_pinned_baseline_has_is_missed(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = lineages.dissected(data).run_id
+    fewer = tuple(
+        one for one in lineages.results() if (one.version, one.workload) != ("alpha", "head dim 64")
+    )
+    after = lineages.dissected(data, fewer, created=LATER).run_id
+    main(["baseline", "set", "mine", before, "--why", "released"])
+    capsys.readouterr()
+    answer = gate(capsys, after, "--baseline", "pinned", code=Exit.UNJUDGED)
+    assert lines(answer, "unjudged") == [f"nothing static of mine/alpha, where {before} has it"]
+
+
+def test_a_newest_run_that_cannot_be_read_is_not_passed_over(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lineages.dissected(data)
+    lineages.dissected(data, created=LATER)
+    newest = lineages.dissected(data, created=LATER + timedelta(days=1)).run_id
+    (data / "runs" / newest / "run.json").write_text("{")
+    assert main(["gate"]) == Exit.UNUSABLE_INPUT
+    assert newest in capsys.readouterr().err
+
+
+def test_a_page_of_many_versions_has_a_row_for_each(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = lineages.dissected(data).run_id
+    worse = changed("alpha", Evidence.STATIC, static__spill_bytes=8)
+    lineages.dissected(data, worse, created=LATER)
+    assert main(["gate", "--markdown", "--link", "https://a.example"]) == Exit.REGRESSION
+    page = capsys.readouterr().out
+    assert f"Baseline: [`{before}`](https://a.example/runs?run={before})" in page
+    rows = [line for line in page.splitlines() if line.startswith("| ") and "alpha" in line]
+    assert len(rows) == 1
+    assert "spills: 0 → 8 B" in rows[0]
+    assert before not in rows[0]
+
+
 def test_names_that_mean_nothing_are_unusable_input(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lineages.dissected(data)
     for arguments in (
         ["mine/alhpa", "--baseline", "mine/zero"],
         ["mine/alpha", "--baseline", "mine/zeero"],
         ["nothing.ncu-rep", "--baseline", "mine/zero"],
+        ["", "--baseline", "mine/zero"],
+        ["mine/alpha", "--baseline", ""],
         ["mine/alpha", "--on", "durration"],
         ["mine/alpha", "--out", "gate.pdf"],
         ["mine/alpha", "--out", "nowhere/gate.md"],
@@ -326,6 +447,26 @@ class TestReports:
         assert {one["verdict"] for one in answer["findings"] if one["outcome"] == "unjudged"} == {"unclear"}
         gate(capsys, after, "--baseline", before, "--allow", "unclear", code=Exit.PASS)
 
+    def test_an_imported_report_is_judged_as_the_file_is_and_no_command_could_collect_it(
+        self, reports: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before, after = self.both(reports)
+        assert main(["import", before, after]) == 0
+        capsys.readouterr()
+        files = gate(capsys, after, "--baseline", before, code=Exit.UNJUDGED)["findings"]
+        versions = gate(capsys, "ncar/MW_DivToMult", "--baseline", "ncar/MW_Baseline", code=Exit.UNJUDGED)[
+            "findings"
+        ]
+        assert [one["line"] for one in versions] == [one["line"] for one in files]
+        assert {one["next"] for one in versions} == {None}
+
+    def test_a_filter_that_leaves_a_file_out_is_never_a_pass(
+        self, reports: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before, _ = self.both(reports)
+        for option in ("--gpu=NVIDIA L4", "--evidence=static"):
+            gate(capsys, before, "--baseline", before, option, code=Exit.UNJUDGED)
+
     def test_what_wobbles_weighs_only_where_it_is_asked_for(
         self, reports: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -387,7 +528,7 @@ def test_every_form_is_written_by_its_suffix(data: Path, capsys: pytest.CaptureF
     assert text == printed
     assert json.loads(document)["verdict"] == "failed"
     assert markdown.startswith("### Gate failed: ")
-    assert "[`mine/alpha`](https://a.example/diff?a=mine%2Fzero&b=mine%2Falpha)" in markdown
+    assert "[`mine/alpha`](https://a.example/diff?a=mine%2Fzero&b=mine%2Falpha&workload=" in markdown
     suite = ElementTree.fromstring(junit).find("testsuite")
     assert suite is not None
     cases = suite.findall("testcase")
@@ -399,7 +540,7 @@ def test_junit_of_nothing_compared_is_an_error(data: Path, capsys: pytest.Captur
     lineages.dissected(data)
     assert main(["gate", "mine/alpha", "--junit"]) == Exit.UNJUDGED
     root = ElementTree.fromstring(capsys.readouterr().out)
-    assert [error.get("message") for error in root.iter("error")] == ["nothing was compared"]
+    assert "nothing was compared" in [error.get("message") for error in root.iter("error")]
 
 
 @needs_sass

@@ -108,7 +108,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
     ),
     (("historywords",), ("decisionwords",), ("speedups",), ("baseline", "acknowledgement")),
     (
-        ("holdings", "contests", "gate"),
+        ("holdings", "opponents", "contests", "gate"),
         ("regression", "setback", "slowdowns", "lostground", "regressions", "regressioncause"),
     ),
     (("cli",), ("ui",)),

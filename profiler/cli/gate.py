@@ -26,6 +26,10 @@ nothing where the time got better. Static and modelled evidence and plain report
 ancestor in the catalogue) or best (the fastest correct version). Without it: what `profiler baseline` pinned,
 else the last run of the same version before this one.
 
+Whether a version is right and within its budget takes no baseline: a new one, and one that was wrong before,
+fail too, as does a rejected one that the check lets through. What only a GPU can tell may be lacking where
+there is none, unless --evidence asks for it.
+
 A regression that `profiler acknowledge` recorded is let pass until its date, and is listed."""
 
 _EPILOG = """\
@@ -92,8 +96,9 @@ def run(arguments: argparse.Namespace) -> int:
         metrics,
         noisefloor,
     )
-    from profiler.cli import gate_output, output
-    from profiler.contests import Wanted, contests
+    from profiler.cli import gate_output, gate_told, output
+    from profiler.contests import contests
+    from profiler.holdings import Wanted
     from profiler.values import Evidence
 
     files = [gate_output.destination(Path(name)) for name in arguments.out]
@@ -112,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         let_pass=acknowledgement.standing(decisions.load(root)),
     )
     code = verdicts.exit_code(arguments.allow)
-    told = gate_output.Told(verdicts, code, arguments.baseline or "", arguments.link.rstrip("/"))
+    told = gate_told.Told(verdicts, code, arguments.baseline or "", arguments.link.rstrip("/"))
     for path, form in files:
         gate_output.write(path, gate_output.render(told, form))
     print(gate_output.render(told, arguments.format or "text"), end="")

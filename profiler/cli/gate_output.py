@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby, islice
+import re
+from itertools import groupby
 from pathlib import Path
-from urllib.parse import quote
 from xml.etree import ElementTree
 
-from profiler.cli.comparison import cell, code
+from profiler.cli.gate_markdown import markdown
+from profiler.cli.gate_told import TITLES, Told, heading, told_lines
 from profiler.errors import Exit, ProfilerError
-from profiler.gate import Finding, Outcome, Verdicts
-from profiler.statistics.decision import share
+from profiler.gate import Finding, Outcome
 
 SUFFIXES = {".txt": "text", ".json": "json", ".md": "markdown", ".xml": "junit"}
-WORDS = {
-    Exit.PASS: "Gate passed",
-    Exit.REGRESSION: "Gate failed",
-    Exit.UNJUDGED: "Gate could not judge",
-}
-SHOWN = 30  # rows of a Markdown table; a pull request is no log
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS = {
     Outcome.FAILED: "!",
     Outcome.UNJUDGED: "?",
@@ -29,34 +22,6 @@ _MARKS = {
     Outcome.NOTED: "Δ",
     Outcome.PASSED: "✓",
 }
-_TITLES = {
-    Outcome.FAILED: "failed",
-    Outcome.UNJUDGED: "could not be judged",
-    Outcome.ACKNOWLEDGED: "acknowledged",
-    Outcome.NOTED: "noted, without weight",
-}
-
-
-@dataclass(frozen=True)
-class Told:
-    """A gate's answer with what its outputs need besides."""
-
-    verdicts: Verdicts
-    code: Exit
-    baseline: str  # as it was asked for; "" for the pinned or last one
-    link: str = ""  # of a dashboard, without the slash at its end
-
-    @property
-    def headline(self) -> str:
-        """The answer in one line."""
-        counts = [
-            f"{len(found)} {words}"
-            for outcome, words in _TITLES.items()
-            if (found := self.verdicts.of(outcome))
-        ]
-        passed = len(self.verdicts.of(Outcome.PASSED))
-        compared = "nothing was compared" if not self.verdicts.compared else f"{passed} passed"
-        return f"{WORDS[self.code]}: {', '.join((*counts, compared))}"
 
 
 def destination(path: Path) -> tuple[Path, str]:
@@ -72,7 +37,7 @@ def destination(path: Path) -> tuple[Path, str]:
 def write(path: Path, text: str) -> None:
     """Write one output; ProfilerError where that cannot be done."""
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")  # a file name may be any bytes
     except OSError as error:
         raise ProfilerError(f"--out {path}: {error.strerror}") from None
 
@@ -86,69 +51,16 @@ def render(told: Told, form: str) -> str:
 def text(told: Told) -> str:
     """The answer for a terminal or a log: what failed first, what passed counted."""
     lines = []
-    for outcome, title in _TITLES.items():
+    for outcome, title in TITLES.items():
         found = told.verdicts.of(outcome)
         if found:
             lines += ["", f"{title}:"]
-        for place, several in groupby(found, _heading):
+        for place, several in groupby(found, heading):
             lines.append(f"  {_MARKS[outcome]} {place}")
             for one in several:
-                first, *more = _told(one)
+                first, *more = told_lines(one)
                 lines += [f"      {first}", *(f"        {line}" for line in more)]
     return "\n".join((told.headline, *lines)) + "\n"
-
-
-def _heading(one: Finding) -> str:
-    against = f", against {one.baseline}" if one.baseline and one.baseline != one.subject else ""
-    return f"{one.place}{f' [{one.evidence}]' if one.evidence else ''}{against}"
-
-
-def _told(one: Finding) -> Iterator[str]:
-    """The finding, then how sure it is, why it came about and what to do, a line each."""
-    yield f"{one.check}: {one.line}"
-    if one.interval:
-        least = f"; a change of {share(one.detectable)} would have been found" if one.detectable else ""
-        yield f"interval {one.interval}{least}"
-    if one.cause:
-        yield f"why: {one.cause}"
-    if one.acknowledged:
-        yield f"acknowledged: {one.acknowledged}"
-    if one.next_command:
-        yield f"next: {one.next_command}"
-
-
-def markdown(told: Told) -> str:
-    """The answer for a pull request."""
-    lines = [f"### {told.headline}", ""]
-    if told.baseline:
-        lines += [f"Baseline: {code(told.baseline)}", ""]
-    for outcome in (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED):
-        found = told.verdicts.of(outcome)
-        if found:
-            lines += [f"**{_TITLES[outcome].capitalize()}**", "", *_table(found, told), ""]
-    noted = told.verdicts.of(Outcome.NOTED)
-    if noted:
-        lines += [f"<details><summary>{len(noted)} noted, without weight</summary>", ""]
-        lines += [*_table(noted, told), "", "</details>", ""]
-    return "\n".join(lines)
-
-
-def _table(found: Sequence[Finding], told: Told) -> list[str]:
-    rows = ["| what | finding |", "| --- | --- |"]
-    for place, several in islice(groupby(found, _heading), SHOWN):
-        together = list(several)
-        words = [cell(line) for one in together for line in _told(one)]
-        rows.append(f"| {_linked(place, together[0], told)} | {'<br>'.join(words)} |")
-    left = len({_heading(one) for one in found}) - SHOWN
-    return [*rows, f"| and {left} more | `profiler gate` prints them all |"] if left > 0 else rows
-
-
-def _linked(place: str, one: Finding, told: Told) -> str:
-    """The place of a finding, its subject as code, and a link to the diff where there is a dashboard."""
-    name = code(one.subject)
-    if told.link and one.baseline and "/" in one.subject and not Path(one.subject).exists():
-        name = f"[{name}]({told.link}/diff?a={quote(one.baseline, safe='')}&b={quote(one.subject, safe='')})"
-    return name + cell(place.removeprefix(one.subject))
 
 
 def document(told: Told) -> str:
@@ -224,7 +136,7 @@ def _case(suite: ElementTree.Element, one: Finding) -> None:
     case = ElementTree.SubElement(
         suite, "testcase", classname=_plain(one.subject), name=_plain(" · ".join(filter(None, where)))
     )
-    body = "\n".join((_heading(one), *_told(one)))
+    body = "\n".join((heading(one), *told_lines(one)))
     kinds = {Outcome.FAILED: "failure", Outcome.UNJUDGED: "error"}
     if one.outcome in kinds:
         entry = ElementTree.SubElement(
@@ -237,5 +149,5 @@ def _case(suite: ElementTree.Element, one: Finding) -> None:
 
 
 def _plain(text: str) -> str:
-    """A text without the control characters that XML 1.0 has no place for."""
-    return "".join(character for character in text if character in "\t\n" or character >= " ")
+    """A text without the characters that XML 1.0 has no place for. Source: its production 2, Char."""
+    return _NO_XML.sub("\ufffd", text)
