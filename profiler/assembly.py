@@ -327,7 +327,7 @@ def _provenance(collection: Collection, ended: Mapping[str, Json], dropped: Sequ
         },
         "states": [one["states"] for one in timed],
         "device": gpu or None,
-        "degraded": last.get("missing"),
+        "degraded": [*(last.get("missing") or ()), *_not_modelled(ended)],
         "left_out": sorted(
             {
                 f"{job.words}: {_why_left(collection, job.key)}"
@@ -352,6 +352,15 @@ def _provenance(collection: Collection, ended: Mapping[str, Json], dropped: Sequ
     if settings.keep_session:
         return {**kept, "host": machine.get("host")}
     return {name: _public(value) for name, value in kept.items()}
+
+
+def _not_modelled(ended: Mapping[str, Json]) -> list[str]:
+    """Why versions have no facts of the CPU's model although it was tried, a sentence a reason."""
+    names: dict[str, list[str]] = {}
+    for one in ended.values():
+        if one["stage"] == "model" and one["status"] in ("failed", "skipped"):
+            names.setdefault(str(one.get("reason") or "no reason was given"), []).extend(one["versions"])
+    return [f"no CPU model of {', '.join(of)}: {reason}" for reason, of in names.items()]
 
 
 def _launch_ns(timed: Sequence[Json]) -> Json:

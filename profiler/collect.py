@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from profiler import anatomy, check, evidence, isolated, plan, sampling, sanitizing, session, static
+from profiler import anatomy, check, dissect, evidence, isolated, plan, sampling, sanitizing, session, static
 from profiler.build import Failed
 from profiler.catalog import Catalog, Version
 from profiler.counting import Counters
@@ -43,6 +43,7 @@ class Collection:
         self.work = Work(staging, catalog, settings, machine)
         self.left_out: dict[str, str] = {}  # job key -> why, for those that a resumed run would do
         self.pace = Pace()
+        self.at_once = {"check": sampling.checks_at_once(machine.gpu)}  # how many of a stage side by side
         self.tell = progress or (lambda _done, _all, _what, _left: None)
         self._counters = Counters(self.work)
         self._started = time.monotonic()
@@ -114,7 +115,7 @@ class Collection:
     def _work_off(self, todo: list[Job], budget: float | None) -> None:
         total = len(self.planned)
         while todo:
-            batch = self._next_batch(todo)
+            batch = plan.next_batch(todo, self.at_once)
             todo = todo[len(batch) :]
             now = []
             for job in batch:
@@ -124,8 +125,9 @@ class Collection:
                     now.append(job)
                 else:
                     self.left_out[job.key] = self.work.over_budget
-            left = self.pace.left([*now, *todo], {"check": sampling.CHECKS})
-            self.tell(total - len(todo) - len(batch), total, now[0].words if now else "", left)
+            left = self.pace.left([*now, *todo], self.at_once)
+            if now:
+                self.tell(total - len(todo) - len(batch), total, now[0].words, left)
             self._side_by_side(now)
             self._note()
 
@@ -139,19 +141,6 @@ class Collection:
             except BaseException:  # Ctrl-C: nobody waits for the end of what runs
                 self.work.stop()
                 raise
-
-    @staticmethod
-    def _next_batch(todo: Sequence[Job]) -> list[Job]:
-        """The next job; of checks, which time nothing, several on one workload side by side."""
-        first = todo[0]
-        if first.stage != "check":
-            return [first]
-        alike = []
-        for job in todo[: sampling.CHECKS]:
-            if (job.stage, job.workload) != (first.stage, first.workload):
-                break
-            alike.append(job)
-        return alike
 
     def _do(self, job: Job) -> None:
         begun = time.monotonic()
@@ -288,6 +277,8 @@ class Collection:
         by_workload: dict[Any, list[check.Cell]] = {}
         for cell in checked.cells:
             by_workload.setdefault(cell.workload, []).append(cell)
+        for path, content in dissect.line_tables([checked]).items():
+            self.staging.attach(path, content)
         return {
             "status": "done",
             "reason": None,

@@ -66,7 +66,7 @@ def dissect(
         for version in chosen
         for result in _results(catalog, version, by_version.get(version.id), checked[version.id], problem)
     ]
-    contents = {**sources(catalog, chosen), **_line_tables(checked.values())}
+    contents = {**sources(catalog, chosen), **line_tables(checked.values())}
     created = datetime.now(UTC).replace(microsecond=0)
     digest = sha256(repr((results, sorted(contents.items()))).encode()).hexdigest()
     run = Run(
@@ -165,7 +165,7 @@ def sources(catalog: Catalog, versions: Sequence[Version]) -> dict[str, bytes]:
     return found
 
 
-def _line_tables(checked: Iterable[Checked]) -> dict[str, bytes]:
+def line_tables(checked: Iterable[Checked]) -> dict[str, bytes]:
     """Shared-memory traffic by source line of each version, of the first schedule of each workload."""
     found = {}
     for one in checked:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
@@ -39,14 +39,15 @@ class Attached:
     catalog: Catalog
     sha256: str  # of the catalogue's text
     files: Mapping[str, str]  # sha256 by path inside the bundle
+    older: Mapping[str, str] = field(default_factory=dict)  # the run that keeps a file, where it is another
+
+    def read(self, root: Root, path: str) -> bytes:
+        """A file's content, out of the run that keeps it."""
+        return root.read(f"{bundle.RUNS}/{self.older.get(path, self.run_id)}/{path}")
 
     def source_path(self, version: Version) -> str | None:
         """Where the bundle has the version's source; None where it keeps none, as of a callable."""
-        if version.source is None:
-            return None
-        inside = version.source.is_relative_to(self.catalog.folder)
-        name = version.source.relative_to(self.catalog.folder).as_posix() if inside else version.source.name
-        path = f"{self.catalog.folder.name}/{name}"
+        path = _source(self, version)
         return path if path in self.files else None
 
 
@@ -148,13 +149,71 @@ class Lineage:
 
 
 def newest(root: Root, store: Store, family: str) -> Attached | None:
-    """The catalogue that the family's newest run with one keeps; None where no run has any."""
+    """The catalogue that the family's newest run with one keeps; None where no run has any.
+
+    A run may be of some versions alone, and one on a GPU need not have run the CPU's model. What it lacks is
+    taken from older runs: sources, and the line tables of versions whose sources are still the same.
+    """
+    found: Attached | None = None
     for run in store.runs(family, limit=LOOK_BACK):
-        if run.kind == COLLECT:
-            found = of_run(root, bundle.load(root, run.run_id), family)
-            if found is not None:
-                return found
-    return None
+        if run.kind != COLLECT:
+            continue
+        try:
+            older = of_run(root, bundle.load(root, run.run_id), family)
+        except BadBundle:
+            if found is None:
+                raise
+            continue  # what it would add is missing; the catalogue is there
+        found = older if found is None else found if older is None else _completed(found, older)
+        if found is not None and not _lacking(found):
+            break
+    return found
+
+
+def _lacking(attached: Attached) -> set[str]:
+    """The sources and line tables that a run of the whole catalogue would keep and this one does not."""
+    there = [one for one in attached.catalog.versions if one.buildable]
+    wanted = {_source(attached, one) for one in there} | {_lines(one.id) for one in there}
+    return wanted - set(attached.files) - {""}
+
+
+def _completed(attached: Attached, older: Attached) -> Attached:
+    """With what an older run keeps and this one lacks, as far as it is of the same sources."""
+    folder = f"{attached.catalog.folder.name}/"
+    taken = {path for path in _lacking(attached) if path.startswith(folder)} & set(older.files)
+    if taken:  # headers come with the first source
+        taken |= {path for path in older.files if path.startswith(folder) and not path.endswith(".toml")}
+    files = {path: older.files[path] for path in taken if path not in attached.files} | dict(attached.files)
+    for version in attached.catalog.versions:
+        lines = _lines(version.id)
+        if lines in older.files and lines not in files and _same_code(version, files, older, attached):
+            files[lines] = older.files[lines]
+    places = {path: older.older.get(path, older.run_id) for path in files if path not in attached.files}
+    return replace(attached, files=files, older={**attached.older, **places})
+
+
+def _same_code(version: Version, files: Mapping[str, str], older: Attached, attached: Attached) -> bool:
+    """Whether an older run has the version's source, every header and its flags as they are now."""
+    before = older.catalog.by_id.get(version.id)
+    path = _source(attached, version)
+    if before is None or before.flags != version.flags or files.get(path) != older.files.get(path):
+        return False
+    headers = [one for one in {*files, *older.files} if one.endswith((".h", ".cuh"))]
+    return all(files.get(one) == older.files.get(one) for one in headers)
+
+
+def _source(attached: Attached, version: Version) -> str:
+    """Where a bundle has a version's source, if it has it; "" for a callable."""
+    if version.source is None:
+        return ""
+    folder = attached.catalog.folder
+    inside = version.source.is_relative_to(folder)
+    name = version.source.relative_to(folder).as_posix() if inside else version.source.name
+    return f"{folder.name}/{name}"
+
+
+def _lines(version: str) -> str:
+    return f"lines/{version}.json"
 
 
 def of_run(root: Root, run: Run, family: str | None = None) -> Attached | None:
@@ -234,14 +293,14 @@ def source(root: Root, attached: Attached, version: Version) -> str | None:
     path = attached.source_path(version)
     if path is None:
         return None
-    return root.read(f"{bundle.RUNS}/{attached.run_id}/{path}").decode(errors="replace")
+    return attached.read(root, path).decode(errors="replace")
 
 
 def texts(root: Root, attached: Attached) -> dict[str, str]:
     """Every source that the run keeps, by file name."""
     folder = f"{attached.catalog.folder.name}/"
     return {
-        path.rpartition("/")[2]: root.read(f"{bundle.RUNS}/{attached.run_id}/{path}").decode(errors="replace")
+        path.rpartition("/")[2]: attached.read(root, path).decode(errors="replace")
         for path in attached.files
         if path.startswith(folder) and not path.endswith(".toml")
     }
@@ -251,10 +310,10 @@ def lines(
     root: Root, attached: Attached, version: str
 ) -> dict[str, list[tuple[str, int, str, int, int, int]]]:
     """Shared-memory traffic by workload: file, line, kind, requests, wavefronts, ideal wavefronts."""
-    path = f"lines/{version}.json"
+    path = _lines(version)
     if path not in attached.files:
         return {}
-    document = json.loads(root.read(f"{bundle.RUNS}/{attached.run_id}/{path}"))
+    document = json.loads(attached.read(root, path))
     return {workload: [tuple(row) for row in rows] for workload, rows in document["workloads"].items()}
 
 

@@ -17,6 +17,7 @@ STAGES = ("check", "time", "lean", "full", "sanitize", "model")
 # torch, starting one under ncu, and what a replay pass costs beside the kernel. `Pace` corrects each by what
 # the same stage took before.
 START_S = {"check": 6.0, "time": 6.0, "lean": 12.0, "full": 15.0, "sanitize": 15.0, "model": 2.0}
+BUILD_S = 30.0  # all versions side by side; not bounded by a budget, but counted against it
 PASS_S = 0.05
 CALL_S = 0.002  # of a call nobody has timed
 PASSES = {"lean": 9, "full": 40}  # where nobody can count them
@@ -157,6 +158,34 @@ def sessions(
         for block in range(2 * pairs)
         for label in there
     ]
+
+
+def next_batch(todo: Sequence[Job], at_once: Mapping[str, int]) -> list[Job]:
+    """The next job; of a stage of which several run side by side, several on one workload."""
+    first = todo[0]
+    alike = []
+    for job in todo[: at_once.get(first.stage, 1)]:
+        if (job.stage, job.workload) != (first.stage, first.workload):
+            break
+        alike.append(job)
+    return alike
+
+
+def forecast(
+    planned: Sequence[Job], at_once: Mapping[str, int], budget: float | None = None
+) -> list[tuple[Job, float | None]]:
+    """Each job with the second at which it would have ended by the estimates; None: the budget leaves it out.
+
+    The clock starts when building does.
+    """
+    pace, spent, found, todo = Pace(), BUILD_S, [], list(planned)
+    while todo:
+        batch = next_batch(todo, at_once)
+        todo = todo[len(batch) :]
+        fitting = [job for job in batch if fits(job, pace, spent, budget)]
+        spent += max((pace.seconds(job) for job in fitting), default=0.0)
+        found += [(job, spent if job in fitting else None) for job in batch]
+    return found
 
 
 def fits(job: Job, pace: Pace, spent_s: float, budget: float | None) -> bool:

@@ -11,7 +11,9 @@ from profiler.plan import Job
 from profiler.work import LIMIT_S, Json, Work
 
 SMALL_FLOPS = 1e9  # below this a call is short enough for its dispatch to matter: graph replay is timed too
-CHECKS = 8  # at a time: most of a check is torch's import and the reference, not the GPU
+CHECKS = 8  # at a time, at least: most of a check is torch's import and the reference, not the GPU
+_CHECKS_MOST = 16
+_CHECK_BYTES = 2 << 30  # of the GPU's memory for each: a context, torch's own and the arrays
 NOBODY: Json = {"status": "skipped", "reason": "no version of the group is right on this workload"}
 _SAMPLING_SHARE = 0.6  # of a process's time limit: whole rounds then outlive a slow group
 
@@ -22,10 +24,17 @@ def check_version(work: Work, job: Job) -> Json:
     if why := work.unrunnable(name):
         return {"status": "skipped", "reason": why}
     request = {**work.request(job.workload), "version": work.version(name)}
-    threads = str(max(1, (os.cpu_count() or 1) // CHECKS))  # of the reference's products
+    threads = str(max(1, (os.cpu_count() or 1) // checks_at_once(work.machine.gpu)))  # of the reference
     env = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     result = work.stage("gpucheck", request, work.folder(job), job, env)
     return {"status": result["status"], "reason": result.get("reason"), "results": {name: result}}
+
+
+def checks_at_once(gpu: Mapping[str, Any] | None) -> int:
+    """How many checks run side by side: one a CPU as far as the GPU's memory allows, never over 16."""
+    memory = (gpu or {}).get("memory_bytes")
+    wanted = min(_CHECKS_MOST, max(CHECKS, os.cpu_count() or 1))
+    return max(1, min(wanted, memory // _CHECK_BYTES)) if memory else wanted
 
 
 def blocks(work_rounds: int, processes: int) -> int:

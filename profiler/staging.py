@@ -98,6 +98,17 @@ class Staging:
 
     # ------------------------------------------------------------ contents
 
+    def attach(self, path: str, content: bytes) -> None:
+        """Another file of the bundle, by its path there, beside the sources that the run was begun with."""
+        target = self.folder / SOURCES / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.folder / f".{uuid.uuid4().hex}"
+        try:
+            partial.write_bytes(content)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
     @property
     def plan(self) -> dict[str, Any]:
         """What was asked for when the run began. Raises BadBundle where it is damaged."""
@@ -111,7 +122,7 @@ class Staging:
 
     @property
     def sources(self) -> dict[str, Path]:
-        """The files that the run was begun with, by their path inside the bundle."""
+        """The files that the run was begun with and those attached, by their path inside the bundle."""
         folder = self.folder / SOURCES
         return {
             path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()

@@ -126,17 +126,19 @@ def dissected(
     created: datetime = CREATED,
     catalog: str | None = CATALOG,
     gpu: str | None = None,
+    source: str | None = SOURCE,
+    lines: bool = True,
 ) -> Run:
-    """A sealed run of the lineage in a data folder."""
-    lines = {
+    """A sealed run of the lineage in a data folder; without its source, or its line tables, where asked."""
+    tables = {
         "columns": ["file", "line", "kind", "requests", "wavefronts", "ideal"],
         "workloads": {"1x1x8x64": [["k.cu", 10, "store", 10, 4010, 10], ["k.cu", 11, "store", 10, 10, 10]]},
     }
-    clean = {**lines, "workloads": {"1x1x8x64": [["k.cu", 10, "store", 10, 10, 10]]}}
+    clean = {**tables, "workloads": {"1x1x8x64": [["k.cu", 10, "store", 10, 10, 10]]}}
     contents: Mapping[str, tuple[str, bytes]] = {
-        "kernels/k.cu": ("source", SOURCE.encode()),
-        "lines/alpha.json": ("lines", json.dumps(lines).encode()),
-        "lines/zero.json": ("lines", json.dumps(clean).encode()),
+        **({"kernels/k.cu": ("source", source.encode())} if source else {}),
+        **({"lines/alpha.json": ("lines", json.dumps(tables).encode())} if lines else {}),
+        **({"lines/zero.json": ("lines", json.dumps(clean).encode())} if lines else {}),
         **({"kernels/catalog.toml": ("catalog", catalog.encode())} if catalog else {}),
     }
     files = tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -16,17 +17,23 @@ from profiler import (
     bundle,
     bundle_zip,
     captured,
+    catalog,
     counting,
     ncucsv,
+    sampling,
     sanitizing,
+    session,
     work,
 )
+from profiler.cli import main
+from profiler.collect import Collection
 from profiler.errors import ProfilerError, UnknownName
 from profiler.location import LocalRoot
 from profiler.plan import Job
-from profiler.session import Machine
+from profiler.session import Machine, Settings
 from profiler.staging import Staging, unfinished
-from tests.standins import GPU, again, begin, calls, cells, finish, prepare, stand_in_ncu, tell
+from tests.standins import GPU, SMALL, again, begin, calls, cells, finish, prepare, stand_in_ncu, tell
+from tests.toolchain import needs_gxx
 
 
 @pytest.fixture
@@ -192,6 +199,64 @@ def test_a_killed_run_can_be_sealed_as_it_is(folder: Path) -> None:
     told = {name: one.status for name, one in cells(run).items()}
     assert told["three"] == "skipped"
     assert any("not done" in line for line in run.provenance["left_out"])
+
+
+def test_a_model_that_failed_is_said_and_no_silence(folder: Path) -> None:
+    collection = begin(folder)
+    job = {"stage": "model", "status": "failed", "reason": "there is no addr2line"}
+    for name in ("one", "two"):
+        collection.staging.put(f"model-CPU-0-{name}", {**job, "versions": [name], "results": {}})
+    run = finish(folder, collection)
+    assert "no CPU model of one, two: there is no addr2line" in run.provenance["degraded"]
+
+
+@needs_gxx
+def test_the_model_keeps_the_line_tables_too(tmp_path: Path) -> None:
+    lineage, root = catalog.load(), LocalRoot(tmp_path / "data")
+    settings = Settings(versions=("v2d_b",), workloads=(SMALL,), model=("v2d_b",), counters=False)
+    staging = session.begin(root, lineage, settings)
+    collection = Collection(staging, lineage, settings, Machine(None, None))
+    (job,) = (one for one in collection.planned if one.stage == "model")
+    collection._do(job)
+    run = bundle.load(root, assembly.seal(root, collection))
+    (lines,) = (file for file in run.files if file.kind == "lines")
+    assert (lines.path, lines.name) == ("lines/v2d_b.json", "v2d_b.json")
+    table = json.loads(root.read(f"runs/{run.run_id}/{lines.path}"))
+    assert table["workloads"]["1x2x128x64"][0][0] == "v2d.cu"
+
+
+def test_whoever_copied_the_tree_can_say_its_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILER_COMMIT", "0123456789abcdef0123456789abcdef01234567")
+    assert finish(folder, begin(folder)).provenance["git_commit"].startswith("0123456789")
+    monkeypatch.setenv("PROFILER_COMMIT", "not a commit")
+    assert "git_commit" not in finish(folder, begin(folder)).provenance
+
+
+def test_more_checks_run_side_by_side_where_there_are_cpus_and_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    many = {"memory_bytes": 80 << 30}
+    assert [sampling.checks_at_once(gpu) for gpu in (many, {"memory_bytes": 8 << 30}, None)] == [16, 4, 16]
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert sampling.checks_at_once(many) == 8
+
+
+def test_a_dry_run_names_the_jobs_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    options = ["v2d_b", "sdpa", "--budget", "60s", "--dry-run"]
+    assert main(["collect", *options]) == 0
+    shown = capsys.readouterr().out
+    assert "lean   1x8x512x64" in shown
+    assert "jobs are left out by --budget 60 s" in shown
+    assert main(["collect", *options, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["jobs"][0]["versions"] == ["v2d_b"]
+    assert told["jobs"][-1] == {**told["jobs"][-1], "stage": "model", "ended_s": None}
+    assert main(["collect", *options, "--resume", "x"]) == 2
+    assert not (tmp_path / "data").exists()
 
 
 def test_the_zip_of_a_run_can_be_unpacked_elsewhere(folder: Path, tmp_path: Path) -> None:

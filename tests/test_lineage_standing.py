@@ -128,6 +128,40 @@ def test_sources_and_line_tables_come_from_the_run(tmp_path: Path, mine: Lineage
     assert lineage.lines(root, mine.attached, "bad") == {}
 
 
+class TestARunOfSomeVersions:
+    """Measured on a GPU, say: newer than what was dissected, without all sources and without line tables."""
+
+    def later(self, folder: Path, source: str | None = None, catalog: str = lineages.CATALOG) -> Lineage:
+        lineages.dissected(folder)
+        created = lineages.CREATED + timedelta(days=1)
+        lineages.dissected(folder, created=created, catalog=catalog, source=source, lines=False)
+        return of(folder)
+
+    def test_what_it_lacks_comes_from_older_runs(self, tmp_path: Path) -> None:
+        found, root = self.later(tmp_path), location.root(str(tmp_path))
+        assert found.attached.created == lineages.CREATED + timedelta(days=1)
+        assert lineage.source(root, found.attached, found.by_id["bad"].version) == lineages.SOURCE
+        assert lineage.texts(root, found.attached) == {"k.cu": lineages.SOURCE}
+        assert lineage.lines(root, found.attached, "alpha")["1x1x8x64"][0][4] == 4010
+
+    def test_lines_of_another_source_or_other_flags_are_none_of_this_one(self, tmp_path: Path) -> None:
+        other = self.later(tmp_path / "a", source="int y;\n")
+        root = location.root(str(tmp_path / "a"))
+        assert lineage.source(root, other.attached, other.by_id["alpha"].version) == "int y;\n"
+        assert lineage.lines(root, other.attached, "alpha") == {}
+        flags = self.later(tmp_path / "b", lineages.SOURCE, lineages.CATALOG.replace("TILE=64", "TILE=16"))
+        root = location.root(str(tmp_path / "b"))
+        assert lineage.lines(root, flags.attached, "alpha") == {}
+        assert lineage.lines(root, flags.attached, "zero") != {}
+
+    def test_an_older_catalogue_that_cannot_be_read_costs_only_what_it_would_add(
+        self, tmp_path: Path
+    ) -> None:
+        lineages.dissected(tmp_path, catalog="family = [")
+        lineages.dissected(tmp_path, created=lineages.CREATED + timedelta(days=1), lines=False)
+        assert of(tmp_path).by_id["alpha"].state == "good"
+
+
 class TestApart:
     def tree(self, folder: Path, text: str = lineages.CATALOG, source: str = lineages.SOURCE) -> Path:
         folder.mkdir()

@@ -60,3 +60,22 @@ def test_a_slow_kernel_and_more_passes_take_longer() -> None:
     slow = {job.key: job.seconds for job in jobs(call_s={("a", "small"): 1.0}, passes={"lean": 40})}
     lean = next(key for key in quick if key.startswith("lean-small"))
     assert slow[lean] > quick[lean] + 30
+
+
+def test_checks_of_one_workload_run_side_by_side_and_nothing_else_does() -> None:
+    planned, at_once = jobs(blocks=1), {"check": 2}
+    assert [len(plan.next_batch(planned[at:], at_once)) for at in range(4)] == [2, 2, 1, 1]
+
+
+def test_a_forecast_counts_building_and_names_what_the_budget_leaves_out() -> None:
+    planned = jobs(blocks=1)
+    whole = plan.forecast(planned, {"check": 3})
+    assert [job for job, _ in whole] == planned
+    ended = [at for _, at in whole if at is not None]
+    assert len(ended) == len(planned)
+    assert ended == sorted(ended)
+    assert ended[0] == pytest.approx(plan.BUILD_S + planned[0].seconds)
+    assert ended[2] == ended[0], "the three checks run side by side"
+    cut = plan.forecast(planned, {"check": 3}, ended[3] + 1)
+    assert [at is None for _, at in cut][:4] == [False] * 4
+    assert cut[-1][1] is None

@@ -92,6 +92,9 @@ def add(commands: Commands) -> None:
         "--seal", action="store_true", help="with --resume: keep the run as it is, measure nothing"
     )
     command.add_argument("--out", type=Path, metavar="FILE.zip", help="also as one file of at most 12 MB")
+    command.add_argument(
+        "--dry-run", action="store_true", help="say what would run and about how long; needs no GPU"
+    )
     add_json(command)
     command.set_defaults(handler=run)
 
@@ -99,8 +102,26 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure, seal, tell."""
     root, budget = local_root(), budget_s(arguments)
+    if arguments.dry_run:
+        return _foretell(arguments, root, budget)
     sealed = measure(_collection(arguments, root), root, budget, arguments, "collect")
     return 130 if sealed is None else _tell(sealed, arguments.json, _floors(root))
+
+
+def _foretell(arguments: argparse.Namespace, root: LocalRoot, budget: float | None) -> Exit:
+    """--dry-run: nothing is built, run or written."""
+    from profiler import bundle, catalog, collect, session
+    from profiler.cli import forecast
+    from profiler.staging import Staging
+
+    if arguments.resume:
+        raise ProfilerError("--dry-run plans a run that begins now: leave out --resume")
+    lineage = catalog.load(arguments.catalog)
+    settings = _settings(arguments, lineage)
+    nowhere = Staging(root.folder / bundle.STAGING / "dry-run")
+    machine = session.look(settings.counters)
+    forecast.show(collect.Collection(nowhere, lineage, settings, machine), budget, arguments.json)
+    return Exit.PASS
 
 
 def budget_s(arguments: argparse.Namespace) -> float | None:

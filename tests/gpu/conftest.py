@@ -14,7 +14,7 @@ from profiler import build, catalog, device, isolated, static, toolkit
 from profiler.catalog import Version
 from profiler.problem import ACCEPTANCE, ATTENTION, AttentionWorkload
 
-TOGETHER = 6  # checks at a time: most of a check's time is torch's import
+TOGETHER = max(4, min(16, os.cpu_count() or 1))  # at a time: most of a check's time is torch's import
 LINEAGE = catalog.load()
 GOOD = [version for version in LINEAGE.versions if version.buildable and version.state == "good"]
 REJECTED = [version for version in LINEAGE.versions if version.buildable and version.state == "rejected"]

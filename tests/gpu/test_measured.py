@@ -109,31 +109,30 @@ def counted(bench):
     permitted, reason = machine.may_read_counters(tool.path, bench.folder)
     if not permitted:
         pytest.skip(reason)
-    ncu = Ncu(tool.path, tool.version)
-    return {version.id: count(bench, ncu, version) for version in GOOD if version.id in bench.libraries}
+    return count(bench, Ncu(tool.path, tool.version), [one for one in GOOD if one.id in bench.libraries])
 
 
-def count(bench, ncu, version):
-    """Numbers by metric, or `failed` with ncu's own words."""
-    workload = ATTENTION.workload(**SMALL, dtype=version.dtype)
-    folder = bench.folder / "counters" / version.id
-    folder.mkdir(parents=True)
+def count(bench, ncu, versions):
+    """By version its numbers by metric, or `failed` with ncu's words. One process: most of it is torch."""
+    folder = bench.folder / "counters"
+    folder.mkdir()
+    workloads = {one.id: ATTENTION.workload(**SMALL, dtype=one.dtype) for one in versions}
+    inside = {name: target.range_name(name, workload.label) for name, workload in workloads.items()}
     request = {
-        "versions": [bench.version(version.id)],
-        "cells": [{"version": version.id, "workload": workload.sizes()}],
+        "versions": [bench.version(name) for name in workloads],
+        "cells": [{"version": name, "workload": one.sizes()} for name, one in workloads.items()],
         "cases": str(bench.folder / "cases"),
     }
     asked, answer, log = folder / "asked.json", folder / "answer.json", folder / "log"
     asked.write_text(json.dumps(request))
-    inside = target.range_name(version.id, workload.label)
     report = folder / "report.ncu-rep"
     line = capture.command_line(
         ncu,
         capture.Request(
             report=report,
             metrics=(captured.DURATION, *CONFLICTS),
-            ranges=(inside,),
-            kernels=tuple(sorted(bench.kernels[version.id])),
+            ranges=tuple(inside.values()),
+            kernels=tuple(sorted({kernel for name in workloads for kernel in bench.kernels[name]})),
             section_folder=capture.write_section(folder / "sections", CONFLICTS),
         ),
         isolated.stage_argv("target", asked, answer),
@@ -141,9 +140,13 @@ def count(bench, ncu, version):
     ended = isolated.run(line, timeout_s=300, log=log, env=isolated.stage_environment())
     if not report.is_file():
         problem = capture.complaint(log.read_text(errors="replace"), ended.code)
-        return {"failed": problem.reason if problem else ended.words}
+        return {name: {"failed": problem.reason if problem else ended.words} for name in workloads}
     launches = captured.launches(ncu, report)
-    cell = captured.of_cell(launches, inside, tuple(bench.kernels[version.id]))
+    return {name: numbers(launches, inside[name], tuple(bench.kernels[name])) for name in workloads}
+
+
+def numbers(launches, inside, kernels):
+    cell = captured.of_cell(launches, inside, kernels)
     if cell.reason:
         return {"failed": cell.reason}
     mine = [one for one in launches if one.ordinal in cell.ordinals]
