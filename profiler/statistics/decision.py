@@ -29,7 +29,10 @@ class Interval(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        return f"{signed(self.low)} to {signed(self.high)}"
+        low, high = signed(self.low), signed(self.high)
+        if low == high and self.low != self.high:
+            low, high = signed(self.low, 2), signed(self.high, 2)
+        return f"{low} to {high}"
 
 
 @dataclass(frozen=True)
@@ -65,8 +68,10 @@ def share(size: float) -> str:
     return f"{number:.0f} %" if number >= 10 else f"{float(f'{number:.1e}'):g} %"
 
 
-def signed(size: float) -> str:
-    """A signed change in per cent: `+12 %`, `−3.0 %`, `+0.24 %`, `±0 %`."""
+def signed(size: float, digits: int | None = None) -> str:
+    """A signed change in per cent: `+12 %`, `−3.0 %`, `+0.24 %`, `±0 %`; or with so many digits."""
     number = 100 * abs(size)
-    text = f"{number:.{0 if number >= 9.95 else 1 if number >= 0.995 else 2}f}"
+    text = (
+        f"{number:.{(0 if number >= 9.95 else 1 if number >= 0.995 else 2) if digits is None else digits}f}"
+    )
     return "±0 %" if not text.strip("0.") else f"{'+' if size > 0 else '−'}{text} %"

@@ -127,7 +127,10 @@ def chart_note(one: LatencyComparison, spread: str) -> Html:
     if any(len(side.ns) > samples.MOST for _, side in sides):
         parts = [f"samples: {counts}, {samples.MOST} a side drawn"]
     if spread == SPREADS[0]:
-        parts.append(f"line: {middles}; dashed: that of A" if len(sides) > 1 else f"line: {middles}")
+        parts.append(f"line: {middles}")
+        if len(sides) > 1:
+            apart = samples.is_apart(sides)
+            parts.append("far apart: an axis each, of one span" if apart else "dashed: that of A")
     if throttled := sum(len(side.throttled) for _, side in sides):
         parts.append(f"×: {throttled} taken while the GPU throttled")
     if out := samples.beyond(sides):

@@ -159,7 +159,7 @@ def _call(cell: OverviewCell, one: LatencyComparison, blanks: int) -> Row:
         word: Html = markup.muted("–")
     else:
         words = markup.verdict(one.verdict, decisionwords.change(decision), decision.reason)
-        word = markup.join((words, markup.muted(_interval(one))))
+        word = markup.join((words, markup.tag("span", _interval(one), "m wide")))
         name = markup.link(diff_address(cell, mode=one.mode) or "", name)
     number = Html("") if one.b_ns is None else markup.value(Value(one.b_ns, "ns"))
     return Row((name, number, word, "", *([""] * blanks)))

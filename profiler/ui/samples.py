@@ -19,6 +19,7 @@ from profiler.values import Latency, Value
 
 MOST = 1000  # dots of a side that are drawn; more are thinned evenly
 _HEIGHT_PX, _RIGHT_PX, _TOP_PX, _AXIS_PX = 268, 78, 8, 44
+_APART = 6.0  # times the larger spread that both sides may take together on one axis
 _FENCE = 4.0  # interquartile ranges beyond the quartiles at which the axis ends
 _DOMAINS = ((0.54, 1.0), (0.0, 0.46))
 
@@ -42,11 +43,13 @@ class _Side:
 def dots(sides: Sequence[tuple[str, Latency]]) -> Figure:
     """A panel a side, one above the other on the same axes: each sample a dot, where its round stood.
 
+    Where the sides lie so far apart that each would be a line, each has its own axis, of one span.
+
     What lies far out stands at the edge; its number is in the hover box. A line at the median
     (the mean of short calls) carries its value, and that of the first side stands dashed in the others.
     """
     numbers, unit = _in_one_unit(sides)
-    low, high = _limits([one.numbers for one in numbers])
+    ranges, apart = _ranges(numbers), is_apart(sides)
     layout = frame.layout(_HEIGHT_PX)
     layout["margin"] = {"l": 8, "r": _RIGHT_PX, "t": _TOP_PX, "b": _AXIS_PX, "pad": 0}
     every = np.unique(np.concatenate([one.rounds for one in numbers]))
@@ -54,9 +57,9 @@ def dots(sides: Sequence[tuple[str, Latency]]) -> Figure:
     traces: list[Figure] = []
     for row, one in enumerate(numbers):
         suffix = str(row + 1) if row else ""
-        domain = _DOMAINS[row]
+        domain, (low, high) = _DOMAINS[row], ranges[row]
         layout[f"yaxis{suffix}"] = _value_axis(unit, domain, (low, high))
-        if row:
+        if row and not apart:
             traces.append(_level(numbers[0].middle, len(every), f"y{suffix}", dashed=True))
         traces += _dots(one, f"y{suffix}", low, high)
         traces.append(_level(one.middle, len(every), f"y{suffix}"))
@@ -129,10 +132,18 @@ def ecdf(sides: Sequence[tuple[str, Latency]]) -> Figure:
 
 
 def beyond(sides: Sequence[tuple[str, Latency]]) -> int:
-    """How many samples lie beyond the axis."""
+    """How many samples lie beyond the axis of `dots`."""
     numbers, _ = _in_one_unit(sides)
-    low, high = _limits([one.numbers for one in numbers])
-    return sum(int(((one.numbers < low) | (one.numbers > high)).sum()) for one in numbers)
+    return sum(
+        int(((one.numbers < low) | (one.numbers > high)).sum())
+        for one, (low, high) in zip(numbers, _ranges(numbers), strict=True)
+    )
+
+
+def is_apart(sides: Sequence[tuple[str, Latency]]) -> bool:
+    """Whether the sides lie so far apart that `dots` gives each an axis of its own."""
+    ranges = _ranges(_in_one_unit(sides)[0])
+    return len(set(ranges)) > 1
 
 
 def middle_word(one: Latency) -> str:
@@ -183,6 +194,16 @@ def _limits(several: Sequence[Floats]) -> tuple[float, float]:
     low, high = min(low for low, _ in ends), max(high for _, high in ends)
     room = 0.06 * (high - low) or 0.01 * high
     return low - room, high + room
+
+
+def _ranges(numbers: Sequence[_Side]) -> list[tuple[float, float]]:
+    """The axis of each side: one for all, or of one span where they lie many times their spread apart."""
+    whole = _limits([one.numbers for one in numbers])
+    own = [_limits([one.numbers]) for one in numbers]
+    span = max(high - low for low, high in own)
+    if whole[1] - whole[0] < _APART * span:
+        return [whole] * len(numbers)
+    return [((low + high - span) / 2, (low + high + span) / 2) for low, high in own]
 
 
 def _dots(one: _Side, axis: str, low: float, high: float) -> list[Figure]:

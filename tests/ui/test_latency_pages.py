@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from profiler import bundle, location
 from profiler.calls import compare_calls
+from profiler.run import COLLECT, Capture, ReportFile, Result, Run
 from profiler.ui import latency_view, samples
 from profiler.values import Latency, Side
 from tests import timed_runs
@@ -64,6 +67,13 @@ class TestSamples:
         assert by_symbol["x-thin"]["customdata"] == [[1, "900"]]
         assert [10, "900"] in by_symbol["triangle-up"]["customdata"]
         assert samples.beyond([("A", one), ("B", B)]) >= 2
+
+    def test_sides_far_apart_have_an_axis_each_of_one_span(self) -> None:
+        figure = samples.dots([("A", A), ("B", latency("v2", 90e3))])
+        (low, high), (low_b, high_b) = (figure["layout"][axis]["range"] for axis in ("yaxis", "yaxis2"))
+        assert high_b < low
+        assert high_b - low_b == pytest.approx(high - low)
+        assert not [trace for trace in figure["data"] if trace.get("line", {}).get("dash")]
 
     def test_very_many_samples_are_thinned_for_drawing_only(self) -> None:
         many = replace(A, ns=np.tile(A.ns, 50), rounds=np.repeat(np.arange(25, dtype=np.uint16), 200))
@@ -137,3 +147,29 @@ class TestPage:
         assert [trace["line"]["shape"] for trace in figure["data"]] == ["hv", "hv"]
         assert app.query_params["spread"] == "ecdf"
         assert app.query_params["mode"] == COLD
+
+    def test_with_counters_too_the_ncu_duration_stands_second(
+        self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        held = timed_runs.rounds({"MW_Baseline": 6e6, "MW_DivToMult": 3.4e6}, 5)
+        results, files, sources = [], [], {}
+        for version, samples_ in held.items():
+            path = reports / "ncar" / f"{version}.ncu-rep"
+            content = path.read_bytes()
+            digest = sha256(content).hexdigest()
+            files.append(ReportFile(path.name, digest, len(content), f"reports/{path.name}"))
+            sources[f"reports/{path.name}"] = path
+            captures = (Capture(digest),)
+            results.append(Result("ncar", version, "w", {}, samples=(samples_,), captures=captures))
+        told = {"gpu": "Tesla V100-SXM2-32GB", "compute_capability": "7.0"}
+        whole = Run("r", COLLECT, timed_runs.START, told, tuple(results), tuple(files))
+        root = location.root(str(tmp_path))
+        with bundle.staging(root):
+            assert bundle.seal(root, whole, sources)
+        app = page("diff", tmp_path, monkeypatch, a="ncar/MW_Baseline", b="ncar/MW_DivToMult")
+        shown = text(app)
+        first, second = shown.index("Verdict latency of calls"), shown.index("Under the profiler")
+        assert first < second < shown.index("All launches of both")
+        assert "Under the profiler ncu duration, not latency ✓ better −43.8 % unreplicated" in shown
+        assert "latency samples: not collected" not in shown
+        assert len(charts(app)) >= 2
