@@ -20,6 +20,7 @@ _COMPUTER_NAME, _ADDRESSES = 5, 7
 _SOURCE_FILES = 8  # of SourceData
 
 _FILLER = b"x"
+_NAME_BYTES = 200  # longer than any metric's name
 _SHORTEST = 6  # bytes: a shorter word, such as the user `root`, occurs by chance in metrics and machine code
 # Where every machine has the same things. A user's own folder below them would not be in a home directory.
 _PUBLIC = (
@@ -80,6 +81,8 @@ def scrub(path: Path, target: Path, private: Iterable[str] = ()) -> Scrubbed:
         _collect(content, field, words, fixed)
     for word in private:
         _remember_word(word.encode(), words)
+    for ordinary in [one for one in words if b"/" not in one and _in_metric_names(one, content)]:
+        del words[ordinary]  # a machine called `device` says nothing, and device__attribute_… must stay
     for match in _PRIVATE.finditer(content):
         folder, _, name = match[1].rpartition(b"/")
         _remember_folder(folder if b"." in name.lstrip(b".") else match[1], words)
@@ -238,6 +241,19 @@ def _collect(
 def _remember_word(word: bytes, words: dict[bytes, bytes]) -> None:
     if len(word) >= _SHORTEST and word not in _LOOPBACK:
         words[word] = _masked_path(word) if b"/" in word else _FILLER * len(word)
+
+
+def _in_metric_names(word: bytes, content: bytearray) -> bool:
+    """Whether it is a part of the names that metrics have, with `__` in them."""
+    at = content.find(word)
+    while at >= 0:
+        begin, end = max(0, at - _NAME_BYTES), at + len(word) + _NAME_BYTES
+        before = re.search(rb"\w*\Z", content[begin:at])
+        after = re.match(rb"\w*", content[at + len(word) : end])
+        if b"__" in (before[0] if before else b"") + word + (after[0] if after else b""):
+            return True
+        at = content.find(word, at + 1)
+    return False
 
 
 def _remember_folder(folder: bytes, words: dict[bytes, bytes]) -> None:

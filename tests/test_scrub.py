@@ -59,6 +59,13 @@ def test_a_word_of_the_caller_is_overwritten_everywhere(reports: Path, clean: Pa
     assert scrub.leaks(reports / "cutlass/report75.ncu-rep", ["13_fused_two_gemms"]) == ["13_fused_two_gemms"]
 
 
+def test_a_machine_that_is_called_like_a_metric_costs_no_metric(reports: Path, clean: Path) -> None:
+    path = reports / "cutlass/report75.ncu-rep"
+    scrub.scrub(path, clean, ["device", "launch"])
+    (before, *_), (after, *_) = (report.read_one(one).launches for one in (path, clean))
+    assert before.values.metric_set.names == after.values.metric_set.names
+
+
 def test_a_damaged_report_is_refused_and_nothing_is_left(reports: Path, clean: Path) -> None:
     with pytest.raises(UnreadableReport):
         scrub.scrub(reports / "bad" / "trailing_garbage.ncu-rep", clean)

@@ -126,19 +126,22 @@ def count(bench, ncu, versions):
     asked, answer, log = folder / "asked.json", folder / "answer.json", folder / "log"
     asked.write_text(json.dumps(request))
     report = folder / "report.ncu-rep"
-    line = capture.command_line(
-        ncu,
-        capture.Request(
-            report=report,
-            metrics=(captured.DURATION, *CONFLICTS),
-            ranges=tuple(inside.values()),
-            kernels=tuple(sorted({kernel for name in workloads for kernel in bench.kernels[name]})),
-            section_folder=capture.write_section(folder / "sections", CONFLICTS),
-        ),
-        isolated.stage_argv("target", asked, answer),
-    )
-    ended = isolated.run(line, timeout_s=300, log=log, env=isolated.stage_environment())
-    if not report.is_file():
+    for metrics in (CONFLICTS, [one for one in CONFLICTS if one not in capture.DERIVED]):
+        line = capture.command_line(
+            ncu,
+            capture.Request(
+                report=report,
+                metrics=(captured.DURATION, *metrics),
+                ranges=tuple(inside.values()),
+                kernels=tuple(sorted({kernel for name in workloads for kernel in bench.kernels[name]})),
+                section_folder=capture.write_section(folder / "sections", metrics),
+            ),
+            isolated.stage_argv("target", asked, answer),
+        )
+        ended = isolated.run(line, timeout_s=200, log=log, env=isolated.stage_environment())
+        if report.is_file():
+            break
+    else:
         problem = capture.complaint(log.read_text(errors="replace"), ended.code)
         return {name: {"failed": problem.reason if problem else ended.words} for name in workloads}
     launches = captured.launches(ncu, report)
