@@ -1,0 +1,97 @@
+"""The GitHub Action: its scripts, run by bash as a runner does it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests import lineages
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def script(step: str) -> str:
+    """The script of one step of action.yml."""
+    text = (ROOT / "action.yml").read_text()
+    lines = text[text.index(f"- name: {step}\n") :].split("run: |\n", 1)[1].splitlines()
+    own = [line for line in lines if not line or line.startswith(" " * 8)]
+    stop = next((at for at, line in enumerate(lines) if line and not line.startswith(" " * 8)), len(lines))
+    return textwrap.dedent("\n".join(own[:stop])) + "\n"
+
+
+class Runner:
+    """A workspace with a small lineage, and what a runner gives to the step that judges."""
+
+    def __init__(self, folder: Path) -> None:
+        self.workspace, self.temp = folder / "work space", folder / "temp"
+        (self.workspace / "data").mkdir(parents=True)
+        (self.temp / "profiler/bin").mkdir(parents=True)
+        for name, words in (("python", ""), ("profiler", " -m profiler")):
+            program = self.temp / "profiler/bin" / name
+            program.write_text(f'#!/bin/sh\nexec "{sys.executable}"{words} "$@"\n')
+            program.chmod(0o755)
+        self.summary, self.output = self.temp / "summary.md", self.temp / "output"
+
+    def gate(self, names: str = "", baseline: str = "", arguments: str = "", link: str = "") -> int:
+        for file in (self.summary, self.output):
+            file.write_text("")
+        environment = {
+            key: words for key, words in os.environ.items() if key not in ("PROFILER_DATA", "PROFILER_DB")
+        }
+        environment |= {"NAMES": names, "BASELINE": baseline, "ARGUMENTS": arguments, "LINK": link}
+        environment |= {"RUNNER_TEMP": str(self.temp), "PYTHONPATH": str(ROOT)}
+        environment |= {"GITHUB_STEP_SUMMARY": str(self.summary), "GITHUB_OUTPUT": str(self.output)}
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script("Gate")]
+        return subprocess.run(command, cwd=self.workspace, env=environment, capture_output=True).returncode
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    return Runner(tmp_path)
+
+
+def test_a_step_judges_the_runs_of_its_workspace_and_tells_the_pull_request(runner: Runner) -> None:
+    lineages.dissected(runner.workspace / "data")
+    arguments = "--evidence static --workload 'head dim 64'"
+    assert runner.gate("mine/alpha", "mine/zero", arguments, "https://a.example") == 1
+    assert runner.output.read_text() == "exit-code=1\n"
+    assert "registers: 40 → 64" in runner.summary.read_text()
+    answer = json.loads((runner.workspace / "gate.json").read_text())
+    assert {one["workload"] for one in answer["findings"]} == {"head dim 64"}
+    assert runner.gate("mine/alpha", "mine/alpha") == 0
+
+
+def test_a_step_that_cannot_judge_says_why_and_shows_nothing_of_the_step_before(runner: Runner) -> None:
+    lineages.dissected(runner.workspace / "data")
+    assert runner.gate("mine/alpha", "mine/zero") == 1
+    assert runner.gate("mine/alpha", "mine/zeero") == 2
+    assert runner.output.read_text() == "exit-code=2\n"
+    assert "could not run" in runner.summary.read_text()
+    assert "mine/zeero: neither a file nor a run" in runner.summary.read_text()
+    assert not (runner.workspace / "gate.md").exists()
+
+
+def test_nothing_of_an_input_is_run(runner: Runner) -> None:
+    lineages.dissected(runner.workspace / "data")
+    mark = runner.temp / "mark"
+    touch = f"touch '{mark}'"
+    assert runner.gate(f"$({touch}) `{touch}` ; {touch}", f"$({touch})", f"'; {touch}'") == 2
+    assert not mark.exists()
+    assert runner.gate("mine/alpha", "mine/alpha", "--evidence 'static") == 2, "a quote that never ends"
+
+
+def test_a_workspace_without_runs_is_not_judged_by_the_runs_of_this_project(runner: Runner) -> None:
+    (runner.workspace / "data").rmdir()
+    assert runner.gate() == 2
+    assert "the index is empty" in runner.summary.read_text()
+
+
+def test_the_package_is_installed_in_place() -> None:
+    """metrics.txt and the headers of kernels/ are part of the checkout, and of no wheel."""
+    assert '-e "$GITHUB_ACTION_PATH' in script("Install").replace("\\\n", " ")
