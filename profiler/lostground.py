@@ -51,7 +51,7 @@ def lost_ground(search: Search) -> Iterator[Regression]:
 
 def _rules(search: Search) -> dict[str, tuple[Metric, IsWorse]]:
     """By the exact name: what is judged of facts, and of counters those that repeat exactly."""
-    found = {}
+    found: dict[str, tuple[Metric, IsWorse]] = {}
     for metric in search.table.metrics:
         exact = metric.evidence is not Evidence.MEASURED or is_exact(metric, metric.unit)
         is_worse = rule(metric) if exact else None

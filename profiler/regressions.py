@@ -67,8 +67,15 @@ def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Acknowl
     place = one.place
     if place.concept == CORRECTNESS:
         return None
-    where = {"workload": place.workload, "gpu": place.gpu, "concept": place.concept}
-    return covering(acknowledged, family=place.family, version=place.version, made=one.now.created, **where)
+    return covering(
+        acknowledged,
+        family=place.family,
+        version=place.version,
+        workload=place.workload,
+        gpu=place.gpu,
+        concept=place.concept,
+        made=one.now.created,
+    )
 
 
 def _first(one: Regression) -> tuple[object, ...]:
