@@ -111,6 +111,9 @@ class Lookup:
                 of_run = self.of_run(chosen.run_id)
                 held = [one for one in of_run if one.name == subject.name] or of_run[: len(of_run) == 1]
             for one in held:
+                if name == baseline.PINNED and _are_the_same(one, subject, cell):
+                    why[cell] = "these results are what is pinned"
+                    continue
                 if cell in one.cells:
                     found[cell] = (chosen.name, one)
                 if name != baseline.BEST:  # the best of one cell is not asked for what another lacks
@@ -153,3 +156,8 @@ class Lookup:
             if row.kind in RESULTS and own in made and made[row.run_id] < made[own]:
                 found[cell] = row.run_id
         return found
+
+
+def _are_the_same(one: Holding, other: Holding, cell: Cell) -> bool:
+    """Whether both are the very results of one run, which are no worse than themselves."""
+    return one.name == other.name and cell in other.cells and one.cells.get(cell) == other.cells[cell]

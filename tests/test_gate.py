@@ -206,6 +206,23 @@ def test_a_pinned_baseline_is_what_counts_without_a_name(
     gate(capsys, "mine/alpha", "--baseline", "pinned", code=Exit.REGRESSION)
 
 
+def test_a_pinned_version_is_held_against_its_last_run_and_not_against_itself(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = lineages.dissected(data, changed("alpha", Evidence.STATIC, static__opcode_BAR=3)).run_id
+    worse = lineages.dissected(
+        data, changed("alpha", Evidence.STATIC, static__opcode_BAR=4), created=LATER
+    ).run_id
+    main(["baseline", "set", "mine", "mine/alpha", "--why", "released"])
+    capsys.readouterr()
+    for name in (worse, "mine/alpha"):
+        answer = gate(capsys, name, code=Exit.REGRESSION)
+        failed = [one for one in answer["findings"] if one["line"] == "barriers: 3 → 4"]
+        assert {one["baseline"] for one in failed} == {before}
+    answer = gate(capsys, "mine/alpha", "--baseline", "pinned", code=Exit.UNJUDGED)
+    assert "these results are what is pinned" in lines(answer, "unjudged")[0]
+
+
 def test_nothing_to_compare_with_is_never_a_pass(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lineages.dissected(data)
     answer = gate(capsys, "mine/alpha", code=Exit.UNJUDGED)
