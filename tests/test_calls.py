@@ -303,3 +303,20 @@ def test_postgres_gives_the_same_samples(tmp_path: Path) -> None:
         assert np.array_equal(one.ns, other.ns)
         assert np.array_equal(one.rounds, other.rounds)
     assert len(sides[0].latencies) == 2
+
+
+def test_show_tells_the_latency_of_what_has_no_counters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests import timed_runs
+
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    timed_runs.seal(tmp_path, timed_runs.run({"one": 2e5}, 0))
+    assert cli.main(["show", "one"]) == 0
+    shown = capsys.readouterr().out
+    assert f"latency, {WARM}: 2" in shown
+    assert "100 samples" in shown
+    assert "no launch with counters here" in shown
+    assert cli.main(["show", "one", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["latency"]
+    assert told["ns"] == pytest.approx(2e5, rel=0.1)

@@ -10,7 +10,7 @@ from profiler.cli.output import print_table, say
 from profiler.errors import UnknownName
 from profiler.matching import kernel_filter, labels
 from profiler.metrics import MetricTable, chip_of
-from profiler.values import Launch, Side, State, Value, spread
+from profiler.values import Latency, Launch, Side, State, Value, spread
 
 DURATION = "gpu__time_duration.sum"
 SHOWN = 10  # launches that a terminal gets unasked
@@ -59,9 +59,26 @@ def document(chosen: Chosen, table: MetricTable, *, everything: bool) -> dict[st
         "source": side.label,
         "gpu": side.gpu,
         "ncu_version": side.session.ncu_version,
+        "latency": [
+            {"mode": one.mode, "run": one.run_id, "ns": level_ns(one), "samples": len(one.ns)}
+            for one in timed(side)
+        ],
         "launches": launches,
         "hidden_launches": chosen.hidden,
     }
+
+
+def timed(side: Side) -> list[Latency]:
+    """The newest timed calls of each mode."""
+    newest = {one.mode: one for one in reversed(side.latencies) if len(one.ns)}
+    return [newest[mode] for mode in dict.fromkeys(one.mode for one in side.latencies) if mode in newest]
+
+
+def level_ns(one: Latency) -> float:
+    """Nanoseconds of a call: the median, or the mean of short ones."""
+    from profiler.statistics import floor
+
+    return float(floor.level(one.ns))
 
 
 def _every_metric(launch: Launch) -> dict[str, object]:
@@ -91,6 +108,11 @@ def print_launches(chosen: Chosen, table: MetricTable, *, everything: bool) -> N
     say(
         f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {side.session.ncu_version or 'unknown'}, made {made}"
     )
+    for one in timed(side):
+        ns = present.quantity(Value(level_ns(one), "ns"))
+        say(f"latency, {one.mode}: {ns} a call, {len(one.ns)} samples")
+    if not side.launches:
+        say("no launch with counters here: no report of it was collected or imported")
     launches = list(chosen.launches) if chosen.cut else _longest(chosen.launches, SHOWN)
     for name, launch in launches:
         say(f"\n{name}  grid {present.dims(launch.grid)}, block {present.dims(launch.block)}")
