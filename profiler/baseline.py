@@ -179,6 +179,8 @@ def pin(
             raise UnknownName(f"run {name} holds nothing of {family}: it is of {spread(run.families)}")
         if run.hidden:
             raise UnknownName(f"run {name} was forgotten: `profiler forget --undo {name}` brings it back")
+        if all(one.kind in ("noise", "cell") for one in store.launches(run_id=name, latest=False)):
+            raise UnknownName(f"run {name} holds nothing to compare with: A/A sessions, or what failed")
     elif target not in (there := [one.version for one in store.versions(family)]):
         listed = spread(nearest_first(target, there))
         raise UnknownName(f"no run and no version of {family} is called {name}; there are {listed}")

@@ -277,9 +277,12 @@ class _Bench:
             words = f"not comparable: {'; '.join(blocks)}"
             yield self.finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.NOT_COMPARABLE, words)
             return
-        yield from self._unmatched(comparison)
-        causes = {one.kernel: one.sentence for one in explain(comparison, self.table)}
+        if doubts := [item.words for item in comparison.unknown if (item.a is None) != (item.b is None)]:
+            words = f"not known to match: {'; '.join(doubts)}"
+            yield self.finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.UNCLEAR, words)
         timed = [one for one in comparison.latency if one.a and one.b]
+        yield from self._unmatched(comparison, bool(timed))
+        causes = {one.kernel: one.sentence for one in explain(comparison, self.table)}
         if not before:
             yield from self._latencies(comparison.latency, timed)
         for pair in comparison.pairs:
@@ -288,10 +291,17 @@ class _Bench:
                 replace(one, kernel=pair.kernel, cause=_cause(one, causes[pair.kernel])) for one in own
             )
 
-    def _unmatched(self, comparison: Comparison) -> Iterator[Finding]:
+    def _unmatched(self, comparison: Comparison, timed: bool) -> Iterator[Finding]:
+        """Launches without a partner: one more makes the call longer, which only a timed call would show."""
         for launch in comparison.only_in_a:
             words = f"{comparison.label(launch)} is not there any more: the baseline has it"
             yield self.finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, words)
+        untimed = comparison.b.evidence is Evidence.MEASURED and not timed
+        for launch in comparison.only_in_b:
+            words = f"{comparison.label(launch)} is new: the baseline has no such launch"
+            outcome = Outcome.UNJUDGED if untimed else Outcome.NOTED
+            found = self.finding(Check.MISSING, outcome, Verdict.MISSING, words)
+            yield replace(found, next_command=self.contest.again if untimed else "")
         for group in comparison.ambiguous:
             words = f"{group.base_name} is ambiguous: {group.why}"
             yield self.finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.UNCLEAR, words)
@@ -323,7 +333,7 @@ class _Bench:
                 effect=decision.effect,
                 interval=decision.gate_interval or decision.interval,
                 detectable=decision.detectable,
-                next_command=one.settle,
+                next_command=one.settle or (self.contest.again if outcome is Outcome.UNJUDGED else ""),
             )
 
     def _pair(

@@ -17,7 +17,7 @@ from profiler.errors import CannotJudge, UnknownName
 from profiler.location import LocalRoot, Root
 from profiler.run import Run, Samples
 from profiler.store import Store
-from tests import lineages
+from tests import lineages, timed_runs
 from tests.lineages import FAMILY
 
 SIZE, GPU = "1x1x8x64", "NVIDIA Test 1"
@@ -153,6 +153,15 @@ def test_a_run_that_was_forgotten_is_no_baseline_and_cannot_become_one(
         Baselines.of(root, store, FAMILY).resolve(None, "alpha", SIZE, GPU)
     with pytest.raises(UnknownName, match="forget --undo"):
         baseline.pin(root, store, FAMILY, runs[0].run_id)
+
+
+def test_sessions_of_a_noise_floor_are_no_baseline(root: Root, data: Path) -> None:
+    sessions = timed_runs.noise(2e6, 0.003)
+    timed_runs.seal(data, sessions)
+    opened = pipeline.open_store()
+    with pytest.raises(UnknownName, match="nothing to compare with"):
+        baseline.pin(root, opened, timed_runs.FAMILY, sessions.run_id)
+    opened.close()
 
 
 def test_unset_without_set_says_where_one_is_set(root: Root, store: Store) -> None:

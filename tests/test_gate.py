@@ -21,7 +21,7 @@ from profiler.errors import Exit
 from profiler.run import COLLECT, Facts, Result, Run, Samples
 from profiler.statistics import many
 from profiler.values import Evidence, Value
-from tests import lineages
+from tests import lineages, timed_runs
 from tests.toolchain import needs_gxx, needs_sass
 
 KERNELS = Path(__file__).resolve().parent.parent / "kernels"
@@ -433,6 +433,7 @@ class TestLatencies:
         before, after = (self.collected(data, minute, v1=1.0) for minute in (1, 2))
         answer = gate(capsys, after, "--baseline", before, code=Exit.UNJUDGED)
         assert "no noise floor" in lines(answer, "unjudged")[0]
+        assert all(one["next"] for one in answer["findings"] if one["outcome"] == "unjudged")
         gate(capsys, after, "--baseline", before, "--allow", "unclear", code=Exit.PASS)
 
     def test_a_copy_of_a_run_is_the_same(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -517,6 +518,17 @@ class TestReports:
         assert all((concept or "ncu duration") in one["line"] for one in told)
         gate(capsys, str(whole), "--baseline", str(whole), code=Exit.PASS)
 
+    def test_a_launch_more_is_work_that_nothing_is_held_against(
+        self, reports: Path, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        whole = reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
+        with whole.open(newline="") as text:
+            rows = list(csv.reader(text))
+        with (data / "less.csv").open("w", newline="") as out:
+            csv.writer(out).writerows(rows[:-1])
+        answer = gate(capsys, str(whole), "--baseline", str(data / "less.csv"), code=Exit.UNJUDGED)
+        assert lines(answer, "unjudged") == ["Fused-GEMM/Kernel is new: the baseline has no such launch"]
+
     def test_a_damaged_report_is_unusable_input(
         self, reports: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -551,6 +563,15 @@ def test_every_form_is_written_by_its_suffix(data: Path, capsys: pytest.CaptureF
     cases = suite.findall("testcase")
     assert suite.get("tests") == str(len(cases))
     assert suite.get("failures") == str(len(suite.findall("testcase/failure"))) != "0"
+
+
+def test_an_origin_that_only_one_side_tells_is_noted(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What nobody says cannot be a mismatch, and is no match either."""
+    silent = timed_runs.run({"v1": 2e6}, 1)
+    told = timed_runs.run({"v1": 2e6}, 2, told={"clock_control": "base"})
+    timed_runs.seal(data, silent, told)
+    answer = gate(capsys, told.run_id, "--baseline", silent.run_id, "--allow=unclear", code=Exit.PASS)
+    assert lines(answer, "noted") == ["not known to match: clock control unknown in A (base in the other)"]
 
 
 def test_junit_of_nothing_compared_is_an_error(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
