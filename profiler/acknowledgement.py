@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from profiler import decisions, location
 from profiler.decisions import ACKNOWLEDGE, WITHDRAW, Decision
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.location import Root
+from profiler.statistics.decision import share
 from profiler.values import nearest_first, spread
 
 if TYPE_CHECKING:
@@ -38,10 +40,16 @@ class Acknowledgement:
     until_day: date | None = None  # the last day, UTC
     until_run: str | None = None  # the last run whose results it lets pass
     until_made: datetime | None = None  # when that run was made
+    up_to: float | None = None  # the largest change that it lets pass, as a share; None: any
 
     @property
     def until(self) -> str:
         """Its end in words."""
+        limit = f", up to {share(self.up_to)}" if self.up_to is not None else ""
+        return self._end + limit
+
+    @property
+    def _end(self) -> str:
         if self.until_day is not None:
             return f"until {self.until_day:%Y-%m-%d}"
         return f"until run {self.until_run}" if self.until_run else "without an end"
@@ -57,8 +65,13 @@ class Acknowledgement:
         about = (f"{self.family}/{self.version}", self.concept or "everything", self.workload, self.gpu)
         return " · ".join(filter(None, about))
 
-    def holds(self, now: datetime, made: datetime | None = None) -> bool:
-        """Whether it still counts now, for results that were made then; None: nobody knows when."""
+    def holds(self, now: datetime, made: datetime | None = None, effect: float | None = None) -> bool:
+        """Whether it still counts now, for results that were made then and moved so far, as a share.
+
+        What nobody knows is None: where it has a limit, an unknown size is over it.
+        """
+        if self.up_to is not None and (effect is None or abs(effect) > self.up_to):
+            return False
         if self.until_day is not None and now.astimezone(UTC).date() > self.until_day:
             return False
         return self.until_made is None or (made is not None and made <= self.until_made)
@@ -91,12 +104,18 @@ def covering(
     gpu: str = "",
     concept: str = "",
     made: datetime | None = None,
+    effect: float | None = None,
     now: datetime | None = None,
 ) -> Acknowledgement | None:
-    """The newest that lets this regression pass now; `made`: when the results were, "" what nobody named."""
+    """The newest that lets this regression pass now; `made`: when the results were, "" what nobody named.
+
+    `effect` is how far it moved, as a share.
+    """
     moment = now or datetime.now(UTC)
     fits = (one for one in found if one.covers(family, version, workload, gpu, concept))
-    return max((one for one in fits if one.holds(moment, made)), key=lambda one: one.created, default=None)
+    return max(
+        (one for one in fits if one.holds(moment, made, effect)), key=lambda one: one.created, default=None
+    )
 
 
 def acknowledge(
@@ -111,11 +130,12 @@ def acknowledge(
     gpu: str | None = None,
     concept: str | None = None,
     until: str | None = None,
+    up_to: float | None = None,
     who: str | None = None,
 ) -> Acknowledgement:
-    """Let a regression pass; `until` is a day (2026-12-31) or a run id. Raises ProfilerError.
+    """Let a regression pass; `until` is a day (2026-12-31) or a run id, `up_to` a share of the baseline.
 
-    A workload, GPU or concept that nothing has is refused: a typing error would let nothing pass, silently.
+    Raises ProfilerError. A workload, GPU or concept that nothing has is refused: a typing error would let nothing pass, silently.
     """
     if not why.strip():
         raise ProfilerError("a regression is acknowledged for a reason: --why TEXT")
@@ -130,8 +150,16 @@ def acknowledge(
             near = spread(nearest_first(name, sorted(there - {""}))) or "none"
             raise UnknownName(f"{family}/{version} has no {kind} {name!r}; there are {near}")
     values = {"family": family, "version": version, "workload": workload, "gpu": gpu, "concept": concept}
+    limit = {} if up_to is None else {"up_to": repr(up_to)}
     return _of(
-        _record(root, ACKNOWLEDGE, f"{family}/{version}", {**values, **_end(store, until)}, why.strip(), who)
+        _record(
+            root,
+            ACKNOWLEDGE,
+            f"{family}/{version}",
+            {**values, **_end(store, until), **limit},
+            why.strip(),
+            who,
+        )
     )
 
 
@@ -187,7 +215,15 @@ def _parsed(one: Decision) -> Acknowledgement:
         until_day=date.fromisoformat(day) if day else None,
         until_run=given.get("until_run"),
         until_made=datetime.fromisoformat(made) if made else None,
+        up_to=_share(given["up_to"]) if "up_to" in given else None,
     )
+
+
+def _share(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise ValueError(f"up_to is {text}")
+    return number
 
 
 def _record(

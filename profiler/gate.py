@@ -155,10 +155,10 @@ def _acknowledged(
         return finding
     about = side.family, side.version, contest.workload, contest.gpu, finding.concept
     own = [one for one in let_pass if one.covers(*about)]
-    holding = [one for one in own if one.holds(datetime.now(UTC), contest.made)]
+    holding = [one for one in own if one.holds(datetime.now(UTC), contest.made, finding.effect)]
     if holding:
         return replace(finding, outcome=Outcome.ACKNOWLEDGED, acknowledged=holding[-1].words)
-    return replace(finding, acknowledged=f"ended, {own[-1].words}") if own else finding
+    return replace(finding, acknowledged=f"not any more, {own[-1].words}") if own else finding
 
 
 def _together(held: Sequence[Comparison | None]) -> list[Comparison | None]:

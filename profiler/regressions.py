@@ -75,6 +75,7 @@ def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Acknowl
         gpu=place.gpu,
         concept=place.concept,
         made=one.now.created,
+        effect=one.effect,
     )
 
 

@@ -181,7 +181,7 @@ def test_what_somebody_acknowledged_passes_until_its_day_and_is_listed(
     assert main([*about, "--until", "2001-01-01"]) == 0
     capsys.readouterr()
     answer = gate(capsys, "mine/alpha", code=Exit.REGRESSION)
-    assert any("ended" in (one["acknowledged"] or "") for one in answer["findings"])
+    assert any("not any more" in (one["acknowledged"] or "") for one in answer["findings"])
     assert main(about) == 0
     capsys.readouterr()
     answer = gate(capsys, "mine/alpha", code=Exit.PASS)
@@ -189,6 +189,25 @@ def test_what_somebody_acknowledged_passes_until_its_day_and_is_listed(
     assert main(["gate", "mine/alpha", "--markdown"]) == Exit.PASS
     assert "a phase more" in capsys.readouterr().out
     assert main(["acknowledge", "mine/alpha", "--concept", "static_spills", "--why", "other"]) == 0
+
+
+def test_an_acknowledgement_with_a_limit_lets_no_larger_change_pass(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lineages.dissected(data, changed("alpha", Evidence.MODELLED, modelled__bank_conflicts=1000))
+    worse = changed("alpha", Evidence.MODELLED, modelled__bank_conflicts=1100)
+    lineages.dissected(data, worse, created=LATER)
+    about = ["acknowledge", "mine/alpha", "--concept", "modelled_conflicts", "--why", "known"]
+    assert main([*about, "--up-to", "9%"]) == 0
+    capsys.readouterr()
+    answer = gate(capsys, "mine/alpha", code=Exit.REGRESSION)
+    assert "up to 9 %" in next(one["acknowledged"] for one in answer["findings"] if one["acknowledged"])
+    assert main([*about, "--up-to", "10"]) == 0
+    capsys.readouterr()
+    gate(capsys, "mine/alpha", code=Exit.PASS)
+    with pytest.raises(SystemExit) as refused:
+        main([*about, "--up-to", "0%"])
+    assert refused.value.code == Exit.UNUSABLE_INPUT
 
 
 def test_a_pinned_baseline_is_what_counts_without_a_name(

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Let a known regression of a version pass: the gate lists it and does not fail. Kept as a decision record
 beside the bundles, with who, when and why. Without --workload, --gpu or --concept it is about every one;
-without --until it has no end. --list shows what is acknowledged, --undo ID takes one back."""
+without --until it has no end, without --up-to no limit. --list shows what is acknowledged, --undo ID takes
+one back."""
 
 
 def add(commands: Commands) -> None:
@@ -34,6 +35,12 @@ def add(commands: Commands) -> None:
         "--concept", metavar="CONCEPT", help="only this: latency, or a concept of metrics.txt"
     )
     command.add_argument("--until", metavar="DAY_OR_RUN", help="the last day (2026-12-31), or the last run")
+    command.add_argument(
+        "--up-to",
+        type=_percent,
+        metavar="PERCENT",
+        help="only a change up to this, such as 8%%; a larger one fails again",
+    )
     command.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with it")
     add_json(command)
     command.set_defaults(handler=run)
@@ -41,8 +48,9 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Acknowledge, list or take back."""
-    if not arguments.name and any((arguments.workload, arguments.gpu, arguments.concept, arguments.until)):
-        raise ProfilerError("--workload, --gpu, --concept and --until are about a VERSION: name one")
+    about = (arguments.workload, arguments.gpu, arguments.concept, arguments.until, arguments.up_to)
+    if not arguments.name and any(about):
+        raise ProfilerError("--workload, --gpu, --concept, --until and --up-to are about a VERSION: name one")
     action = _list if arguments.list else _undo if arguments.undo is not None else _acknowledge
     return action(arguments)
 
@@ -62,6 +70,7 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
         gpu=arguments.gpu,
         concept=arguments.concept,
         until=arguments.until,
+        up_to=arguments.up_to,
     )
     if arguments.json:
         print_json(_json(made))
@@ -95,6 +104,17 @@ def _undo(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _percent(text: str) -> float:
+    """A share from a text such as 8% or 8, for argparse."""
+    try:
+        number = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        number = 0.0
+    if not 0 < number < 1000:
+        raise argparse.ArgumentTypeError(f"{text} is no percentage above 0, such as 8%")
+    return number
+
+
 def _until(one: Acknowledgement) -> str:
     return f"{one.until} (ended)" if _ended(one) else one.until
 
@@ -119,5 +139,6 @@ def _json(one: Acknowledgement) -> dict[str, object]:
         "created": one.created.isoformat(),
         "until_day": None if one.until_day is None else one.until_day.isoformat(),
         "until_run": one.until_run,
+        "up_to": one.up_to,
         "ended": _ended(one),
     }
