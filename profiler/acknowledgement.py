@@ -135,7 +135,8 @@ def acknowledge(
 ) -> Acknowledgement:
     """Let a regression pass; `until` is a day (2026-12-31) or a run id, `up_to` a share of the baseline.
 
-    Raises ProfilerError. A workload, GPU or concept that nothing has is refused: a typing error would let nothing pass, silently.
+    Raises ProfilerError. A workload, GPU or concept that nothing has is refused: a typing error would let
+    nothing pass, silently.
     """
     if not why.strip():
         raise ProfilerError("a regression is acknowledged for a reason: --why TEXT")
