@@ -14,7 +14,7 @@ from profiler.latencies import LATENCY
 from profiler.lineage import Lineage
 from profiler.lostground import lost_ground
 from profiler.metrics import MetricTable
-from profiler.regression import CORRECTNESS, Looked, Place, Regression, Search, Spot
+from profiler.regression import CORRECTNESS, RUNS, STEP, Looked, Place, Regression, Search, Spot
 from profiler.slowdowns import slowdowns
 from profiler.values import Evidence, Value
 
@@ -47,7 +47,7 @@ def regressions(
 ) -> Regressions:
     """What is worse now in every family, or in one.
 
-    Calls and ncu durations: by the steps of their history, by the newest run against the one before, and by
+    Calls and ncu durations: by the steps of their history, by the newest runs against those before, and by
     the newest against the baseline, which is what is pinned, else the parent, else the version before. What
     repeats exactly (compiler facts, the model, counts): between the runs of one version. A rejected version
     has nothing to lose, and a wrong one no speed.
@@ -58,9 +58,19 @@ def regressions(
         search = Search(store, table, name, (lineages or {}).get(name), floors, tuple(pins), looked)
         looked.families += 1
         for one in (*_correctness(search), *slowdowns(search), *lost_ground(search)):
-            kept.setdefault(one.place, one)
+            kept[one.place] = _told(kept[one.place], one) if one.place in kept else one
     told = [replace(one, acknowledged=_passed(one, acknowledged)) for one in kept.values()]
     return Regressions(tuple(sorted(told, key=_first)), looked)
+
+
+def _told(held: Regression, other: Regression) -> Regression:
+    """The first that was found, unless its own newest runs got worse again since."""
+    newer = other.possible[0].created > held.possible[-1].created
+    return (
+        replace(other, earlier=held.earlier + 1)
+        if newer and (held.kind, other.kind) == (STEP, RUNS)
+        else held
+    )
 
 
 def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Acknowledgement | None:
@@ -87,13 +97,18 @@ def _first(one: Regression) -> tuple[object, ...]:
 
 
 def _correctness(search: Search) -> Iterator[Regression]:
-    """What was right and is wrong now, once for each version, workload and kind of evidence."""
+    """What was right and is wrong now, once for each version, workload, GPU and kind of evidence."""
     rows = search.store.launches(family=search.family)
     wrong = [row for row in rows if _is_wrong(row) and row.version not in search.rejected]
-    cells = dict.fromkeys((row.version, row.workload, row.evidence) for row in wrong)
-    for version, workload, evidence in cells:
+    cells = dict.fromkeys((row.version, row.workload or "", row.gpu or "", row.evidence) for row in wrong)
+    for version, workload, gpu, evidence in cells:
         history = search.store.launches(
-            family=search.family, version=version, workload=workload or "", evidence=evidence, latest=False
+            family=search.family,
+            version=version,
+            workload=workload,
+            gpu=gpu,
+            evidence=evidence,
+            latest=False,
         )
         by_run: dict[Spot, list[LaunchInfo]] = {}
         for row in sorted(history, key=lambda row: (row.created, row.run_id)):
@@ -105,7 +120,7 @@ def _correctness(search: Search) -> Iterator[Regression]:
             continue
         now = state[spots[-1]]
         assert now is not None
-        where = (search.family, version, workload or "", now.gpu or "", evidence)
+        where = (search.family, version, workload, gpu, evidence)
         reason = now.reason or now.status
         yield Regression(
             Place(*where, "", "", CORRECTNESS),

@@ -1,8 +1,9 @@
-"""Calls and ncu durations that got slower: by steps, by the newest run, and against the baseline."""
+"""Calls and ncu durations that got slower: by steps, by the newest runs, and against the baseline."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from profiler import decisionwords, history
@@ -12,14 +13,16 @@ from profiler.latencies import LATENCY, LATENCY_METRIC, latencies
 from profiler.metrics import Metric
 from profiler.regression import BASELINE, RUNS, STEP, Place, Regression, Search, Spot, Unclear
 from profiler.statistics import floor, pair
-from profiler.statistics.changepoint import ChangePoint
+from profiler.statistics.changepoint import FEWEST, ChangePoint
 from profiler.statistics.decision import Decision, Interval, Verdict
 from profiler.statistics.floor import Floor
+from profiler.statistics.ratios import MARGIN
 from profiler.store import SampleArrays
 from profiler.trend import Trend, TrendPoint, trend
 from profiler.values import Evidence, Value
 from profiler.verdict import SHORT_NS, judge
 
+_IsWorse = Callable[[TrendPoint, TrendPoint], bool]
 _ACROSS = ("driver", "ncu")  # they are what a step may be due to
 _SHORT = "ncu durations under 50 µs, which move by themselves"
 _ROUNDS = "live pairs with too few rounds"
@@ -32,6 +35,8 @@ class _Contest(NamedTuple):
     before: TrendPoint
     now: TrendPoint
     held_against: str  # "" for its own past
+    first: TrendPoint  # of the level that `now` has
+    kind: str  # RUNS or BASELINE
 
 
 def slowdowns(search: Search) -> Iterator[Regression]:
@@ -43,7 +48,7 @@ def slowdowns(search: Search) -> Iterator[Regression]:
         search.looked.series[one.evidence.value] += 1
         timed |= {(point.version, one.workload or "", one.gpu or "") for point in one.points}
         yield from _steps(one, search, LATENCY_METRIC)
-        contests += _contests(one, search)
+        contests += _contests(one, search, _beyond_floor(one, search))
     yield from _judged_calls(contests, search)
     metric = search.table.by_concept.get(HEADLINE)
     if metric is None:
@@ -60,7 +65,7 @@ def slowdowns(search: Search) -> Iterator[Regression]:
     ):
         search.looked.series[one.evidence.value] += 1
         found = [*_steps(one, search, metric)]
-        for contest in _contests(one, search):
+        for contest in _contests(one, search, partial(_longer, metric)):
             found += _judged_duration(contest, metric, search)
         where = (one.workload or "", one.gpu or "")
         yield from (each for each in found if (each.place.version, *where) not in timed)
@@ -112,15 +117,16 @@ def _holds(step: ChangePoint, final: float, metric: Metric) -> bool:
     return final > step.before * (1 + metric.threshold)
 
 
-def _contests(one: Trend, search: Search) -> list[_Contest]:
-    """The newest result of each line against the one before, and of each version against its baseline."""
+def _contests(one: Trend, search: Search, is_worse: _IsWorse) -> list[_Contest]:
+    """The newest result of each line against its past, and of each version against its baseline."""
     found = []
     for line in _lines(one, search):
         points = [point for point in line.points if point.joins]
         if len(points) > 1 and line.points[-1].joins:
-            a, b = points[-2:]
+            step = _standing(points, is_worse)
+            a, first, b = points[step], points[step + 1], points[-1]
             held = "" if a.version == b.version else f"the version before, {a.version}"
-            found.append(_Contest(one, a, b, held))
+            found.append(_Contest(one, a, b, held, first, RUNS))
     newest = {point.version: point for point in one.points if point.joins}
     for version, point in newest.items():
         held_against = search.baseline(version, one.workload or "", one.gpu or "", newest)
@@ -141,8 +147,41 @@ def _contests(one: Trend, search: Search) -> list[_Contest]:
         both = next((each for each in reversed(own) if each.run_id in runs), None)
         a, b = (runs[both.run_id], both) if both else (others[-1], point)
         if a is not b:
-            found.append(_Contest(one, a, b, words))
+            found.append(_Contest(one, a, b, words, b, BASELINE))
     return found
+
+
+def _standing(points: Sequence[TrendPoint], is_worse: _IsWorse) -> int:
+    """The last point before what got worse and stayed so, among those of which no change point tells yet.
+
+    Else the one before the newest. An older step must also stand against the point before it: a single fast
+    run, after which all is as it was, is no step.
+    """
+    last = len(points) - 1
+    for at in range(last - 1, max(last - FEWEST, -1), -1):
+        older = points[max(at - 1, 0)]
+        if all(is_worse(a, b) for a, b in ((points[at], points[at + 1]), (points[at], points[-1]))) and (
+            at == last - 1 or is_worse(older, points[-1])
+        ):
+            return at
+    return last - 1
+
+
+def _beyond_floor(one: Trend, search: Search) -> _IsWorse:
+    def is_worse(a: TrendPoint, b: TrendPoint) -> bool:
+        x, y = a.value.number, b.value.number
+        if x is None or y is None or x <= 0 or y <= x * (1 + MARGIN):
+            return False
+        here = _floor(one, x, search)
+        return here is not None and floor.decide([x], [y], here).verdict is Verdict.WORSE
+
+    return is_worse
+
+
+def _longer(metric: Metric, a: TrendPoint, b: TrendPoint) -> bool:
+    """Whether a launch takes longer, and long enough that it does not do so by itself."""
+    short = any(point.value.number is not None and point.value.number < SHORT_NS for point in (a, b))
+    return judge(metric, (a.metric, b.metric), a.value, b.value, short=short).verdict is Verdict.WORSE
 
 
 def _judged_calls(contests: Sequence[_Contest], search: Search) -> Iterator[Regression]:
@@ -161,9 +200,9 @@ def _judged_calls(contests: Sequence[_Contest], search: Search) -> Iterator[Regr
             yield Regression(
                 _place(one.series, one.now.version),
                 LATENCY,
-                BASELINE if one.held_against else RUNS,
+                one.kind,
                 _spot(one.before),
-                (_spot(one.now),),
+                (_spot(one.first),),
                 _spot(one.now),
                 Value(float(floor.level(x.ns)), "ns"),
                 Value(float(floor.level(y.ns)), "ns"),
@@ -201,9 +240,9 @@ def _judged_duration(one: _Contest, metric: Metric, search: Search) -> Iterator[
         yield Regression(
             _place(one.series, one.now.version),
             one.series.label,
-            BASELINE if one.held_against else RUNS,
+            one.kind,
             _spot(one.before),
-            (_spot(one.now),),
+            (_spot(one.first),),
             _spot(one.now),
             a,
             b,

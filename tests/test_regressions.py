@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,6 +25,7 @@ from profiler import (
 from profiler.regression import BASELINE, CORRECTNESS, EXACT, RUNS, STEP, Regression
 from profiler.regressioncause import Causes
 from profiler.regressions import Regressions, regressions
+from profiler.run import Run
 from profiler.sync import open_store
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WARM, WORKLOAD, run
@@ -141,6 +144,32 @@ class TestCalls:
         )
         assert look(tmp_path).found == ()
 
+    def test_what_got_worse_some_runs_ago_is_worse_still_before_a_change_point_can_tell(
+        self, tmp_path: Path
+    ) -> None:
+        levels = (170e3, 170.2e3, 177e3, 177.2e3, 176.9e3)
+        runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        one = only(tmp_path)
+        assert (one.kind, one.held_against) == (RUNS, "")
+        assert (one.before.run_id, one.possible[0].run_id) == (runs[1].run_id, runs[2].run_id)
+        assert one.now.run_id == runs[4].run_id
+
+    def test_one_fast_run_among_equal_ones_is_no_step(self, tmp_path: Path) -> None:
+        levels = (170e3, 170.2e3, 163e3, 170.1e3, 170.3e3)
+        runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        assert look(tmp_path).found == ()
+
+    def test_a_newest_run_that_is_worse_again_is_not_hidden_by_an_older_step(self, tmp_path: Path) -> None:
+        levels = [170e3 * at for at in wander(3, 12)] + [178e3 * at for at in wander(4, 8)] + [210e3]
+        runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        one = only(tmp_path)
+        assert (one.kind, one.earlier) == (RUNS, 1)
+        assert one.effect == pytest.approx(210 / 178 - 1, abs=0.01)
+        assert one.b.number == pytest.approx(210e3, rel=0.01)
+
     def test_a_version_of_a_catalogue_is_held_against_its_nearest_correct_ancestor(
         self, tmp_path: Path
     ) -> None:
@@ -215,6 +244,25 @@ class TestFacts:
         assert first.command == ""
         assert first.sure == "race at k.cu:6 in alpha"
         assert first.before.created == lineages.CREATED
+
+    def test_what_is_wrong_on_one_gpu_is_not_hidden_by_another_on_which_it_is_right(
+        self, tmp_path: Path
+    ) -> None:
+        def without_facts(one: Run, **changed: Any) -> Run:
+            results = tuple(replace(each, facts=(), **changed) for each in one.results)
+            return replace(one, results=results)
+
+        other = {"gpu": "NVIDIA L4", "compute_capability": "8.9"}
+        timed_runs.seal(
+            tmp_path,
+            *(
+                without_facts(run({"v1": 170e3}, day, told=told))
+                for day, told in ((0, {}), (0.5, other), (2, other))
+            ),
+            without_facts(run({"v1": 170e3}, 1), status="wrong", reason="max error 0.3", samples=()),
+        )
+        one = only(tmp_path)
+        assert (one.place.concept, one.place.gpu, one.sure) == (CORRECTNESS, GPU, "max error 0.3")
 
 
 class TestAnswers:

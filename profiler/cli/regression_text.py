@@ -5,6 +5,7 @@ from __future__ import annotations
 from profiler import present
 from profiler.cli.output import print_table, say
 from profiler.compare import Verdict
+from profiler.latencies import LATENCY
 from profiler.regression import CORRECTNESS, Looked, Regression, Spot
 from profiler.regressioncause import Causes
 from profiler.regressions import Regressions
@@ -49,7 +50,9 @@ def document(found: Regressions, causes: Causes) -> dict[str, object]:
 
 def _row(one: Regression, due_to: str) -> tuple[str, ...]:
     word = "⊘ wrong" if one.place.concept == CORRECTNESS else present.verdict(Verdict.WORSE)
-    where = ", ".join(filter(None, (one.place.workload, one.place.gpu, one.place.evidence.value)))
+    mode = one.place.mode if one.place.concept == LATENCY else ""
+    place = (one.place.workload, one.place.gpu, mode, one.place.evidence.value)
+    where = ", ".join(filter(None, place))
     passed = one.acknowledged.until if one.acknowledged else "no"
     return one.subject, one.label, f"{word} {one.change}".strip(), where, one.since, due_to, passed
 

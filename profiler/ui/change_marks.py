@@ -6,22 +6,21 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from profiler import historywords
-from profiler.history import Change, History
+from profiler.history import VERSIONS, Change, History
 from profiler.trend import Trend, TrendPoint
 from profiler.ui import markup
 from profiler.ui.figures import Line
 from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
-from profiler.ui.parts import short_names
 from profiler.ui.theme import light
-from profiler.ui.trends_view import Picture
+from profiler.ui.trends_view import Picture, line_names
 from profiler.values import spread
 from profiler.verdict import Verdict
 
 ROWS_SHOWN = 30
 _COLOURED = {Verdict.BETTER: "better", Verdict.WORSE: "worse"}
 _COLUMNS = (
-    Column("kernel"),
+    Column("line", cut=1),
     Column("metric", wide=True),
     Column("verdict"),
     Column("size (95 %)", right=True),
@@ -36,21 +35,20 @@ _COLUMNS = (
 def marked(
     picture: Picture,
     histories: Sequence[History],
-    names: Mapping[tuple[str, str], str],
     versions: Sequence[str],
     over: str,
 ) -> Figure:
     """The chart with a triangle at each step and a bar over the runs in which it can lie.
 
-    `names` is what the lines of parts and modes are called. Over versions, a step between runs of one version
-    has no place.
+    Over versions, a step between runs of one version has no place.
     """
     places = {version: float(index) for index, version in enumerate(versions)}
     traces: list[Figure] = []
     for index, panel in enumerate(picture.panels):
         lines = {line.label: line for line in panel.lines}
         for one in histories:
-            line = lines.get(names.get((one.series.part, one.series.mode), ""))
+            keys = [(one.series.part, one.series.mode, version) for version in (one.version, None)]
+            line = next((lines.get(picture.labels[key]) for key in keys if key in picture.labels), None)
             on_axis = over == "time" or one.version is None
             if line is None or one.series.label != panel.title or not on_axis:
                 continue
@@ -70,9 +68,10 @@ def table(histories: Sequence[History]) -> Html:
     """A row a step, the newest first."""
     steps = [(one, change) for one in histories for change in one.changes]
     steps.sort(key=lambda step: step[1].likeliest.created, reverse=True)
-    parts = short_names(one.series.part for one in histories)
+    names = line_names([one.series for one in histories])
     return markup.table(
-        _COLUMNS, [_row(one, change, parts[one.series.part]) for one, change in steps[:ROWS_SHOWN]]
+        _COLUMNS,
+        [_row(one, change, names[one.series.part, one.series.mode]) for one, change in steps[:ROWS_SHOWN]],
     )
 
 
@@ -89,10 +88,12 @@ def notes(histories: Sequence[History]) -> list[Html]:
     if not any(one.changes for one in histories) and any(not one.short for one in histories):
         lines.append("No step in these series.")
     short: dict[str, list[str]] = {}
+    names = line_names([one.series for one in histories])
     for one in histories:
         if one.short:
-            name = one.series.part.removesuffix("#0")
-            short.setdefault(one.short, []).append(f"{one.version} {name}" if one.version else name)
+            name = names[one.series.part, one.series.mode]
+            of = one.version or ("the newest of each version," if one.over == VERSIONS else "")
+            short.setdefault(one.short, []).append(f"{of} {name}".strip())
     for words, parts in short.items():
         lines.append(f"Steps not judged, {words}: {spread(list(dict.fromkeys(parts)))}.")
     return [markup.note(line) for line in lines]
@@ -140,8 +141,8 @@ def _traces(change: Change, line: Line, axis: str, places: Mapping[str, float], 
     return traces
 
 
-def _row(one: History, change: Change, part: str) -> Row:
-    name = markup.code(f"{one.version} {part}" if one.version else part, title=one.series.part)
+def _row(one: History, change: Change, line: str) -> Row:
+    name = markup.code(f"{one.version} {line}" if one.version else line, title=one.series.part)
     return Row(
         (
             name,

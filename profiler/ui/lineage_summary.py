@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from profiler import present
 from profiler.attained import Attained
 from profiler.lineage import GOOD, PLANNED, Lineage, Standing
+from profiler.regressions import Regressions
 from profiler.ui import addresses, markup, track
 from profiler.ui.markup import Column, Html, Row, Tile
 from profiler.values import Evidence, Value
@@ -27,7 +28,7 @@ def caption(lineage: Lineage) -> Html:
     return markup.join(links, " · ")
 
 
-def tiles(lineage: Lineage) -> Html:
+def tiles(lineage: Lineage, found: Regressions) -> Html:
     """Four counts; the best version only where something was measured."""
     good = [one for one in lineage.standings if one.state == GOOD]
     wrong = [one for one in lineage.standings if one.is_wrong]
@@ -37,12 +38,7 @@ def tiles(lineage: Lineage) -> Html:
     return markup.tiles(
         (
             Tile("Best", *_best(lineage)),
-            Tile(
-                "Over budget",
-                f"! {len(over)}" if over else "0",
-                f"of {len(good)} correct versions",
-                _names(over),
-            ),
+            Tile("Worse now", *_worse(lineage, found, over)),
             Tile("Wrong", f"⊘ {len(wrong)}", "versions", _names(wrong)),
             Tile(
                 "Not measured",
@@ -176,6 +172,17 @@ def _best(lineage: Lineage) -> tuple[object, str, object]:
     words: list[object] = [markup.value(Value(own.ns, "ns"))]
     words.extend([track.gap(own), "of its floor"] if own.gap else [])
     return markup.code(best.version.id), place, markup.join(words)
+
+
+def _worse(lineage: Lineage, found: Regressions, over: Sequence[Standing]) -> tuple[object, str, object]:
+    """What is worse and nobody let pass, as far as it can be told; and what is over its budget."""
+    family = lineage.attached.catalog.family
+    still = [one for one in found.open if one.place.family == family]
+    versions = len({one.place.version for one in still})
+    unit = f"of {versions} version{'s' * (versions != 1)}" if still else "as far as can be told"
+    budget = markup.join((f"{len(over)} over budget:", _names(over))) if over else "none over its budget"
+    words = (markup.link(addresses.regressions(family), "since when, and why"), budget)
+    return markup.count("worse", len(still)), unit, markup.join(words, "; ")
 
 
 def _over_budget(one: Standing) -> bool:

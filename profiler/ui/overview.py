@@ -21,7 +21,7 @@ with data.errors_shown():
             st.html(line)
     for family, lineage in data.lineages_by_family(now).items():
         st.html(markup.section(f"Lineage of {family}", lineage_summary.caption(lineage)))
-        st.html(lineage_summary.tiles(lineage))
+        st.html(lineage_summary.tiles(lineage, data.regressions(now)))
         if (timed := lineage_summary.attained(lineage)) is not None:
             caption = lineage_summary.attained_caption(lineage)
             st.html(markup.section("Best correct version per GPU and workload", caption))

@@ -83,8 +83,7 @@ every_step = [
     for one in change_marks.of(data.history(now, name, family, workload, gpu, evidence), several)
 ]
 if picture.panels:
-    lines = trends_view.line_names((*ranking, *(one for several in found.values() for one in several)))
-    drawn = change_marks.marked(picture, every_step, lines, names, over)
+    drawn = change_marks.marked(picture, every_step, names, over)
     alt = picture.alt + change_marks.alt(every_step)
     st.plotly_chart(drawn, theme=None, config=frame.CONFIG, key="trends_chart", alt=alt)
 if mixed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from profiler import decisionwords, opcodemix, present
 from profiler.calls import FloorLookup
@@ -21,6 +21,7 @@ from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.parts import short_names
 from profiler.ui.scales import shorten
+from profiler.ui.timelines import timelines
 from profiler.values import Evidence, spread
 
 LINES_SHOWN = 8  # more are no longer told apart; the filter reaches the others
@@ -37,6 +38,8 @@ DEFAULTS = {
 }
 RANKED_BY = "gpu__time_duration.sum"
 OVER = ("versions", "time")
+LineKey = tuple[str, str, str | None]  # part, mode, version; None: all versions
+_Lines = list[tuple[LineKey, Trend]]
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Picture:
     axis: figures.Axis
     absent: tuple[str, ...]  # metrics that no launch carries
     hidden: tuple[str, ...]  # kernels cut off
+    labels: Mapping[LineKey, str] = field(default_factory=dict)  # what each line is called
 
     @property
     def figure(self) -> Figure:
@@ -79,18 +83,41 @@ def picture(
     """
     names = line_names((*ranking, *(one for several in found.values() for one in several)))
     shown = list(names.values())[:LINES_SHOWN]
+    kept = [[one for one in several if names[one.part, one.mode] in shown] for several in found.values()]
+    several_lines = [_lines(several, over) for several in kept]
+    labels = _labels(several_lines, names)
+    drawn = list(labels)[: 2 * LINES_SHOWN]  # lines of versions mostly lie apart
     panels = []
-    for several in found.values():
-        lines = [one for one in several if names[one.part, one.mode] in shown]
-        if lines:
-            panels.append(_panel(lines, names, versions, over, floors))
+    for lines in several_lines:
+        fitting = [(key, one) for key, one in lines if key in drawn]
+        if fitting:
+            panels.append(_panel(fitting, labels, versions, over, floors))
     at = [point.at for panel in panels for line in panel.lines for point in line.points]
     if over == "time":
         axis = figures.Axis(time=True, span=(min(at), max(at)) if at else (0.0, 1.0))
     else:
         axis = figures.Axis(tuple(versions), span=(0.0, float(max(len(versions) - 1, 0))))
     absent = tuple(name for name, several in found.items() if not several)
-    return Picture(tuple(panels), axis, absent, tuple(list(names.values())[LINES_SHOWN:]))
+    hidden = (*list(names.values())[LINES_SHOWN:], *(labels[key] for key in labels if key not in drawn))
+    return Picture(tuple(panels), axis, absent, hidden, labels)
+
+
+def _lines(several: Sequence[Trend], over: str) -> _Lines:
+    """The lines of a panel: over time a version each, unless versions follow one another."""
+    if over != "time":
+        return [((one.part, one.mode, None), one) for one in several]
+    return [((one.part, one.mode, version), told) for one in several for version, told in timelines(one)]
+
+
+def _labels(panels: Sequence[_Lines], names: Mapping[tuple[str, str], str]) -> dict[LineKey, str]:
+    """What each line is called: its kernel or mode, its version, or both where either leaves a doubt."""
+    keys = list(dict.fromkeys(key for lines in panels for key, _ in lines))
+    one_kind = len({names[part, mode] for part, mode, _ in keys}) == 1
+    found = {}
+    for part, mode, version in keys:
+        name = names[part, mode]
+        found[part, mode, version] = name if version is None else version if one_kind else f"{version} {name}"
+    return found
 
 
 def line_names(several: Sequence[Trend]) -> dict[tuple[str, str], str]:
@@ -263,24 +290,25 @@ def _floor(one: Trend, floors: FloorLookup) -> Floor | None:
 
 
 def _panel(
-    several: Sequence[Trend],
-    names: Mapping[tuple[str, str], str],
+    keyed: _Lines,
+    labels: Mapping[LineKey, str],
     versions: Sequence[str],
     over: str,
     floors: FloorLookup,
 ) -> figures.Panel:
+    several = [one for _, one in keyed]
     values = [p.value.number for one in several for p in one.points if p.joins and p.value.number is not None]
     unit = next((one.unit for one in several if one.unit), "")
     scale = present.scale_for(unit, max(map(abs, values), default=0.0))
     order = {version: index for index, version in enumerate(versions)}
     lines = []
-    for one in several:
+    for key, one in keyed:
         shown = [point for point in one.points if over == "time" or point.version in order]
         points = tuple(_point(point, scale, _place(point, order, over)) for point in shown)
-        lines.append(figures.Line(names[one.part, one.mode], points, band=band(one, floors)))
+        lines.append(figures.Line(labels[key], points, band=band(one, floors)))
     caption = ", ".join(dict.fromkeys(one.evidence.value for one in several))
     if len(several) == 1:
-        caption += f", {names[several[0].part, several[0].mode]}"
+        caption += f", {labels[keyed[0][0]]}"
     from_zero = several[0].concept != LATENCY
     return figures.Panel(several[0].label, scale.unit, tuple(lines), caption, from_zero)
 

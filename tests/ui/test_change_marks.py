@@ -60,8 +60,7 @@ def history(one: Trend, verdict: Verdict = Verdict.WORSE, version: str | None = 
 def marks(one: History, over: str) -> list[dict[str, object]]:
     versions = [point.version for point in one.series.points]
     picture = trends_view.picture({"duration": [one.series]}, versions, over, [one.series])
-    names = trends_view.line_names([one.series])
-    drawn = change_marks.marked(picture, [one], names, versions, over)
+    drawn = change_marks.marked(picture, [one], versions, over)
     return list(drawn["data"][len(picture.figure["data"]) :])
 
 
