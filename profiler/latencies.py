@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from profiler.matching import name_filter
 from profiler.metrics import Alternative, Metric
 from profiler.trend import Trend, TrendPoint, check_filters
-from profiler.values import Evidence, Value
+from profiler.values import NOT_COLLECTED, Evidence, Value
 
 if TYPE_CHECKING:
     from profiler.store import LaunchInfo, Store
@@ -79,7 +79,8 @@ def _rows(store: Store, family: str, workload: str | None, gpu: str | None) -> l
 
 
 def _point(row: LaunchInfo, wrong: Mapping[str, str]) -> TrendPoint:
-    value = Value(row.median_ns, "ns")
-    gap = wrong.get(row.version, "" if row.median_ns is not None else row.status)
+    none = row.median_ns is None
+    value = NOT_COLLECTED._replace(unit="ns") if none else Value(row.median_ns, "ns")
+    gap = wrong.get(row.version, value.state.words if none else "")
     where = (row.run_id, row.version, row.created, value, _NAME, None, None, row.result_id)
     return TrendPoint(*where, gap, "", row.version in wrong)

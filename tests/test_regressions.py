@@ -22,10 +22,11 @@ from profiler import (
     noisefloor,
     pipeline,
 )
+from profiler.latencies import latencies
 from profiler.regression import BASELINE, CORRECTNESS, EXACT, RUNS, STEP, Regression
 from profiler.regressioncause import Causes
 from profiler.regressions import Regressions, regressions
-from profiler.run import Run
+from profiler.run import Run, Samples
 from profiler.sync import open_store
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WARM, WORKLOAD, run
@@ -185,6 +186,15 @@ class TestCalls:
         assert only(tmp_path).held_against == "the version before, v2"
         assert cli.main(["baseline", "set", "flash", "v1", "--why", "it ships"]) == 0
         assert look(tmp_path).found == ()
+
+    def test_a_run_without_samples_is_a_gap_that_says_so(self, tmp_path: Path) -> None:
+        (one,) = run({"v1": 170e3}, 1).results
+        empty = replace(run({"v1": 1.0}, 1), results=(replace(one, samples=(Samples(WARM, (), ()),)),))
+        timed_runs.seal(tmp_path, run({"v1": 170e3}, 0), empty)
+        (series,) = latencies(open_store(str(tmp_path)))
+        assert [point.joins for point in series.points] == [True, False]
+        assert series.points[1].gap == "not collected"
+        assert series.points[1].value.state.words == "not collected"
 
 
 class TestFacts:
