@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from profiler.calls import CodeLookup, FloorLookup, LatencyComparison, compare_calls
 from profiler.comparability import ACROSS, Difference, comparability
 from profiler.errors import Exit, UnknownName
 from profiler.matching import Ambiguous, differences, kernel_filter, labels, match
 from profiler.metrics import Metric, MetricTable, chip_of
+from profiler.statistics.decision import Interval
 from profiler.values import Evidence, Launch, Side, State, Value, spread
-from profiler.verdict import SHORT_NS, UNJUDGED, Verdict, judge, missing
+from profiler.verdict import SHORT_NS, UNJUDGED, Verdict, Wobble, WobbleLookup, judge, missing
 
 __all__ = [
     "ACROSS",
@@ -25,6 +26,7 @@ __all__ = [
     "MetricChange",
     "PairComparison",
     "Verdict",
+    "WobbleLookup",
     "compare",
 ]
 
@@ -47,6 +49,14 @@ class MetricChange:
     reason: str
     unreplicated: bool  # better or worse from one launch a side
     judged: bool = True  # whether one direction is better
+    wobble: float | None = None  # share of a that a change must exceed, by A/A pairs; None: nobody learned it
+
+    @property
+    def interval(self) -> Interval | None:
+        """The change as far as the wobble lets it be known; None without one."""
+        if self.wobble is None or self.change_pct is None:
+            return None
+        return Interval(self.change_pct / 100 - self.wobble, self.change_pct / 100 + self.wobble)
 
 
 @dataclass(frozen=True)
@@ -172,11 +182,13 @@ def compare(
     top: int | None = None,
     noise: FloorLookup | None = None,
     same_code: CodeLookup | None = None,
+    wobble: WobbleLookup | None = None,
 ) -> Comparison:
     """Compare two sides: latencies mode by mode, counters launch by launch.
 
     `across` names what of ACROSS may differ. Latencies of one run are judged by its rounds, those of two runs
     by the floor that `noise` gives; `same_code` is asked whether one that moved ran the same machine code.
+    Counters that do not repeat exactly are judged by what `wobble` learned, else by their threshold alone.
     """
     found, same = comparability(a, b, across)
     matching = match(a.launches, b.launches)
@@ -189,7 +201,7 @@ def compare(
     names = {id(launch): name for launch, name in zip(a.launches, labels(a.launches), strict=True)}
     blocks = [difference.words for difference in found if difference.blocks]
     table = replace(table, metrics=table.of(a.evidence))  # the others cannot be there
-    bench = _Bench(table, _chip(a), _chip(b), "; ".join(blocks))
+    bench = _Bench(table, _chip(a), _chip(b), "; ".join(blocks), a, None if blocks else wobble)
     pairs = [bench.pair(x, y, names[id(x)]) for x, y in matching.pairs if wanted(x) or wanted(y)]
     return Comparison(
         a,
@@ -242,10 +254,13 @@ class _Bench:
     chip_a: str | None
     chip_b: str | None
     blocked: str  # why nothing is comparable; "" where it is
+    a: Side
+    wobble: WobbleLookup | None
 
     def pair(self, a: Launch, b: Launch, name: str) -> PairComparison:
         short = self._is_short(a, b)
-        metrics = tuple(self._change(metric, a, b, short) for metric in self.table.metrics)
+        wobble = partial(self.wobble, self.a, a.base_name) if self.wobble else None
+        metrics = tuple(self._change(metric, a, b, short, wobble) for metric in self.table.metrics)
         return PairComparison(a, b, name, metrics, _opcode_changes(a, b), differences(a, b))
 
     def _is_short(self, a: Launch, b: Launch) -> bool:
@@ -267,9 +282,18 @@ class _Bench:
                     return name, x, name, y
         return name_a, value_a, name_b, value_b
 
-    def _change(self, metric: Metric, a: Launch, b: Launch, short: bool) -> MetricChange:
+    def _change(
+        self,
+        metric: Metric,
+        a: Launch,
+        b: Launch,
+        short: bool,
+        wobble: Callable[[str, bool], Wobble | None] | None,
+    ) -> MetricChange:
         name_a, value_a, name_b, value_b = self._values(metric, a, b)
-        verdict, reason, change_pct = judge(metric, (name_a, name_b), value_a, value_b, short=short)
+        verdict, reason, change_pct, limit = judge(
+            metric, (name_a, name_b), value_a, value_b, short=short, wobble=wobble
+        )
         if self.blocked:
             verdict = Verdict.NOT_COMPARABLE
             reason = "; ".join(filter(None, (self.blocked, missing(value_a, value_b))))
@@ -285,8 +309,11 @@ class _Bench:
             change_pct,
             verdict,
             reason,
-            verdict in (Verdict.BETTER, Verdict.WORSE) and metric.evidence is Evidence.MEASURED,
+            verdict in (Verdict.BETTER, Verdict.WORSE)
+            and metric.evidence is Evidence.MEASURED
+            and limit is None,
             metric.better != "-",
+            limit,
         )
 
 

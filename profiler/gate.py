@@ -18,16 +18,17 @@ from profiler.compare import (
     LatencyComparison,
     MetricChange,
     PairComparison,
+    WobbleLookup,
     compare,
 )
 from profiler.contests import Contest
 from profiler.errors import Exit
 from profiler.explain import explain
 from profiler.metrics import MetricTable
-from profiler.statistics import facts, many
+from profiler.statistics import counters, facts, many
 from profiler.statistics.decision import Interval, Verdict
 from profiler.values import Evidence, Launch, Side, State, Value
-from profiler.verdict import is_exact
+from profiler.verdict import is_exact, wobbling
 
 NAMED = 4  # metrics that one line names
 
@@ -113,11 +114,12 @@ def judge(
     across: Collection[str] = frozenset(),
     noise: FloorLookup | None = None,
     same_code: CodeLookup | None = None,
+    wobble: WobbleLookup | None = None,
     let_pass: Sequence[Acknowledgement] = (),
 ) -> Verdicts:
     """Hold every subject against its baseline; `on` names what is judged besides time and exact counts."""
     held = [
-        compare(one.a, one.b, table, across=across, noise=noise, same_code=same_code)
+        compare(one.a, one.b, table, across=across, noise=noise, same_code=same_code, wobble=wobble)
         if one.a and one.b
         else None
         for one in contests
@@ -396,11 +398,27 @@ class _Bench:
                 continue
             asked = change.concept in self.on
             exact = is_exact(self.table.by_concept[change.concept], change.unit)
+            if asked and not exact:
+                change = self._surely(change)
             if asked and change.verdict in (*_UNJUDGED, Verdict.BETTER, Verdict.SAME):
                 yield self._moved(Check.REGRESSION, _outcome(change.verdict), change)
             elif change.verdict is Verdict.WORSE:
                 weighs = asked or (exact and not faster)
                 yield self._moved(Check.REGRESSION, Outcome.FAILED if weighs else Outcome.NOTED, change)
+
+    def _surely(self, change: MetricChange) -> MetricChange:
+        """A counter that wobbles, and of which no A/A pairs say how far, is unclear where it moved."""
+        a, b = change.a.number, change.b.number
+        moved = change.verdict in (Verdict.BETTER, Verdict.WORSE) and change.wobble is None
+        if not (moved and a and b is not None):
+            return change
+        decision = wobbling(self.table.by_concept[change.concept], a, b, None)
+        way_out = (
+            "collect both again"
+            if self.contest.again
+            else f"import reports with {2 * counters.FEWEST} launches of it"
+        )
+        return replace(change, verdict=decision.verdict, reason=f"{decision.reason}: {way_out}")
 
     def _lost(self, pair: PairComparison) -> Iterator[Finding]:
         """Judged metrics that the baseline has as numbers and the subject has not: one line a state."""
@@ -427,7 +445,14 @@ class _Bench:
         found = self.finding(check, outcome, change.verdict, words)
         effect = None if change.change_pct is None else change.change_pct / 100
         command = self.contest.again if outcome is Outcome.UNJUDGED else ""
-        return replace(found, concept=change.concept, effect=effect, next_command=command)
+        return replace(
+            found,
+            concept=change.concept,
+            effect=effect,
+            interval=change.interval,
+            detectable=change.wobble,
+            next_command=command,
+        )
 
 
 _UNJUDGED = (Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING)

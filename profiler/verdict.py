@@ -3,16 +3,46 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 from profiler.metrics import Metric
-from profiler.statistics.decision import UNJUDGED, Verdict
-from profiler.values import Evidence, State, Value
+from profiler.statistics import counters
+from profiler.statistics.decision import UNJUDGED, Decision, Verdict, share
+from profiler.values import Evidence, Side, State, Value
 
-__all__ = ["SHORT_NS", "UNJUDGED", "Judgement", "Verdict", "judge", "missing"]
+__all__ = [
+    "SHORT_NS",
+    "UNJUDGED",
+    "Judgement",
+    "Verdict",
+    "Wobble",
+    "WobbleLookup",
+    "judge",
+    "missing",
+    "wobbling",
+]
 
 SHORT_NS = 50_000  # below this one launch a side cannot tell a change from noise
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
+SESSION_GROUPS = ("time", "clock")  # repeats within a report say nothing of how these move between two
+
+
+class Wobble(NamedTuple):
+    """How far a counter moves by itself."""
+
+    share: float  # of its value
+    pairs: int  # A/A pairs that it was learned from
+    kernel: str  # whose they are; "" for all kernels of the family's workload
+
+    @property
+    def words(self) -> str:
+        """What was learned and from what."""
+        return f"{self.pairs} A/A pairs of {self.kernel or 'its family'} wobble by {share(self.share)}"
+
+
+# By A, kernel, exact metric name, and whether only pairs of two runs count.
+WobbleLookup = Callable[[Side, str, str, bool], Wobble | None]
 
 
 class Judgement(NamedTuple):
@@ -21,10 +51,22 @@ class Judgement(NamedTuple):
     verdict: Verdict
     reason: str
     change_pct: float | None = None
+    limit: float | None = None  # by which a learned wobble judged, as a share of A
 
 
-def judge(metric: Metric, names: tuple[str, str], a: Value, b: Value, *, short: bool) -> Judgement:
-    """Judge b against a. `names` are the ncu names the two were read by; `short`: a launch under SHORT_NS."""
+def judge(
+    metric: Metric,
+    names: tuple[str, str],
+    a: Value,
+    b: Value,
+    *,
+    short: bool,
+    wobble: Callable[[str, bool], Wobble | None] | None = None,
+) -> Judgement:
+    """Judge b against a. `names` are the ncu names the two were read by; `short`: a launch under SHORT_NS.
+
+    `wobble` gives what was learned of a name, where that is anything; it is asked about what is not exact.
+    """
     if a.number is None or b.number is None:
         return Judgement(Verdict.MISSING, missing(a, b))
     if names[0] != names[1]:
@@ -36,6 +78,13 @@ def judge(metric: Metric, names: tuple[str, str], a: Value, b: Value, *, short: 
     difference = b.number - a.number
     if not difference:
         return Judgement(Verdict.SAME, "equal", change_pct)
+    if wobble and a.number and metric.evidence is Evidence.MEASURED and not is_exact(metric, a.unit):
+        sessions = metric.group in SESSION_GROUPS or "/s" in a.unit or a.unit == "hz"
+        learned = wobble(names[0], sessions)
+        if learned and (learned.kernel or not short):
+            decision = wobbling(metric, a.number, b.number, learned.share)
+            reason = f"{decision.reason}; {learned.words}"
+            return Judgement(decision.verdict, reason, change_pct, decision.detectable)
     limit, over = _relevant(metric, a.number, difference)
     if not over:
         return Judgement(Verdict.SAME, f"within {limit}", change_pct)
@@ -51,6 +100,13 @@ def judge(metric: Metric, names: tuple[str, str], a: Value, b: Value, *, short: 
     sure = "unreplicated: one launch a side" if metric.evidence is Evidence.MEASURED else "exact"
     reason = f"over {limit}, {metric.better} is better; {sure}"
     return Judgement(word, reason, change_pct)
+
+
+def wobbling(metric: Metric, a: float, b: float, wobble: float | None) -> Decision:
+    """The rule on counters that do not repeat exactly; `a` is not 0. Unclear beyond the threshold without."""
+    points = metric.threshold_pp
+    margin = metric.threshold if points is None else points / abs(a)
+    return counters.decide(a, b, better=metric.better, exact=False, wobble=wobble, margin=margin)
 
 
 def missing(a: Value, b: Value) -> str:

@@ -67,6 +67,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
             "circumstances",
             "history",
             "noisefloor",
+            "wobble",
             "overview",
             "rates",
             "tensorpaths",

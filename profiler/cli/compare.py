@@ -70,7 +70,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and with --fail judge."""
-    from profiler import circumstances, compare, metrics, noisefloor, sources
+    from profiler import circumstances, compare, metrics, noisefloor, sources, wobble
     from profiler.cli import comparison, comparison_json, facts, known, output
     from profiler.values import Evidence
 
@@ -89,6 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
         "kernel": arguments.kernel,
         "same_code": circumstances.same_code(),
         "noise": noisefloor.lookup(output.open_store),
+        "wobble": wobble.lookup(output.open_store),
     }
     found = [compare.compare(a, b, table, **options) for a, b in pairs]
     limit = arguments.top or (None if arguments.json else comparison.SHOWN)

@@ -156,6 +156,8 @@ def _change(change: MetricChange) -> dict[str, object]:
         "reason": change.reason,
         "unreplicated": change.unreplicated,
     }
+    if change.wobble is not None:
+        found |= {"interval": change.interval, "detectable": change.wobble}
     found.update(_state_of("a", change.a))
     found.update(_state_of("b", change.b))
     return found

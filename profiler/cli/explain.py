@@ -55,7 +55,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
-    from profiler import circumstances, compare, explain, metrics, noisefloor, sources
+    from profiler import circumstances, compare, explain, metrics, noisefloor, sources, wobble
     from profiler.cli import comparison, explanation, known, output
 
     table = metrics.load()
@@ -72,6 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         across=arguments.across,
         kernel=arguments.kernel,
         noise=noisefloor.lookup(output.open_store),
+        wobble=wobble.lookup(output.open_store),
         same_code=circumstances.same_code(),
     )
     shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))

@@ -95,6 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
         location,
         metrics,
         noisefloor,
+        wobble,
     )
     from profiler.cli import gate_output, gate_told, output
     from profiler.contests import contests
@@ -113,6 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
         on=arguments.on,
         across=arguments.across,
         noise=noisefloor.lookup(output.open_store),
+        wobble=wobble.lookup(output.open_store),
         same_code=circumstances.same_code(),
         let_pass=acknowledgement.standing(decisions.load(root)),
     )

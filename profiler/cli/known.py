@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler import circumstances, compare, lineage, location, noisefloor, sources
+from profiler import circumstances, compare, lineage, location, noisefloor, sources, wobble
 from profiler.cli import output
 from profiler.errors import CannotJudge, UnknownName
 from profiler.insights import Case
@@ -122,7 +122,8 @@ def _against(
     if other.wrong:  # its numbers stand beside, but a wrong version is no baseline
         other = replace(other, label=f"{other.label} (wrong)")
     noise, same_code = noisefloor.lookup(opener), circumstances.same_code()
-    return compare.compare(other, side, table, noise=noise, same_code=same_code)
+    learned = wobble.lookup(opener)
+    return compare.compare(other, side, table, noise=noise, same_code=same_code, wobble=learned)
 
 
 def _wrong(held: list[Side], stands: Standing | None) -> str | None:

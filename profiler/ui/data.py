@@ -29,6 +29,7 @@ from profiler import (
     roofpath,
     speedups,
     sync,
+    wobble,
 )
 from profiler import lineage as lineages
 from profiler import overview as overviewing
@@ -312,6 +313,7 @@ def comparison(
         kernel=kernel or None,
         noise=floors(now),
         same_code=circumstances.same_code(),
+        wobble=wobble.lookup(store),
     )
 
 
