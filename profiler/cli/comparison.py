@@ -13,7 +13,7 @@ from profiler.cli.output import print_table, say
 from profiler.compare import Comparison, MetricChange, PairComparison, Verdict
 from profiler.values import Launch, spread
 
-NOT_LATENCY = "ncu duration, not latency; one launch a side, so every verdict is unreplicated"
+NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
 SHOWN = 25  # pairs that a terminal or a pull request gets unasked
 DETAILED = 5  # pairs whose counters are listed unasked
 LISTED = 6  # launches without a partner that a line describes
