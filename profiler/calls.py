@@ -66,7 +66,8 @@ def compare_calls(
     """Every mode in which a side was timed, in B's order; nothing where neither was.
 
     Of several runs the newest one in which both were timed counts, unless a side was built anew since: then
-    the newest of each do. `floors` gives the noise floor of a place, `same_code` is asked about what moved.
+    the newest of each do. Of two runs of one version each side's own does. `floors` gives the noise floor of
+    a place, `same_code` is asked about what moved.
     """
     blocked = [one for one in differences if one.blocks]
     modes = dict.fromkeys(one.mode for one in (*b.latencies, *a.latencies))
@@ -90,7 +91,11 @@ def _explained(one: LatencyComparison, a: Side, b: Side, same_code: CodeLookup |
 def _mode(
     a: Side, b: Side, mode: str, blocked: Sequence[Difference], floors: FloorLookup | None
 ) -> LatencyComparison:
-    of_a, of_b = ([one for one in side.latencies if one.mode == mode] for side in (a, b))
+    apart = a.version == b.version and a.run_id != b.run_id  # each by its own run, else one stands for both
+    of_a, of_b = (
+        [one for one in side.latencies if one.mode == mode and (not apart or one.run_id == side.run_id)]
+        for side in (a, b)
+    )
     if not of_a or not of_b:
         lacking = "A" if not of_a else "B"
         decision = Decision(Verdict.MISSING, f"{mode}: not timed in {lacking}", pair.RULE)

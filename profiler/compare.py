@@ -8,12 +8,12 @@ from functools import cached_property, partial
 
 from profiler.calls import CodeLookup, FloorLookup, LatencyComparison, compare_calls
 from profiler.comparability import ACROSS, Difference, comparability
-from profiler.errors import Exit, UnknownName
+from profiler.errors import UnknownName
 from profiler.matching import Ambiguous, differences, kernel_filter, labels, match
 from profiler.metrics import Metric, MetricTable, chip_of
 from profiler.statistics.decision import Interval
 from profiler.values import Evidence, Launch, Side, State, Value, spread
-from profiler.verdict import SHORT_NS, UNJUDGED, Verdict, Wobble, WobbleLookup, judge, missing
+from profiler.verdict import SHORT_NS, Verdict, Wobble, WobbleLookup, judge, missing
 
 __all__ = [
     "ACROSS",
@@ -146,31 +146,6 @@ class Comparison:
             hidden_verdicts=(*(pair.verdict for pair in cut), *self.hidden_verdicts),
         )
 
-    def exit_code(self, on: Sequence[str] = ()) -> Exit:
-        """The gate: the latency of every mode decides, and the concepts named in `on`; ask before `top`.
-
-        Where not both were timed, the duration of every pair decides instead; facts have neither: there every
-        judged concept does. 1 for anything worse, and for a B that is wrong where A is not; 3 for anything
-        unclear, missing or not comparable, or nothing to judge by. Where launches are judged, also for one of
-        A without a partner and for ambiguous ones.
-        """
-        if self.b.wrong and not self.a.wrong:
-            return Exit.REGRESSION
-        timed = self.latency if any(one.a and one.b for one in self.latency) else ()
-        wanted = {*on} if timed else {HEADLINE, *on}
-        if self.a.evidence is not Evidence.MEASURED:
-            wanted |= {*self.judged}
-        verdicts = [
-            change.verdict for pair in self.pairs for change in pair.metrics if change.concept in wanted
-        ]
-        unpaired = bool(wanted) and bool(self.ambiguous or self.only_in_a)
-        verdicts += [one.verdict for one in timed]
-        if Verdict.WORSE in verdicts:
-            return Exit.REGRESSION
-        if not verdicts or unpaired or any(v in UNJUDGED for v in verdicts):
-            return Exit.UNJUDGED
-        return Exit.PASS
-
 
 def compare(
     a: Side,
@@ -215,12 +190,6 @@ def compare(
         tuple(group for group in matching.ambiguous if any(map(wanted, (*group.a, *group.b)))),
         latency=compare_calls(a, b, found, noise, same_code),
     ).top(top)
-
-
-def worst(codes: Sequence[Exit]) -> Exit:
-    """The gate over several comparisons: a regression anywhere, else whatever could not be judged."""
-    order = (Exit.REGRESSION, Exit.UNJUDGED)
-    return next((code for code in order if code in codes), Exit.PASS)
 
 
 def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from profiler.errors import UnknownName
@@ -70,6 +71,22 @@ def contests(
         desk = _Desk(Lookup(opener(), root, against, opener), wanted)
         found |= {name: desk.contests(name) for name in others or [desk.newest()]}
     return [one for several in found.values() for one in several]
+
+
+def of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> Contest:
+    """Two sides that are there already; of a version with what its catalogue and its run say of it."""
+    told = Contest(b.label, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
+    if b.family is None or b.version is None or b.run_id is None:
+        return told
+    cell = Cell(told.workload, told.gpu, b.evidence)
+    desk = _Desk(Lookup(opener(), root, None, opener), Wanted())
+    subject, run = Holding(b.family, b.version, {cell: b.run_id}), desk.lookup.store.run(b.run_id)
+    return replace(
+        told,
+        on_purpose=desk.lookup.is_rejected(subject),
+        again=desk.again(subject, cell, a),
+        made=run.created if run else None,
+    )
 
 
 def _of_file(a: Side, b: Side, name: str, wanted: Wanted) -> Contest:
@@ -157,7 +174,7 @@ class _Desk:
             if before is None:
                 yield self._unheld(subject, cell, bases)
             elif cell in subject.cells:
-                yield self._contest(subject, cell, before[0], self._side(before[1], cell))
+                yield self._contest(subject, cell, before[0], self._side(before[1], cell, subject), before[1])
             elif cell.workload in subject.broken:
                 continue
             elif cell.evidence not in kinds:
@@ -205,18 +222,20 @@ class _Desk:
 
     def _gap(self, subject: Holding, cell: Cell, baseline: str, noted: bool) -> Contest:
         why = f"nothing {cell.evidence} of {subject.name}, where {baseline} has it"
-        command = self._again(subject, cell)
+        command = self.again(subject, cell)
         return Contest(subject.name, baseline, None, None, *cell, why=why, noted=noted, next_command=command)
 
-    def _contest(self, subject: Holding, cell: Cell, baseline: str, a: Side) -> Contest:
-        again = self._again(subject, cell, a)
-        b, made = self._side(subject, cell), subject.made.get(cell)
+    def _contest(
+        self, subject: Holding, cell: Cell, baseline: str, a: Side, held: Holding | None = None
+    ) -> Contest:
+        again = self.again(subject, cell, a)
+        b, made = self._side(subject, cell, held), subject.made.get(cell)
         shown: tuple[str, str] | None = (baseline, subject.name)
         if baseline == a.run_id:  # of several versions, a dashboard does not know which
             shown = (baseline, subject.cells[cell]) if len(self.lookup.of_run(baseline)) == 1 else None
         return Contest(subject.name, baseline, a, b, *cell, again=again, made=made, shown=shown)
 
-    def _again(self, subject: Holding, cell: Cell, a: Side | None = None) -> str:
+    def again(self, subject: Holding, cell: Cell, a: Side | None = None) -> str:
         """The command that collects what is missing or settles what is unclear."""
         if self.lookup.is_imported(subject, cell):
             return ""  # of a report: nothing here can make it again
@@ -227,10 +246,14 @@ class _Desk:
         )
         return f"profiler collect {shlex.quote(subject.version)}{against} --rounds 25"
 
-    def _side(self, held: Holding, cell: Cell) -> Side:
-        """The cell's results; a build of long ago is as right as it was then, whatever was found since."""
-        found = self.lookup.store.side(
-            run_id=held.cells[cell],
+    def _side(self, held: Holding, cell: Cell, other: Holding | None = None) -> Side:
+        """The cell's results; a build of long ago is as right as it was then, whatever was found since.
+
+        A version, whatever its run, brings the calls of its older runs too: another one may have been timed
+        beside it there. Beside a run of its own they would be held against themselves.
+        """
+        ask = partial(
+            self.lookup.store.side,
             family=held.family,
             version=held.version,
             workload=cell.workload,
@@ -238,6 +261,9 @@ class _Desk:
             evidence=cell.evidence,
             label=held.name,
         )
+        found = ask(run_id=held.cells[cell])
+        if held.run_id is None and other and other.name != held.name and cell.evidence is Evidence.MEASURED:
+            found = replace(found, latencies=ask().latencies)
         return replace(found, wrong=held.wrong)
 
     def _sorted(self, cells: Iterable[Cell]) -> list[Cell]:

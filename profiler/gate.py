@@ -124,6 +124,18 @@ def judge(
         else None
         for one in contests
     ]
+    return weigh(contests, held, table, on=on, let_pass=let_pass)
+
+
+def weigh(
+    contests: Sequence[Contest],
+    held: Sequence[Comparison | None],
+    table: MetricTable,
+    *,
+    on: Collection[str] = (),
+    let_pass: Sequence[Acknowledgement] = (),
+) -> Verdicts:
+    """Judge what was compared already: a comparison a contest, None where a side is not there."""
     findings: list[Finding] = []
     compared = 0
     for contest, comparison in zip(contests, _together(held), strict=True):

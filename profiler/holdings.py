@@ -55,6 +55,7 @@ class Holding:
     broken: Mapping[str, str] = field(default_factory=dict)  # the reason by workload
     made: Mapping[Cell, datetime] = field(default_factory=dict)
     wrong: str | None = None  # why its results are wrong, by these runs alone
+    run_id: str | None = None  # the one run that they are out of; None: the newest of each cell
 
     @property
     def name(self) -> str:

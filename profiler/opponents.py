@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -57,7 +57,7 @@ class Lookup:
             rows = self.store.launches(run_id=run_id, latest=False)
             if rows.truncated:  # what is cut off would never be judged
                 raise CannotJudge(f"run {run_id} has more than {len(rows)} results: name its versions")
-            self.runs[run_id] = holdings(rows)
+            self.runs[run_id] = [replace(one, run_id=run_id) for one in holdings(rows)]
         return self.runs[run_id]
 
     def of_version(self, family: str, version: str) -> Holding:

@@ -11,8 +11,9 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from profiler import bundle, cli, metrics
+from profiler import bundle, cli, gate, metrics
 from profiler.compare import Comparison, compare
+from profiler.contests import Contest
 from profiler.errors import Exit
 from profiler.location import root as data_root
 from profiler.run import COLLECT, Result, Run, Samples
@@ -62,6 +63,11 @@ def judged(a: Side, b: Side, table: metrics.MetricTable, **more: object) -> Comp
     return compare(a, b, table, **more)
 
 
+def code(comparison: Comparison, table: metrics.MetricTable) -> Exit:
+    """What --fail makes of it."""
+    return gate.weigh([Contest("b", "a", comparison.a, comparison.b)], [comparison], table).exit_code()
+
+
 def test_two_versions_of_one_run_are_a_live_pair(table: metrics.MetricTable) -> None:
     found = judged(side("v1", timed()), side("v2", timed(1.03, seed=2)), table)
     (one,) = found.latency
@@ -69,8 +75,8 @@ def test_two_versions_of_one_run_are_a_live_pair(table: metrics.MetricTable) -> 
     assert one.verdict is Verdict.WORSE
     assert one.decision.fails_gate
     assert one.decision.effect == pytest.approx(0.03, abs=0.003)
-    assert found.exit_code() is Exit.REGRESSION
-    assert judged(side("v1", timed(1.03)), side("v2", timed(seed=2)), table).exit_code() is Exit.PASS
+    assert code(found, table) is Exit.REGRESSION
+    assert code(judged(side("v1", timed(1.03)), side("v2", timed(seed=2)), table), table) is Exit.PASS
 
 
 def test_of_two_runs_nothing_is_known_without_a_floor(table: metrics.MetricTable) -> None:
@@ -81,7 +87,7 @@ def test_of_two_runs_nothing_is_known_without_a_floor(table: metrics.MetricTable
     assert one.verdict is Verdict.UNCLEAR
     assert "no noise floor" in one.decision.reason
     assert one.settle == "profiler collect v2 --against v1 --workloads 1x8x512x64 --rounds 25"
-    assert found.exit_code() is Exit.UNJUDGED
+    assert code(found, table) is Exit.UNJUDGED
 
 
 def test_of_two_runs_the_floor_of_the_place_judges(table: metrics.MetricTable) -> None:
@@ -129,7 +135,7 @@ def test_a_mode_that_a_side_was_not_timed_in_is_missing(table: metrics.MetricTab
         (COLD, Verdict.MISSING),
     ]
     assert "not timed in B" in found.latency[1].decision.reason
-    assert found.exit_code() is Exit.UNJUDGED
+    assert code(found, table) is Exit.UNJUDGED
 
 
 def test_what_is_wrong_has_no_verdict_and_another_gpu_none_either(table: metrics.MetricTable) -> None:

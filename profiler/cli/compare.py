@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_evidence, add_filters, add_json, evidence_of, print_json
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
+    from profiler.cli.gate_told import Told
     from profiler.cli.output import Commands
+    from profiler.compare import Comparison
+    from profiler.metrics import MetricTable
+    from profiler.sources import StoreOpener
+    from profiler.values import Side
 
 _DESCRIPTION = """\
 Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no
@@ -26,11 +33,11 @@ itself, on every workload and architecture that both have: --evidence, --workloa
 whose results are wrong has no speed and no verdict: it stands as wrong."""
 
 _EPILOG = """\
-exit codes: 0, unless an input cannot be read or used (2). With --fail, by the verdict on the latency of every
-mode (where not both were timed: on every ncu duration) and on the concepts named by --on: 0 nothing is worse
-· 1 something is worse (one launch a side counts) · 3 could not judge: a verdict is unclear, missing or not
-comparable, or there is none; by launches also where some are ambiguous or one of A has no partner. --top
-does not change the exit code."""
+exit codes: 0, unless an input cannot be read or used (2). With --fail, what `profiler gate B --baseline A`
+says of these two sides, with the reason and what would settle it below: 0 nothing got worse · 1 something
+did (one launch a side counts) · 3 could not judge: unclear, missing, not comparable, or nothing was compared.
+Time decides, then exact counts and facts; a counter that wobbles weighs where --on names it, and is unclear
+there without A/A pairs. --top does not change the exit code."""
 
 
 def add(commands: Commands) -> None:
@@ -57,7 +64,9 @@ def add(commands: Commands) -> None:
         default=[],
         help="driver or ncu version may differ: that is the question (may be repeated)",
     )
-    compare.add_argument("--fail", action="store_true", help="make the verdict the exit code")
+    compare.add_argument(
+        "--fail", action="store_true", help="judge as `profiler gate` does, and make that the exit code"
+    )
     compare.add_argument(
         "--on",
         action="append",
@@ -70,36 +79,73 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and with --fail judge."""
-    from profiler import circumstances, compare, metrics, noisefloor, sources, wobble
-    from profiler.cli import comparison, comparison_json, facts, known, output
-    from profiler.values import Evidence
+    from profiler import compare, metrics
+    from profiler.cli import comparison, failing, output
 
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on says which concepts --fail judges: add --fail, or leave --on out")
-    table = metrics.load()
+    table, opener = metrics.load(), lru_cache(maxsize=1)(output.open_store)
     compare.check_concepts(table, arguments.on)
-    names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
-    with known.catalogued(names, output.open_store):
-        pairs = sources.facts_of(names, output.open_store, *where, evidence_of(arguments))
-        if not pairs:
-            a, b = sources.resolve_all(names, output.open_store, *where)
-            pairs = [(a, b)]
-    options = {
-        "across": arguments.across,
-        "kernel": arguments.kernel,
-        "same_code": circumstances.same_code(),
-        "noise": noisefloor.lookup(output.open_store),
-        "wobble": wobble.lookup(output.open_store),
-    }
-    found = [compare.compare(a, b, table, **options) for a, b in pairs]
+    pairs, facts = _pairs(arguments, opener)
+    found = _compared(arguments, pairs, table, opener)
+    every_cell = facts and not arguments.kernel
+    told = failing.judged(arguments, found, table, opener, every_cell=every_cell) if arguments.fail else None
     limit = arguments.top or (None if arguments.json else comparison.SHOWN)
-    shown = [one.top(limit) for one in found]
+    _print(arguments, [one.top(limit) for one in found], told)
+    return told.code if told else 0
+
+
+def _pairs(arguments: argparse.Namespace, opener: StoreOpener) -> tuple[list[tuple[Side, Side]], bool]:
+    """The sides of every comparison, and whether they are all the facts that two versions share."""
+    from profiler import sources
+    from profiler.cli import known
+
+    names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
+    with known.catalogued(names, opener):
+        if pairs := sources.facts_of(names, opener, *where, evidence_of(arguments)):
+            return pairs, True
+        a, b = sources.resolve_all(names, opener, *where)
+        return [(a, b)], False
+
+
+def _compared(
+    arguments: argparse.Namespace,
+    pairs: Sequence[tuple[Side, Side]],
+    table: MetricTable,
+    opener: StoreOpener,
+) -> list[Comparison]:
+    from profiler import circumstances, compare, noisefloor, wobble
+
+    return [
+        compare.compare(
+            a,
+            b,
+            table,
+            across=arguments.across,
+            kernel=arguments.kernel,
+            noise=noisefloor.lookup(opener),
+            same_code=circumstances.same_code(),
+            wobble=wobble.lookup(opener),
+        )
+        for a, b in pairs
+    ]
+
+
+def _print(arguments: argparse.Namespace, shown: Sequence[Comparison], told: Told | None) -> None:
+    """Print the comparison in the form asked for, and below it what --fail makes of it."""
+    from profiler.cli import comparison, comparison_json, facts, failing, gate_markdown
+    from profiler.values import Evidence
+
     if arguments.json:
-        print_json(comparison_json.documents(shown))
-    elif shown[0].a.evidence is not Evidence.MEASURED:
+        print_json(failing.beside(comparison_json.documents(shown), told))
+        return
+    if shown[0].a.evidence is not Evidence.MEASURED:
         facts.print_facts(shown, everything=arguments.all, markdown=arguments.markdown)
     elif arguments.markdown:
         print(comparison.markdown(shown[0]), end="")
     else:
         comparison.print_text(shown[0], everything=arguments.all)
-    return compare.worst([one.exit_code(arguments.on) for one in found]) if arguments.fail else 0
+    if told and arguments.markdown:
+        print(f"\n{gate_markdown.markdown(told)}", end="")
+    else:
+        failing.print_text(told)

@@ -21,9 +21,9 @@ missing the split is coarser (cycles and clock) or there is none, and the lines 
 named. A launch whose time moved less than its threshold is unchanged and has no causes."""
 
 _EPILOG = """\
-exit codes: 0, unless an input cannot be read or used (2). With --fail, judged as by `compare --fail`: 0
-nothing is worse, 1 something is worse, 3 could not judge, as where no GPU measured the two. --top does not
-change the exit code."""
+exit codes: 0, unless an input cannot be read or used (2). With --fail, as `compare --fail`, with the reason
+below: 0 nothing got worse, 1 something did, 3 could not judge, as where no GPU measured the two. --top does
+not change the exit code."""
 
 
 def add(commands: Commands) -> None:
@@ -56,7 +56,7 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
     from profiler import circumstances, compare, explain, metrics, noisefloor, sources, wobble
-    from profiler.cli import comparison, explanation, known, output
+    from profiler.cli import comparison, explanation, failing, gate_markdown, known, output
 
     table = metrics.load()
     names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
@@ -77,13 +77,16 @@ def run(arguments: argparse.Namespace) -> int:
     )
     shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
     told = explain.explain(shown, table)
+    verdict = failing.judged(arguments, [found], table, output.open_store) if arguments.fail else None
     if arguments.json:
-        print_json(explanation.document(shown, told))
+        print_json(failing.beside(explanation.document(shown, told), verdict))
     elif arguments.markdown:
         print(explanation.markdown(shown, told), end="")
+        print(f"\n{gate_markdown.markdown(verdict)}" if verdict else "", end="")
     else:
         explanation.print_text(shown, told, everything=arguments.all)
-    return found.exit_code() if arguments.fail else 0
+        failing.print_text(verdict)
+    return verdict.code if verdict else 0
 
 
 def _without_time(arguments: argparse.Namespace, kinds: list[str]) -> int:

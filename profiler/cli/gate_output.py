@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from xml.etree import ElementTree
@@ -50,21 +51,36 @@ def render(told: Told, form: str) -> str:
 
 def text(told: Told) -> str:
     """The answer for a terminal or a log: what failed first, what passed counted."""
-    lines = []
-    for outcome, title in TITLES.items():
+    return "\n".join((told.headline, *_sections(told, TITLES, None))) + "\n"
+
+
+def weighty(told: Told, limit: int) -> str:
+    """The answer below what was compared: what has weight, so many findings of a kind."""
+    kinds = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
+    return "\n".join((told.headline, *_sections(told, kinds, limit))) + "\n"
+
+
+def _sections(told: Told, outcomes: Iterable[Outcome], limit: int | None) -> Iterator[str]:
+    for outcome in outcomes:
         found = told.verdicts.of(outcome)
         if found:
-            lines += ["", f"{title}:"]
-        for place, several in groupby(found, heading):
-            lines.append(f"  {_MARKS[outcome]} {place}")
+            yield from ("", f"{TITLES[outcome]}:")
+        for place, several in groupby(found[:limit], heading):
+            yield f"  {_MARKS[outcome]} {place}"
             for one in several:
                 first, *more = told_lines(one)
-                lines += [f"      {first}", *(f"        {line}" for line in more)]
-    return "\n".join((told.headline, *lines)) + "\n"
+                yield from (f"      {first}", *(f"        {line}" for line in more))
+        if limit is not None and len(found) > limit:
+            yield f"  and {len(found) - limit} more: --json"
 
 
 def document(told: Told) -> str:
-    """The answer as strict JSON: every finding with all it holds, numbers as shares."""
+    """The answer as strict JSON."""
+    return json.dumps(answer(told), allow_nan=False, ensure_ascii=True, indent=1) + "\n"
+
+
+def answer(told: Told) -> dict[str, object]:
+    """The answer for JSON: every finding with all it holds, numbers as shares."""
     findings = [
         {
             "check": one.check,
@@ -87,14 +103,13 @@ def document(told: Told) -> str:
         }
         for one in told.verdicts.findings
     ]
-    answer = {
+    return {
         "verdict": {Exit.PASS: "passed", Exit.REGRESSION: "failed"}.get(told.code, "unjudged"),
         "exit_code": int(told.code),
         "headline": told.headline,
         "compared": told.verdicts.compared,
         "findings": findings,
     }
-    return json.dumps(answer, allow_nan=False, ensure_ascii=True, indent=1) + "\n"
 
 
 def junit(told: Told) -> str:

@@ -1,0 +1,59 @@
+"""What `--fail` adds to a comparison: the gate's answer on the same sides, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from profiler import acknowledgement, decisions, gate, location
+from profiler.cli.gate_output import answer, weighty
+from profiler.cli.gate_told import Told
+from profiler.contests import contests, of_sides
+from profiler.holdings import Wanted
+from profiler.values import Evidence
+
+if TYPE_CHECKING:
+    import argparse
+
+    from profiler.compare import Comparison
+    from profiler.metrics import MetricTable
+    from profiler.sources import StoreOpener
+
+SHOWN = 25  # findings of a kind on a terminal
+
+
+def judged(
+    arguments: argparse.Namespace,
+    found: Sequence[Comparison],
+    table: MetricTable,
+    opener: StoreOpener,
+    *,
+    every_cell: bool = False,
+) -> Told:
+    """What `profiler gate B --baseline A` answers, of the sides that were compared.
+
+    `every_cell`: found is all that two versions share of their facts; what only A has is held against B too.
+    """
+    root, on = location.root(), getattr(arguments, "on", ())
+    stored = any(one.b.family for one in found)
+    let_pass = acknowledgement.standing(decisions.load(root)) if stored else []
+    if every_cell:
+        kinds = [Evidence(arguments.evidence)] if arguments.evidence else []
+        wanted = Wanted(arguments.workload, arguments.gpu, kinds)
+        held = contests([arguments.b], arguments.a, opener, root, wanted)
+        verdicts = gate.judge(held, table, on=on, across=arguments.across, let_pass=let_pass)
+    else:
+        sides = [of_sides(one.a, one.b, opener, root) for one in found]
+        verdicts = gate.weigh(sides, found, table, on=on, let_pass=let_pass)
+    return Told(verdicts, verdicts.exit_code(), arguments.a)
+
+
+def print_text(told: Told | None) -> None:
+    """Print the answer below the comparison: what has weight; nothing where it was not asked for."""
+    if told is not None:
+        print(f"\n{weighty(told, SHOWN)}", end="")
+
+
+def beside(document: dict[str, object], told: Told | None) -> dict[str, object]:
+    """The comparison's JSON, with the answer where it was asked for."""
+    return document if told is None else {**document, "gate": answer(told)}
