@@ -13,7 +13,7 @@ from profiler.matching import Ambiguous, differences, kernel_filter, labels, mat
 from profiler.metrics import Metric, MetricTable, chip_of
 from profiler.statistics.decision import Interval
 from profiler.values import Evidence, Launch, Side, State, Value, spread
-from profiler.verdict import SHORT_NS, Verdict, Wobble, WobbleLookup, judge, missing
+from profiler.verdict import SHORT_NS, Verdict, Wobble, WobbleLookup, judge, known_to, missing
 
 __all__ = [
     "ACROSS",
@@ -28,6 +28,7 @@ __all__ = [
     "Verdict",
     "WobbleLookup",
     "compare",
+    "in_full",
 ]
 
 HEADLINE = "duration"  # the concept whose verdict is the pair's: ncu's duration, which is not latency
@@ -54,9 +55,7 @@ class MetricChange:
     @property
     def interval(self) -> Interval | None:
         """The change as far as the wobble lets it be known; None without one."""
-        if self.wobble is None or self.change_pct is None:
-            return None
-        return Interval(self.change_pct / 100 - self.wobble, self.change_pct / 100 + self.wobble)
+        return known_to(self.change_pct, self.wobble)
 
 
 @dataclass(frozen=True)
@@ -175,8 +174,7 @@ def compare(
         )
     names = {id(launch): name for launch, name in zip(a.launches, labels(a.launches), strict=True)}
     blocks = [difference.words for difference in found if difference.blocks]
-    table = replace(table, metrics=table.of(a.evidence))  # the others cannot be there
-    bench = _Bench(table, _chip(a), _chip(b), "; ".join(blocks), a, None if blocks else wobble)
+    bench = _bench(a, b, table, blocks, wobble)
     pairs = [bench.pair(x, y, names[id(x)]) for x, y in matching.pairs if wanted(x) or wanted(y)]
     return Comparison(
         a,
@@ -192,6 +190,14 @@ def compare(
     ).top(top)
 
 
+def in_full(
+    found: Comparison, pair: PairComparison, table: MetricTable, wobble: WobbleLookup | None = None
+) -> PairComparison:
+    """A pair of a comparison that was made by a few metrics, by every metric of a table."""
+    blocks = [difference.words for difference in found.blocked_by]
+    return _bench(found.a, found.b, table, blocks, wobble).pair(pair.a, pair.b, pair.kernel)
+
+
 def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
     """Refuse a concept that metrics.txt does not declare, or that it does not judge."""
     for concept in concepts:
@@ -204,6 +210,13 @@ def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
 
 def _chip(side: Side) -> str | None:
     return chip_of(side.compute_capability) if side.compute_capability else None
+
+
+def _bench(
+    a: Side, b: Side, table: MetricTable, blocks: Sequence[str], wobble: WobbleLookup | None
+) -> _Bench:
+    table = replace(table, metrics=table.of(a.evidence))  # the others cannot be there
+    return _Bench(table, _chip(a), _chip(b), "; ".join(blocks), a, None if blocks else wobble)
 
 
 def _longest_first(pair: PairComparison) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,13 @@ from profiler.compare import (
     MetricChange,
     PairComparison,
     Verdict,
+    WobbleLookup,
     compare,
+    in_full,
 )
 from profiler.matching import labels
 from profiler.metrics import MetricTable, chip_of
-from profiler.values import Evidence, Launch, Side, State, Value
+from profiler.values import NOT_COLLECTED, Evidence, Launch, Side, State, Value
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -92,12 +94,14 @@ def overview(
     cells: int = _CELLS,
     rows: int = _ROWS,
     noise: FloorLookup | None = None,
+    wobble: WobbleLookup | None = None,
 ) -> Overview:
     """The newest state of each family; at most `cells` cells with the `rows` longest launches each.
 
-    `noise` gives the floor by which calls of two runs are judged.
+    `noise` gives the floor by which calls of two runs are judged, `wobble` how counters do.
     """
     found: list[OverviewCell] = []
+    bench = _Bench(table, noise, wobble, rows)
     hidden = 0
     for family in store.families():
         for (workload, gpu, evidence), versions in _newest(store, family).items():
@@ -115,7 +119,7 @@ def overview(
                 )
                 for version in versions
             ]
-            found.append(_cell(family, versions, sides, evidence, table, rows, noise))
+            found.append(_cell(family, versions, sides, evidence, bench))
     return Overview(tuple(found), hidden)
 
 
@@ -135,18 +139,29 @@ def _newest(store: Store, family: str) -> dict[tuple[str | None, str | None, Evi
     return found
 
 
+@dataclass(frozen=True)
+class _Bench:
+    """What every cell of one overview is judged by."""
+
+    table: MetricTable
+    noise: FloorLookup | None
+    wobble: WobbleLookup | None
+    limit: int  # launches with a row; of the others only the time is judged
+
+    def times(self, a: Side, b: Side) -> Comparison:
+        """The comparison by the calls and the launches' durations alone."""
+        headline = self.table.by_concept.get(HEADLINE)
+        only = replace(self.table, metrics=(headline,) if headline else ())
+        return compare(a, b, only, noise=self.noise, wobble=self.wobble)
+
+
 def _cell(
-    family: str,
-    versions: Sequence[str],
-    sides: Sequence[Side],
-    evidence: Evidence,
-    table: MetricTable,
-    limit: int,
-    noise: FloorLookup | None,
+    family: str, versions: Sequence[str], sides: Sequence[Side], evidence: Evidence, bench: _Bench
 ) -> OverviewCell:
     newest = sides[0]
-    comparison = compare(sides[1], newest, table, noise=noise) if len(sides) > 1 else None
-    rows = sorted(_rows(newest, comparison, table), key=_longest_first)
+    comparison = bench.times(sides[1], newest) if len(sides) > 1 else None
+    rows = _rows(newest, comparison, bench)
+    changes = [pair.headline for pair in comparison.pairs] if comparison else []
     calls = comparison.latency if comparison else compare_calls(newest, newest, ())
     told = calls if comparison else ()
     return OverviewCell(
@@ -160,51 +175,67 @@ def _cell(
         versions[1] if comparison else None,
         comparison.comparable if comparison else True,
         comparison.differences if comparison else (),
-        tuple(rows[:limit]),
-        max(0, len(rows) - limit),
+        tuple(rows),
+        len(newest.launches) - len(rows),
         tuple(comparison.label(launch) for launch in comparison.only_in_a) if comparison else (),
-        Counter((*(one.verdict for one in told), *(row.verdict for row in rows if row.verdict))),
+        Counter((*(one.verdict for one in told), *(one.verdict for one in changes if one))),
         calls,
     )
 
 
-def _rows(side: Side, comparison: Comparison | None, table: MetricTable) -> list[OverviewRow]:
+def _rows(side: Side, comparison: Comparison | None, bench: _Bench) -> list[OverviewRow]:
+    """The longest launches, each with the counters of its pair."""
     pairs = {id(pair.b): pair for pair in comparison.pairs} if comparison else {}
     unsettled = (
         {id(launch): group.why for group in comparison.ambiguous for launch in group.b} if comparison else {}
     )
     chip = chip_of(side.compute_capability) if side.compute_capability else None
+    every = [
+        (launch, part, _values(launch, (HEADLINE,), bench.table, chip).get(HEADLINE, NOT_COLLECTED))
+        for launch, part in zip(side.launches, labels(side.launches), strict=True)
+    ]
     found = []
-    for launch, part in zip(side.launches, labels(side.launches), strict=True):
+    for launch, part, duration in sorted(every, key=lambda one: _longest_first(one[2]))[: bench.limit]:
         why = "the first version" if comparison is None else "new in this version"
         why = f"ambiguous: {unsettled[id(launch)]}" if id(launch) in unsettled else why
-        found.append(_row(launch, part, pairs.get(id(launch)), why, table, chip))
+        pair = pairs.get(id(launch))
+        if pair and comparison:
+            pair = in_full(comparison, pair, bench.table, bench.wobble)
+        shown = _values(launch, SHOWN, bench.table, chip)
+        found.append(_row(launch, part, duration, shown, pair, why))
     return found
 
 
+def _values(
+    launch: Launch, concepts: Sequence[str], table: MetricTable, chip: str | None
+) -> dict[str, Value]:
+    """What the launch carries of those concepts that metrics.txt has."""
+    known = {concept: table.by_concept[concept] for concept in concepts if concept in table.by_concept}
+    return {concept: table.resolve(metric, launch.values, chip)[1] for concept, metric in known.items()}
+
+
 def _row(
-    launch: Launch, part: str, pair: PairComparison | None, why: str, table: MetricTable, chip: str | None
+    launch: Launch,
+    part: str,
+    duration: Value,
+    shown: Mapping[str, Value],
+    pair: PairComparison | None,
+    why: str,
 ) -> OverviewRow:
     change = pair.headline if pair else None
     counters = [one for one in pair.metrics if one is not change] if pair else []
-    judged = [one for one in counters if table.by_concept[one.concept].better != "-"]
-    told = {
-        concept: table.resolve(table.by_concept[concept], launch.values, chip)[1]
-        for concept in (HEADLINE, *SHOWN)
-        if concept in table.by_concept
-    }
     return OverviewRow(
         part,
         launch.base_name,
         launch.grid,
         launch.block,
-        told.pop(HEADLINE, Value(None, state=State.NOT_COLLECTED)),
-        told,
+        duration,
+        shown,
         change,
         change.reason if change else why,
         sum(one.verdict is Verdict.BETTER for one in counters),
         sum(one.verdict is Verdict.WORSE for one in counters),
-        sum(_is_missing(one) for one in judged),
+        sum(_is_missing(one) for one in counters if one.judged),
     )
 
 
@@ -213,6 +244,6 @@ def _is_missing(change: MetricChange) -> bool:
     return change.verdict is Verdict.MISSING and State.NOT_AVAILABLE not in states
 
 
-def _longest_first(row: OverviewRow) -> float:
+def _longest_first(duration: Value) -> float:
     """A launch without a duration comes first: it wants attention."""
-    return float("-inf") if row.duration.number is None else -float(row.duration.number)
+    return float("-inf") if duration.number is None else -float(duration.number)

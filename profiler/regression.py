@@ -20,6 +20,7 @@ from profiler.metrics import MetricTable
 from profiler.statistics.decision import Interval, share, signed
 from profiler.statistics.floor import Floor
 from profiler.values import Evidence, Value
+from profiler.wobble import PlaceLookup
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -67,7 +68,7 @@ class Regression:
     sure: str  # in words
     effect: float | None = None  # share of a: 0.03 is 3 % more
     interval: Interval | None = None
-    interval_kind: str = ""  # 95 %, 99 %, noise floor
+    interval_kind: str = ""  # 95 %, 99 %, noise floor, A/A pairs
     detectable: float | None = None
     floor: Floor | None = None  # how far equal builds lie apart there; of latencies only
     held_against: str = ""  # what a baseline is: parent v2b, pinned …; "" for its own past
@@ -171,6 +172,7 @@ class Search:
     floors: FloorLookup
     pins: tuple[Pin, ...]
     looked: Looked
+    wobbles: PlaceLookup = lambda *_: None  # how far ncu's counters move by themselves
 
     @property
     def rejected(self) -> frozenset[str]:

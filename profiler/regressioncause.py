@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from profiler import bundle
 from profiler.circumstances import CHANGED, SAME, UNKNOWN, Circumstances, circumstances, loader
-from profiler.compare import Comparison, compare
+from profiler.compare import Comparison, WobbleLookup, compare
 from profiler.errors import UnknownName
 from profiler.explain import explain
 from profiler.latencies import LATENCY
@@ -44,6 +44,7 @@ class Causes:
     store: Store
     root: Root
     table: MetricTable
+    wobble: WobbleLookup | None = None  # by which counters that do not repeat exactly are judged
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
     _load: list[Callable[[str], Run | None]] = field(default_factory=list)
 
@@ -111,7 +112,7 @@ class Causes:
             )
             for spot in ends
         )
-        return compare(a, b, self.table, across=("driver", "ncu"))
+        return compare(a, b, self.table, across=("driver", "ncu"), wobble=self.wobble)
 
 
 def _due_to(one: Regression, told: Circumstances) -> str:

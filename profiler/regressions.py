@@ -17,6 +17,7 @@ from profiler.metrics import MetricTable
 from profiler.regression import CORRECTNESS, RUNS, STEP, Looked, Place, Regression, Search, Spot
 from profiler.slowdowns import slowdowns
 from profiler.values import Evidence, Value
+from profiler.wobble import PlaceLookup
 
 if TYPE_CHECKING:
     from profiler.store import LaunchInfo, Store
@@ -42,6 +43,7 @@ def regressions(
     family: str | None = None,
     lineages: Mapping[str, Lineage] | None = None,
     floors: FloorLookup = lambda *_: None,
+    wobbles: PlaceLookup = lambda *_: None,
     acknowledged: Sequence[Acknowledgement] = (),
     pins: Sequence[Pin] = (),
 ) -> Regressions:
@@ -50,12 +52,13 @@ def regressions(
     Calls and ncu durations: by the steps of their history, by the newest runs against those before, and by
     the newest against the baseline, which is what is pinned, else the parent, else the version before. What
     repeats exactly (compiler facts, the model, counts): between the runs of one version. A rejected version
-    has nothing to lose, and a wrong one no speed.
+    has nothing to lose, and a wrong one no speed. `floors` judge the calls of two runs, `wobbles` their ncu
+    durations.
     """
     looked = Looked()
     kept: dict[Place, Regression] = {}
     for name in [family] if family is not None else store.families():
-        search = Search(store, table, name, (lineages or {}).get(name), floors, tuple(pins), looked)
+        search = Search(store, table, name, (lineages or {}).get(name), floors, tuple(pins), looked, wobbles)
         looked.families += 1
         for one in (*_correctness(search), *slowdowns(search), *lost_ground(search)):
             kept[one.place] = _told(kept[one.place], one) if one.place in kept else one

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from profiler import decisionwords, history
+from profiler import decisionwords, history, wobble
 from profiler.calls import noise_command
 from profiler.compare import HEADLINE
 from profiler.latencies import LATENCY, LATENCY_METRIC, latencies
@@ -20,7 +20,7 @@ from profiler.statistics.ratios import MARGIN
 from profiler.store import SampleArrays
 from profiler.trend import Trend, TrendPoint, trend
 from profiler.values import Evidence, Value
-from profiler.verdict import SHORT_NS, judge
+from profiler.verdict import SHORT_NS, Judgement, judge
 
 _IsWorse = Callable[[TrendPoint, TrendPoint], bool]
 _ACROSS = ("driver", "ncu")  # they are what a step may be due to
@@ -65,7 +65,7 @@ def slowdowns(search: Search) -> Iterator[Regression]:
     ):
         search.looked.series[one.evidence.value] += 1
         found = [*_steps(one, search, metric)]
-        for contest in _contests(one, search, partial(_longer, metric)):
+        for contest in _contests(one, search, partial(_longer, one, metric, search)):
             found += _judged_duration(contest, metric, search)
         where = (one.workload or "", one.gpu or "")
         yield from (each for each in found if (each.place.version, *where) not in timed)
@@ -178,10 +178,17 @@ def _beyond_floor(one: Trend, search: Search) -> _IsWorse:
     return is_worse
 
 
-def _longer(metric: Metric, a: TrendPoint, b: TrendPoint) -> bool:
-    """Whether a launch takes longer, and long enough that it does not do so by itself."""
+def _longer(series: Trend, metric: Metric, search: Search, a: TrendPoint, b: TrendPoint) -> bool:
+    """Whether a launch takes longer, and by more than it does by itself."""
+    return _told(series, metric, search, a, b).verdict is Verdict.WORSE
+
+
+def _told(series: Trend, metric: Metric, search: Search, a: TrendPoint, b: TrendPoint) -> Judgement:
+    """Two ncu durations of a series: by the A/A pairs of its place, else by their threshold alone."""
     short = any(point.value.number is not None and point.value.number < SHORT_NS for point in (a, b))
-    return judge(metric, (a.metric, b.metric), a.value, b.value, short=short).verdict is Verdict.WORSE
+    place = wobble.Place(series.family, series.workload or "", series.gpu or "", series.mode)
+    learned = partial(search.wobbles, place, series.base_name) if series.gpu else None
+    return judge(metric, (a.metric, b.metric), a.value, b.value, short=short, wobble=learned)
 
 
 def _judged_calls(contests: Sequence[_Contest], search: Search) -> Iterator[Regression]:
@@ -231,12 +238,11 @@ def _why(one: _Contest, decision: Decision, search: Search) -> Unclear:
 
 def _judged_duration(one: _Contest, metric: Metric, search: Search) -> Iterator[Regression]:
     search.looked.pairs += 1
-    a, b = one.before.value, one.now.value
-    short = any(value.number is not None and value.number < SHORT_NS for value in (a, b))
-    told = judge(metric, (one.before.metric, one.now.metric), a, b, short=short)
+    told = _told(one.series, metric, search, one.before, one.now)
     if told.verdict is Verdict.UNCLEAR:
         search.looked.unclear[Unclear(_SHORT, "profiler collect VERSION")] += 1
     if told.verdict is Verdict.WORSE:
+        effect = None if told.change_pct is None else told.change_pct / 100
         yield Regression(
             _place(one.series, one.now.version),
             one.series.label,
@@ -244,10 +250,13 @@ def _judged_duration(one: _Contest, metric: Metric, search: Search) -> Iterator[
             _spot(one.before),
             (_spot(one.first),),
             _spot(one.now),
-            a,
-            b,
-            "unreplicated: one launch a side",
-            None if told.change_pct is None else told.change_pct / 100,
+            one.before.value,
+            one.now.value,
+            told.reason if told.interval else "unreplicated: one launch a side",
+            effect,
+            told.interval,
+            "A/A pairs",
+            told.limit,
             held_against=one.held_against,
         )
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from profiler.metrics import Metric
 from profiler.statistics import counters
-from profiler.statistics.decision import UNJUDGED, Decision, Verdict, share
+from profiler.statistics.decision import UNJUDGED, Decision, Interval, Verdict, share
 from profiler.values import Evidence, Side, State, Value
 
 __all__ = [
@@ -52,6 +52,11 @@ class Judgement(NamedTuple):
     reason: str
     change_pct: float | None = None
     limit: float | None = None  # by which a learned wobble judged, as a share of A
+
+    @property
+    def interval(self) -> Interval | None:
+        """The change as far as the wobble lets it be known, as shares of A; None without one."""
+        return known_to(self.change_pct, self.limit)
 
 
 def judge(
@@ -107,6 +112,13 @@ def wobbling(metric: Metric, a: float, b: float, wobble: float | None) -> Decisi
     points = metric.threshold_pp
     margin = metric.threshold if points is None else points / abs(a)
     return counters.decide(a, b, better=metric.better, exact=False, wobble=wobble, margin=margin)
+
+
+def known_to(change_pct: float | None, wobble: float | None) -> Interval | None:
+    """A change as far as a wobble, as a share of A, lets it be known; None without either."""
+    if change_pct is None or wobble is None:
+        return None
+    return Interval(change_pct / 100 - wobble, change_pct / 100 + wobble)
 
 
 def missing(a: Value, b: Value) -> str:

@@ -34,6 +34,9 @@ class Place(NamedTuple):
     mode: str  # clock and cache control, replay
 
 
+PlaceLookup = Callable[[Place, str, str, bool], Wobble | None]  # kernel, metric, only pairs of two runs
+
+
 class Pair(NamedTuple):
     """Two launches of one build that did the same work."""
 
@@ -83,12 +86,22 @@ def lookup(opener: Callable[[], Store]) -> WobbleLookup:
 
     A side that is no version of a family, or whose GPU nobody named, has none.
     """
-    held: dict[Place, Learned] = {}
+    places = by_place(opener)
 
     def asked(side: Side, kernel: str, metric: str, sessions: bool) -> Wobble | None:
         if side.family is None or side.gpu is None:
             return None
         place = Place(side.family, side.workload or "", side.gpu, ncu_mode(side.session))
+        return places(place, kernel, metric, sessions)
+
+    return asked
+
+
+def by_place(opener: Callable[[], Store]) -> PlaceLookup:
+    """The same of a series, which says itself where it lies."""
+    held: dict[Place, Learned] = {}
+
+    def asked(place: Place, kernel: str, metric: str, sessions: bool) -> Wobble | None:
         if place not in held:
             store = opener()
             held[place] = _learned(store, store.data_version(), place)

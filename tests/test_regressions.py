@@ -28,6 +28,7 @@ from profiler.regressioncause import Causes
 from profiler.regressions import Regressions, regressions
 from profiler.run import Run, Samples
 from profiler.sync import open_store
+from profiler.verdict import Wobble
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WARM, WORKLOAD, run
 
@@ -335,3 +336,7 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
     assert one.sure == "unreplicated: one launch a side"
     assert one.change == "+77.8 %"
     assert "waiting" in due_to(tmp_path, one)[1]
+    store = open_store(str(tmp_path))
+    causes = Causes(store, location.root(), metrics.load(), lambda _side, kernel, *_: Wobble(1.0, 9, kernel))
+    assert "waiting" not in causes.of(one).words, "A/A pairs move as far: splitting noise misleads"
+    store.close()

@@ -12,6 +12,8 @@ from profiler.compare import Comparison, MetricChange, Verdict, compare
 from profiler.contests import Contest
 from profiler.errors import Exit
 from profiler.gate import Finding, Outcome, judge
+from profiler.overview import overview
+from profiler.regressions import regressions
 from profiler.run import COLLECT, ncu_mode
 from profiler.store import Store
 from profiler.values import Launch, Session, Side, Value, pack
@@ -133,18 +135,48 @@ class TestLearned:
 
 
 class TestSessions:
-    def collected(self, store: Store, data: Path, sass: Sequence[str], ns: Sequence[float]) -> Side:
+    def collected(
+        self,
+        store: Store,
+        data: Path,
+        sass: Sequence[str],
+        ns: Sequence[float],
+        version: str = "v1",
+        first: int = 0,
+    ) -> Side:
         """One run a hash, each with its report, sealed as a bundle and in the index."""
         root = location.root(str(data))
-        for minute, (code, size, time) in enumerate(zip(sass, spread(len(sass), 0.004), ns, strict=True)):
+        for minute, (code, size, time) in enumerate(
+            zip(sass, spread(len(sass), 0.004), ns, strict=True), first
+        ):
             held = launches([size], ns=1e5 * time / LEVEL)
-            run, reports = made.imported("v1", *held, minute=minute, session=SESSION)
+            run, reports = made.imported(version, *held, minute=minute, session=SESSION)
             result = replace(run.results[0], facts=(static(code),))
             without = replace(run, kind=COLLECT, results=(replace(result, captures=()),), reports=())
             with bundle.staging(root):
                 assert bundle.seal(root, without, {})
             assert store.add(replace(run, kind=COLLECT, results=(result,)), reports)
-        return store.side(family="gemms", version="v1")
+        return store.side(family="gemms", version=version)
+
+    def test_a_duration_within_what_equal_builds_lie_apart_is_no_regression(
+        self, store: Store, data: Path
+    ) -> None:
+        """Of two versions one launch each, the second slower by more than the threshold."""
+        times = spread(10, 0.01, 5)
+        self.collected(store, data, ["aa"] * 10, times)
+        self.collected(store, data, ["bb"], [1.03 * times[-1]], "v2", 20)
+        by_pairs = regressions(store, TABLE, wobbles=wobble.by_place(lambda: store))
+        by_threshold = regressions(store, TABLE)
+        assert by_pairs.found == ()
+        assert [one.sure for one in by_threshold.found] == ["unreplicated: one launch a side"]
+        self.collected(store, data, ["cc"], [1.5 * LEVEL], "v3", 30)
+        (one,) = regressions(store, TABLE, wobbles=wobble.by_place(lambda: store)).found
+        assert one.place.version == "v3"
+        assert one.interval is not None
+        assert 0.3 < one.interval.low < one.effect < one.interval.high < 0.7
+        assert one.how_sure.startswith("A/A pairs: +")
+        assert "5 A/A pairs of gemm wobble by" in one.how_sure
+        assert "unreplicated" not in one.how_sure
 
     def test_runs_of_one_machine_code_are_pairs_for_the_duration_too(self, store: Store, data: Path) -> None:
         side = self.collected(store, data, ["aa"] * 10, spread(10, 0.01, 5))
@@ -194,6 +226,16 @@ class TestJudged:
         add(store, "v2", launches([LEVEL] * 10, executed=[8192.0] * 10))
         one = change(versus(store), "inst_executed")
         assert (one.verdict, one.wobble) == (Verdict.WORSE, None)
+
+    def test_the_overview_counts_no_counter_worse_that_moves_so_by_itself(self, store: Store) -> None:
+        read = spread(10, 0.02)
+        for minute, (version, factor) in enumerate((("v1", 1.0), ("v2", 1.04))):
+            add(store, version, launches([factor * size for size in read]), minute)
+        (by_pairs,) = overview(store, TABLE, rows=3, wobble=wobble.lookup(lambda: store)).cells
+        (by_threshold,) = overview(store, TABLE, rows=3).cells
+        assert [row.worse for row in by_threshold.rows] == [1, 1, 1]
+        assert [row.worse for row in by_pairs.rows] == [0, 0, 0]
+        assert (by_pairs.hidden_rows, dict(by_pairs.tally)) == (7, {Verdict.SAME: 10})
 
 
 class TestGate:

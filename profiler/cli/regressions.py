@@ -34,7 +34,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find what is worse, ask why, and print it."""
-    from profiler import acknowledgement, baseline, decisions, lineage, location, metrics, noisefloor
+    from profiler import acknowledgement, baseline, decisions, lineage, location, metrics, noisefloor, wobble
     from profiler.cli import output, regression_text
     from profiler.regressioncause import Causes
     from profiler.regressions import regressions
@@ -47,10 +47,11 @@ def run(arguments: argparse.Namespace) -> int:
         family=arguments.family,
         lineages=lineage.every(root, store, arguments.family),
         floors=noisefloor.lookup(lambda: store),
+        wobbles=wobble.by_place(lambda: store),
         acknowledged=acknowledgement.standing(records),
         pins=baseline.pins(records),
     )
-    causes = Causes(store, root, table)
+    causes = Causes(store, root, table, wobble.lookup(lambda: store))
     if arguments.json:
         print_json(regression_text.document(found, causes))
     else:

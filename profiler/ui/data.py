@@ -399,7 +399,7 @@ def metric_names(now: Stamp, family: str) -> list[str]:
 @st.cache_resource(show_spinner=False, max_entries=2)
 def overview(now: Stamp) -> overviewing.Overview:
     """The newest state of every family."""
-    return overviewing.overview(store(), table(now), noise=floors(now))
+    return overviewing.overview(store(), table(now), noise=floors(now), wobble=wobble.lookup(store))
 
 
 def regressions(now: Stamp) -> regressing.Regressions:
@@ -415,6 +415,7 @@ def _regressions(now: Stamp, decided: tuple[str, ...]) -> regressing.Regressions
         table(now),
         lineages=lineages_by_family(now),
         floors=floors(now),
+        wobbles=wobble.by_place(store),
         acknowledged=acknowledgement.standing(records),
         pins=baseline.pins(records),
     )
@@ -422,7 +423,7 @@ def _regressions(now: Stamp, decided: tuple[str, ...]) -> regressing.Regressions
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def _causes(now: Stamp) -> Causes:
-    return Causes(store(), location.root(), table(now))
+    return Causes(store(), location.root(), table(now), wobble.lookup(store))
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)
