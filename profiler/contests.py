@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import filecmp
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profiler import bundle
+from profiler.baseline import BEST
 from profiler.errors import UnknownName
 from profiler.holdings import Cell, Holding, Wanted
 from profiler.opponents import Lookup, Opponents
@@ -18,8 +22,6 @@ from profiler.values import Evidence, Side, natural, spread
 if TYPE_CHECKING:
     from profiler.location import Root
     from profiler.sources import StoreOpener
-
-_MOMENT = len("20260101T000000")  # how a run id begins
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Contest:
     next_command: str = ""  # what fills the gap
     made: datetime | None = None  # when the subject's results were
     again: str = ""  # what settles a verdict that is unclear or missing
+    itself: bool = False  # both sides are the very same results, which cannot be worse than themselves
     shown: tuple[str, str] | None = None  # the names by which a dashboard shows the two side by side
 
 
@@ -65,7 +68,10 @@ def contests(
                 f"{files[0]} is a file, which has no baseline of its own: name one by --baseline"
             )
         a, *sides = resolve_all([against, *files], opener, wanted.workload, wanted.gpu)
-        found |= {name: [_of_file(a, b, name, wanted)] for name, b in zip(files, sides, strict=True)}
+        for name, b in zip(files, sides, strict=True):
+            itself = _is_report_of(a, against, name, opener)
+            one = _of_file(a, b, name, wanted)
+            found[name] = [replace(_itself(one), noted=False) if itself and one.b else one]
     others = [name for name in names if name not in found]
     if others or not names:
         desk = _Desk(Lookup(opener(), root, against, opener), wanted)
@@ -77,7 +83,12 @@ def of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> Contest:
     """Two sides that are there already; of a version with what its catalogue and its run say of it."""
     told = Contest(b.label, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
     if b.family is None or b.version is None or b.run_id is None:
-        return told
+        itself = is_file(b.label) and _is_report_of(a, a.label, b.label, opener)
+        return replace(_itself(told), noted=False) if itself else told
+    if (a.run_id, a.family, a.version) == (b.run_id, b.family, b.version) or (
+        a.run_id is None and is_file(a.label) and _is_report_of(b, b.label, a.label, opener)
+    ):
+        told = replace(_itself(told), noted=False)
     cell = Cell(told.workload, told.gpu, b.evidence)
     desk = _Desk(Lookup(opener(), root, None, opener), Wanted())
     subject, run = Holding(b.family, b.version, {cell: b.run_id}), desk.lookup.store.run(b.run_id)
@@ -87,6 +98,20 @@ def of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> Contest:
         again=desk.again(subject, cell, a),
         made=run.created if run else None,
     )
+
+
+def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool:
+    """Whether a side, which goes by the name, is read from a file of the same content."""
+    if is_file(name):
+        return filecmp.cmp(name, file, shallow=False)
+    digest = bundle.hash_file(Path(file))[0]
+    return side.run_id is not None and opener().holding([digest]).get(digest) == side.run_id
+
+
+def _itself(contest: Contest) -> Contest:
+    """Held against itself: as much as not compared, and without weight beside what is."""
+    why = f"held against itself: {contest.baseline} has these very results"
+    return replace(contest, why=why, itself=True, noted=True)
 
 
 def _of_file(a: Side, b: Side, name: str, wanted: Wanted) -> Contest:
@@ -110,15 +135,13 @@ class _Desk:
         runs = self.lookup.store.runs(limit=1)
         if not runs:
             raise UnknownName("the index is empty: `profiler import PATH`, or `profiler dissect`")
-        for run_id, reason in self.lookup.store.refused():
-            if run_id[:_MOMENT] >= runs[0].run_id[:_MOMENT]:
-                raise UnknownName(f"run {run_id}, which may be the newest, cannot be read: {reason}")
+        self.lookup.check_newest(runs[0].run_id, runs[0].created)
         return runs[0].run_id
 
     def contests(self, name: str) -> list[Contest]:
         """Every version and cell that a name stands for; a name of which nothing is held says so."""
         found = list(self._every(name))
-        held = {one.evidence for one in found if one.a and one.b}
+        held = {one.evidence for one in found if one.a and one.b and not one.itself}
         if not held:
             found = [replace(one, noted=False) for one in found]
         told = held | {one.evidence for one in found if not one.noted}
@@ -145,10 +168,12 @@ class _Desk:
             on_purpose = self.lookup.is_rejected(subject)
             rejected = run and not alone and on_purpose
             every = (
-                self._against_file(subject, against)
+                self._against_file(subject, against, self.lookup.name or "")
                 if isinstance(against, Side)
                 else self._cells(subject, against)
             )
+            if not run:
+                yield from self._stale(subject)
             for one in every:
                 if one.b or one.broken or not rejected:  # nobody misses a cell of what is wrong
                     yield replace(one, rejected=rejected, on_purpose=on_purpose)
@@ -160,10 +185,12 @@ class _Desk:
                     why = f"{lost.name} is in {other}, not in {name}"
                     yield Contest(lost.name, lost.name, None, None, why=why)
 
-    def _against_file(self, subject: Holding, a: Side) -> Iterator[Contest]:
+    def _against_file(self, subject: Holding, a: Side, file: str) -> Iterator[Contest]:
         for cell in self._sorted(subject.cells):
             if cell.evidence is Evidence.MEASURED:
-                yield self._contest(subject, cell, a.label, a)
+                held = self._contest(subject, cell, a.label, a)
+                itself = held.b and _is_report_of(held.b, held.subject, file, self.lookup.opener)
+                yield _itself(held) if itself else held
 
     def _cells(self, subject: Holding, bases: Opponents) -> Iterator[Contest]:
         kinds = {cell.evidence for cell in subject.cells}
@@ -174,11 +201,15 @@ class _Desk:
             if before is None:
                 yield self._unheld(subject, cell, bases)
             elif cell in subject.cells:
-                yield self._contest(subject, cell, before[0], self._side(before[1], cell, subject), before[1])
+                held = self._contest(
+                    subject, cell, before[0], self._side(before[1], cell, subject), before[1]
+                )
+                same = before[1].name == subject.name and before[1].cells[cell] == subject.cells[cell]
+                yield _itself(held) if same and self.lookup.name != BEST else held
             elif cell.workload in subject.broken:
                 continue
             elif cell.evidence not in kinds:
-                yield self._gap(subject, cell, before[0], self._no_weight(cell.evidence, kinds))
+                yield self._gap(subject, cell, before[0], self._no_weight(subject, cell, kinds))
             elif cell.evidence in met and (bases.anywhere or (cell.evidence, cell.gpu) in places):
                 yield self._gap(subject, cell, before[0], False)
         for workload, reason in subject.broken.items():
@@ -186,14 +217,29 @@ class _Desk:
                 why = f"{subject.name} gave no result: {reason}"
                 yield Contest(subject.name, "", None, None, workload, why=why, broken=True)
 
-    def _no_weight(self, lost: Evidence, kinds: Collection[Evidence]) -> bool:
+    def _stale(self, subject: Holding) -> Iterator[Contest]:
+        """What was checked or compiled of an older build, and not of the newest one."""
+        older = self.lookup.of_older_builds(subject)
+        for cell in self._sorted(older):
+            why = (
+                f"its {cell.evidence} results there are of an older build ({subject.cells[cell]}): "
+                f"{older[cell]} built it anew and lacks them"
+            )
+            command = self.again(subject, cell)
+            yield Contest(subject.name, "", None, None, *cell, why=why, next_command=command)
+
+    def _no_weight(self, subject: Holding, lost: Cell, kinds: Collection[Evidence]) -> bool:
         """Whether a kind that the subject has nothing of may be lacking: a GPU's on a machine without one.
 
         And the others of what was only measured; but who built and disassembled it could have checked it too.
+        What a run left out altogether may lack what the run has of no version.
         """
-        return lost not in self.wanted.evidence and (
-            lost is Evidence.MEASURED or not {Evidence.STATIC, Evidence.MODELLED} & set(kinds)
-        )
+        if lost.evidence in self.wanted.evidence:
+            return False
+        if not kinds and subject.run_id is not None:
+            there = (one for held in self.lookup.of_run(subject.run_id) for one in held.cells)
+            return all((one.evidence, one.gpu) != (lost.evidence, lost.gpu) for one in there)
+        return lost.evidence is Evidence.MEASURED or not {Evidence.STATIC, Evidence.MODELLED} & set(kinds)
 
     def _unheld(self, subject: Holding, cell: Cell, bases: Opponents) -> Contest:
         """A cell without a baseline: new, unless all that the baseline has of its kind lies elsewhere."""

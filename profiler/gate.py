@@ -144,9 +144,32 @@ def weigh(
             findings += _let_pass(list(bench.alone()), contest, contest.b, let_pass)
             continue
         found = list(bench.findings(comparison))
+        if contest.itself:
+            outcome = Outcome.NOTED if contest.noted else Outcome.UNJUDGED
+            told = bench.finding(Check.COMPARABILITY, outcome, Verdict.NOT_COMPARABLE, contest.why)
+            found = [one for one in found if one.outcome is not Outcome.PASSED] + [told]
         compared += any(one.check is not Check.COMPARABILITY for one in found)
         findings += _let_pass(found, contest, comparison.b, let_pass)
+    findings += _not_told(contests, held, table, on)
     return Verdicts(tuple(_once(findings)), compared)
+
+
+def _not_told(
+    contests: Sequence[Contest], held: Sequence[Comparison | None], table: MetricTable, on: Collection[str]
+) -> Iterator[Finding]:
+    """Concepts that were asked for and of which nothing was compared: a finding a subject and concept."""
+    told: dict[str, set[str]] = {}
+    for contest, comparison in zip(contests, held, strict=True):
+        if comparison is not None and not contest.rejected:
+            there = told.setdefault(contest.subject, set())
+            there |= {change.concept for pair in comparison.pairs for change in pair.metrics}
+    for subject, there in told.items():
+        for concept in sorted({*on} - there):
+            kind = table.by_concept[concept].evidence
+            words = f"{concept} was asked for, and nothing {kind} that could carry it was compared"
+            yield Finding(
+                Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, subject, "", words, concept=concept
+            )
 
 
 def _let_pass(

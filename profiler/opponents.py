@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler import baseline, lineage
+from profiler import baseline, bundle, decisions, lineage
 from profiler.baseline import Baselines
 from profiler.errors import CannotJudge, UnknownName
 from profiler.holdings import RESULTS, Cell, Holding, cell_of, holdings
-from profiler.run import IMPORT
+from profiler.run import IMPORT, Labels
 from profiler.sources import is_file, resolve_all, version_of
 from profiler.store.rows import Rows
-from profiler.values import Side
+from profiler.values import Evidence, Side
 
 if TYPE_CHECKING:
     from profiler.location import Root
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
     from profiler.store import Store
 
 
+_STAMP = "%Y%m%dT%H%M%S"  # how a run id begins
+_AHEAD = timedelta(hours=1)  # as far as clocks of two machines may differ
+
+
 class Opponents(NamedTuple):
     """What one subject is held against, cell by cell."""
 
     held: Mapping[Cell, tuple[str, Holding]]  # the baseline's name and its results
     why: Mapping[Cell, str]  # of a cell without one: why that is
-    refused: Collection[Cell] = ()  # cells whose pinned baseline is gone: nothing stands in for it
+    refused: Collection[Cell] = ()  # cells whose baseline is gone or not known: nothing stands in for it
     anywhere: bool = True  # whether a GPU or architecture that the subject has nothing of is a gap
 
 
@@ -61,9 +66,38 @@ class Lookup:
         return self.runs[run_id]
 
     def of_version(self, family: str, version: str) -> Holding:
-        """The newest results of a version in each cell."""
+        """The newest results of a version in each cell. Raises where nobody knows which are the newest."""
         held = holdings(self.store.launches(family=family, version=version))
-        return held[0] if held else Holding(family, version)
+        if not held:
+            return Holding(family, version)
+        if held[0].made:
+            cell, made = max(held[0].made.items(), key=lambda one: one[1])
+            self.check_newest(held[0].cells[cell], made, held[0].name)
+        return held[0]
+
+    def check_newest(self, run_id: str, made: datetime, name: str = "all") -> None:
+        """Raise where a run is from the future, or where one that cannot be read may be newer."""
+        if made > datetime.now(UTC) + _AHEAD:
+            raise CannotJudge(
+                f"run {run_id} says that it was made in the future ({made:%Y-%m-%d %H:%M} UTC), and hides "
+                f"what is made until then: name the run meant, or leave it out: profiler forget {run_id}"
+            )
+        self._check_unread(f"{made:{_STAMP}}", None, name)
+
+    def _check_unread(self, since: str, until: str | None, name: str) -> None:
+        for run_id, reason in self.unread:
+            if run_id[: len(since)] >= since and (until is None or run_id[: len(since)] <= until):
+                raise UnknownName(
+                    f"run {run_id}, which may be the newest of {name}, cannot be read: {reason}; mend its "
+                    f"bundle, or leave it out: profiler forget {run_id}"
+                )
+
+    @cached_property
+    def unread(self) -> list[tuple[str, str]]:
+        """Runs that cannot be read and why; none that somebody forgot."""
+        refused = self.store.refused()
+        decided = decisions.labels(decisions.load(self.root)) if refused else {}
+        return [(run, why) for run, why in refused if not decided.get(run, Labels()).hidden]
 
     def against(self, subject: Holding, run_id: str | None, alone: bool) -> Side | Opponents:
         """The baseline of each cell by its name, or the one side that is the baseline of all."""
@@ -76,14 +110,16 @@ class Lookup:
             chosen = same or (there if len(there) == 1 and alone else [])
             return Opponents({cell: (name, one) for one in chosen for cell in one.cells}, {})
         if name is None:
+            earlier, tied = self._earlier(subject, run_id)
             found = {
                 cell: (run, next(one for one in self.of_run(run) if one.name == subject.name))
-                for cell, run in self._earlier(subject, run_id).items()
+                for cell, run in earlier.items()
             }
             pinned = self._chosen(subject, baseline.PINNED)
             kept = {cell: one for cell, one in found.items() if cell not in pinned.refused}
             gone = {cell: pinned.why[cell] for cell in pinned.refused}
-            return Opponents({**kept, **pinned.held}, gone, pinned.refused, anywhere=False)
+            gone |= {cell: why for cell, why in tied.items() if cell not in pinned.held}
+            return Opponents({**kept, **pinned.held}, gone, {*gone}, anywhere=False)
         if name in (baseline.PINNED, *baseline.IMPLICIT) or name.startswith(baseline.TORCH):
             return self._chosen(subject, name)
         held = self.of_version(*version_of(self.store, name))
@@ -120,6 +156,27 @@ class Lookup:
                     waiting += [other for other in one.cells if other not in waiting]
         return Opponents(found, why, refused)
 
+    def of_older_builds(self, subject: Holding) -> dict[Cell, str]:
+        """Cells of what needs no GPU that a later run of another build of the version lacks, and that run."""
+        cpu = {cell: run for cell, run in subject.cells.items() if cell.evidence is not Evidence.MEASURED}
+        if len({*cpu.values()}) < 2:
+            return {}
+        newest = cpu[max(cpu, key=lambda cell: (subject.made[cell], cpu[cell]))]
+        now = self._builds(newest, subject)
+        return {
+            cell: newest
+            for cell, run in cpu.items()
+            if run != newest and now and not now & self._builds(run, subject)
+        }
+
+    def _builds(self, run_id: str, subject: Holding) -> set[tuple[str | None, tuple[str, ...]]]:
+        """What a version was built from in a run: source and flags."""
+        return {
+            (one.source_sha256, one.flags)
+            for one in bundle.load(self.root, run_id).results
+            if (one.family, one.version) == (subject.family, subject.version) and one.source_sha256
+        }
+
     def is_rejected(self, subject: Holding) -> bool:
         """Whether its catalogue says that it is wrong."""
         standing = self.standing(subject)
@@ -142,20 +199,33 @@ class Lookup:
             self.families[family] = Baselines.of(self.root, self.store, family)
         return self.families[family]
 
-    def _earlier(self, subject: Holding, run_id: str | None) -> dict[Cell, str]:
-        """The last run before the subject's own that has each of its cells."""
+    def _earlier(self, subject: Holding, run_id: str | None) -> tuple[dict[Cell, str], dict[Cell, str]]:
+        """The last run before the subject's own that has each of its cells; why nobody knows which one is."""
         ask = partial(self.store.launches, family=subject.family, version=subject.version, latest=False)
         rows = ask()
         if rows.truncated:  # the newest may be cut off
             rows = Rows(row for cell in subject.cells for row in ask(**cell._asdict()))
-        made = {row.run_id: (row.created, row.run_id) for row in rows}
+        made = {row.run_id: row.created for row in rows}
         found: dict[Cell, str] = {}
-        for row in sorted(rows, key=lambda row: made[row.run_id]):
+        tied: dict[Cell, str] = {}
+        for row in sorted(rows, key=lambda row: (row.created, row.run_id)):
             cell = cell_of(row)
             own = run_id or subject.cells.get(cell)
-            if row.kind in RESULTS and own in made and made[row.run_id] < made[own]:
+            if row.kind not in RESULTS or own not in made or row.run_id == own:
+                continue
+            if row.created < made[own]:
                 found[cell] = row.run_id
-        return found
+            elif row.created == made[own]:
+                tied[cell] = (
+                    f"{row.run_id} and {own} say the same time, so nobody knows which is the newer: "
+                    "name the one by --baseline"
+                )
+        for cell, run in found.items():
+            own = run_id or subject.cells[cell]
+            self._check_unread(
+                f"{made[run]:{_STAMP}}", f"{made[own]:{_STAMP}}", f"{subject.name} before {own}"
+            )
+        return {cell: run for cell, run in found.items() if cell not in tied}, tied
 
 
 def _are_the_same(one: Holding, other: Holding, cell: Cell) -> bool:

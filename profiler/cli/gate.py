@@ -28,7 +28,8 @@ else the last run of the same version before this one.
 
 Whether a version is right and within its budget takes no baseline: a new one, and one that was wrong before,
 fail too, as does a rejected one that the check lets through. What only a GPU can tell may be lacking where
-there is none, unless --evidence asks for it.
+there is none, unless --evidence asks for it. Results held against themselves, or against a copy of the same
+report, are nothing compared.
 
 A regression that `profiler acknowledge` recorded is let pass until its date, and is listed."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from profiler.statistics.decision import Decision, Verdict
 
@@ -63,7 +63,7 @@ class FactsDecision:
 
     changes: tuple[FactChange, ...]
     failures: tuple[Failure, ...]
-    missing: tuple[str, ...]  # watched facts that A has and B does not say
+    missing: tuple[str, ...]  # watched facts that A has as a number and B has not
 
     @property
     def verdict(self) -> Verdict:
@@ -82,7 +82,7 @@ def decide(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> FactsDecision:
         FactChange(name, a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name)
     )
     missing = tuple(
-        gate.label for name, gate in GATES.items() if a.get(name) is not None and b.get(name) is None
+        gate.label for name, gate in GATES.items() if _is_number(a.get(name)) and not _is_number(b.get(name))
     )
     found = [
         failed for name, gate in GATES.items() if (failed := _failure(name, gate, a.get(name), b.get(name)))
@@ -107,8 +107,12 @@ def with_code(latency: Decision, same: bool | None) -> Decision:
     )
 
 
+def _is_number(fact: Fact) -> TypeGuard[float]:
+    return isinstance(fact, int | float)
+
+
 def _failure(name: str, gate: Gate, a: Fact, b: Fact) -> Failure | None:
-    if not isinstance(a, int | float) or not isinstance(b, int | float):
+    if not (_is_number(a) and _is_number(b)):
         return None
     before, after = -(-a // gate.step), -(-b // gate.step)
     if (after >= before) if gate.fewer else (after <= before):
