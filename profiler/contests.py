@@ -135,7 +135,7 @@ class _Desk:
         runs = self.lookup.store.runs(limit=1)
         if not runs:
             raise UnknownName("the index is empty: `profiler import PATH`, or `profiler dissect`")
-        self.lookup.check_newest(runs[0].run_id, runs[0].created)
+        self.lookup.check_newest(runs[0].run_id, runs[0].created, self.lookup.store.runs)
         return runs[0].run_id
 
     def contests(self, name: str) -> list[Contest]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -20,7 +20,7 @@ from profiler.values import Evidence, Side
 if TYPE_CHECKING:
     from profiler.location import Root
     from profiler.sources import StoreOpener
-    from profiler.store import Store
+    from profiler.store import LaunchInfo, RunInfo, Store
 
 
 _STAMP = "%Y%m%dT%H%M%S"  # how a run id begins
@@ -72,12 +72,20 @@ class Lookup:
             return Holding(family, version)
         if held[0].made:
             cell, made = max(held[0].made.items(), key=lambda one: one[1])
-            self.check_newest(held[0].cells[cell], made, held[0].name)
+            every = partial(self.store.launches, family=family, version=version, latest=False)
+            self.check_newest(held[0].cells[cell], made, every, held[0].name)
         return held[0]
 
-    def check_newest(self, run_id: str, made: datetime, name: str = "all") -> None:
-        """Raise where a run is from the future, or where one that cannot be read may be newer."""
-        if made > datetime.now(UTC) + _AHEAD:
+    def check_newest(
+        self,
+        run_id: str,
+        made: datetime,
+        every: Callable[[], Sequence[RunInfo] | Sequence[LaunchInfo]],
+        name: str = "all",
+    ) -> None:
+        """Raise where a run of the future hides one of `every`, or one that cannot be read may be newer."""
+        until = datetime.now(UTC) + _AHEAD
+        if made > until and any(one.created <= until for one in every()):
             raise CannotJudge(
                 f"run {run_id} says that it was made in the future ({made:%Y-%m-%d %H:%M} UTC), and hides "
                 f"what is made until then: name the run meant, or leave it out: profiler forget {run_id}"

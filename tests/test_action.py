@@ -64,7 +64,7 @@ def test_a_step_judges_the_runs_of_its_workspace_and_tells_the_pull_request(runn
     assert "registers: 40 → 64" in runner.summary.read_text()
     answer = json.loads((runner.workspace / "gate.json").read_text())
     assert {one["workload"] for one in answer["findings"]} == {"head dim 64"}
-    assert runner.gate("mine/alpha", "mine/alpha") == 0
+    assert runner.gate("mine/zero", "mine/alpha", arguments) == 0
 
 
 def test_a_step_that_cannot_judge_says_why_and_shows_nothing_of_the_step_before(runner: Runner) -> None:

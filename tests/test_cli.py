@@ -128,7 +128,7 @@ def test_a_gate_exits_by_the_verdict(capsys: pytest.CaptureFixture[str], reports
     assert run(capsys, "compare", a, b, "--fail", "--kernel", "tendencies")[0] == 0
     assert run(capsys, "compare", b, a, "--fail", "--kernel", "tendencies")[0] == 1, "a planted regression"
     assert run(capsys, "compare", b, a)[0] == 0, "without --fail it only tells"
-    assert run(capsys, "compare", a, a, "--fail")[0] == 0
+    assert run(capsys, "compare", a, a, "--fail")[0] == 3, "nothing is worse than itself"
     assert run(capsys, "compare", b, a, "--fail", "--top", "1")[0] == 1
     assert run(capsys, "compare", a, b, "--fail", "--kernel", "279", "--on", "dram_read")[0] == 3
 
