@@ -21,6 +21,7 @@ ABSENT = "not in this run"  # the kernel, not the metric
 
 _Cell = tuple[str | None, str | None, Evidence, str]  # workload, GPU, evidence, mode
 _Moment = tuple[str, str]  # version, and the run where runs are told apart
+_Own = tuple[str, str]  # run and version
 
 
 @dataclass(frozen=True)
@@ -204,8 +205,9 @@ class _Builder:
                 if moment not in seen or _age(point) > _age(seen[moment]):
                     seen[moment] = point
         timeline = sorted(seen.values(), key=self._when)
+        absent: dict[_Own, TrendPoint] = {}  # the same for each part that a moment lacks
         return [
-            self._trend(part, several, timeline)
+            self._trend(part, several, timeline, absent)
             for part, several in by_part.items()
             if fits(part) or fits(several[0].base_name)
         ]
@@ -217,8 +219,14 @@ class _Builder:
     def _when(self, point: Point) -> tuple[int, datetime, str]:
         return self.order.get(point.version, len(self.order)), point.created, point.run_id
 
-    def _trend(self, part: str, several: Sequence[Series], timeline: Sequence[Point]) -> Trend:
-        readings: dict[tuple[str, str], dict[str, Point]] = defaultdict(dict)  # by run; then by ncu name
+    def _trend(
+        self,
+        part: str,
+        several: Sequence[Series],
+        timeline: Sequence[Point],
+        absent: dict[_Own, TrendPoint],
+    ) -> Trend:
+        readings: dict[_Own, dict[str, Point]] = defaultdict(dict)  # by run; then by ncu name
         for one in several:
             for point in one.points:
                 readings[point.run_id, point.version][one.metric] = point
@@ -226,7 +234,15 @@ class _Builder:
         joined: TrendPoint | None = None  # the last point with a number
         for moment in timeline:
             # Only of the moment's own run: an older one of the version must not fill in for what it left out.
-            told = self._point(moment, readings.get((moment.run_id, moment.version), {}), joined)
+            own = moment.run_id, moment.version
+            if own not in readings:
+                if own not in absent:
+                    absent[own] = TrendPoint(
+                        *own, moment.created, NOT_COLLECTED, "", None, None, None, ABSENT
+                    )
+                points.append(absent[own])
+                continue
+            told = self._point(readings[own], joined)
             points.append(told)
             if told.joins:
                 joined = told
@@ -247,10 +263,7 @@ class _Builder:
             tuple(points),
         )
 
-    def _point(self, moment: Point, readings: dict[str, Point], before: TrendPoint | None) -> TrendPoint:
-        if not readings:
-            where = (moment.run_id, moment.version, moment.created)
-            return TrendPoint(*where, NOT_COLLECTED, "", None, None, None, ABSENT)
+    def _point(self, readings: dict[str, Point], before: TrendPoint | None) -> TrendPoint:
         name, point = self._choose(readings)
         value = point.value
         if value.state is State.NOT_COLLECTED and not self._names(point.run_id):

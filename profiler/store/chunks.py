@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,14 @@ from profiler.store.columns import MARK, Column, Columns, Form, Head
 from profiler.store.gathering import from_payloads
 from profiler.store.known import Known
 from profiler.store.rows import ROW_LIMIT
-from profiler.store.schema import CHUNK, key
+from profiler.store.schema import BAND, CHUNK, key
 from profiler.store.statements import slices
 from profiler.store.writer import put_meta
 from profiler.values import SLOT
 
 TAIL = 8  # points that are read from payloads before a series is prepared again
 _CONFIGS_AT_ONCE = 200
+_ROWS_AT_ONCE = 250  # 8 MB: what a driver holds of one statement is let go before the next
 
 
 def read(
@@ -129,21 +131,29 @@ def _prepare(connection: Connection, known: Known, configs: list[int], names: tu
 
 
 def _chunk_rows(config: int, held: Columns, names: tuple[str, ...], first: int) -> Iterator[dict[str, Any]]:
-    """The rows of all segments from the first on; none for a piece in which no point carries the name."""
-    for place, name in enumerate(names):
-        column = held.columns.get(name)
-        if column is None or not column.carried:
-            continue
-        for start in range(0, len(column.slots), CHUNK):
-            piece = column.points(slice(start, start + CHUNK))
-            if piece.carried:
+    """The rows of all segments from the first on, without the names that no point of a segment carries."""
+    carried = [
+        (place, column)
+        for place, name in enumerate(names)
+        if (column := held.columns.get(name)) is not None and column.carried
+    ]
+    for band, members in groupby(carried, key=lambda one: one[0] // BAND):
+        of_band = list(members)
+        for start in range(0, len(held.head), CHUNK):
+            points = slice(start, start + CHUNK)
+            cut = [(place, column.points(points)) for place, column in of_band]
+            pieces = [(place, piece) for place, piece in cut if piece.carried]
+            if pieces:
+                marked = any(piece.marks is not None for _, piece in pieces)
                 yield {
                     "config": config,
-                    "name": place,
+                    "band": band,
                     "segment": first + start // CHUNK,
-                    "slots": piece.slots.tobytes(),
-                    "marks": None if piece.marks is None else piece.marks.tobytes(),
-                    "forms": packing.compact(piece.forms),
+                    "slots": np.stack([piece.slots for _, piece in pieces]).tobytes(),
+                    "marks": np.stack([piece.every_mark() for _, piece in pieces]).tobytes()
+                    if marked
+                    else None,
+                    "forms": packing.compact([(place, piece.forms) for place, piece in pieces]),
                 }
 
 
@@ -170,18 +180,23 @@ def _load(
     chunk = schema.series_chunk.c
     wanted = set(names)
     places = {place: name for place, name in enumerate(made_for) if name in wanted}
-    statement = select(chunk.config, chunk.name, chunk.segment, chunk.slots, chunk.marks, chunk.forms)
-    if len(places) < len(made_for):
-        statement = statement.where(chunk.name.in_(list(places)))
-    for some in _batches(heads, len(places), first):
+    bands = sorted({place // BAND for place in places})
+    statement = select(chunk.config, chunk.segment, chunk.slots, chunk.marks, chunk.forms)
+    statement = statement.where(chunk.band.in_(bands))
+    for some in _batches(heads, len(bands), first):
         asked = statement.where(chunk.config.in_(some))
         if first is not None:  # all others are shorter than this: nothing is read in vain
             asked = asked.where(chunk.segment >= min(first[config] for config in some))
         pieces: dict[int, dict[int, dict[str, Column]]] = {config: defaultdict(dict) for config in some}
-        for config, place, segment, slots, marks, forms in connection.execute(asked).all():
-            held = None if marks is None else np.frombuffer(marks, MARK)
-            column = Column(np.frombuffer(slots, SLOT), held, _forms(forms))
-            pieces[config][segment][places[place]] = column
+        for config, segment, slots, marks, forms in connection.execute(asked).all():
+            held = _forms(forms)
+            numbers = np.frombuffer(slots, SLOT).reshape(len(held), -1)
+            marked = None if marks is None else np.frombuffer(marks, MARK).reshape(len(held), -1)
+            columns = pieces[config][segment]
+            for row, (place, kinds) in enumerate(held):
+                if place in places:
+                    mark = None if marked is None or len(kinds) == 1 else marked[row]
+                    columns[places[place]] = Column(numbers[row], mark, kinds)
         for config in some:
             begin, points = 0 if first is None else first[config], len(heads[config])
             head = heads[config] if not begin else heads[config].points(slice(begin * CHUNK, None))
@@ -199,17 +214,17 @@ def _whole(segments: list[tuple[dict[str, Column], Column]], names: Sequence[str
     return {name: Column.joined([found.get(name, absent) for found, absent in segments]) for name in names}
 
 
-def _batches(heads: dict[int, Head], names: int, first: dict[int, int] | None) -> Iterator[list[int]]:
-    """The configs in groups whose rows together stay under the row limit."""
+def _batches(heads: dict[int, Head], bands: int, first: dict[int, int] | None) -> Iterator[list[int]]:
+    """The configs in groups whose rows together are held twice for a moment."""
     batch: list[int] = []
     rows = 0
     for config, head in heads.items():
         segments = 1 if first is not None else -(-len(head) // CHUNK)
-        if batch and (rows + names * segments > ROW_LIMIT or len(batch) == _CONFIGS_AT_ONCE):
+        if batch and (rows + bands * segments > _ROWS_AT_ONCE or len(batch) == _CONFIGS_AT_ONCE):
             yield batch
             batch, rows = [], 0
         batch.append(config)
-        rows += names * segments
+        rows += bands * segments
     if batch:
         yield batch
 
@@ -226,5 +241,6 @@ def _names(content: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _forms(content: str) -> tuple[Form, ...]:
-    return tuple(Form(*form) for form in json.loads(content))
+def _forms(content: str) -> tuple[tuple[int, tuple[Form, ...]], ...]:
+    """The names of a row by their places in the list of names, and the forms of each."""
+    return tuple((place, tuple(Form(*form) for form in forms)) for place, forms in json.loads(content))

@@ -14,6 +14,8 @@ from profiler.values import NOT_COLLECTED, SLOT, State, Value
 MARK = np.dtype("<u2")
 _KEY = np.dtype("<i8")
 _PLACE = np.dtype("<u4")
+_FLOAT = np.dtype(np.float64)
+_PRESENT = int(State.PRESENT)
 
 Shape = tuple[int, ...]  # grid and block of a launch, x y z each; zeros: unknown
 
@@ -155,6 +157,10 @@ class Column(NamedTuple):
         """Some of the points."""
         return Column(self.slots[kept], None if self.marks is None else self.marks[kept], self.forms)
 
+    def every_mark(self) -> NDArray[np.uint16]:
+        """A mark for every point."""
+        return np.zeros(len(self.slots), MARK) if self.marks is None else self.marks
+
     def _marked(self, place: dict[Form, int]) -> NDArray[np.uint16]:
         """A mark for every point, by another list of forms."""
         if self.marks is None:
@@ -179,8 +185,10 @@ class Column(NamedTuple):
     def arrays(self, present: NDArray[np.uint8]) -> tuple[str, NDArray[np.float64], NDArray[np.uint8]] | None:
         """Unit, numbers and states (the given where all are PRESENT); None: no point carries the name."""
         slots, marks, forms = self
-        if marks is None and forms[0].kind == "f" and forms[0].state == State.PRESENT:
-            return forms[0].unit, slots.view(np.float64), present  # nearly all of thousands: no call more
+        if marks is None:
+            state, unit, kind, _ = forms[0]
+            if kind == "f" and state == _PRESENT:
+                return unit, slots.view(_FLOAT), present  # nearly all of thousands: no call more
         return (self.unit, self.numbers(), self.states()) if self.carried else None
 
     def numbers(self) -> NDArray[np.float64]:

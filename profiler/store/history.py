@@ -55,7 +55,9 @@ def _part(
 ) -> PartArrays:
     head = blocks[0].head
     present = np.zeros(len(head), np.uint8)
-    columns = {name: one for block in blocks for name, one in block.columns.items()}
+    columns = blocks[0].columns
+    for block in blocks[1:]:
+        columns = columns | block.columns
     held = {name: one for name in names if (one := columns[name].arrays(present))}
     units, numbers, states = zip(*held.values(), strict=True) if held else ((),) * 3
     return PartArrays(

@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA = "4"  # another number in an index means: rebuild it from the bundles
+SCHEMA = "5"  # another number in an index means: rebuild it from the bundles
 
 metadata = MetaData()
 
@@ -226,23 +226,25 @@ series_head = Table(  # the points of a prepared series
     Column("head", LargeBinary, nullable=False),
 )
 
-series_chunk = Table(  # the values of one name at some of these points; no row where none carries the name
+series_chunk = Table(  # the values of a few names at some of these points, for each name that one carries
     "series_chunk",
     metadata,
     Column("config", Key, primary_key=True, autoincrement=False),
-    Column("name", SmallInteger, primary_key=True, autoincrement=False),  # place in the list of names
+    Column("band", SmallInteger, primary_key=True, autoincrement=False),  # which BAND of the list of names
     Column("segment", SmallInteger, primary_key=True, autoincrement=False),  # which CHUNK of the points
     Column("slots", LargeBinary, nullable=False),
     Column("marks", LargeBinary),  # none: all are of the first form
-    Column("forms", Text, nullable=False),
+    Column("forms", Text, nullable=False),  # JSON: place of each name in the list, and its forms
 )
-CHUNK = 500  # points: two such rows fill a page of 8 KB, on both databases
+CHUNK = 500  # points
+BAND = 8  # names: to Python a row costs more than its 32 KB, and a page that asks for one name reads eight
 
 _storage = cast(Any, DDL)  # untyped in SQLAlchemy
 for _table, _column in (
     (series_head, "head"),
     (payload, "slots"),
     (payload, "samples"),
+    (series_chunk, "slots"),
 ):
     event.listen(
         _table,
@@ -251,9 +253,3 @@ for _table, _column in (
             dialect="postgresql"
         ),
     )
-# Rows of nearly half a page stay where they are: out of line they would be read in pieces of 2 KB.
-event.listen(
-    series_chunk,
-    "after_create",
-    _storage("ALTER TABLE series_chunk SET (toast_tuple_target = 8160)").execute_if(dialect="postgresql"),
-)
