@@ -11,12 +11,15 @@ from profiler.levers import WAITS, Advice
 from profiler.metrics import Metric
 from profiler.split import BALANCE, CLOCK, CONCEPTS, CYCLES, FULL, PARALLELISM, WAITING, WORK, Term
 from profiler.statement import CHANGE, UNKNOWN, Gap, Input, Reading, Statement, between, plausible, valid
+from profiler.statistics import floor
+from profiler.statistics.decision import Decision, share
 from profiler.values import NOT_COLLECTED, Evidence, Value
 from profiler.verdict import UNJUDGED, Verdict
 
 WORTH = 0.1  # of the change: a cause below it gets no statement
 _QUIET = 0.05  # the rank of what did not change
 _ONE_PAIR = "unreplicated: one launch a side, under the profiler"
+_BY_PAIRS = "by A/A pairs, under the profiler"
 _OPCODES_SAID = 3
 _FACTORS = {  # what of a launch each cause is read from
     WORK: ("inst_issued",),
@@ -43,7 +46,7 @@ def findings(
                 "change", UNKNOWN, _ended(told.sentence), inputs, Evidence.MEASURED, "not comparable"
             )
     elif told.verdict is Verdict.UNCLEAR:
-        yield Statement("change", UNKNOWN, told.sentence, (duration,), Evidence.MEASURED, _ONE_PAIR)
+        yield Statement("change", UNKNOWN, told.sentence, (duration,), Evidence.MEASURED, _sure(told.pair))
     else:
         yield _headline(told, reading)
         yield from _causes(told, reading, stalls)
@@ -62,24 +65,45 @@ def latencies(comparison: Comparison) -> Iterator[Statement]:
         settled = f" To settle it: `{one.settle}`." if one.settle else ""
         word = one.verdict.value.replace("_", " ")
         text = f"Latency {between(a, b)} ({one.mode}): {word}, {one.decision.reason}.{settled}"
-        sure = "; ".join((one.decision.rule, *one.decision.warnings))
+        sure = "; ".join((_rests_on(one.decision), *one.decision.warnings))
         kind = CHANGE if decided else UNKNOWN
         yield Statement(f"latency:{one.mode}", kind, text, (metric,), Evidence.MEASURED, sure, weight=1.0)
+
+
+def _sure(pair: PairComparison) -> str:
+    """What the verdict on the duration rests on: A/A pairs of the index, else one launch a side."""
+    change = pair.headline
+    if change is None or change.interval is None or change.wobble is None:
+        return _ONE_PAIR
+    return f"{change.interval} {_BY_PAIRS}; {share(change.wobble)} would have shown"
+
+
+def _judged_by_pairs(pair: PairComparison) -> bool:
+    return pair.headline is not None and pair.headline.interval is not None
+
+
+def _rests_on(decision: Decision) -> str:
+    """The rounds of one run, or the A/A pairs behind a floor; where nothing judged, the rule."""
+    if decision.interval is None:
+        return decision.rule
+    if decision.rule == floor.RULE:
+        return f"two runs, by a floor of {decision.rounds} A/A pairs"
+    return f"{decision.rule}, {decision.rounds} rounds"
 
 
 def _headline(told: Explanation, reading: Reading) -> Statement:
     used = ("duration", *(_known(reading, CONCEPTS) if told.split else ()))
     inputs = reading.of(*dict.fromkeys(used))
-    sure = _ONE_PAIR
+    sure = _sure(told.pair)
     if told.split and told.split.flagged:
         sure += f"; the terms are not to be trusted, the residue is {told.split.flagged}"
     elif told.split and told.split.reasons_flagged:
         skew = told.split.reasons_flagged
         sure += f"; the single reasons of waiting are not to be trusted, their skew is {skew}"
-    share = _share(told, told.delta_us) if told.verdict in _MOVED else None
+    part = _share(told, told.delta_us) if told.verdict in _MOVED else None
     first = max((_share(told, term.us) or 0.0 for term in told.causes), default=0.0)  # before its own causes
     return Statement(
-        "change", CHANGE, told.sentence, inputs, Evidence.MEASURED, sure, share=share, weight=first or _QUIET
+        "change", CHANGE, told.sentence, inputs, Evidence.MEASURED, sure, share=part, weight=first or _QUIET
     )
 
 
@@ -127,7 +151,9 @@ def _cause(
         text,
         used,
         Evidence.MEASURED,
-        _ONE_PAIR,
+        f"the change {_BY_PAIRS}; its split of one launch a side"
+        if _judged_by_pairs(told.pair)
+        else _ONE_PAIR,
         lever,
         _share(told, term.us),
     )
@@ -244,9 +270,10 @@ def _elsewhere(told: Explanation, others: Sequence[Explanation]) -> Iterator[Sta
         for one, of in zip(headlines, moved, strict=False)
         if one
     )
-    share = abs(moved[0].delta_us or 0.0) / max(moved[0].a_us or 1.0, moved[0].b_us or 1.0)
+    part = abs(moved[0].delta_us or 0.0) / max(moved[0].a_us or 1.0, moved[0].b_us or 1.0)
     text = f"Other launches moved: {said}{more}. To look at one: --kernel."
-    yield Statement("change:elsewhere", CHANGE, text, inputs, Evidence.MEASURED, _ONE_PAIR, weight=share)
+    sure = _BY_PAIRS if all(_judged_by_pairs(one.pair) for one in moved) else _ONE_PAIR
+    yield Statement("change:elsewhere", CHANGE, text, inputs, Evidence.MEASURED, sure, weight=part)
 
 
 def _share(told: Explanation, us: float | None) -> float | None:

@@ -10,14 +10,17 @@ from random import Random
 
 import pytest
 
-from profiler import metrics, report
-from profiler.compare import compare
+from profiler import metrics, moved, report
+from profiler.compare import LatencyComparison, compare
 from profiler.errors import UnknownName
 from profiler.insights import MOST, Case, Insights, insights, measured, ranked
 from profiler.sources import side_of
 from profiler.statement import KINDS, Gap, Input, Reading, Statement, between, is_matrix, listed
+from profiler.statistics import floor, pair
+from profiler.statistics.decision import Decision, Interval, Verdict
 from profiler.unmeasured import Cell
 from profiler.values import NOT_COLLECTED, Evidence, Launch, Side, State, Value, pack
+from profiler.verdict import Wobble
 
 TABLE = metrics.load()
 NAMES = {name for metric in TABLE.metrics for name in metric.names_for(None)}
@@ -89,11 +92,11 @@ def test_taking_any_counter_away_never_adds_advice(reports: Path, name: str) -> 
 def test_nor_does_it_where_the_counters_say_something_else(reports: Path, seed: int) -> None:
     whole = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
     launch, dice = slim(whole.launches[0]), Random(seed)
-    moved = {
+    other = {
         name: one._replace(number=_elsewhere(one, dice)) if name in NAMES and one.number else one
         for name, one in launch.values.items()
     }
-    launch = replace(launch, values=pack(moved), opcodes={"FFMA": 9.0, "LDS": float(dice.randrange(30))})
+    launch = replace(launch, values=pack(other), opcodes={"FFMA": 9.0, "LDS": float(dice.randrange(30))})
     levers = {one.lever for one in everything(whole, launch).values()}
     assert levers != {None}
     for gone, less in spoilt(launch):
@@ -307,6 +310,38 @@ def test_the_cause_of_a_change_is_said_with_the_opcodes_and_what_undoes_it(repor
     back = by_id(of(folder / "MW_DivToMult.ncu-rep", folder / "MW_Baseline.ncu-rep", "279"))
     assert back["cause:work"].lever is None, "what takes time away needs no lever"
     assert back["cause:waiting:long_scoreboard"].text.startswith("+1.51 ms by waiting for data")
+
+
+def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> None:
+    """One launch a side is unreplicated; not so where A/A pairs say how far equal builds lie apart."""
+    a, b = (side(reports / f"ncar/MW_{name}.ncu-rep") for name in ("DivToMult", "Baseline"))
+    asked = {"change", "cause:work"}
+    for wobble, wanted in (
+        (None, {"unreplicated: one launch a side, under the profiler"}),
+        (
+            lambda _side, kernel, *_: Wobble(0.1, 9, kernel),
+            {
+                "+68 % to +88 % by A/A pairs, under the profiler; 10 % would have shown",
+                "the change by A/A pairs, under the profiler; its split of one launch a side",
+            },
+        ),
+    ):
+        cell = Cell(b, compare(a, b, TABLE, wobble=wobble))
+        told = by_id(insights(Case("v", cell, against="a"), TABLE, "279"))
+        assert {told[name].confidence for name in asked} == wanted
+
+
+@pytest.mark.parametrize(
+    ("rule", "rests"),
+    [(pair.RULE, "live pair, 25 rounds"), (floor.RULE, "two runs, by a floor of 25 A/A pairs")],
+)
+def test_a_latency_says_the_rounds_or_the_pairs_it_rests_on(rule: str, rests: str) -> None:
+    plain = Side("v", (), "GPU", "9.0", "2x8x512", "fp16")
+    found = compare(plain, plain, TABLE)
+    decision = Decision(Verdict.WORSE, "+3 %", rule, effect=0.03, interval=Interval(0.02, 0.04), rounds=25)
+    timed = replace(found, latency=(LatencyComparison("events", None, None, decision),))
+    (one,) = moved.latencies(timed)
+    assert one.confidence == rests
 
 
 def test_the_longest_launch_is_looked_at_and_the_others_that_moved_are_named(reports: Path) -> None:
