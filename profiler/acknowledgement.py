@@ -13,7 +13,7 @@ from profiler import decisions, location
 from profiler.decisions import ACKNOWLEDGE, WITHDRAW, Decision
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.location import Root
-from profiler.statistics.decision import share
+from profiler.statistics.decision import share, signed
 from profiler.values import nearest_first, spread
 
 if TYPE_CHECKING:
@@ -66,15 +66,24 @@ class Acknowledgement:
         return " · ".join(filter(None, about))
 
     def holds(self, now: datetime, made: datetime | None = None, effect: float | None = None) -> bool:
-        """Whether it still counts now, for results that were made then and moved so far, as a share.
+        """Whether it still counts now, for results that were made then and moved so far, as a share."""
+        return not self.ended(now, made, effect)
+
+    def ended(self, now: datetime, made: datetime | None = None, effect: float | None = None) -> str:
+        """Why it does not count for such results now; "" where it does.
 
         What nobody knows is None: where it has a limit, an unknown size is over it.
         """
-        if self.up_to is not None and (effect is None or abs(effect) > self.up_to):
-            return False
+        told = []
         if self.until_day is not None and now.astimezone(UTC).date() > self.until_day:
-            return False
-        return self.until_made is None or (made is not None and made <= self.until_made)
+            told.append(f"its last day, {self.until_day:%Y-%m-%d}, is over")
+        if self.until_made is not None and (made is None or made > self.until_made):
+            when = "of unknown age" if made is None else f"newer, of {made.astimezone(UTC):%Y-%m-%d %H:%M}"
+            told.append(f"it was for results up to run {self.until_run}, and these are {when}")
+        if self.up_to is not None and (effect is None or abs(effect) > self.up_to):
+            size = "nobody knows how large this one is" if effect is None else f"this one is {signed(effect)}"
+            told.append(f"it was for changes up to {share(self.up_to)}, and {size}")
+        return "; ".join(told)
 
     def covers(self, family: str, version: str, workload: str, gpu: str, concept: str) -> bool:
         """Whether it is about this."""
@@ -82,6 +91,19 @@ class Acknowledgement:
             said in (None, asked)
             for said, asked in ((self.workload, workload), (self.gpu, gpu), (self.concept, concept))
         )
+
+
+@dataclass(frozen=True)
+class Lapsed:
+    """An acknowledgement that does not let a regression pass any more."""
+
+    of: Acknowledgement
+    why: str  # it ended
+
+    @property
+    def words(self) -> str:
+        """When and why it ended, and what it was."""
+        return f"not any more: {self.why} ({self.of.words})"
 
 
 def standing(records: Iterable[Decision]) -> list[Acknowledgement]:
@@ -106,16 +128,18 @@ def covering(
     made: datetime | None = None,
     effect: float | None = None,
     now: datetime | None = None,
-) -> Acknowledgement | None:
-    """The newest that lets this regression pass now; `made`: when the results were, "" what nobody named.
+) -> Acknowledgement | Lapsed | None:
+    """The newest that lets this regression pass now, else the newest that did, with its end.
 
-    `effect` is how far it moved, as a share.
+    `made`: when the results were, "" what nobody named. `effect` is how far it moved, as a share.
     """
     moment = now or datetime.now(UTC)
-    fits = (one for one in found if one.covers(family, version, workload, gpu, concept))
-    return max(
-        (one for one in fits if one.holds(moment, made, effect)), key=lambda one: one.created, default=None
-    )
+    fits = [one for one in found if one.covers(family, version, workload, gpu, concept)]
+    told = [(one, one.ended(moment, made, effect)) for one in sorted(fits, key=lambda one: one.created)]
+    holding = [one for one, end in told if not end]
+    if holding:
+        return holding[-1]
+    return Lapsed(*told[-1]) if told else None
 
 
 def acknowledge(
@@ -132,11 +156,12 @@ def acknowledge(
     until: str | None = None,
     up_to: float | None = None,
     who: str | None = None,
+    now: datetime | None = None,
 ) -> Acknowledgement:
     """Let a regression pass; `until` is a day (2026-12-31) or a run id, `up_to` a share of the baseline.
 
-    Raises ProfilerError. A workload, GPU or concept that nothing has is refused: a typing error would let
-    nothing pass, silently.
+    Raises ProfilerError. A day that is over and a workload, GPU or concept that nothing has are refused: a
+    typing error would let nothing pass, silently.
     """
     if not why.strip():
         raise ProfilerError("a regression is acknowledged for a reason: --why TEXT")
@@ -157,7 +182,7 @@ def acknowledge(
             root,
             ACKNOWLEDGE,
             f"{family}/{version}",
-            {**values, **_end(store, until), **limit},
+            {**values, **_end(store, until, now or datetime.now(UTC)), **limit},
             why.strip(),
             who,
         )
@@ -176,14 +201,17 @@ def withdraw(root: Root, name: str, *, why: str = "", who: str | None = None) ->
     return found[0]
 
 
-def _end(store: Store, until: str | None) -> dict[str, str]:
+def _end(store: Store, until: str | None, now: datetime) -> dict[str, str]:
     if until is None:
         return {}
     if _DAY.fullmatch(until):
         try:
-            return {"until_day": date.fromisoformat(until).isoformat()}
+            day = date.fromisoformat(until)
         except ValueError:
             raise ProfilerError(f"--until {until} is no day of the calendar") from None
+        if day < (today := now.astimezone(UTC).date()):
+            raise ProfilerError(f"--until {until} is over and would let nothing pass: today is {today} (UTC)")
+        return {"until_day": day.isoformat()}
     run = store.run(until)
     if run is None:
         raise UnknownName(

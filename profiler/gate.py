@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import StrEnum
 
 from profiler import present
-from profiler.acknowledgement import Acknowledgement
+from profiler.acknowledgement import Acknowledgement, covering
 from profiler.comparability import CORRECTNESS
 from profiler.compare import (
     HEADLINE,
@@ -190,12 +189,20 @@ def _acknowledged(
         return finding
     if side.family is None or side.version is None:
         return finding
-    about = side.family, side.version, contest.workload, contest.gpu, finding.concept
-    own = [one for one in let_pass if one.covers(*about)]
-    holding = [one for one in own if one.holds(datetime.now(UTC), contest.made, finding.effect)]
-    if holding:
-        return replace(finding, outcome=Outcome.ACKNOWLEDGED, acknowledged=holding[-1].words)
-    return replace(finding, acknowledged=f"not any more, {own[-1].words}") if own else finding
+    one = covering(
+        let_pass,
+        family=side.family,
+        version=side.version,
+        workload=contest.workload,
+        gpu=contest.gpu,
+        concept=finding.concept,
+        made=contest.made,
+        effect=finding.effect,
+    )
+    if one is None:
+        return finding
+    outcome = Outcome.ACKNOWLEDGED if isinstance(one, Acknowledgement) else finding.outcome
+    return replace(finding, outcome=outcome, acknowledged=one.words)
 
 
 def _together(held: Sequence[Comparison | None]) -> list[Comparison | None]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler import present
-from profiler.acknowledgement import Acknowledgement
+from profiler.acknowledgement import Acknowledgement, Lapsed
 from profiler.baseline import Pin, in_force
 from profiler.calls import FloorLookup
 from profiler.lineage import REJECTED, Lineage
@@ -75,6 +75,7 @@ class Regression:
     earlier: int = 0  # older steps for the worse that still hold
     beside: tuple[str, ...] = ()  # other facts that changed in the same run
     acknowledged: Acknowledgement | None = None
+    lapsed: Lapsed | None = None  # the acknowledgement that let it pass and has ended
 
     @property
     def change(self) -> str:
@@ -115,6 +116,19 @@ class Regression:
         if self.detectable is not None:
             parts.append(f"{share(self.detectable)} would have shown")
         return "; ".join(filter(None, parts))
+
+    @property
+    def passed(self) -> str:
+        """Until when somebody let it pass, or that nobody does, in a word or two."""
+        if self.acknowledged:
+            return self.acknowledged.until
+        return "ended" if self.lapsed else "no"
+
+    @property
+    def passed_words(self) -> str:
+        """Who let it pass, until when and why; of what ended also how."""
+        told = self.acknowledged or self.lapsed
+        return told.words if told else "no"
 
     @property
     def command(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from profiler.acknowledgement import Acknowledgement, covering
+from profiler.acknowledgement import Acknowledgement, Lapsed, covering
 from profiler.baseline import Pin
 from profiler.calls import FloorLookup
 from profiler.compare import HEADLINE
@@ -62,7 +62,7 @@ def regressions(
         looked.families += 1
         for one in (*_correctness(search), *slowdowns(search), *lost_ground(search)):
             kept[one.place] = _told(kept[one.place], one) if one.place in kept else one
-    told = [replace(one, acknowledged=_passed(one, acknowledged)) for one in kept.values()]
+    told = [_passed(one, acknowledged) for one in kept.values()]
     return Regressions(tuple(sorted(told, key=_first)), looked)
 
 
@@ -76,11 +76,12 @@ def _told(held: Regression, other: Regression) -> Regression:
     )
 
 
-def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Acknowledgement | None:
+def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Regression:
+    """With what lets it pass, or did; what is wrong nobody can let pass."""
     place = one.place
     if place.concept == CORRECTNESS:
-        return None
-    return covering(
+        return one
+    found = covering(
         acknowledged,
         family=place.family,
         version=place.version,
@@ -90,6 +91,9 @@ def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Acknowl
         made=one.now.created,
         effect=one.effect,
     )
+    if isinstance(found, Lapsed):
+        return replace(one, lapsed=found)
+    return replace(one, acknowledged=found)
 
 
 def _first(one: Regression) -> tuple[object, ...]:

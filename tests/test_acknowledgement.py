@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from profiler import acknowledgement, decisions, metrics, pipeline
-from profiler.acknowledgement import Acknowledgement, covering
+from profiler import acknowledgement, decisions, location, metrics, pipeline
+from profiler.acknowledgement import Acknowledgement, Lapsed, covering
 from profiler.cli import main
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.location import LocalRoot, Root
@@ -44,13 +44,14 @@ def store(run: Run) -> Iterator[Store]:
 
 
 def let_pass(root: Root, store: Store, why: str = "known", **about: Any) -> Acknowledgement:
+    about = {"now": NOW, **about}
     return acknowledgement.acknowledge(root, store, metrics.load(), FAMILY, "alpha", why=why, **about)
 
 
 def passes(root: Root, version: str = "alpha", **about: Any) -> bool:
     found = acknowledgement.standing(decisions.load(root))
     asked = {"workload": SIZE, "gpu": GPU, "concept": "latency", "now": NOW, **about}
-    return covering(found, family=FAMILY, version=version, **asked) is not None
+    return isinstance(covering(found, family=FAMILY, version=version, **asked), Acknowledgement)
 
 
 def test_without_more_it_is_about_everything_of_the_version(root: Root, store: Store) -> None:
@@ -96,8 +97,34 @@ def test_the_newest_that_fits_is_named(root: Root, store: Store) -> None:
     let_pass(root, store, why="second", concept="latency")
     found = acknowledgement.standing(decisions.load(root))
     one = covering(found, family=FAMILY, version="alpha", concept="latency", now=NOW)
-    assert one is not None
+    assert isinstance(one, Acknowledgement)
     assert one.why == "second"
+
+
+@pytest.mark.parametrize(
+    ("about", "asked", "said"),
+    [
+        ({"until": "2026-06-01"}, {"now": NOW + timedelta(days=1)}, "its last day, 2026-06-01, is over"),
+        ({"until": "RUN"}, {"made": datetime(2026, 7, 1, 9, 30, tzinfo=UTC)}, "newer, of 2026-07-01 09:30"),
+        ({"until": "RUN"}, {"made": None}, "of unknown age"),
+        ({"up_to": 0.03}, {"effect": 0.05}, "for changes up to 3 %, and this one is +5.0 %"),
+        ({"up_to": 0.03}, {"effect": None}, "nobody knows how large this one is"),
+    ],
+)
+def test_one_that_ended_says_when_and_why(
+    root: Root, store: Store, run: Run, about: dict[str, Any], asked: dict[str, Any], said: str
+) -> None:
+    let_pass(root, store, **{key: run.run_id if one == "RUN" else one for key, one in about.items()})
+    found = acknowledgement.standing(decisions.load(root))
+    place = {"family": FAMILY, "version": "alpha", "concept": "latency"}
+    one = covering(found, **{**place, "now": NOW, **asked})
+    assert isinstance(one, Lapsed)
+    assert one.words.startswith("not any more: ")
+    assert said in one.words
+    assert one.words.endswith(": known)")
+    later = let_pass(root, store, why="again")
+    found = acknowledgement.standing(decisions.load(root))
+    assert covering(found, **{**place, "now": NOW, **asked}) == later, "a newer one that holds comes first"
 
 
 def test_it_can_be_taken_back_by_the_start_of_its_id(root: Root, store: Store) -> None:
@@ -119,6 +146,7 @@ def test_it_can_be_taken_back_by_the_start_of_its_id(root: Root, store: Store) -
         ({"concept": "latencies"}, "there are latency"),
         ({"until": "tomorrow"}, "neither a day"),
         ({"until": "2026-02-30"}, "no day of the calendar"),
+        ({"until": "2026-05-31"}, "2026-05-31 is over and would let nothing pass: today is 2026-06-01"),
     ],
 )
 def test_what_would_let_nothing_pass_is_refused(
@@ -144,7 +172,13 @@ def test_the_command_acknowledges_lists_and_takes_back(run: Run, capsys: pytest.
 
     assert said("--list") == "nothing is acknowledged\n"
     assert said("alpha", code=2).count("--why") == 1
-    assert "let pass until 2020-01-01" in said("mine/alpha", "--why", "known", "--until", "2020-01-01")
+    assert "let pass until 2099-01-01" in said("mine/alpha", "--why", "known", "--until", "2099-01-01")
+    assert said("alpha", "--why", "known", "--until", "2020-01-01", code=2).count("2020-01-01 is over") == 1
+    [future] = json.loads(said("--list", "--json"))["acknowledged"]
+    assert future["ended"] is False
+    said("--undo", future["id"])
+    values = {"family": FAMILY, "version": "alpha", "until_day": "2020-01-01"}
+    decisions.record(location.root(), decisions.ACKNOWLEDGE, "mine/alpha", values, why="known", who="ada")
     [one] = json.loads(said("--list", "--json"))["acknowledged"]
     assert (one["family"], one["version"], one["concept"], one["ended"]) == (FAMILY, "alpha", None, True)
     assert "until 2020-01-01 (ended)" in said("--list")

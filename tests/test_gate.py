@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from profiler import bundle, location
+from profiler import bundle, decisions, location
 from profiler.cli import main, parser
 from profiler.errors import Exit
 from profiler.run import COLLECT, Facts, Result, Run, Samples
@@ -195,10 +195,11 @@ def test_what_somebody_acknowledged_passes_until_its_day_and_is_listed(
     lineages.dissected(data, changed("alpha", Evidence.STATIC, static__opcode_BAR=4), created=LATER)
     gate(capsys, "mine/alpha", code=Exit.REGRESSION)
     about = ["acknowledge", "mine/alpha", "--concept", "static_bar", "--why", "a phase more"]
-    assert main([*about, "--until", "2001-01-01"]) == 0
-    capsys.readouterr()
+    values = {"family": "mine", "version": "alpha", "concept": "static_bar", "until_day": "2001-01-01"}
+    decisions.record(location.root(), decisions.ACKNOWLEDGE, "mine/alpha", values, why="known", who="ada")
     answer = gate(capsys, "mine/alpha", code=Exit.REGRESSION)
-    assert any("not any more" in (one["acknowledged"] or "") for one in answer["findings"])
+    ended = "not any more: its last day, 2001-01-01, is over (ada, until 2001-01-01: known)"
+    assert ended in [one["acknowledged"] for one in answer["findings"]]
     assert main(about) == 0
     capsys.readouterr()
     answer = gate(capsys, "mine/alpha", code=Exit.PASS)

@@ -301,6 +301,24 @@ class TestAnswers:
         assert found.found[0].acknowledged is not None
         assert "known" in found.found[0].acknowledged.words
 
+    def test_one_let_pass_up_to_an_older_run_is_open_again_and_says_so(
+        self, slower: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first = f"{timed_runs.START:%Y%m%dT%H%M%S}-flash-v1"
+        about = ["flash/v1", "--concept", "latency", "--until", first, "--why", "known"]
+        assert cli.main(["acknowledge", *about]) == 0
+        capsys.readouterr()
+        assert len(look(slower).open) == 1
+        ended = f"it was for results up to run {first}, and these are newer, of 2026-03-02 12:00"
+        assert cli.main(["regressions"]) == 0
+        text = capsys.readouterr().out
+        assert f"acknowledged: not any more: {ended} (" in text
+        assert cli.main(["regressions", "--json"]) == 0
+        (one,) = json.loads(capsys.readouterr().out)["regressions"]
+        assert one["acknowledged"] is None
+        assert one["acknowledgement_ended"]["ended"] == ended
+        assert one["acknowledgement_ended"]["why"] == "known"
+
     def test_the_command_line_lists_them_and_says_what_was_looked_at(
         self, slower: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from profiler import present
+from profiler.acknowledgement import Acknowledgement
 from profiler.cli.output import print_table, say
 from profiler.compare import Verdict
 from profiler.latencies import LATENCY
@@ -24,7 +25,9 @@ def print_text(found: Regressions, causes: Causes) -> None:
         rows = [_row(one, cause.due_to) for one, cause in zip(shown, told, strict=True)]
         print_table(_HEAD, rows)
         for one, cause in zip(shown, told, strict=True):
-            say(f"  {one.subject} {one.label}: {'; '.join(filter(None, (one.how_sure, cause.words)))}")
+            passed = f"acknowledged: {one.passed_words}" if one.acknowledged or one.lapsed else ""
+            words = "; ".join(filter(None, (one.how_sure, cause.words, passed)))
+            say(f"  {one.subject} {one.label}: {words}")
     else:
         say(
             "nothing is worse now" if found.looked.series else "no run yet that could be held against another"
@@ -53,12 +56,11 @@ def _row(one: Regression, due_to: str) -> tuple[str, ...]:
     mode = one.place.mode if one.place.concept == LATENCY else ""
     place = (one.place.workload, one.place.gpu, mode, one.place.evidence.value)
     where = ", ".join(filter(None, place))
-    passed = one.acknowledged.until if one.acknowledged else "no"
-    return one.subject, one.label, f"{word} {one.change}".strip(), where, one.since, due_to, passed
+    return one.subject, one.label, f"{word} {one.change}".strip(), where, one.since, due_to, one.passed
 
 
 def _json(one: Regression, causes: Causes) -> dict[str, object]:
-    place, cause, passed = one.place, causes.of(one), one.acknowledged
+    place, cause = one.place, causes.of(one)
     return {
         **{name: text or None for name, text in place._asdict().items()},
         "evidence": place.evidence.value,
@@ -78,10 +80,14 @@ def _json(one: Regression, causes: Causes) -> dict[str, object]:
         "due_to": cause.due_to,
         "cause": cause.words or None,
         "environment": cause.environment or None,
-        "acknowledged": passed
-        and {"id": passed.id, "until": passed.until, "who": passed.who, "why": passed.why},
+        "acknowledged": one.acknowledged and _acknowledged(one.acknowledged),
+        "acknowledgement_ended": one.lapsed and {**_acknowledged(one.lapsed.of), "ended": one.lapsed.why},
         "command": one.command or None,
     }
+
+
+def _acknowledged(one: Acknowledgement) -> dict[str, str]:
+    return {"id": one.id, "until": one.until, "who": one.who, "why": one.why}
 
 
 def _spot(spot: Spot) -> dict[str, str]:

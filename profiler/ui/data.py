@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import UTC, date, datetime
 from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -404,11 +405,12 @@ def overview(now: Stamp) -> overviewing.Overview:
 
 def regressions(now: Stamp) -> regressing.Regressions:
     """What is worse now in every family."""
-    return _regressions(now, tuple(decisions.names(location.root())))
+    today = datetime.now(UTC).date()  # on which an acknowledgement may end
+    return _regressions(now, tuple(decisions.names(location.root())), today)
 
 
 @st.cache_resource(show_spinner="Looking for what got worse …", max_entries=2)
-def _regressions(now: Stamp, decided: tuple[str, ...]) -> regressing.Regressions:
+def _regressions(now: Stamp, decided: tuple[str, ...], today: date) -> regressing.Regressions:
     records = decisions.load(location.root())
     return regressing.regressions(
         store(),

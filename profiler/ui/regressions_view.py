@@ -89,9 +89,7 @@ def table(
                     markup.evidence(place.evidence.value),
                     markup.tag("span", _short_since(one), title=one.since),
                     cause.due_to,
-                    markup.tag("span", one.acknowledged.until, title=one.acknowledged.words)
-                    if one.acknowledged
-                    else markup.muted("no"),
+                    _passed(one),
                 ),
                 selected=one is selected,
             )
@@ -113,7 +111,7 @@ def details(one: Regression, cause: Cause) -> Html:
         ("since when", markup.join(since, "; ")),
         ("how sure", markup.join((one.how_sure, _floor(one)), "; ")),
         ("cause", markup.join((_suspicion(cause), cause.words), ": ") if cause.words else cause.due_to),
-        ("acknowledged", one.acknowledged.words if one.acknowledged else "no"),
+        ("acknowledged", one.passed_words),
         ("look at", _links(one)),
     ]
     return markup.pairs(rows)
@@ -200,6 +198,12 @@ def _suspicion(cause: Cause) -> Html:
 
 def _moment(spot: Spot) -> str:
     return f"{spot.version} {present.moment(spot.created)}"
+
+
+def _passed(one: Regression) -> Html:
+    if one.acknowledged or one.lapsed:
+        return markup.tag("span", one.passed, "" if one.acknowledged else "m", one.passed_words)
+    return markup.muted(one.passed)
 
 
 def _links(one: Regression) -> Html:

@@ -93,6 +93,23 @@ def test_what_is_acknowledged_stands_last_with_who_and_why(
     assert "--concept static_spills" in app.code[0].value
 
 
+def test_an_acknowledgement_that_ended_says_when_and_why_and_the_row_is_open(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(data))
+    assert (
+        cli.main(["acknowledge", "flash/v1", "--concept", "latency", "--why", "known", "--up-to", "1%"]) == 0
+    )
+    app = page("regressions", data, monkeypatch)
+    shown = text(app)
+    assert "Worse now ! 2" in shown
+    assert "code ended" in shown, "in its row"
+    ended = r"acknowledged not any more: it was for changes up to 1 %, and this one is \+[23]\.\d % \("
+    assert re.search(ended, shown)
+    assert "without an end, up to 1 %: known)" in shown
+    assert "--concept latency" in app.code[0].value
+
+
 def test_nothing_worse_says_what_was_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lineages.dissected(tmp_path)
     shown = text(page("regressions", tmp_path, monkeypatch))
