@@ -5,8 +5,6 @@ import streamlit as st
 from profiler.ui.data import errors_shown
 from profiler.ui.theme import style_sheet
 
-st.set_page_config(page_title="profiler", layout="wide", initial_sidebar_state="collapsed")
-st.html(style_sheet())
 page = st.navigation(
     [
         st.Page("profiler/ui/overview.py", title="Overview", url_path="overview", default=True),
@@ -19,5 +17,8 @@ page = st.navigation(
     ],
     position="top",
 )
+# A page that shows one thing of many names it in the tab as well: see controls.name_tab.
+st.set_page_config(page_title=f"{page.title} · profiler", layout="wide", initial_sidebar_state="collapsed")
+st.html(style_sheet())
 with errors_shown():  # what no page shows nearer to its cause, such as an index that cannot be opened
     page.run()

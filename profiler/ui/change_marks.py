@@ -14,7 +14,7 @@ from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.theme import light
 from profiler.ui.trends_view import Picture, line_names
-from profiler.values import spread
+from profiler.values import natural, spread
 from profiler.verdict import Verdict
 
 ROWS_SHOWN = 30
@@ -94,8 +94,11 @@ def notes(histories: Sequence[History]) -> list[Html]:
             name = names[one.series.part, one.series.mode]
             of = one.version or ("the newest of each version," if one.over == VERSIONS else "")
             short.setdefault(one.short, []).append(f"{of} {name}".strip())
-    for words, parts in short.items():
-        lines.append(f"Steps not judged, {words}: {spread(list(dict.fromkeys(parts)))}.")
+    if short:
+        fewest, most = min(short, key=natural), max(short, key=natural)
+        words = most if fewest == most else f"{fewest.partition(' ')[0]} to {most}"
+        parts = list(dict.fromkeys(part for several in short.values() for part in several))
+        lines.append(f"Steps not judged, {words}: {spread(parts)}.")
     return [markup.note(line) for line in lines]
 
 

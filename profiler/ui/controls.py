@@ -12,6 +12,11 @@ from profiler.values import Evidence
 _UNNAMED = "–"  # stands in the URL for what no report says
 
 
+def name_tab(words: str) -> None:
+    """What the browser's tab, its history and a bookmark call this view."""
+    st.set_page_config(page_title=f"{words} · profiler")
+
+
 class View:
     """The choices of one page, one query parameter each; `write` puts them into the URL.
 

@@ -184,6 +184,14 @@ def lineage(now: Stamp, family: str) -> lineages.Lineage | None:
     return None if found is None else lineages.stands(store(), found)
 
 
+def is_wrong(now: Stamp, family: str, version: str) -> bool:
+    """Whether the lineage says that a version's results are wrong; one that it cannot tell of is not."""
+    with suppress(ProfilerError):
+        found = lineage(now, family)
+        return bool(found and version in found.by_id and found.by_id[version].is_wrong)
+    return False
+
+
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)
 def speed_ups(now: Stamp, family: str, workload: str, gpu: str) -> dict[str, SpeedUp]:
     """How much faster each version is than its nearest correct ancestor there."""

@@ -5,6 +5,7 @@ import streamlit as st
 from profiler.errors import UnknownName
 from profiler.ui import (
     addresses,
+    advice_view,
     code_data,
     controls,
     data,
@@ -51,6 +52,7 @@ with data.errors_shown():
         raise UnknownName(why)
     whole = data.comparison(now, a, b, workload, gpu, kernels, evidence)
 pair = diff_view.choose(whole, view.launch) if whole else None
+controls.name_tab(diff_view.tab(view))
 title_box.html(diff_view.head(view, versions, whole, pair))
 if whole is None:
     pick.write()
@@ -112,6 +114,8 @@ if evidence is Evidence.MEASURED:
                 st.plotly_chart(figure, theme=None, config=frame.CONFIG, key="diff_why", alt=told.sentence)
             if lacking := why_view.lacking(told):
                 st.html(lacking)
+            st.html(markup.section("What next", advice_view.CAPTION))
+            st.html(advice_view.answer_pair(whole, pair, data.table(now)))
         else:
             st.html(markup.note(diff_view.unpaired(whole)))
 else:
@@ -129,6 +133,11 @@ else:
             st.html(diff_view.judged(found, view))
         else:
             st.html(markup.note("No workload on which both were examined."))
+        if pair:
+            traffic = kept[1].traffic if kept else {}
+            timed_too = Evidence.MEASURED in addresses.kinds(cells, (b,))
+            st.html(markup.section("What next", advice_view.CAPTION))
+            st.html(advice_view.answer_pair(whole, pair, data.table(now), traffic, timed_too))
 
 if pair and evidence is Evidence.MEASURED:
     code = code_data.of_pair(now, whole, pair)

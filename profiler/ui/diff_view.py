@@ -61,6 +61,12 @@ def head(
     return markup.head(title, markup.join((words, view.links(versions))))
 
 
+def tab(view: addresses.Diff) -> str:
+    """The two sides in few words, for the browser's tab."""
+    a, b = (addresses.parts(name)[0].rpartition("/")[2] for name in (view.a, view.b))
+    return f"{a} → {b}"
+
+
 def _titled(name: str) -> Html:
     """A side without its family; of a version as one run has it, when that was."""
     version, run_id = addresses.parts(name)

@@ -19,6 +19,7 @@ _FIRST_PX, _NEXT_PX, _TITLE_PX, _AXIS_PX = 210, 120, 34, 46
 _LEADER_PX = 14  # from the plot to its label
 _LABEL_PX = 15  # height of a gutter label
 _WIDE_GAP = 0.3  # share of the axis from which on the reason stands level
+_TINY = 0.01  # up to here ticks would get a prefix that reads as a unit
 _LABELLED = 16  # up to so many points a lone line carries its numbers as text
 
 
@@ -53,6 +54,7 @@ class Panel:
     lines: tuple[Line, ...]
     caption: str = ""
     from_zero: bool = True
+    blank: tuple[tuple[float, str], ...] = ()  # places that no line speaks of, with the words for why
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def trends(panels: Sequence[Panel], axis: Axis) -> Figure:
         ends = value_range(numbers, from_zero=panel.from_zero)
         place = _Place(f"y{suffix}", ((top - height) / total, top / total), *ends, crowded=crowded)
         layout[f"yaxis{suffix}"] = _value_axis(place)
-        notes.append(note(_title(panel), 0.0, (top + 6) / total, xanchor="left", yanchor="bottom"))
+        notes.append(note(_title(panel, place.log), 0.0, (top + 6) / total, xanchor="left", yanchor="bottom"))
         traces += _traces(panel, axis, place)
         notes += _gap_notes(panel, axis, place)
         if crowded:
@@ -148,6 +150,8 @@ def whole_gaps(panel: Panel) -> list[tuple[float, str]]:
                 numbers.add(point.at)
             elif point.gap:
                 words.setdefault(point.at, point.gap)
+    for at, word in panel.blank:
+        words.setdefault(at, word)
     return sorted((at, word) for at, word in words.items() if at not in numbers)
 
 
@@ -164,9 +168,10 @@ def thin(points: Sequence[Point], limit: int) -> list[Point]:
     return kept
 
 
-def _title(panel: Panel) -> str:
+def _title(panel: Panel, log: bool) -> str:
     unit = f", {escape(panel.unit)}" if panel.unit else ""
-    quiet = f'  <span style="fill:{light("muted")}">{escape(panel.caption)}</span>' if panel.caption else ""
+    words = ", ".join(filter(None, (panel.caption, "log scale" * log)))
+    quiet = f'  <span style="fill:{light("muted")}">{escape(words)}</span>' if words else ""
     return f"<b>{escape(panel.title)}{unit}</b>{quiet}"
 
 
@@ -287,7 +292,9 @@ def _hatch(gaps: Sequence[tuple[float, str]], axis: Axis, place: _Place) -> Figu
 
 def _gap_notes(panel: Panel, axis: Axis, place: _Place) -> list[Figure]:
     """One label for each stretch of neighbouring hatched columns with the same reason."""
-    order = sorted({point.at for line in panel.lines for point in line.points})
+    order = sorted(
+        {point.at for line in panel.lines for point in line.points} | {at for at, _ in panel.blank}
+    )
     index = {at: position for position, at in enumerate(order)}
     gaps = list(enumerate(whole_gaps(panel)))
     notes = []
@@ -342,7 +349,8 @@ def _value_axis(place: _Place) -> Figure:
         "nticks": 5,
     }
     if not place.log:
-        return {**common, "range": [place.low, place.high]}
+        tiny = {"exponentformat": "e"} if place.high < _TINY else {}  # 2e−4 as its labels, and not 200 µ
+        return {**common, **tiny, "range": [place.low, place.high]}
     marks = log_ticks(place.low, place.high)
     return {
         **common,

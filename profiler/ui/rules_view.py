@@ -14,9 +14,9 @@ from profiler.values import Rule
 _UNBROKEN = 24  # letters that a phone has room for
 _NONE = "The report holds no rule results: it was collected without `--apply-rules` or sections."
 _COLUMNS = (
-    Column("kind"),
+    Column("kind", wide=True),
     Column("rule", wrap=True),
-    Column("what it says", wrap=True, wide=True),
+    Column("what it says", wrap=True),
     Column("est. speed-up", right=True),
 )
 _WORDS = {

@@ -4,6 +4,7 @@ import streamlit as st
 
 from profiler.run import COLLECT
 from profiler.ui import (
+    advice_view,
     cells_view,
     code_data,
     controls,
@@ -20,7 +21,7 @@ now = data.stamp()
 every = data.runs(now)
 title_box, family_box, words_box = st.columns([3, 1, 1], vertical_alignment="bottom", gap="medium")
 title_box.html(markup.head("Runs", runs_view.count(every)))
-table_box, import_box = st.columns([5, 3], gap="medium")
+table_box, import_box = st.container(key="runs_top").columns([5, 3], gap="medium")
 
 with import_box:
     st.html(markup.section("Import", "reports (.ncu-rep, .csv) and bundles (.zip)"))
@@ -52,6 +53,8 @@ table_box.html(runs_view.table(found, run))
 pick.write()
 if run is None:
     st.stop()
+if "run" in st.query_params:
+    controls.name_tab(f"Run of {runs_view.short_name(run)}")
 
 provenance_box, launches_box = st.columns([2, 3], gap="medium")
 with provenance_box:
@@ -80,14 +83,19 @@ with launches_box:
     launch = launch_view.chosen(chosen, st.query_params.get("launch"), launches)
     head.html(markup.section("Launches", launch_view.cut_note(chosen, launches)))
     st.html(launch_view.table(chosen, launch, launches))
+    if launch and not data.is_wrong(now, launch.family, launch.version):
+        title = markup.join(("What next", markup.code(launch_view.name(launch, launches))))
+        st.html(markup.section(title, advice_view.CAPTION_ONE))
+        own = data.launch(now, launch.result_id)
+        st.html(advice_view.answer_launch(own, run.compute_capability, data.table(now)))
 
 if launch:
+    whole = data.launch(now, launch.result_id)
     head, views_box, words_box = st.columns([3, 3, 2], vertical_alignment="center", gap="medium")
     told = launch_view.about(launch, code_data.place_of(now, launch))
     head.html(markup.section(markup.code(launch_view.name(launch, launches)), told))
     with views_box:
         view = pick.switch("view", launch_view.VIEWS, "view")
-    whole = data.launch(now, launch.result_id)
     if view == "metrics":
         with words_box:
             wanted = pick.words("find a metric", "metric", "find: stall, dram__ …", labelled=False)

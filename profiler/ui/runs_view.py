@@ -49,6 +49,13 @@ def chosen(runs: Sequence[RunInfo], found: Sequence[RunInfo], asked: str | None)
     return next((run for run in runs if run.run_id == asked), found[0] if found else None)
 
 
+def short_name(run: RunInfo) -> str:
+    """What a run is of, in few words."""
+    if run.version:
+        return f"{run.family}/{run.version}"
+    return f"{run.family or f'{len(run.families)} families'}, {len(run.versions)} versions"
+
+
 def matching(runs: Sequence[RunInfo], family: str | None, words: str) -> list[RunInfo]:
     """The runs of a family that hold every word in some field, newest first."""
     wanted = words.lower().split()
@@ -68,13 +75,14 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
     rows = []
     if not runs:
         return markup.note("No run fits these filters.")
+    named = any(run.workload for run in runs[:RUNS_SHOWN])
     for run in runs[:RUNS_SHOWN]:
         badges = markup.join(markup.evidence(kind.value) for kind in sorted(run.evidence))
         name = markup.code(run.version or f"{len(run.versions)} versions")
         cells = (
             run.family or f"{len(run.families)} families",
             markup.link(addresses.run(run.run_id), name, title=run.run_id),
-            run.workload or "–",
+            *([run.workload or "–"] if named else []),
             run.gpu or _no_gpu(run),
             present.moment(run.created),
             present.digits(run.launches) if run.launches else "–",
@@ -85,7 +93,7 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
     columns = (
         Column("family"),
         Column("version", cut=2),
-        Column("workload", wide=True),
+        *([Column("workload", wide=True)] if named else []),
         Column("GPU", wide=True),
         Column("made"),
         Column("launches", right=True),

@@ -33,6 +33,7 @@ boxes = st.columns([1.2, 1, 1, 1, 1], vertical_alignment="bottom", gap="medium")
 boxes[0].html(markup.head("Trends"))
 with boxes[1]:
     family = pick.choose("family", addresses.families(versions), "family")
+controls.name_tab(f"Trends of {family}")
 with boxes[2]:
     kernels = pick.words("kernels", "kernels", "all, or name, *pattern*, regex:…")
 with boxes[3]:
@@ -69,14 +70,13 @@ if refused:
     st.html(markup.error(trends_view.refusal(refused)))
 found: dict[str, list[Trend]] = {}
 ranking: list[Trend] = []
-mixed = None
+lineage = None
 with data.errors_shown():
-    if evidence is Evidence.STATIC and over == trends_view.OVER[0]:
-        mixed = data.lineage(now, family)
+    lineage = data.lineage(now, family)
     ranking = data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over, evidence)
     found, ranking = trends_view.fitting(every, ranking, kernels)
 floors = data.floors(now)
-picture = trends_view.picture(found, names, over, ranking, floors)
+picture = trends_view.picture(found, names, over, ranking, floors, lineage)
 every_step = [
     one
     for name, several in found.items()
@@ -85,9 +85,10 @@ every_step = [
 if picture.panels:
     drawn = change_marks.marked(picture, every_step, names, over)
     alt = picture.alt + change_marks.alt(every_step)
-    st.plotly_chart(drawn, theme=None, config=frame.CONFIG, key="trends_chart", alt=alt)
-if mixed:
-    mix, alt = trends_view.opcode_mix(mixed, names, workload, gpu, picture.gutter)
+    many = "_many" * (len(names) > trends_view.COLUMNS_SHOWN)  # a phone has no room for their numbers
+    st.plotly_chart(drawn, theme=None, config=frame.CONFIG, key=f"trends_chart{many}", alt=alt)
+if lineage and evidence is Evidence.STATIC and over == trends_view.OVER[0]:
+    mix, alt = trends_view.opcode_mix(lineage, names, workload, gpu, picture.gutter)
     st.plotly_chart(mix, theme=None, config=frame.CONFIG, key="trends_mix", alt=alt)
 for line in (*trends_view.notes(picture, found, words), *trends_view.floor_notes(found, floors)):
     st.html(line)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from profiler import decisionwords, opcodemix, present
 from profiler.calls import FloorLookup
@@ -36,6 +37,7 @@ DEFAULTS = {
     ),
     Evidence.MODELLED: ("modelled_conflicts", "modelled_wavefronts", "modelled_error"),
 }
+NO_RESULT = "no result here"  # of a version on this workload and GPU
 RANKED_BY = "gpu__time_duration.sum"
 OVER = ("versions", "time")
 LineKey = tuple[str, str, str | None]  # part, mode, version; None: all versions
@@ -76,10 +78,12 @@ def picture(
     over: str,
     ranking: Sequence[Trend],
     floors: FloorLookup = lambda *_: None,
+    lineage: Lineage | None = None,
 ) -> Picture:
     """Panels for the metrics in the order asked for; `ranking` has the kernels by time, longest first.
 
-    `floors` gives the band within which equal builds lie, around latencies.
+    `floors` gives the band within which equal builds lie, around latencies. Over versions of a `lineage` a
+    line leads to a version only from what it was made from.
     """
     names = line_names((*ranking, *(one for several in found.values() for one in several)))
     shown = list(names.values())[:LINES_SHOWN]
@@ -92,6 +96,8 @@ def picture(
         fitting = [(key, one) for key, one in lines if key in drawn]
         if fitting:
             panels.append(_panel(fitting, labels, versions, over, floors))
+    if over != "time":
+        panels = _over_lineage(panels, versions, lineage)
     at = [point.at for panel in panels for line in panel.lines for point in line.points]
     if over == "time":
         axis = figures.Axis(time=True, span=(min(at), max(at)) if at else (0.0, 1.0))
@@ -100,6 +106,38 @@ def picture(
     absent = tuple(name for name, several in found.items() if not several)
     hidden = (*list(names.values())[LINES_SHOWN:], *(labels[key] for key in labels if key not in drawn))
     return Picture(tuple(panels), axis, absent, hidden, labels)
+
+
+def _over_lineage(
+    panels: Sequence[figures.Panel], versions: Sequence[str], lineage: Lineage | None
+) -> list[figures.Panel]:
+    """The panels with a hatch where a version has no result at all, and no line between two branches."""
+    told = {point.at for panel in panels for line in panel.lines for point in line.points}
+    states = lineage.wrong if lineage else {}
+    blank = tuple(
+        (float(place), states.get(version, NO_RESULT))
+        for place, version in enumerate(versions)
+        if float(place) not in told
+    )
+    return [
+        replace(panel, blank=blank, lines=tuple(_branched(line, versions, lineage) for line in panel.lines))
+        for panel in panels
+    ]
+
+
+def _branched(line: figures.Line, versions: Sequence[str], lineage: Lineage | None) -> figures.Line:
+    """The line without the piece that leads to a version from one that is not its ancestor."""
+    if lineage is None:
+        return line
+    points = list(line.points[:1])
+    for before, point in pairwise(line.points):
+        one = lineage.by_id.get(versions[int(point.at)])
+        origin = one.against.id if one and one.against else None
+        if one is not None and origin != versions[int(before.at)]:
+            made = f" · made from {origin}" if origin else ""
+            point = replace(point, joined=False, hover=f"{point.hover}{made}")
+        points.append(point)
+    return replace(line, points=tuple(points))
 
 
 def _lines(several: Sequence[Trend], over: str) -> _Lines:

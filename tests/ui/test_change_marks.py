@@ -108,6 +108,16 @@ def test_a_series_without_steps_says_so_and_a_short_one_that_it_is_short() -> No
     assert "not judged, 3 of the 8 points that a step needs: v1 k" in note
 
 
+def test_series_of_several_lengths_share_one_note() -> None:
+    still = history(series((5e6, 5e6)))
+    short = [
+        History(still.series, RUNS, version, (), f"{count} of the 8 points that a step needs")
+        for version, count in (("v1", 6), ("v2", 1), ("v3", 3))
+    ]
+    (note,) = change_marks.notes(short)
+    assert "not judged, 1 to 6 of the 8 points that a step needs: v1 k, v2 k, v3 k" in note
+
+
 def test_only_the_kernels_that_are_shown_keep_their_steps() -> None:
     a, b = history(series((5e6, 6e6), "a#0")), history(series((5e6, 6e6), "b#0"))
     assert change_marks.of([a, b], [b.series]) == [b]

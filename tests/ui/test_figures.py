@@ -50,6 +50,28 @@ def test_a_missing_value_is_a_hatched_column_that_names_its_reason() -> None:
     assert notes(figure).count("not collected") == 1  # one label for the stretch
 
 
+def test_a_place_that_no_line_speaks_of_is_hatched_where_the_panel_names_it() -> None:
+    panel = Panel("duration", "ms", (Line("k", points(3.0, None, 2.0)),), blank=((0, "x"), (3, "no result")))
+    (hatch,) = drawn(trends([panel], AXIS), "bar")
+    assert hatch["x"] == [1, 3], "a number wins over a blank"
+    assert "no result" in notes(trends([panel], AXIS))
+
+
+def test_a_logarithmic_panel_says_so() -> None:
+    titles = [
+        notes(trends([Panel("a", "ms", (Line("k", points(*numbers)),), "static")], AXIS))[0]
+        for numbers in ((1.0, 20.0), (1.0, 2.0))
+    ]
+    assert ["log scale" in title for title in titles] == [True, False]
+
+
+def test_ticks_of_tiny_numbers_carry_no_prefix_that_reads_as_a_unit() -> None:
+    tiny = trends([Panel("error", "", (Line("k", points(2e-4, 3e-4)),))], AXIS)
+    assert tiny["layout"]["yaxis"]["exponentformat"] == "e"
+    large = trends([Panel("cycles", "", (Line("k", points(2e6, 3e6)),))], AXIS)
+    assert "exponentformat" not in large["layout"]["yaxis"]
+
+
 def test_points_that_cannot_be_compared_are_not_joined() -> None:
     figure = trends([Panel("duration", "ms", (Line("k", points(3.0, 2.5, 2.0, breaks=(2,))),))], AXIS)
     assert drawn(figure)[0]["y"] == [3.0, 2.5, None, 2.0]

@@ -1,15 +1,19 @@
 """A history as panels: gaps with their reason, breaks where nothing may be joined, kernels cut but named."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from profiler import metrics
+from profiler import location, metrics, pipeline
 from profiler.errors import UnknownName
+from profiler.lineage import every
 from profiler.trend import ABSENT, Trend, TrendPoint
 from profiler.ui import trends_csv, trends_view
-from profiler.ui.figures import FAILED
+from profiler.ui.figures import FAILED, whole_gaps
 from profiler.values import NOT_COLLECTED, Evidence, State, Value
+from tests import lineages
 
 NAN = Value(None, "ns", state=State.FAILED)
 WORDS = trends_view.metric_words(metrics.load())
@@ -147,3 +151,30 @@ def test_the_csv_holds_every_point_in_base_units_and_no_number_for_a_failure() -
     assert (cells["value"], cells["unit"], cells["state"]) == ("5000000.0", "ns", "")
     cells = dict(zip(head.split(","), second.split(","), strict=True))
     assert (cells["value"], cells["unit"], cells["state"]) == ("", "ns", "failed")
+
+
+def test_a_version_without_any_result_is_a_gap_and_no_blank_that_reads_as_nothing_there() -> None:
+    one = kernel("k", point("v1", ns(5e6)), point("v3", ns(4e6)))
+    (panel,) = trends_view.picture({"duration": [one]}, VERSIONS, "versions", [one]).panels
+    assert whole_gaps(panel) == [(1.0, trends_view.NO_RESULT)]
+    filtered = trends_view.picture({"duration": [one]}, VERSIONS, "time", [one])
+    assert not whole_gaps(filtered.panels[0]), "over time there are runs and no versions to miss"
+
+
+def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Path) -> None:
+    lineages.dissected(tmp_path)
+    found = every(location.root(str(tmp_path)), pipeline.open_store(str(tmp_path)))[lineages.FAMILY]
+    names = [one.version.id for one in found.standings]
+    child = next(one for one in found.standings if one.against is not None and not one.is_wrong)
+    parent = child.against.id if child.against else ""
+    other = next(name for name in names if name not in (child.version.id, parent))
+
+    def joined(before: str) -> bool:
+        points = (replace(point("v1", ns(5e6)), version=before), point("v2", ns(4e6)))
+        one = kernel("k", points[0], replace(points[1], version=child.version.id))
+        versions = [before, child.version.id]
+        (panel,) = trends_view.picture({"duration": [one]}, versions, "versions", [one], lineage=found).panels
+        return panel.lines[0].points[1].joined
+
+    assert joined(parent)
+    assert not joined(other)
