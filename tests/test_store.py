@@ -212,7 +212,7 @@ def test_prepared_series_give_what_payloads_give(store: Store) -> None:
 def test_a_series_that_grows_is_lengthened_over_the_edges_of_its_chunks(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Prepared again and again, with chunks of two names and four points, it gives what payloads give; so do arrays."""
+    """Prepared again and again, in chunks of two names by four points, it gives what payloads give."""
     monkeypatch.setattr(chunks, "CHUNK", 4)
     monkeypatch.setattr(chunks, "BAND", 2)
     plain = Store.open(f"sqlite:///{tmp_path / 'plain.db'}")
