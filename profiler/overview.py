@@ -54,8 +54,10 @@ class OverviewRow:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of the duration; None for a launch without a partner in the version before."""
-        return self.change.verdict if self.change else None
+        """Of the duration; a launch without a partner in the version before has one only if it has no number."""
+        if self.change:
+            return self.change.verdict
+        return Verdict.MISSING if self.duration.number is None else None
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,14 @@ def overview(
     noise: FloorLookup | None = None,
     wobble: WobbleLookup | None = None,
 ) -> Overview:
-    """The newest state of each family; at most `cells` cells with the `rows` longest launches each.
+    """The newest state of each family, the one measured last first; at most `cells` cells with the `rows` longest launches each.
 
     `noise` gives the floor by which calls of two runs are judged, `wobble` how counters do.
     """
     found: list[OverviewCell] = []
     bench = _Bench(table, noise, wobble, rows)
     hidden = 0
-    for family in store.families():
+    for family in _newest_first(store):
         for (workload, gpu, evidence), versions in _newest(store, family).items():
             if len(found) == cells:
                 hidden += 1
@@ -121,6 +123,14 @@ def overview(
             ]
             found.append(_cell(family, versions, sides, evidence, bench))
     return Overview(tuple(found), hidden)
+
+
+def _newest_first(store: Store) -> list[str]:
+    """The families by when their last run was made, the newest first."""
+    made: dict[str, datetime] = {}
+    for one in store.versions():
+        made[one.family] = max(made.get(one.family, one.last_created), one.last_created)
+    return sorted(made, key=lambda family: made[family], reverse=True)
 
 
 def _newest(store: Store, family: str) -> dict[tuple[str | None, str | None, Evidence], list[str]]:

@@ -23,6 +23,7 @@ def store(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
     pipeline.import_paths([reports / "mistic" / "prof1.ncu-rep"], workload="small")
     pipeline.import_paths([reports / "mistic" / "prof2.ncu-rep"], workload="large")
     pipeline.import_paths([reports / "hyperspec"], family="ncar", version="elsewhere")
+    pipeline.import_paths([reports / "mistic" / "profileHIGGS.ncu-rep"], family="higgs")
     found = pipeline.open_store()
     patch.undo()
     return found
@@ -98,6 +99,25 @@ def test_a_failed_duration_comes_first_and_is_no_number(found: Overview, store: 
         numbers = [row.duration.number for row in one.rows]
         present = [number for number in numbers if number is not None]
         assert numbers == [None] * (len(numbers) - len(present)) + sorted(present, reverse=True)
+
+
+def test_a_launch_without_a_number_is_counted_though_the_version_before_lacks_it(found: Overview) -> None:
+    lost = [
+        (one, row)
+        for one in found.cells
+        for row in one.rows
+        if row.change is None and row.duration.number is None
+    ]
+    assert lost, "mistic/profileHIGGS holds one that failed"
+    for one, row in lost:
+        assert row.verdict is Verdict.MISSING
+        assert one.tally[Verdict.MISSING] >= 1
+
+
+def test_the_family_measured_last_comes_first(found: Overview, store: Store) -> None:
+    made = {one.family: one.last_created for one in sorted(store.versions(), key=lambda v: v.last_created)}
+    shown = list(dict.fromkeys(one.family for one in found.cells))
+    assert [made[family] for family in shown] == sorted(made.values(), reverse=True)
 
 
 def test_limits_cut_and_count(store: Store, found: Overview) -> None:

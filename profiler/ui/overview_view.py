@@ -102,14 +102,18 @@ def _first(overview: Overview, words: Sequence[str]) -> Html:
     found = [(cell, row) for cell, row in _judged(overview) if str(row.verdict) in words]
     links = timed + [
         markup.link(
-            diff_address(cell, row) or "",
+            (diff_address(cell, row) if row.change else None) or addresses.run(cell.run_id or "", row.part),
             markup.code(row.part),
-            title=f"{cell.family}: {cell.before} → {cell.version}, {row.reason}",
+            title=f"{cell.family}: {_since(cell)}, {row.reason}",
         )
         for cell, row in found[:LISTED]
     ]
     links = links[:LISTED]
     return markup.join(links, ", ") or markup.muted("none")
+
+
+def _since(cell: OverviewCell) -> str:
+    return f"{cell.before} → {cell.version}" if cell.before else cell.version
 
 
 def _judged(overview: Overview) -> Iterator[tuple[OverviewCell, OverviewRow]]:
