@@ -121,8 +121,12 @@ def examine(
     *,
     progress: Progress | None = None,
     jobs: int | None = None,
+    limit_s: float = build.TIME_LIMIT_S,
 ) -> Iterator[Anatomy | Failed]:
-    """Build versions and take them apart, in the order given. Raises CannotJudge where there is no nvcc."""
+    """Build versions and take them apart, in the order given. Raises CannotJudge where there is no nvcc.
+
+    limit_s: of the compiler for one version, which has failed after it.
+    """
     problem = load_problem(catalog)
     with ThreadPoolExecutor(
         jobs or os.cpu_count() or 1
@@ -131,7 +135,7 @@ def examine(
             made
             if isinstance(made, Failed)
             else pool.submit(_take_apart, catalog.by_id[made.version], made, problem)
-            for made in build.build(catalog, versions, arches, progress=progress, jobs=jobs)
+            for made in build.build(catalog, versions, arches, progress=progress, jobs=jobs, limit_s=limit_s)
         ]
         for one in waiting:
             yield one if isinstance(one, Failed) else one.result()

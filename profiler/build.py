@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -86,17 +87,19 @@ def build(
     extra_flags: Sequence[str] = (),
     progress: Progress | None = None,
     jobs: int | None = None,
+    limit_s: float = TIME_LIMIT_S,
 ) -> Iterator[Built | Failed]:
     """Compile versions side by side, in the order given; one that fails does not stop the others.
 
     arches: for example ("sm_90a",); None takes each version's own. A version without a source, or for none of
-    the architectures, is left out. Raises CannotJudge where there is no nvcc.
+    the architectures, is left out. limit_s: of one version, which has failed after it. Raises CannotJudge
+    where there is no nvcc.
     """
     nvcc = require("nvcc")
     told = progress or (lambda _version, _what: None)
 
     def one(version: Version) -> Built | Failed:
-        made = _build_one(catalog, version, targets(version, arches), tuple(extra_flags), nvcc)
+        made = _build_one(catalog, version, targets(version, arches), tuple(extra_flags), nvcc, limit_s)
         if isinstance(made, Failed):
             told(version.id, "does not compile")
         else:
@@ -145,7 +148,12 @@ def command_line(
 
 
 def _build_one(
-    catalog: Catalog, version: Version, arches: tuple[str, ...], extra_flags: tuple[str, ...], nvcc: Tool
+    catalog: Catalog,
+    version: Version,
+    arches: tuple[str, ...],
+    extra_flags: tuple[str, ...],
+    nvcc: Tool,
+    limit_s: float,
 ) -> Built | Failed:
     source_hash = source_sha256(catalog, version, extra_flags)
     key = hashlib.sha256(f"{source_hash} {nvcc.version} {' '.join(sorted(arches))}".encode()).hexdigest()[:20]
@@ -158,7 +166,7 @@ def _build_one(
     try:
         command = command_line(catalog, version, arches, extra_flags, nvcc, making / LIBRARY)
         started = time.perf_counter()
-        passed, text = _run(command)
+        passed, text = _run(command, limit_s)
         if not passed:
             return Failed(version.id, f"{version.id} does not compile: {_first_error(text)}", text.strip())
         shown = [word.replace(str(making), str(folder)) for word in command]
@@ -196,13 +204,39 @@ def _complete(folder: Path) -> bool:
     return (folder / RECORD).is_file() and (folder / LIBRARY).is_file()
 
 
-def _run(command: list[str]) -> tuple[bool, str]:
-    """Whether the compiler was content, and what it said."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=TIME_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        return False, f"error: nvcc did not finish within {TIME_LIMIT_S} s"
-    return done.returncode == 0, done.stderr + done.stdout
+def _run(command: list[str], limit_s: float) -> tuple[bool, str]:
+    """Whether the compiler was content, and what it said. What it started ends with it."""
+    with tempfile.TemporaryFile(
+        "w+", errors="replace"
+    ) as said:  # a pipe would be held open by what it started
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            _kill_tree(process.pid)
+            process.wait()
+            return False, f"error: nvcc did not finish within {limit_s:g} s"
+        said.seek(0)
+        return code == 0, said.read()
+
+
+def _kill_tree(pid: int) -> None:
+    """Kill a process that is ours and all below it; stopped first, so that none starts another meanwhile."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+    for child in _children(pid):
+        _kill_tree(child)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if path.read_text(errors="replace").rpartition(")")[2].split()[1] == str(pid):
+                found.append(int(path.parent.name))
+    return found
 
 
 def _first_error(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -9,13 +10,14 @@ import stat
 import uuid
 import zipfile
 import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from profiler.bundle import RUNS, copy_checked, load
 from profiler.errors import BadBundle, ProfilerError
 from profiler.location import Root
 from profiler.run import Run
-from profiler.run_file import RUN_FILE, check_inside, parse, short
+from profiler.run_file import RUN_FILE, check_inside, dump, parse, short
 
 MAX_RUN_JSON_BYTES = 256 << 20
 MAX_FILES = 10_000
@@ -37,23 +39,15 @@ _ZIP_ERRORS = (
 def pack(root: Root, run: str, target: Path) -> Path:
     """Write the bundle as one zip, RUN_ID.zip where `target` is a folder; the same bundle, the same bytes."""
     content = load(root, run)
-    if os.path.isdir(target):
-        target = target / f"{run}.zip"
+    target = place(target, run)
     partial = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         partial.touch()
     except OSError as error:
         raise ProfilerError(f"{target} cannot be written: {error.strerror or error}") from error
     try:
-        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr(_entry(f"{run}/{RUN_FILE}"), root.read(f"{RUNS}/{run}/{RUN_FILE}"))
-            for file in content.contents:
-                with (
-                    root.open_local(f"{RUNS}/{run}/{file.path}") as local,
-                    local.open("rb") as source,
-                    archive.open(_entry(f"{run}/{file.path}"), "w", force_zip64=True) as copy,
-                ):
-                    shutil.copyfileobj(source, copy, 1 << 20)
+        written = root.read(f"{RUNS}/{run}/{RUN_FILE}")
+        _fill(partial, content, written, lambda path: root.open_local(f"{RUNS}/{run}/{path}"))
         partial.replace(target)
     except OSError as error:
         named = "" if error.filename in (None, str(partial)) else f" ({error.filename})"
@@ -63,6 +57,30 @@ def pack(root: Root, run: str, target: Path) -> Path:
     finally:
         partial.unlink(missing_ok=True)
     return target
+
+
+def place(target: Path, run: str) -> Path:
+    """Where the zip of a run is written."""
+    return target / f"{run}.zip" if os.path.isdir(target) else target
+
+
+def write(run: Run, sources: Mapping[str, Path], path: Path) -> None:
+    """Write a run that is not sealed as one zip; `sources` has the local file of each path inside it."""
+    _fill(path, run, dump(run), lambda inside: contextlib.nullcontext(sources[inside]))
+
+
+def _fill(
+    path: Path, run: Run, run_json: bytes, local: Callable[[str], contextlib.AbstractContextManager[Path]]
+) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_entry(f"{run.run_id}/{RUN_FILE}"), run_json)
+        for file in run.contents:
+            with (
+                local(file.path) as there,
+                there.open("rb") as source,
+                archive.open(_entry(f"{run.run_id}/{file.path}"), "w", force_zip64=True) as copy,
+            ):
+                shutil.copyfileobj(source, copy, 1 << 20)
 
 
 def is_packed(path: Path) -> bool:

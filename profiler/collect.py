@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import traceback
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -84,30 +85,37 @@ class Collection:
             passes={tier: self.work.passes(tier) for tier in ("lean", "full")},
             sanitize=settings.sanitize,
             model=settings.model,
+            call_s={
+                (name, label): self.work.problem.flops(workload) / plan.FLOPS
+                for label, workload in self.work.workloads.items()
+                for name in takes[label]
+            },
         )
 
     # ------------------------------------------------------------ the work
 
-    def work_off(self, budget: float | None = None) -> None:
+    def work_off(self, budget: float | None = None, spent_s: float = 0.0) -> None:
         """Do what has not ended. Ctrl-C and a kill at any point leave what has ended.
 
-        Raises ProfilerError where the run was begun on another GPU.
+        spent_s: of the budget, before this was called. Raises ProfilerError where the run was begun on
+        another GPU.
         """
         session.refuse_another_gpu(self.staging, self.machine)
-        self._started = time.monotonic()
-        self.work.start(budget)
+        self._started = time.monotonic() - spent_s
+        self.work.start(budget, spent_s)
         isolated.end_leftovers(self.staging.work)
         self.staging.heal()
         ended = self.staging.outcomes()
-        todo = [job for job in self.planned if job.key not in ended]
+        todo = [job for job in self.planned if job.key not in ended or ended[job.key].get("unfinished")]
         for job in self.planned:
             if seconds := (ended.get(job.key) or {}).get("wall_s"):
                 self.pace.learn(job, float(seconds))
         self._note()
         try:
-            if todo:
-                self.prepare()
-                self._work_off(todo, budget)
+            with isolated.ended_with_this_process(self.staging.work):
+                if todo:
+                    self.prepare()
+                    self._work_off(todo, budget)
         finally:
             self._note()
         self.tell(len(self.planned), len(self.planned), "", 0.0)
@@ -151,6 +159,11 @@ class Collection:
             return
         except ProfilerError as error:
             outcome = {"status": "failed", "reason": " ".join(str(error).split())}
+        except OSError:
+            raise  # a full disk is no version's fault
+        except Exception as error:  # a mistake of ours costs the job that met it, and not those after it
+            traceback.print_exc()
+            outcome = {"status": "failed", "reason": f"an error of profiler's own: {error!r}"}
         seconds = float(outcome.get("wall_s", time.monotonic() - begun))
         if outcome["status"] != "skipped":  # what did not run says nothing of how long it takes
             self.pace.learn(job, seconds)
@@ -203,7 +216,8 @@ class Collection:
         self.tell(0, len(self.planned), "build", None)
         try:
             for arch, versions in self._by_arch().items():
-                for found in anatomy.examine(self.catalog, versions, arch and [arch]):
+                limit_s = self.work.build_limit_s()
+                for found in anatomy.examine(self.catalog, versions, arch and [arch], limit_s=limit_s):
                     self._keep_static(found)
         except CannotJudge as error:
             self.work.not_built[""] = f"nothing is built: {error}"

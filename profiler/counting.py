@@ -12,7 +12,7 @@ from profiler.capture import Ncu
 from profiler.errors import UnreadableReport
 from profiler.isolated import Ended
 from profiler.plan import Job
-from profiler.target import range_name
+from profiler.target import UNLAUNCHED, range_name
 from profiler.values import Launch
 from profiler.work import Json, LeftOut, Work
 
@@ -44,28 +44,51 @@ class Counters:
         self._refused: set[str] = set()
 
     def take(self, job: Job) -> Json:
-        """One batch in one process; each version that it brought nothing of once more, by itself."""
+        """One batch in one process; each version that it brought nothing of once more, by itself.
+
+        What a time budget cuts off is named as `unfinished` beside what there is; going on does it.
+        """
         work = self._work
         if not work.settings.counters or self._off:
             raise LeftOut(self._off or "counters were not asked for")
-        names = work.right(job.versions, job.workload)
+        before = work.staging.outcomes().get(job.key, {})
+        names = work.right(before.get("unfinished") or job.versions, job.workload)
         if not names:
             return {"status": "skipped", "reason": "no version of the batch is right on this workload"}
-        if self._by_profiler and len(names) > 1:
-            found: Json = {"results": {}, "reason": "this ncu does not find NVTX ranges"}
-        else:
-            found = self._ncu(job, names, work.folder(job))
-        again = [name for name in names if not _settled(found["results"].get(name, {}))]
-        if again and len(names) > 1:
-            why = found.get("reason") or "the batch brought nothing of it"
-            reports = list(found.get("reports", ()))
+        found: Json = {"results": dict(before.get("results", {})), "reports": list(before.get("reports", ()))}
+        try:
+            again, why = self._batches(job, names, found)
             for name in again:
-                alone = self._ncu(job, [name], work.folder(job, name))
-                found["results"] |= alone["results"]
-                reports += alone.get("reports", ())
-            found |= {"reports": reports, "reason": f"captured by itself: {', '.join(again)} ({why})"}
+                _add(found, self._ncu(job, [name], work.folder(job, name)))
+            if again:
+                found["reason"] = f"captured by itself: {', '.join(again)} ({why})"
+        except LeftOut as left:
+            settled = [name for name in names if _settled(found["results"].get(name, {}))]
+            if work.stopped or not settled:
+                raise
+            found["unfinished"] = [name for name in names if name not in settled]
+            left_out = {"status": "skipped", "reason": str(left)}
+            found["results"] |= dict.fromkeys(found["unfinished"], left_out)
         done = any(one["status"] == "done" for one in found["results"].values())
-        return {**found, "status": "done" if done else "failed"}
+        return {"reason": None, **found, "status": "done" if done else "failed"}
+
+    def _batches(self, job: Job, names: Sequence[str], found: Json) -> tuple[list[str], str]:
+        """Together, and what no time was left for in one process together in the next; who is to be tried
+        apart, and why.
+        """
+        if self._by_profiler and len(names) > 1:
+            return list(names), "this ncu does not find NVTX ranges"
+        waiting, part, reason = list(names), 0, None
+        while waiting:
+            got = self._ncu(job, waiting, self._work.folder(job, f"part{part}" if part else ""))
+            _add(found, got)
+            reason = reason or got.get("reason")
+            later = [name for name in waiting if got["results"].get(name, {}).get("status") == UNLAUNCHED]
+            if len(later) == len(waiting):
+                break
+            waiting, part = later, part + 1
+        again = [name for name in names if not _settled(found["results"].get(name, {}))]
+        return (again if len(names) > 1 else []), reason or "the batch brought nothing of it"
 
     # ------------------------------------------------------------ one process
 
@@ -130,10 +153,12 @@ class Counters:
         content = {
             **work.request(job.workload),
             "versions": [work.version(name) for name in names],
-            "cells": [{"version": name, "workload": sizes} for name in names],
+            # The newest first: what an ncu that is slower than anybody thought leaves out are the oldest.
+            "cells": [{"version": name, "workload": sizes} for name in reversed(names)],
             "calls": 1,
             "warm_up": 1,
             "profiler": ask.by_profiler,
+            "max_seconds": work.own_limit_s(job.stage),
         }
         asked.write_text(json.dumps(content), encoding="utf-8")
         kernels = [kernel for name in names for kernel in work.kernels.get(name, ("",))]
@@ -200,6 +225,8 @@ class Counters:
     def _cell(
         self, job: Job, name: str, found: Sequence[Launch], told: Mapping[str, Json], alone: bool
     ) -> Json:
+        if (told.get(name) or {}).get("status") == UNLAUNCHED:
+            return {"status": UNLAUNCHED, "reason": "no time was left for it in this process"}
         kernels = self._work.kernels.get(name, ())
         roles = dict(self._work.versions[name].roles) or ({kernels[0]: "main"} if len(kernels) == 1 else {})
         inside = range_name(name, job.workload)
@@ -223,6 +250,13 @@ def _failed(names: Sequence[str], reason: str, told: Mapping[str, Json]) -> Json
         own = (told.get(name) or {}).get("reason")
         each[name] = {"status": "failed", "reason": own or reason, "told": bool(own)}
     return {"status": "failed", "reason": reason, "results": each}
+
+
+def _add(found: Json, got: Json) -> None:
+    """What one more process brought."""
+    found["results"] |= got["results"]
+    found["reports"] += got.get("reports", ())
+    found |= {key: got[key] for key in ("reason", "passes", "refused") if key in got}
 
 
 def _settled(result: Json) -> bool:

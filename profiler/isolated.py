@@ -164,6 +164,39 @@ def result_of(path: Path, ended: Ended) -> dict[str, Any]:
     return {"status": "failed", "reason": reason, "ended": ended.kind, "tail": ended.tail}
 
 
+@contextlib.contextmanager
+def ended_with_this_process(folder: Path) -> Iterator[None]:
+    """What runs with its log below `folder` does not outlive this process, also after kill -9 of its group.
+
+    A process in a session of its own, as every program here is, is met by no signal to the group: another one
+    such waits for the end of this process and ends it then.
+    """
+    guard = subprocess.Popen(
+        [sys.executable, "-m", "profiler.isolated", str(folder.resolve())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, **stage_environment()},
+    )
+    try:
+        yield
+    finally:
+        assert guard.stdin
+        with contextlib.suppress(OSError):  # it is gone
+            guard.stdin.close()
+        guard.wait()
+
+
+def guard(argv: Sequence[str]) -> int:
+    """Wait for the end of stdin, which is the end of whoever holds its other end; then end what it left."""
+    (folder,) = argv
+    while os.read(0, 1):
+        pass
+    end_leftovers(Path(folder))
+    return 0
+
+
 def end_leftovers(folder: Path) -> int:
     """Kill what a caller that was itself killed left running with its log below `folder`; how many."""
     prefix = str(folder.resolve()) + os.sep
@@ -305,3 +338,7 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
+
+
+if __name__ == "__main__":
+    sys.exit(guard(sys.argv[1:]))

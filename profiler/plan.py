@@ -20,6 +20,7 @@ START_S = {"check": 6.0, "time": 6.0, "lean": 12.0, "full": 15.0, "sanitize": 15
 BUILD_S = 30.0  # all versions side by side; not bounded by a budget, but counted against it
 PASS_S = 0.05
 CALL_S = 0.002  # of a call nobody has timed
+FLOPS = 2e12  # a second, as the mean of scalar and tensor core versions: larger workloads take longer
 PASSES = {"lean": 9, "full": 40}  # where nobody can count them
 _BUDGET = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 

@@ -8,14 +8,13 @@ from typing import Any
 
 from profiler import rounds
 from profiler.plan import Job
-from profiler.work import LIMIT_S, Json, Work
+from profiler.work import Json, Work
 
 SMALL_FLOPS = 1e9  # below this a call is short enough for its dispatch to matter: graph replay is timed too
 CHECKS = 8  # at a time, at least: most of a check is torch's import and the reference, not the GPU
 _CHECKS_MOST = 16
 _CHECK_BYTES = 2 << 30  # of the GPU's memory for each: a context, torch's own and the arrays
 NOBODY: Json = {"status": "skipped", "reason": "no version of the group is right on this workload"}
-_SAMPLING_SHARE = 0.6  # of a process's time limit: whole rounds then outlive a slow group
 
 
 def check_version(work: Work, job: Job) -> Json:
@@ -65,7 +64,7 @@ def asked(work: Work, job: Job) -> tuple[list[str], Json]:
         "rounds": numbers[job.block] if numbers else list(range(work.settings.rounds)),
         "samples": work.settings.samples,
         "clock": "none",  # nobody locks the clocks while latency is taken
-        "max_seconds": LIMIT_S["time"] * _SAMPLING_SHARE,
+        "max_seconds": work.own_limit_s("time"),
         "batch": {
             name: got["batch"]
             for one in (before if numbers else ())
@@ -91,7 +90,8 @@ def group(work: Work, job: Job, names: Sequence[str], request: Json) -> Json:
     for place, name in enumerate(names, start=1):
         # Rounds of equal numbers would be read as A B B A; these are none.
         own = [number + place * work.settings.rounds for number in request["rounds"]]
-        one = {**request, "versions": [work.version(name)], "rounds": own}
+        most = min(request["max_seconds"], work.own_limit_s("time"))
+        one = {**request, "versions": [work.version(name)], "rounds": own, "max_seconds": most}
         alone = work.stage("timing", one, work.folder(job, name), job)
         results[name] = (alone.get("versions") or {}).get(name) or nothing(alone)
         last = alone if "versions" in alone else last

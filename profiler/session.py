@@ -165,6 +165,7 @@ def resume(root: LocalRoot, run_id: str, *, sealing: bool = False) -> tuple[Stag
     is the one that the run was begun with.
     """
     staging = Staging.resume(root, run_id)
+    run_id = staging.run_id  # also where the last one was asked for
     try:
         content = staging.plan
         try:

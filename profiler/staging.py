@@ -19,6 +19,7 @@ from profiler.location import LocalRoot
 
 PLAN = "plan.json"
 JOBS, REPORTS, WORK, SOURCES, SESSIONS = "jobs", "reports", "work", "sources", "sessions"
+LAST = "last"  # in the place of a run's id
 ENDED = ("done", "wrong", "failed", "skipped")
 
 
@@ -56,7 +57,11 @@ class Staging:
 
     @staticmethod
     def resume(root: LocalRoot, run_id: str) -> Staging:
-        """An unfinished run. Raises UnknownName, or ProfilerError where another process is at it."""
+        """An unfinished run, or the LAST one begun. Raises UnknownName, or ProfilerError where another
+        process is at it.
+        """
+        if run_id == LAST:
+            run_id = next(reversed(unfinished(root)), LAST)
         staging = Staging(root.folder / bundle.STAGING / run_id)
         if not (staging.folder / PLAN).is_file():
             there = ", ".join(unfinished(root)) or "none"

@@ -101,7 +101,8 @@ def _after_name(mangled: str) -> tuple[str, str]:
 def disassemble(library: Path, arch: str) -> str:
     """cuobjdump's listing of one architecture's machine code; kept beside the library and made once.
 
-    Raises CannotJudge where the tools are missing, BuildFailed where the library has no such code.
+    Raises CannotJudge where the tools are missing, BuildFailed where the library has no such code or they do
+    not end.
     """
     kept = library.with_name(f"{arch}.sass.gz")
     with contextlib.suppress(OSError, EOFError):  # not there, or half a file
@@ -109,7 +110,10 @@ def disassemble(library: Path, arch: str) -> str:
     cuobjdump, nvdisasm = require("cuobjdump"), require("nvdisasm")
     environment = {**os.environ, "PATH": f"{nvdisasm.path.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     command = [str(cuobjdump.path), "--dump-sass", "--gpu-architecture", arch, str(library)]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIME_LIMIT_S)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIME_LIMIT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildFailed(f"no {arch} machine code of {library}: {error}") from error
     if done.returncode or "Function :" not in done.stdout:
         message = (done.stderr or done.stdout).strip().splitlines()
         raise BuildFailed(

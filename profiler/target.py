@@ -2,6 +2,7 @@
 
 With `"profiler": true` in the request the counted calls lie between cudaProfilerStart and Stop as well: the
 way to find them for an ncu to which the ranges tell nothing. Never otherwise: the stop ends all profiling.
+With `"max_seconds"` no cell is begun after it: ncu writes its report when this program ends by itself.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ import contextlib
 import ctypes
 import re
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
 from profiler import stage
+
+UNLAUNCHED = "unlaunched"  # a cell for which no time was left: nothing is known of it
 
 # The NVTX library of its own, where torch was built without: CUDA 12 and before, then the wheels of CUDA 13.
 _NVTX_LIBRARIES = ("libnvToolsExt.so.1", "libnvToolsExt.so", "libnvtx3interop.so")
@@ -21,6 +25,7 @@ _NVTX_LIBRARIES = ("libnvToolsExt.so.1", "libnvToolsExt.so", "libnvtx3interop.so
 
 def work(request: stage.Json) -> stage.Json:
     """The stage: see stage.main. A cell is launched `warm_up` times, then `calls` times in its range."""
+    until = time.monotonic() + float(request.get("max_seconds") or "inf")
     torch = stage.gpu()
     place, problem = stage.setting(request)
     ranges = Ranges(torch)
@@ -32,6 +37,9 @@ def work(request: stage.Json) -> stage.Json:
         workload = problem.workload(**asked["workload"])
         name = range_name(asked["version"], workload.label)
         cell = {"version": asked["version"], "workload": workload.label, "range": name}
+        if cells and time.monotonic() > until:
+            cells.append({**cell, "status": UNLAUNCHED, "reason": None})
+            continue
         if workload.label not in buffers:
             buffers.clear()  # one workload's arrays at a time: ncu saves and restores what is allocated
             buffers[workload.label] = stage.upload(torch, stage.case_of(request, problem, workload))
@@ -45,7 +53,7 @@ def work(request: stage.Json) -> stage.Json:
         cells.append({**cell, "status": status, "reason": reason})
         if reason and not _usable(torch):
             return {"status": "failed", "reason": f"{name}: {reason}", "cells": cells}
-    failed = [cell for cell in cells if cell["status"] != "done"]
+    failed = [cell for cell in cells if cell["status"] not in ("done", UNLAUNCHED)]
     status = "done" if len(failed) < len(cells) else "failed"
     return {"status": status, "reason": failed[0]["reason"] if failed else None, "cells": cells}
 

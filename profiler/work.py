@@ -20,7 +20,13 @@ from profiler.staging import Staging
 
 Json = dict[str, Any]
 
+BUILD_LIMIT_S = 600.0
 LIMIT_S = {"check": 180.0, "time": 300.0, "lean": 400.0, "full": 400.0, "sanitize": 300.0}
+# Of a budget that one process may take at most, never less than LEAST_S: a hang costs no more than that.
+SHARE = {"check": 0.15, "sanitize": 0.25, "build": 0.2}
+LEAST_S = 60.0
+SAMPLING_SHARE = 0.6  # of a process's time limit: whole rounds then outlive a slow group
+START_S = 12.0  # before it samples or launches: torch, arrays, warm-up
 GRACE_S = 10.0  # that a process may take beyond a time budget before it is ended
 
 
@@ -110,6 +116,11 @@ class Work:
         self._stopped.set()
         isolated.end_leftovers(self.staging.work)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether processes were ended from outside: Ctrl-C."""
+        return self._stopped.is_set()
+
     def give_up(self) -> None:
         """Raises LeftOut where nothing more may be begun, or be believed that was ended on the way."""
         if self._stopped.is_set():
@@ -123,8 +134,27 @@ class Work:
         return f"the time budget of {self.budget or 0:g} s was used up"
 
     def _limit(self, stage: str) -> float:
-        limit = LIMIT_S[stage]
-        return limit if self._until is None else min(limit, self._until - time.monotonic() + GRACE_S)
+        limit = self._share(stage, LIMIT_S[stage])
+        return limit if self._until is None else min(limit, self._left_s() + GRACE_S)
+
+    def _share(self, what: str, most: float) -> float:
+        """What a hang may cost."""
+        if self.budget is None or what not in SHARE:
+            return most
+        return min(most, max(LEAST_S, SHARE[what] * self.budget))
+
+    def _left_s(self) -> float:
+        return float("inf") if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def own_limit_s(self, stage: str) -> float:
+        """What a process of the stage should bring its work to an end in, with what it has by then: one that
+        is ended from outside brings nothing.
+        """
+        return max(5.0, min(SAMPLING_SHARE * LIMIT_S[stage], self._left_s() - START_S))
+
+    def build_limit_s(self) -> float:
+        """What a compiler may take for one version."""
+        return self._share("build", BUILD_LIMIT_S)
 
     def stage(
         self,

@@ -305,3 +305,36 @@ def test_the_command_finds_the_folders_of_flags_beside_the_catalogue(mine: catal
     command = build.command_line(there, there.by_id["new"], ["sm_90a"], [], nvcc, Path("out.so"))
     assert f"-I{mine.folder / 'given'}" in command
     assert "-Igiven" not in command
+
+
+def test_a_compiler_that_hangs_costs_its_version_alone_and_leaves_nothing_running(
+    mine: catalog.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A shell script stands in for nvcc: as nvcc does, it starts programs of its own."""
+    hanging = mine.versions[0].id
+    (tmp_path / "bin").mkdir()
+    nvcc = tmp_path / "bin" / "nvcc"
+    nvcc.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in --version) echo "Cuda compilation tools, release 13.0, V13.0.88"; exit;; esac\n'
+        'while [ "$1" != -o ]; do shift; done\n'
+        f'case "$2" in */{hanging}/*) sleep 987654 & wait;; esac\n'
+        'echo x > "$2"\n'
+    )
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path))
+    begun = time.monotonic()
+    made = {one.version: one for one in build.build(mine, mine.versions, ["sm_90a"], limit_s=1.5)}
+    assert time.monotonic() - begun < 10
+    failed = [name for name, one in made.items() if isinstance(one, build.Failed)]
+    assert failed == [hanging]
+    assert len(made) > 1
+    assert "nvcc did not finish within 1.5 s" in made[hanging].error
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"987654" in said(path)]
+
+
+def said(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:  # it has ended meanwhile
+        return b""

@@ -14,8 +14,21 @@ from typing import Any
 
 import pytest
 
-from profiler import assembly, bundle, bundle_zip, capture, catalog, collect, counting, nvperf, session, work
+from profiler import (
+    assembly,
+    bundle,
+    bundle_zip,
+    capture,
+    catalog,
+    collect,
+    counting,
+    nvperf,
+    sampling,
+    session,
+    work,
+)
 from profiler.cli import collect as command_module
+from profiler.cli import failures
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.location import LocalRoot
 from profiler.plan import Job, Pace
@@ -360,6 +373,113 @@ def test_an_ncu_that_fails_at_one_way_of_asking_is_asked_in_a_simpler_way(
     assert cells_done(run, "one")
     assert cells_done(run, "two")
     assert refuses not in ncu_calls(folder)[-1], "what was learned holds for the captures after it"
+
+
+# The target says which cells it has launched; the report is the same real one whatever they are.
+SLOW = """
+        if "--import" in argv:
+            sys.stdout.write(open({csv!r}).read()); sys.exit(0)
+        import json, os
+        asked, answer = argv[-2:]
+        request = json.load(open(asked))
+        names = [cell["version"] for cell in request["cells"]]
+        cells = [{{"version": name, "status": "done" if at < {each} else "unlaunched", "reason": None}}
+                 for at, name in enumerate(names)]
+        json.dump({{"status": "done", "reason": None, "cells": cells}}, open(answer, "w"))
+        open({calls!r}, "a").write(f"{{names}} {{request['max_seconds']:.0f}}\\n")
+        {then}
+        shutil.copy({report!r}, after("--export")[0])
+"""
+
+
+def slow_ncu(folder: Path, reports: Path, each: int, then: str = "") -> Any:
+    report, csv = (str(path) for path in real(reports))
+    seen = str(folder / "seen")
+    return scripted_ncu(folder, SLOW.format(report=report, csv=csv, each=each, calls=seen, then=then))
+
+
+def test_what_a_slow_ncu_has_no_time_for_is_taken_in_the_next_process_together(
+    folder: Path, reports: Path, in_range: None
+) -> None:
+    collection = begin(folder, Machine(GPU, slow_ncu(folder, reports, 1)))
+    collection.work_off()
+    run = finish(folder, collection)
+    assert all(cells_done(run, name) for name in ("one", "two", "three"))
+    seen = (folder / "seen").read_text().splitlines()
+    assert seen == ["['three', 'two', 'one'] 240", "['two', 'one'] 240", "['one'] 240"], "the newest first"
+
+
+def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_goes_on(
+    folder: Path, reports: Path, in_range: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("profiler.plan.START_S", dict.fromkeys(("check", "time", "lean"), 0.1))
+    monkeypatch.setattr(work, "GRACE_S", 0.5)
+    ncu = slow_ncu(folder, reports, 1, "import time; time.sleep(0 if len(names) == 3 else 60)")
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off(budget=15.0)
+    unfinished_run, _ = assembly.assemble(collection)
+    found = cells(unfinished_run)
+    assert {name: bool(one.captures) for name, one in found.items()} == {
+        "one": False,
+        "two": False,
+        "three": True,
+    }
+    assert "lean: the time budget of 15 s was used up" in found["one"].reason
+    assert {one.status for one in found.values()} == {"done"}, "each has its latency"
+    collection.staging.close()
+    resumed = again(folder, collection.staging.run_id, Machine(GPU, slow_ncu(folder, reports, 9)))
+    resumed.work_off()
+    run = finish(folder, resumed)
+    assert all(cells_done(run, name) for name in ("one", "two", "three"))
+    assert (folder / "seen").read_text().splitlines()[-1].startswith("['two', 'one']"), "three is kept"
+
+
+def test_a_mistake_of_our_own_costs_the_job_that_met_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = sampling.check_version
+
+    def mistaken(work: Any, job: Job) -> Any:
+        return {}["nothing"] if job.versions == ("two",) else right(work, job)
+
+    monkeypatch.setattr(sampling, "check_version", mistaken)
+    collection = begin(folder)
+    collection.work_off()
+    found = cells(finish(folder, collection))
+    assert {name: one.status for name, one in found.items()} == {
+        "one": "done",
+        "two": "failed",
+        "three": "done",
+    }
+    assert "an error of profiler's own: KeyError('nothing')" in found["two"].reason
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_hang_may_cost_a_part_of_the_budget_and_no_more(folder: Path) -> None:
+    mine = begin(folder).work
+    assert (mine._limit("check"), mine.build_limit_s()) == (180.0, 600.0)
+    mine.start(480.0)
+    assert mine._limit("check") == pytest.approx(72.0)
+    assert mine.build_limit_s() == pytest.approx(96.0)
+    mine.start(100.0)
+    assert (mine._limit("check"), mine.build_limit_s()) == (60.0, 60.0)
+    assert mine.own_limit_s("time") == pytest.approx(88.0, abs=0.5), "it samples no longer than there is time"
+    mine.start(100.0, spent_s=90.0)
+    assert mine._limit("check") == pytest.approx(20.0, abs=0.5)
+    assert mine.own_limit_s("time") == 5.0
+
+
+def test_what_a_failed_process_said_is_shown_before_its_log_is_gone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tell(folder, timing__two="exit")
+    collection = begin(folder)
+    collection.work_off()
+    failures.show(collection)
+    said = capsys.readouterr().err
+    assert "failed: time-1x1x64x64-0-3-versions: its process ended with exit code 7" in said
+    assert "timing.log:\n    illegal address" in said
+    assert said.count("failed:") == 1, "the same reason once"
 
 
 # ---------------------------------------------------------------- the zip

@@ -105,6 +105,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
             "pairing",
             "collect",
             "assembly",
+            "checkpoint",
         ),
     ),
     (("historywords",), ("decisionwords",), ("speedups",), ("baseline", "acknowledgement")),

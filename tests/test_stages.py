@@ -198,3 +198,11 @@ def test_a_cell_that_is_refused_leaves_the_others(torch, tmp_path):
     assert "launch refused" in found["reason"]
     alone = target.work({"versions": versions, "cells": cells[:1]})
     assert alone["status"] == "failed"
+
+
+def test_no_cell_is_begun_after_the_time_is_over_and_none_of_them_has_failed(torch, tmp_path):
+    cells = [{"version": "right", "workload": SMALL}, {"version": "sdpa", "workload": SMALL}]
+    found = target.work({"versions": [version(tmp_path), SDPA], "cells": cells, "max_seconds": 1e-9})
+    assert [cell["status"] for cell in found["cells"]] == ["done", target.UNLAUNCHED]
+    assert (found["status"], found["reason"]) == ("done", None)
+    assert not any("sdpa" in name for name in torch.cuda.pushed)

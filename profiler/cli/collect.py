@@ -6,9 +6,10 @@ import argparse
 import contextlib
 import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.cli.build import add_versions
 from profiler.cli.output import add_json, positive, print_json, print_table, say
@@ -87,11 +88,16 @@ def add(commands: Commands) -> None:
     command.add_argument("--clock-control", choices=("none", "base", "boost"), default="none", help="of ncu")
     command.add_argument("--cache-control", choices=("none", "all"), default="none", help="of ncu")
     command.add_argument("--keep-session", action="store_true", help="reports keep host, user and paths")
-    command.add_argument("--resume", metavar="RUN", help="go on with an unfinished run")
+    command.add_argument("--resume", metavar="RUN", help="go on with an unfinished run, or with the `last`")
     command.add_argument(
         "--seal", action="store_true", help="with --resume: keep the run as it is, measure nothing"
     )
-    command.add_argument("--out", type=Path, metavar="FILE.zip", help="also as one file of at most 12 MB")
+    command.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE.zip",
+        help="also as one file of at most 12 MB, kept up to date meanwhile",
+    )
     command.add_argument(
         "--dry-run", action="store_true", help="say what would run and about how long; needs no GPU"
     )
@@ -101,10 +107,10 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure, seal, tell."""
-    root, budget = local_root(), budget_s(arguments)
+    begun, root, budget = time.monotonic(), local_root(), budget_s(arguments)
     if arguments.dry_run:
         return _foretell(arguments, root, budget)
-    sealed = measure(_collection(arguments, root), root, budget, arguments, "collect")
+    sealed = measure(_collection(arguments, root), root, Budget(budget, begun), arguments, "collect")
     return 130 if sealed is None else _tell(sealed, arguments.json, _floors(root))
 
 
@@ -133,21 +139,36 @@ def budget_s(arguments: argparse.Namespace) -> float | None:
     return plan.budget_s(arguments.budget) if arguments.budget else None
 
 
+class Budget(NamedTuple):
+    """What --budget allows."""
+
+    seconds: float | None
+    begun: float  # monotonic: when the command was given, which is before it has looked at the machine
+
+
 def measure(
-    collection: Collection, root: LocalRoot, budget: float | None, arguments: argparse.Namespace, command: str
+    collection: Collection, root: LocalRoot, budget: Budget, arguments: argparse.Namespace, command: str
 ) -> Run | None:
-    """Work the collection off unless it is only to be sealed, seal it, write --out; None: interrupted."""
-    from profiler import assembly, bundle, bundle_zip
+    """Work the collection off unless it is only to be sealed, seal it, write --out; None: interrupted.
+
+    While it runs --out holds what has ended so far: who is killed with all that runs keeps that.
+    """
+    from profiler import assembly, bundle, bundle_zip, checkpoint
+    from profiler.cli import failures
     from profiler.staging import held
 
     with held(collection.staging), ended_as_interrupted():
         try:
             if not arguments.seal:
                 _announce(collection, arguments.json)
-                collection.work_off(budget)
+                with checkpoint.kept(collection, arguments.out):
+                    collection.work_off(budget.seconds, time.monotonic() - budget.begun)
+                failures.show(collection)
         except KeyboardInterrupt:
             name = collection.staging.run_id
             say(f"\ninterrupted; go on: profiler {command} --resume {name}, or keep it as it is: … --seal")
+            if arguments.out:
+                say(f"{arguments.out} holds what had ended")
             return None
         run_id = assembly.seal(root, collection, zip_bytes=assembly.ZIP_BYTES if arguments.out else None)
     sealed = bundle.load(root, run_id)

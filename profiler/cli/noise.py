@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,11 +62,16 @@ def add(commands: Commands) -> None:
         "--samples", type=positive, default=4, metavar="N", help="samples a round (default: 4)"
     )
     command.add_argument("--budget", metavar="TIME", help="such as 8m: all workloads get equally many pairs")
-    command.add_argument("--resume", metavar="RUN", help="go on with an unfinished run")
+    command.add_argument("--resume", metavar="RUN", help="go on with an unfinished run, or with the `last`")
     command.add_argument(
         "--seal", action="store_true", help="with --resume: keep the pairs there are, measure nothing"
     )
-    command.add_argument("--out", type=Path, metavar="FILE.zip", help="also as one file of at most 12 MB")
+    command.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE.zip",
+        help="also as one file of at most 12 MB, kept up to date meanwhile",
+    )
     command.add_argument("--list", action="store_true", help="the floors there are, and those that lack")
     add_json(command)
     command.set_defaults(handler=run)
@@ -77,9 +83,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.list:
         return _list(arguments.json)
-    root, budget = collect.local_root(), collect.budget_s(arguments)
+    begun, root, budget = time.monotonic(), collect.local_root(), collect.budget_s(arguments)
     collection = _collection(arguments, root)
-    sealed = collect.measure(collection, root, budget, arguments, "noise")
+    sealed = collect.measure(collection, root, collect.Budget(budget, begun), arguments, "noise")
     return 130 if sealed is None else _tell(sealed, arguments.json)
 
 

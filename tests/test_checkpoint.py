@@ -1,0 +1,181 @@
+"""What a collection that is killed with everything around it still brings: the file under --out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from profiler import bundle, bundle_zip, checkpoint
+from profiler.cli import main
+from profiler.location import LocalRoot
+from profiler.run import Run
+from profiler.staging import unfinished
+from tests.standins import again, begin, calls, cells, finish, prepare, tell
+
+# The command as it is, with the stand-ins in the place of the stages and of the look at the machine.
+DRIVER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from profiler import checkpoint, isolated, session
+from profiler.cli import main
+from tests import standins as t
+folder = Path({folder!r})
+isolated.stage_argv = t.stand_in_argv(folder)
+checkpoint.EVERY_S = 0.1
+session.look = lambda counters=True: session.Machine(t.GPU, None, None, ["no ncu here"])
+sys.exit(main(["collect", *sys.argv[1:]]))
+"""
+WORDS = ("one", "two", "three", "--workloads", "1x8x512x64", "--rounds", "6")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "out").mkdir()
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    prepared = prepare(tmp_path, monkeypatch)
+    ours = str(Path(__file__).resolve().parent.parent)
+    (tmp_path / "driver.py").write_text(DRIVER.format(root=ours, folder=str(tmp_path)))
+    return prepared
+
+
+def collect(folder: Path, *words: str) -> subprocess.Popen[str]:
+    argv = [sys.executable, str(folder / "driver.py"), *words, "--out", str(folder / "out/collected.zip")]
+    return subprocess.Popen(
+        argv, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
+    )
+
+
+def wait_for(seen: Callable[[], bool], within_s: float = 60.0) -> bool:
+    until = time.monotonic() + within_s
+    while not seen():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def unpacked(folder: Path) -> Run:
+    into = folder / "unpacked"
+    into.mkdir()
+    return bundle_zip.unpack(folder / "out/collected.zip", into)
+
+
+def running(folder: Path) -> list[str]:
+    """The stand-ins that run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if str(folder / "stand_in.py") in words:
+            found.append(words[2])
+    return found
+
+
+def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it_can(folder: Path) -> None:
+    tell(folder, timing__three="hang")
+    process = collect(folder, "--catalog", str(folder), *WORDS)
+    assert wait_for(lambda: "timing one,two,three" in calls(folder))
+    ended = {path.name for path in folder.glob("data/staging/*/jobs/check-*.json")}
+    assert len(ended) == 3
+    assert wait_for(lambda: held(folder) == ended)
+    os.killpg(process.pid, signal.SIGKILL)  # as a machine that is lent ends a call at its limit
+    assert process.wait() == -signal.SIGKILL
+    assert wait_for(lambda: not running(folder), 10), "what hangs does not outlive whoever started it"
+    assert [path.name for path in (folder / "out").iterdir()] == ["collected.zip"]
+
+    run = unpacked(folder)
+    assert {one.version: one.check["passed"] for one in run.results if one.check} == dict.fromkeys(
+        ("one", "two", "three"), True
+    )
+    assert checkpoint.UNFINISHED in run.provenance["degraded"]
+    assert any("time 3 versions" in line for line in run.provenance["left_out"])
+    other = LocalRoot(folder / "elsewhere")
+    os.environ["PROFILER_DATA"] = str(other.folder)
+    assert main(["import", str(folder / "out/collected.zip")]) == 0
+    assert bundle.list_runs(other) == [run.run_id]
+
+    tell(folder)
+    os.environ["PROFILER_DATA"] = str(folder / "data")
+    rest = collect(folder, "--resume", "last")
+    said, _ = rest.communicate(timeout=120)
+    assert rest.returncode == 0, said
+    whole = bundle.load(LocalRoot(folder / "data"), run.run_id)
+    assert {one.status for one in whole.results if one.workload} == {"done"}
+    assert sum(line.startswith("gpucheck") for line in calls(folder)) == 3, "nothing is done twice"
+
+
+def held(folder: Path) -> set[str]:
+    """The checks that the file holds."""
+    path = folder / "out/collected.zip"
+    if not path.exists():
+        return set()
+    into = folder / f"looked-{time.monotonic_ns()}"
+    into.mkdir()
+    checked = [one.version for one in bundle_zip.unpack(path, into).results if one.check]
+    return {f"check-1x8x512x64-0-{name}.json" for name in checked}
+
+
+def test_after_an_interruption_the_file_holds_all_that_had_ended(folder: Path) -> None:
+    tell(folder, timing__three="hang")
+    process = collect(folder, "--catalog", str(folder), *WORDS)
+    assert wait_for(lambda: "timing one,two,three" in calls(folder))
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "collected.zip holds what had ended" in said
+    assert sum(bool(one.check) for one in unpacked(folder).results) == 3
+    assert len(unfinished(LocalRoot(folder / "data"))) == 1
+
+
+def test_the_file_of_a_collection_that_ends_is_the_sealed_run(folder: Path) -> None:
+    process = collect(folder, "--catalog", str(folder), *WORDS)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said
+    run = unpacked(folder)
+    assert run == bundle.load(LocalRoot(folder / "data"), run.run_id)
+    assert checkpoint.UNFINISHED not in run.provenance["degraded"]
+    assert [path.name for path in (folder / "out").iterdir()] == ["collected.zip"]
+
+
+def test_a_checkpoint_is_moved_to_another_file_system_too(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    there = Path("/dev/shm")
+    if not there.is_dir() or there.stat().st_dev == folder.stat().st_dev:
+        pytest.skip("no second file system here")
+    target = there / f"profiler-{os.getpid()}.zip"
+    try:
+        collection = begin(folder)
+        for job in collection.planned[:2]:
+            collection._do(job)
+        assert checkpoint.Checkpoint(collection, target).update()
+        assert bundle_zip.is_packed(target)
+        assert not target.with_name(f"{target.name}.part").exists()
+    finally:
+        target.unlink(missing_ok=True)
+
+
+def test_a_file_that_cannot_be_written_ends_no_measurement_and_is_said_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collection = begin(folder)
+    with checkpoint.Checkpoint(collection, folder / "gone" / "x.zip", every_s=0.05):
+        collection.work_off()
+    assert {one.status for one in cells(finish(folder, collection)).values()} == {"done"}
+    assert capsys.readouterr().err.count("is not kept up to date") == 1
+
+
+def test_the_last_unfinished_run_can_be_named_so(folder: Path) -> None:
+    collection = begin(folder)
+    collection.staging.close()
+    assert again(folder, "last").staging.run_id == collection.staging.run_id
