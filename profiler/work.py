@@ -176,14 +176,15 @@ class Work:
             raise LeftOut(str(result.get("reason")))
         return result
 
-    def program(self, argv: Sequence[str | Path], job: Job, log: Path) -> Ended:
+    def program(
+        self, argv: Sequence[str | Path], job: Job, log: Path, env: Mapping[str, str] | None = None
+    ) -> Ended:
         """Run a tool to its end."""
         self.give_up()
         begun = time.monotonic()
         try:
-            ended = isolated.run(
-                argv, timeout_s=self._limit(job.stage), log=log, env=isolated.stage_environment()
-            )
+            environment = {**isolated.stage_environment(), **(env or {})}
+            ended = isolated.run(argv, timeout_s=self._limit(job.stage), log=log, env=environment)
         finally:
             self._spans[job.stage].append((begun, time.monotonic()))
         self._believe(not ended.ok)

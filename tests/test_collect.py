@@ -347,6 +347,68 @@ def test_the_sanitizers_silence_is_no_pass() -> None:
     assert refused == {"found": None, "summary": "launch refused"}, "nothing was launched"
 
 
+SANITIZER = """#!{python}
+import os, subprocess, sys, time
+argv = sys.argv[1:]
+tool = argv[argv.index("--tool") + 1]
+at = argv.index("--launch-timeout")
+subprocess.run(argv[at + 2:])
+with open({seen!r}, "a") as seen:
+    print(tool, argv[at + 1], os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING"), file=seen)
+if tool == {hangs!r}:
+    time.sleep(600)
+print("========= " + {said!r}.get(tool, "ERROR SUMMARY: 0 errors"))
+"""
+
+
+def stand_in_sanitizer(folder: Path, hangs: str = "", **said: str) -> Path:
+    program = folder / "compute-sanitizer"
+    program.write_text(
+        SANITIZER.format(python=sys.executable, seen=str(folder / "seen"), hangs=hangs, said=said)
+    )
+    program.chmod(0o755)
+    return program
+
+
+def sanitized(folder: Path, **how: str) -> Collection:
+    """A collection of one version, which stand-ins compile, check, time and look at."""
+    collection = begin(folder, Machine(GPU, None, stand_in_sanitizer(folder, **how)), sanitize=("one",))
+    collection.work_off()
+    return collection
+
+
+def test_the_sanitizer_is_given_time_to_connect_and_memory_that_it_can_judge(folder: Path) -> None:
+    run = finish(folder, sanitized(folder))
+    assert (folder / "seen").read_text().split("\n")[:-1] == [
+        f"{tool} 120 1" for tool in ("racecheck", "memcheck", "initcheck")
+    ]
+    assert {name: got["found"] for name, got in cells(run)["one"].check["sanitizer"].items()} == {
+        "racecheck": 0,
+        "memcheck": 0,
+        "initcheck": 0,
+    }
+
+
+def test_what_one_sanitizer_found_stands_where_another_hangs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(work.LIMIT_S, "sanitize", 2.0)
+    races = "RACECHECK SUMMARY: 3 hazards displayed (3 errors, 0 warnings)"
+    found = cells(finish(folder, sanitized(folder, hangs="memcheck", racecheck=races)))["one"]
+    assert (found.status, found.reason) == ("wrong", "sanitize: found by racecheck")
+    assert "did not end within 2 s" in found.check["sanitizer"]["memcheck"]["summary"]
+
+
+def test_a_sanitizer_that_hangs_says_nothing_of_the_version(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(work.LIMIT_S, "sanitize", 2.0)
+    run = finish(folder, sanitized(folder, hangs="racecheck"))
+    cell, beside = [one for one in run.results if one.version == "one"]
+    assert cell.status == "done", "it was checked and timed"
+    assert beside.reason.startswith("sanitize: no answer of racecheck: it did not end within 2 s")
+
+
 def test_a_bare_gpu_machine_needs_nothing_but_numpy_and_torch(tmp_path: Path) -> None:
     # Every module but Python's own, numpy and torch is not there; a whole run is begun, sealed and packed.
     code = """

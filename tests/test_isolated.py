@@ -202,6 +202,52 @@ def test_what_a_killed_caller_left_running_is_found_by_its_folder(tmp_path):
     assert gone(left)
 
 
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from profiler import isolated
+from tests.gpu.conftest import Bench
+
+FOLDER = Path({folder!r})
+
+def test_first():
+    assert not "what came out before is told"
+
+def test_second():
+    def one(number):
+        code = "import time; open({begun!r}, 'w').close(); time.sleep(300)"
+        return isolated.run([sys.executable, "-c", code], timeout_s=300, log=FOLDER / str(number) / "log")
+    Bench(FOLDER, {{}}, {{}}, {{}}, None).side_by_side(one, range(200))
+"""
+
+
+def test_ctrl_c_ends_the_gpu_tests_at_once_with_their_summary(tmp_path):
+    begun, file = tmp_path / "begun", tmp_path / "test_it.py"
+    file.write_text(INTERRUPTED.format(folder=str(tmp_path / "work"), begun=str(begun)))
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rf",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "addopts=",
+        str(file),
+    ]
+    environment = {**os.environ, **isolated.stage_environment()}
+    process = subprocess.Popen(argv, env=environment, text=True, stdout=subprocess.PIPE, cwd=tmp_path)
+    until = time.monotonic() + 60
+    while not begun.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    assert "FAILED test_it.py::test_first" in out
+    assert "KeyboardInterrupt" in out
+    assert isolated.end_leftovers(tmp_path / "work") == 0
+
+
 def _mark(pid):
     try:
         return isolated._mark_of(pid)

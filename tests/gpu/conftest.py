@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -15,7 +17,9 @@ from profiler.catalog import Version
 from profiler.problem import ACCEPTANCE, ATTENTION, AttentionWorkload
 
 TOGETHER = max(4, min(16, os.cpu_count() or 1))  # at a time: most of a check's time is torch's import
+BUILD_S = 120  # of one version; a compiler that hangs costs its version
 LINEAGE = catalog.load()
+A, B = TypeVar("A"), TypeVar("B")
 GOOD = [version for version in LINEAGE.versions if version.buildable and version.state == "good"]
 REJECTED = [version for version in LINEAGE.versions if version.buildable and version.state == "rejected"]
 
@@ -52,7 +56,25 @@ class Bench:
     folder: Path
     libraries: dict[str, Path]
     kernels: dict[str, set[str]]  # function names of each version
+    failed: dict[str, str]  # why a version could not be built
     gpu: device.Gpu
+
+    def need(self, name: str) -> None:
+        """Skip a test of a version that is not there; that it could not be built is a test of its own."""
+        if name not in self.libraries:
+            pytest.skip(self.failed.get(name) or f"{name} does not run on this architecture")
+
+    def side_by_side(self, work: Callable[[A], B], items: Iterable[A]) -> list[B]:
+        """All of them, TOGETHER at a time. Ctrl-C, which is what `timeout -s INT` sends, waits for none."""
+        pool = ThreadPoolExecutor(TOGETHER)
+        try:
+            return list(pool.map(work, items))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            isolated.end_leftovers(self.folder)
+            raise
+        finally:
+            pool.shutdown()
 
     def version(self, name: str) -> dict[str, str]:
         """The version as a stage's request names it."""
@@ -64,12 +86,12 @@ class Bench:
         request = {"version": self.version(name), "workload": workload.sizes(), "seed": 0}
         request["cases"] = str(self.folder / "cases")
         folder = self.folder / "check" / name / f"{label}-{settings.get('seed', 0)}"
-        return isolated.run_stage("gpucheck", {**request, **settings}, folder, timeout_s=300)
+        return isolated.run_stage("gpucheck", {**request, **settings}, folder, timeout_s=120)
 
 
 @pytest.fixture(scope="session")
-def bench(tmp_path_factory) -> Bench:
-    """The lineage, built for this GPU."""
+def bench(tmp_path_factory) -> Iterator[Bench]:
+    """The lineage, built for this GPU; what runs of it does not outlive the tests, killed or not."""
     gpu = device.describe()
     assert gpu is not None
     assert gpu.compute_capability is not None
@@ -79,13 +101,17 @@ def bench(tmp_path_factory) -> Bench:
         arch = next((one for one in (f"{plain}a", plain) if version.supports(one)), None)
         if arch is not None:
             by_arch.setdefault(arch, []).append(version)
-    libraries, kernels = {}, {}
+    libraries, kernels, failed = {}, {}, {}
     for arch, versions in by_arch.items():  # all of an architecture side by side
-        for made in build.build(LINEAGE, versions, (arch,)):
-            assert isinstance(made, build.Built), made
+        for made in build.build(LINEAGE, versions, (arch,), limit_s=BUILD_S):
+            if isinstance(made, build.Failed):
+                failed[made.version] = made.error
+                continue
             libraries[made.version] = made.library
             kernels[made.version] = {static.function_name(one.function) for one in made.resources}
-    return Bench(tmp_path_factory.mktemp("gpu"), libraries, kernels, gpu)
+    folder = tmp_path_factory.mktemp("gpu")
+    with isolated.ended_with_this_process(folder):
+        yield Bench(folder, libraries, kernels, failed, gpu)
 
 
 @pytest.fixture(scope="session")
@@ -94,8 +120,7 @@ def checked(bench) -> dict[tuple[str, str], dict]:
     cells = [(version.id, workload) for version in GOOD for workload in workloads_of(version)]
     cells += [(version.id, workload) for version in REJECTED for workload in workloads_of(version)[:1]]
     cells = [cell for cell in cells if cell[0] in bench.libraries]
-    with ThreadPoolExecutor(TOGETHER) as pool:
-        results = list(pool.map(lambda cell: bench.check(*cell), cells))
+    results = bench.side_by_side(lambda cell: bench.check(*cell), cells)
     return {(name, workload.label): found for (name, workload), found in zip(cells, results, strict=True)}
 
 
