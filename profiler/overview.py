@@ -54,7 +54,7 @@ class OverviewRow:
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of the duration; a launch without a partner in the version before has one only if it has no number."""
+        """Of the duration; without a partner in the version before only what has no number has one."""
         if self.change:
             return self.change.verdict
         return Verdict.MISSING if self.duration.number is None else None
@@ -98,8 +98,9 @@ def overview(
     noise: FloorLookup | None = None,
     wobble: WobbleLookup | None = None,
 ) -> Overview:
-    """The newest state of each family, the one measured last first; at most `cells` cells with the `rows` longest launches each.
+    """The newest state of each family, the one measured last first.
 
+    At most `cells` cells with the `rows` longest launches each.
     `noise` gives the floor by which calls of two runs are judged, `wobble` how counters do.
     """
     found: list[OverviewCell] = []
@@ -164,6 +165,11 @@ class _Bench:
         only = replace(self.table, metrics=(headline,) if headline else ())
         return compare(a, b, only, noise=self.noise, wobble=self.wobble)
 
+    def duration(self, launch: Launch, side: Side) -> Value:
+        """The time of one launch of a side under the profiler, or why there is none."""
+        chip = chip_of(side.compute_capability) if side.compute_capability else None
+        return _values(launch, (HEADLINE,), self.table, chip).get(HEADLINE, NOT_COLLECTED)
+
 
 def _cell(
     family: str, versions: Sequence[str], sides: Sequence[Side], evidence: Evidence, bench: _Bench
@@ -172,6 +178,9 @@ def _cell(
     comparison = bench.times(sides[1], newest) if len(sides) > 1 else None
     rows = _rows(newest, comparison, bench)
     changes = [pair.headline for pair in comparison.pairs] if comparison else []
+    paired = {id(pair.b) for pair in comparison.pairs} if comparison else set()
+    alone = (launch for launch in newest.launches if id(launch) not in paired)
+    lost = [Verdict.MISSING for launch in alone if bench.duration(launch, newest).number is None]
     calls = comparison.latency if comparison else compare_calls(newest, newest, ())
     told = calls if comparison else ()
     return OverviewCell(
@@ -188,7 +197,7 @@ def _cell(
         tuple(rows),
         len(newest.launches) - len(rows),
         tuple(comparison.label(launch) for launch in comparison.only_in_a) if comparison else (),
-        Counter((*(one.verdict for one in told), *(one.verdict for one in changes if one))),
+        Counter((*(one.verdict for one in told), *(one.verdict for one in changes if one), *lost)),
         calls,
     )
 
@@ -201,7 +210,7 @@ def _rows(side: Side, comparison: Comparison | None, bench: _Bench) -> list[Over
     )
     chip = chip_of(side.compute_capability) if side.compute_capability else None
     every = [
-        (launch, part, _values(launch, (HEADLINE,), bench.table, chip).get(HEADLINE, NOT_COLLECTED))
+        (launch, part, bench.duration(launch, side))
         for launch, part in zip(side.launches, labels(side.launches), strict=True)
     ]
     found = []
