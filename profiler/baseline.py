@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from profiler import decisions, lineage, location
 from profiler.decisions import BASELINE, UNSET, Decision
@@ -71,6 +72,29 @@ class Baseline:
     def name(self) -> str:
         """What the command line takes for it."""
         return self.run_id or f"{self.family}/{self.version}"
+
+
+class Lost(NamedTuple):
+    """Why nothing can be held against a pin."""
+
+    why: str
+    command: str  # the way out
+    words: str  # both, in one line
+
+
+def lost(one: Pin, store: Store) -> Lost | None:
+    """What became of a pin whose run or version is not there any more; None where all is well."""
+    another = f"profiler baseline set {shlex.quote(one.family)} RUN_OR_VERSION"
+    run = store.run(one.run_id) if one.run_id is not None else None
+    if run is not None and run.hidden:
+        why, back = f"run {one.run_id} was forgotten", f"profiler forget --undo {one.run_id}"
+        return Lost(why, back, f"{why}: `{back}` brings it back, `{another}` pins another")
+    if one.run_id is not None:
+        why = "" if run else f"run {one.run_id} is gone"
+    else:
+        there = any(version.version == one.version for version in store.versions(one.family))
+        why = "" if there else f"no run has {one.name} any more"
+    return Lost(why, another, f"{why}: `{another}` pins another") if why else None
 
 
 def pins(records: Iterable[Decision]) -> list[Pin]:
@@ -235,13 +259,8 @@ def _check(store: Store, family: str, workload: str | None, gpu: str | None) -> 
 
 
 def _of_pin(pin: Pin, store: Store) -> Baseline:
-    if pin.run_id is not None:
-        run = store.run(pin.run_id)
-        if run is None or run.hidden:
-            what = "is gone" if run is None else "was forgotten"
-            raise CannotJudge(
-                f"the baseline of {pin.family}, run {pin.run_id}, {what} ({pin.words}): set another one"
-            )
+    if gone := lost(pin, store):
+        raise CannotJudge(f"the baseline of {pin.family} ({pin.words}) is lost: {gone.words}")
     return Baseline(PINNED, pin.family, pin.run_id, pin.version, pin.words, pin)
 
 

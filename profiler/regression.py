@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from profiler import present
 from profiler.acknowledgement import Acknowledgement, Lapsed
-from profiler.baseline import Pin, in_force
+from profiler.baseline import Lost, Pin, in_force, lost
 from profiler.calls import FloorLookup
 from profiler.lineage import REJECTED, Lineage
 from profiler.metrics import MetricTable
@@ -204,6 +204,11 @@ class Search:
         """The versions by their first run."""
         return tuple(one.version for one in self.store.versions(self.family))
 
+    @cached_property
+    def lost(self) -> dict[str, Lost | None]:
+        """What became of the family's pins, by the id of each."""
+        return {one.id: lost(one, self.store) for one in self.pins if one.family == self.family}
+
     def baseline(
         self, version: str, workload: str, gpu: str, there: Collection[str]
     ) -> tuple[str | None, str | None, str] | None:
@@ -212,6 +217,11 @@ class Search:
         What is pinned; else the nearest correct ancestor; without a catalogue, the version before the newest.
         """
         pin = in_force(self.pins, self.family, workload, gpu)
+        if pin is not None and (gone := self.lost[pin.id]):
+            self.looked.unclear[
+                Unclear(f"the baseline of {self.family} is lost: {gone.why}", gone.command)
+            ] += 1
+            return None
         if pin is not None:
             return None if pin.version == version else (pin.version, pin.run_id, f"pinned {pin.name}")
         if self.lineage is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -153,6 +154,36 @@ def test_a_run_that_was_forgotten_is_no_baseline_and_cannot_become_one(
         Baselines.of(root, store, FAMILY).resolve(None, "alpha", SIZE, GPU)
     with pytest.raises(UnknownName, match="forget --undo"):
         baseline.pin(root, store, FAMILY, runs[0].run_id)
+
+
+def test_a_pin_whose_run_was_forgotten_or_is_gone_is_marked_with_the_way_out(
+    runs: list[Run], data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*command: str, code: int = 0) -> str:
+        assert main([*command]) == code
+        return capsys.readouterr().out
+
+    name = runs[0].run_id
+    said("baseline", "set", FAMILY, name)
+    said("baseline", "set", FAMILY, "alpha", "--workload", SIZE)
+    assert "lost" not in said("baseline", "list")
+    said("forget", name)
+    back = f"run {name} was forgotten: `profiler forget --undo {name}` brings it back, `profiler baseline set"
+    listed = said("baseline", "list")
+    assert f"{name} (lost)" in listed
+    assert f"baseline of {FAMILY} (every workload · every GPU): {back}" in listed
+    whole, special = json.loads(said("baseline", "list", "--json"))["baselines"]
+    assert whole["lost"].startswith(back)
+    assert special["lost"] is None
+    assert back in said("gate", "mine/alpha", "--evidence", "static", code=3)
+    assert back in said("gate", "mine/alpha", "--baseline", "pinned", "--evidence", "static", code=3)
+    said("forget", "--undo", name)
+    assert "lost" not in said("baseline", "list")
+    shutil.rmtree(data / "runs" / name)
+    said("index", "--rebuild")
+    assert f"run {name} is gone: `profiler baseline set {FAMILY} RUN_OR_VERSION` pins" in said(
+        "baseline", "list"
+    )
 
 
 def test_sessions_of_a_noise_floor_are_no_baseline(root: Root, data: Path) -> None:

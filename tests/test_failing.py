@@ -137,6 +137,22 @@ class TestTimed:
         assert agree(capsys, "flash/v1", "flash/v2", "--evidence", "measured") == (Exit.PASS, [])
         assert agree(capsys, "flash/v2", "flash/v1", "--evidence", "measured")[0] == Exit.UNJUDGED
 
+    def test_a_run_that_was_forgotten_is_refused_by_both(
+        self, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before, after = timed_runs.run({"v1": 1e6}, 0), timed_runs.run({"v1": 1e6}, 1)
+        timed_runs.seal(data, before, after)
+        assert main(["forget", before.run_id]) == 0
+        capsys.readouterr()
+        for command in (
+            ("gate", after.run_id, "--baseline", before.run_id),
+            ("compare", before.run_id, after.run_id, "--fail", "--evidence", "measured"),
+        ):
+            assert main([*command]) == Exit.UNUSABLE_INPUT
+            said = capsys.readouterr()
+            assert (said.out, said.err.count("\n")) == ("", 1)
+            assert f"was forgotten: `profiler forget --undo {before.run_id}`" in said.err
+
     def test_what_somebody_acknowledged_passes_both(
         self, data: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

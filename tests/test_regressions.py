@@ -188,6 +188,18 @@ class TestCalls:
         assert cli.main(["baseline", "set", "flash", "v1", "--why", "it ships"]) == 0
         assert look(tmp_path).found == ()
 
+    def test_a_pinned_run_that_was_forgotten_is_no_silent_gap(self, tmp_path: Path) -> None:
+        runs = [run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        assert cli.main(["baseline", "set", "flash", runs[0].run_id]) == 0
+        assert cli.main(["forget", runs[0].run_id]) == 0
+        ((unclear, count),) = look(tmp_path).looked.unclear.items()
+        assert (unclear.why, unclear.command, count) == (
+            f"the baseline of flash is lost: run {runs[0].run_id} was forgotten",
+            f"profiler forget --undo {runs[0].run_id}",
+            1,
+        )
+
     def test_a_run_without_samples_is_a_gap_that_says_so(self, tmp_path: Path) -> None:
         (one,) = run({"v1": 170e3}, 1).results
         empty = replace(run({"v1": 1.0}, 1), results=(replace(one, samples=(Samples(WARM, (), ()),)),))

@@ -71,16 +71,31 @@ def unset(arguments: argparse.Namespace) -> int:
 
 
 def list_(arguments: argparse.Namespace) -> int:
-    """Every pin with who, when and why."""
+    """Every pin with who, when and why; below, of those that are lost the way out."""
     from profiler import baseline, decisions, location
+    from profiler.cli.output import open_store
 
     found = baseline.pins(decisions.load(location.root()))
     found = [one for one in found if arguments.family in (None, one.family)]
+    store = open_store() if found else None
+    told = [(one, baseline.lost(one, store) if store else None) for one in found]
     if arguments.json:
-        print_json({"baselines": [pin_json(one) for one in found]})
-    elif found:
-        rows = [(one.family, one.workload or "", one.gpu or "", one.name, one.words) for one in found]
+        print_json({"baselines": [{**pin_json(one), "lost": lost and lost.words} for one, lost in told]})
+    elif told:
+        rows = [
+            (
+                one.family,
+                one.workload or "",
+                one.gpu or "",
+                f"{one.name} (lost)" if lost else one.name,
+                one.words,
+            )
+            for one, lost in told
+        ]
         print_table(("family", "workload", "gpu", "baseline", "set"), rows)
+        for one, lost in told:
+            if lost:
+                say(f"! nothing can be held against the baseline of {one.family} ({one.place}): {lost.words}")
     else:
         say("no baseline is set: parent, best and torch:… are always there; `profiler baseline set` pins one")
     return 0

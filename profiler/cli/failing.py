@@ -10,6 +10,8 @@ from profiler.cli.gate_output import answer, weighty
 from profiler.cli.gate_told import Told
 from profiler.contests import contests, of_sides
 from profiler.holdings import Wanted
+from profiler.opponents import Lookup
+from profiler.sources import is_file
 from profiler.values import Evidence
 
 if TYPE_CHECKING:
@@ -33,8 +35,12 @@ def judged(
     """What `profiler gate B --baseline A` answers, of the sides that were compared.
 
     `every_cell`: found is all that two versions share of their facts; what only A has is held against B too.
+    Raises UnknownName for a run that was forgotten.
     """
     root, on = location.root(), getattr(arguments, "on", ())
+    for name in (arguments.a, arguments.b):
+        if not is_file(name):
+            Lookup(opener(), root, None, opener).run(name)
     stored = any(one.b.family for one in found)
     let_pass = acknowledgement.standing(decisions.load(root)) if stored else []
     if every_cell:
