@@ -215,7 +215,9 @@ def _under_heads(rows: Sequence[Hot], head_of: Callable[[Hot], str]) -> list[Hot
         several = list(group)
         samples = sum(hot.samples or 0 for hot in several)
         if words:
-            found.append(words + (f"  · {grid.count(samples)} samples" if samples else ""))
+            found.append(
+                words + (f"  · {grid.count(samples)} sample{'s' * (samples != 1)}" if samples else "")
+            )
         found += several
     return found
 

@@ -169,12 +169,12 @@ def _mover_row(one: Mover, largest: float) -> Row:
     if one.noise:
         reasons.append(markup.muted("within counting noise"))
     a, b = (place.words if place else "–" for place in (one.place_a, one.place_b))
-    text = (one.text or "???").strip()
+    text = _code(one.text)
     return Row(
         (
             markup.code(a),
             markup.code(b) if a != b else markup.muted("same"),
-            markup.tag("span", markup.code(text), title=text),
+            text,
             _count(one.a),
             _count(one.b),
             _signed(one.moved),
@@ -184,12 +184,18 @@ def _mover_row(one: Mover, largest: float) -> Row:
     )
 
 
+def _code(text: str | None) -> Html:
+    """A line of code; a place of which the report holds only the counts says so."""
+    if not text:
+        return markup.state("no text in the report")
+    return markup.tag("span", markup.code(text.strip()), title=text.strip())
+
+
 def _excess_table(hots: Sequence[Hot]) -> Html:
     order = sorted(hots, key=lambda hot: -(hot.excess or 0))
     rows = []
     for hot in order[:LINES_SHOWN]:
-        text = (hot.text or "???").strip()
-        code = markup.tag("span", markup.code(text), title=text)
+        code = _code(hot.text)
         counts = map(_count, (hot.excess, hot.wavefronts, hot.ideal))
         rows.append(Row((markup.code(hot.place.words), code, *counts)))
     if len(order) > LINES_SHOWN:

@@ -14,6 +14,7 @@ from profiler.ui.markup import Column, Html, Row
 from profiler.values import Evidence, Value
 
 RUNS_SHOWN = 100
+_LINKED = 4  # runs of one import
 DEFAULT_FAMILY = "imported"
 _SHOWN = {
     "gpu",
@@ -138,6 +139,12 @@ def outcome(summary: ImportSummary | None) -> list[Html]:
         view = addresses.Diff(f"{a.family}/{a.version}", f"{b.family}/{b.version}")
         words = markup.join((markup.code(a.version), "→", markup.code(b.version)))
         done.append(markup.join(("Compare", markup.link(view.href, words))))
+    if summary.imported or summary.already:  # an old report is not on top of the table
+        there = [(one.run_id, f"{one.family}/{one.version}") for one in summary.imported]
+        there += [(one.run_id, one.run_id) for one in summary.already if not one.hidden]
+        links = [markup.link(addresses.run(run_id), markup.code(name)) for run_id, name in there[:_LINKED]]
+        more = f"and {len(there) - _LINKED} more" if len(there) > _LINKED else ""
+        done.append(markup.join(("Open", markup.join(links, ", "), more) if links else ()))
     return [markup.note(markup.join(done)), *errors]
 
 

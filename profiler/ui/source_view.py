@@ -110,7 +110,10 @@ def conflicts(a: Kept, b: Kept, workloads: tuple[str, str]) -> Html:
     if quiet:
         body.append(
             markup.closing(
-                markup.muted(f"{quiet} more lines use shared memory without a conflict on either side")
+                markup.muted(
+                    f"{quiet} more line{'s use' if quiet != 1 else ' uses'} shared memory without a conflict "
+                    "on either side"
+                )
             )
         )
     columns = (

@@ -108,6 +108,8 @@ def test_the_outcome_of_an_import_counts_and_names_what_was_refused() -> None:
     assert "Imported 2, 1 already there, 1 refused." in lines[0]
     assert "?a=f%2Fv1&amp;b=f%2Fv2" in lines[0]
     assert "d: not a report" in lines[1]
+    for run_id in "123":
+        assert f'href="./runs?run={run_id}"' in lines[0], "an old report is not on top of the table"
 
 
 def test_a_bundle_that_cannot_be_read_is_named_with_its_reason() -> None:
