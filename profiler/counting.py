@@ -54,7 +54,7 @@ class Counters:
         before = work.staging.outcomes().get(job.key, {})
         names = work.right(before.get("unfinished") or job.versions, job.workload)
         if not names:
-            return {"status": "skipped", "reason": "no version of the batch is right on this workload"}
+            return work.nobody(job)
         found: Json = {"results": dict(before.get("results", {})), "reports": list(before.get("reports", ()))}
         try:
             again, why = self._batches(job, names, found)

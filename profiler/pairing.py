@@ -33,16 +33,14 @@ class Sessions:
         """The job's outcome, and with it those of the same session that have not ended."""
         if job.key not in self._ahead:
             self._ahead |= self._session(job)
-        return self._ahead.pop(job.key)
+        return self._ahead.pop(job.key) if job.key in self._ahead else self._work.nobody(job)
 
     def _session(self, job: Job) -> dict[str, Json]:
         begun, ended = time.monotonic(), self._work.staging.outcomes()
         wanted = [one for one in self._planned if _alike(one, job) and one.key not in ended]
         asked = {one: sampling.asked(self._work, one) for one in wanted}
-        outcomes = {one.key: dict(sampling.NOBODY) for one, (names, _) in asked.items() if not names}
         todo = {one: found for one, found in asked.items() if found[0]}
-        if todo:
-            outcomes |= self._timed(job, todo)
+        outcomes = self._timed(job, todo) if todo else {}
         share = (time.monotonic() - begun) / len(wanted)
         return {key: {**outcome, "wall_s": round(share, 3)} for key, outcome in outcomes.items()}
 

@@ -14,7 +14,6 @@ SMALL_FLOPS = 1e9  # below this a call is short enough for its dispatch to matte
 CHECKS = 8  # at a time, at least: most of a check is torch's import and the reference, not the GPU
 _CHECKS_MOST = 16
 _CHECK_BYTES = 2 << 30  # of the GPU's memory for each: a context, torch's own and the arrays
-NOBODY: Json = {"status": "skipped", "reason": "no version of the group is right on this workload"}
 
 
 def check_version(work: Work, job: Job) -> Json:
@@ -44,7 +43,7 @@ def blocks(work_rounds: int, processes: int) -> int:
 def time_group(work: Work, job: Job) -> Json:
     """One block of rounds of every right version of a workload, in one process."""
     names, request = asked(work, job)
-    return group(work, job, names, request) if names else dict(NOBODY)
+    return group(work, job, names, request) if names else work.nobody(job)
 
 
 def asked(work: Work, job: Job) -> tuple[list[str], Json]:

@@ -99,6 +99,16 @@ class Work:
             and ended.get(Job("check", workload, (name,)).key, {}).get("status") == "done"
         ]
 
+    def nobody(self, job: Job) -> Json:
+        """The outcome of a job no version of which is right. Raises LeftOut where that is not known of all: a
+        run that goes on may check them, and do the job then.
+        """
+        ended = self.staging.outcomes()
+        checks = [Job("check", job.workload, (name,)).key for name in job.versions]
+        if any(key not in ended for key in checks):
+            raise LeftOut("no version of it is known to be right: checks were left out")
+        return {"status": "skipped", "reason": "no version of it is right on this workload"}
+
     def passes(self, tier: str) -> int | None:
         """Replay passes of a tier on this GPU; None where nothing here can count them."""
         return self.machine.passes.get(tier)

@@ -112,6 +112,23 @@ def test_a_gpu_that_is_gone_ends_no_cell(folder: Path) -> None:
     assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
 
 
+@pytest.mark.parametrize("pairs", [0, 1])
+def test_what_was_left_out_because_nothing_was_checked_is_done_when_the_run_goes_on(
+    folder: Path, pairs: int
+) -> None:
+    tell(folder, gpucheck="no GPU")
+    collection = begin(folder, pairs=pairs)
+    collection.work_off()
+    assert collection.staging.outcomes() == {}, "no job has ended: nothing is known of any version"
+    tell(folder)
+    collection.staging.close()
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    run = finish(folder, resumed)
+    assert {one.status for one in cells(run).values()} == {"done"}
+    assert cells(run)["one"].samples
+
+
 def test_more_processes_than_rounds_leave_none_without_a_round(folder: Path) -> None:
     collection = begin(folder, rounds=2)
     assert [job.block for job in collection.planned if job.stage == "time"] == [0, 1]
