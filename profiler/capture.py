@@ -198,11 +198,14 @@ def write_section(folder: Path, metrics: Iterable[str]) -> Path | None:
 
 @cache
 def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
-    """The base names that this ncu has for the chip (sm_90); None where it does not say. No GPU needed."""
+    """The base names that this ncu has for the chip (sm_90); None where it does not say. No GPU needed.
+
+    A list without the duration, which every chip has, is none that can be read: nothing is left out by it.
+    """
     if chip not in _CHIPS:
         return None
-    text = _said([str(ncu.path), "--query-metrics", "--chips", _CHIPS[chip]]) or ""
-    return parse_query(text) or None
+    found = parse_query(_said([str(ncu.path), "--query-metrics", "--chips", _CHIPS[chip]]) or "")
+    return found if "gpu__time_duration" in found else None
 
 
 def parse_query(text: str) -> frozenset[str]:
@@ -257,10 +260,11 @@ def settle(
 
 
 def refused(output: str, metrics: Iterable[str]) -> list[str]:
-    """Those of the metrics that ncu names in an error: collected without them, the rest may come."""
-    errors = " ".join(line for line in output.splitlines() if line.startswith("==ERROR=="))
-    said = set(re.findall(r"[A-Za-z]\w*__[\w.]+|\b\w+__\w+\b", errors))
-    words = {word.rstrip(".") for word in said}
+    """Those of the metrics that ncu names in a complaint: collected without them, the rest may come."""
+    errors = " ".join(line for line in output.splitlines() if line.startswith(("==ERROR==", "==WARNING==")))
+    words = {
+        word.rstrip(".") for word in re.findall(r"[\w.]+", errors)
+    }  # memory_l1_… has no double underscore
     return [name for name in metrics if name in words or name.partition(".")[0] in words]
 
 

@@ -14,7 +14,7 @@ from profiler.isolated import Ended
 from profiler.plan import Job
 from profiler.target import UNLAUNCHED, range_name
 from profiler.values import Launch
-from profiler.work import Json, LeftOut, Work
+from profiler.work import Alike, Json, LeftOut, Work
 
 _TRIES = 5  # calls for one batch, each simpler than the one before
 
@@ -58,8 +58,13 @@ class Counters:
         found: Json = {"results": dict(before.get("results", {})), "reports": list(before.get("reports", ()))}
         try:
             again, why = self._batches(job, names, found)
+            alike = Alike()
             for name in again:
+                if alike.words:
+                    found["results"][name] = {"status": "failed", "reason": alike.words}
+                    continue
                 _add(found, self._ncu(job, [name], work.folder(job, name)))
+                alike.see(name, found["results"][name])
             if again:
                 found["reason"] = f"captured by itself: {', '.join(again)} ({why})"
         except LeftOut as left:

@@ -8,7 +8,7 @@ from typing import Any
 
 from profiler import rounds
 from profiler.plan import Job
-from profiler.work import Json, Work
+from profiler.work import Alike, Json, Work
 
 SMALL_FLOPS = 1e9  # below this a call is short enough for its dispatch to matter: graph replay is timed too
 CHECKS = 8  # at a time, at least: most of a check is torch's import and the reference, not the GPU
@@ -85,14 +85,18 @@ def group(work: Work, job: Job, names: Sequence[str], request: Json) -> Json:
     if "versions" in whole or len(names) == 1:
         results = whole.get("versions") or {names[0]: nothing(whole)}
         return {**stage_facts(whole), "results": results}
-    results, last = {}, whole
+    results, last, alike = {}, whole, Alike()
     for place, name in enumerate(names, start=1):
+        if alike.words:
+            results[name] = nothing({"reason": alike.words})
+            continue
         # Rounds of equal numbers would be read as A B B A; these are none.
         own = [number + place * work.settings.rounds for number in request["rounds"]]
         most = min(request["max_seconds"], work.own_limit_s("time"))
         one = {**request, "versions": [work.version(name)], "rounds": own, "max_seconds": most}
         alone = work.stage("timing", one, work.folder(job, name), job)
         results[name] = (alone.get("versions") or {}).get(name) or nothing(alone)
+        alike.see(name, results[name])
         last = alone if "versions" in alone else last
     done = any(one.get("status") == "done" for one in results.values())
     retried = f"the group's process died ({whole.get('reason')}); each version was timed by itself"

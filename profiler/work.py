@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import defaultdict
@@ -28,6 +29,31 @@ LEAST_S = 60.0
 SAMPLING_SHARE = 0.6  # of a process's time limit: whole rounds then outlive a slow group
 START_S = 12.0  # before it samples or launches: torch, arrays, warm-up
 GRACE_S = 10.0  # that a process may take beyond a time budget before it is ended
+
+
+ALIKE = 3  # failures in a row for one reason: it is not the versions', and the time is better spent elsewhere
+
+
+class Alike:
+    """Whether what is tried one by one fails again and again for the same reason."""
+
+    def __init__(self) -> None:
+        self._reason, self._times = "", 0
+
+    def see(self, name: str, result: Mapping[str, Any]) -> None:
+        """How it ended for one version."""
+        own = rf"(?<![A-Za-z0-9]){re.escape(name)}(?=_at_|\W|$)"  # by itself, or in a range's name
+        reason = re.sub(own, "…", str(result.get("reason")))
+        failed = result.get("status") == "failed"
+        self._times = (self._times + 1 if reason == self._reason else 1) if failed else 0
+        self._reason = reason
+
+    @property
+    def words(self) -> str | None:
+        """Why no more are tried; None: go on."""
+        if self._times < ALIKE:
+            return None
+        return f"not tried: the {ALIKE} before it failed alike: {self._reason}"
 
 
 class LeftOut(Exception):

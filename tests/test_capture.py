@@ -126,6 +126,19 @@ def test_a_filter_that_met_nothing_is_said_so() -> None:
     assert capture.complaint("==PROF== Disconnected", 0) is None
 
 
+def test_a_list_of_metrics_that_cannot_be_read_leaves_nothing_out(tmp_path: Path) -> None:
+    program = tmp_path / "ncu"
+    program.write_text("#!/bin/sh\necho 'sm__other    Counter   cycle'\n")
+    program.chmod(0o755)
+    assert capture.known_metrics(Ncu(program, "2025.3.1.0"), "sm_90") is None
+
+
+def test_a_refused_metric_without_double_underscore_is_found_too() -> None:
+    asked = ("gpu__time_duration.sum", "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal")
+    said = "==WARNING== Failed to find metric memory_l1_wavefronts_shared_ideal.\n==ERROR== Nothing."
+    assert capture.refused(said, asked) == ["memory_l1_wavefronts_shared_ideal"]
+
+
 def test_the_metrics_that_ncu_refuses_are_found_in_its_words() -> None:
     said = "==ERROR== Failed to find metric sm__nothing.sum\n==PROF== gpu__time_duration.sum"
     assert capture.refused(said, ["gpu__time_duration.sum", "sm__nothing.sum"]) == ["sm__nothing.sum"]

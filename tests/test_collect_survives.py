@@ -451,6 +451,55 @@ def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_
     assert (folder / "seen").read_text().splitlines()[-1].startswith("['two', 'one']"), "three is kept"
 
 
+NAMES = tuple(f"v{number}" for number in range(8))
+
+
+def eight(folder: Path, ncu: Any = None) -> Any:
+    one = '[[version]]\nid = "{}"\ntechnique = "a stand-in"\ncallable = "profiler.baselines:sdpa"\n'
+    head = 'family = "attention"\nproblem = "profiler.problem:ATTENTION"\n'
+    (folder / "catalog.toml").write_text(head + "".join(one.format(name) for name in NAMES))
+    return begin(folder, Machine(GPU, ncu), versions=NAMES, processes=1)
+
+
+def test_what_fails_alike_for_all_is_not_tried_version_by_version_to_the_end(folder: Path) -> None:
+    tell(folder, **{f"timing__{name}": "exit" for name in NAMES})
+    collection = eight(folder)
+    collection.work_off()
+    assert sum(line.startswith("timing") for line in calls(folder)) == 1 + work.ALIKE
+    found = cells(finish(folder, collection))
+    assert "illegal address" in found["v1"].reason
+    assert "not tried: the 3 before it failed alike: its process ended with exit code 7" in found["v7"].reason
+
+
+def test_a_few_versions_that_fail_alike_do_not_keep_the_others_from_being_tried(folder: Path) -> None:
+    tell(folder, timing__v0="exit", timing__v1="exit", timing__v3="exit", timing__v4="exit")
+    collection = eight(folder)
+    collection.work_off()
+    found = cells(finish(folder, collection))
+    assert [name for name, one in found.items() if one.status == "failed"] == ["v0", "v1", "v3", "v4"]
+
+
+def test_captures_that_fail_alike_are_not_tried_to_the_end(folder: Path, reports: Path) -> None:
+    report, csv = real(reports)
+    script = f"""
+        if "--import" in argv:
+            sys.stdout.write(open({str(csv)!r}).read()); sys.exit(0)
+        program()
+        report({str(report)!r})
+    """
+    collection = eight(folder, scripted_ncu(folder, script))
+    collection.work.kernels = dict.fromkeys(NAMES, ("attention",))
+    collection.work_off()
+    assert len(ncu_calls(folder)) == 1 + work.ALIKE, "the batch, and three by themselves"
+    run = finish(folder, collection)
+    assert "not tried" in failed_beside(run, "v7")[0]
+    assert all(one.samples for one in cells_of(run)), "latency is there"
+
+
+def cells_of(run: Any) -> list[Any]:
+    return [one for one in run.results if one.status == "done"]
+
+
 def test_a_mistake_of_our_own_costs_the_job_that_met_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
