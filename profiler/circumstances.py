@@ -150,12 +150,14 @@ def loader(load: Callable[[str], Run]) -> Callable[[str], Run | None]:
     return read
 
 
-def same_code() -> Callable[[tuple[str, str], tuple[str, str]], bool | None]:
+def same_code(
+    read: Callable[[str], Run] | None = None,
+) -> Callable[[tuple[str, str], tuple[str, str]], bool | None]:
     """What says whether two results, each a run id and a version, ran one machine code; None: nobody knows.
 
-    It reads the runs' bundles, each once.
+    It reads the runs' bundles, each once, or has `read` do so where somebody holds them already.
     """
-    load = loader(lambda run_id: bundle.load(location.root(), run_id))
+    load = loader(read or (lambda run_id: bundle.load(location.root(), run_id)))
 
     def asked(a: tuple[str, str], b: tuple[str, str]) -> bool | None:
         found = code((load(a[0]), a[1]), (load(b[0]), b[1]), "total")

@@ -13,7 +13,7 @@ from profiler.trend import Trend, TrendPoint, check_filters
 from profiler.values import NOT_COLLECTED, Evidence, Value
 
 if TYPE_CHECKING:
-    from profiler.store import LaunchInfo, Store
+    from profiler.store import Store, Timing
 
 LATENCY = "latency"  # what it is called beside the concepts of metrics.txt, which names ncu's metrics only
 _NAME = "latency, median of samples"
@@ -38,13 +38,12 @@ def latencies(
     fits = name_filter(kernel)
     found = []
     for one in [family] if family is not None else store.families():
-        series: dict[tuple[str | None, str | None, str, str], list[LaunchInfo]] = defaultdict(list)
-        for row in _rows(store, one, workload, gpu):
+        series: dict[tuple[str | None, str | None, str, str], list[Timing]] = defaultdict(list)
+        for row in store.timings(family=one, workload=workload, gpu=gpu):
             if fits(row.part) or fits(row.base_name):
                 series[row.workload, row.gpu, row.mode, row.part].append(row)
         rejected = (wrong or {}).get(one, {})
         for (size, device, mode, part), several in series.items():
-            several.sort(key=lambda row: (row.created, row.run_id))
             points = tuple(_point(row, rejected) for row in several)
             identity = (LATENCY, "latency", "lower", "ns", one, size, device, Evidence.MEASURED, mode, part)
             found.append(Trend(*identity, several[0].base_name, points))
@@ -60,25 +59,7 @@ def newest_of_each(one: Trend, order: Sequence[str]) -> Trend:
     return replace(one, points=tuple(newest[name] for name in names))
 
 
-def _rows(store: Store, family: str, workload: str | None, gpu: str | None) -> list[LaunchInfo]:
-    """Every timing of a family; cell by cell where one answer cannot hold them."""
-    rows = store.launches(family=family, workload=workload, gpu=gpu, kind="latency", latest=False)
-    if not rows.truncated:
-        return rows
-    cells = {
-        (cell.version, cell.workload, cell.gpu)
-        for cell in store.cells(family)
-        if workload in (None, cell.workload) and gpu in (None, cell.gpu)
-    }
-    found: list[LaunchInfo] = []
-    for version, size, device in sorted(cells):
-        found += store.launches(
-            family=family, version=version, workload=size, gpu=device, kind="latency", latest=False
-        )
-    return found
-
-
-def _point(row: LaunchInfo, wrong: Mapping[str, str]) -> TrendPoint:
+def _point(row: Timing, wrong: Mapping[str, str]) -> TrendPoint:
     none = row.median_ns is None
     value = NOT_COLLECTED._replace(unit="ns") if none else Value(row.median_ns, "ns")
     gap = wrong.get(row.version, value.state.words if none else "")

@@ -17,8 +17,8 @@ from sqlalchemy import select
 from sqlalchemy.dialects import sqlite
 
 from profiler.errors import BadBundle, ProfilerError, UnknownName
-from profiler.run import COLLECT, Facts, Labels, Result, Run, Samples
-from profiler.store import Store, chunks, schema
+from profiler.run import COLLECT, NOISE, Facts, Labels, Result, Run, Samples
+from profiler.store import Store, chunks, schema, statements
 from profiler.values import Evidence, Session, State, Value
 from tests import made
 from tests.made import DURATION, START, WARPS, imported, launch
@@ -207,6 +207,30 @@ def test_prepared_series_give_what_payloads_give(store: Store) -> None:
     assert one == [plain[33], plain[3]]
     store.add(*imported("v9", launch(**{"metric_3": Value(1, "inst")}), minute=9))
     assert [point.version for point in store.series(["metric_3"])[0].points][-1] == "v9"
+
+
+def test_timings_are_all_rows_of_timed_calls_however_many_statements_they_take(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Oldest run first, without noise runs and forgotten ones; filters leave what was asked for."""
+    for minute in (3, 0, 2, 1):
+        store.add(timed(f"v{minute % 2}", (1.0 + minute, 9.0), minute=minute, mode=f"m{minute % 2}"), {})
+    store.add(timed("v0", (5.0, 6.0), minute=4, purpose=NOISE), {})
+    forgotten = timed("v0", (7.0,), minute=5)
+    store.add(forgotten, {}, Labels(hidden=True))
+    rows = store.launches(kind="latency", latest=False)
+    monkeypatch.setattr(statements, "ROW_LIMIT", 3)
+    found = store.timings()
+    assert [one.created for one in found] == sorted(one.created for one in rows)
+    assert len(found) == 4
+    assert sorted(found) == sorted(
+        (
+            *(row.result_id, row.run_id, row.version, row.created, row.median_ns),
+            *(row.workload, row.gpu, row.mode, row.part, row.base_name),
+        )
+        for row in rows
+    )
+    assert store.timings(family=rows[0].family, workload="another") == []
 
 
 def test_a_series_that_grows_is_lengthened_over_the_edges_of_its_chunks(

@@ -38,6 +38,7 @@ from profiler.store.rows import (
     RunInfo,
     SampleArrays,
     Series,
+    Timing,
     VersionInfo,
     WorkloadInfo,
 )
@@ -357,6 +358,14 @@ class Store:
         wanted = Filter(family, version, workload, gpu, None, None, "latency", run_id)
         with engine.reading(self._engine) as connection:
             return latency.latency(connection, wanted, mode, latest=latest, limit=limit)
+
+    def timings(
+        self, *, family: str | None = None, workload: str | None = None, gpu: str | None = None
+    ) -> list[Timing]:
+        """The medians of all timed calls of runs not hidden, oldest run first; never those of noise runs."""
+        wanted = Filter(family, None, workload, gpu, None, None, None, None)
+        with engine.reading(self._engine) as connection:
+            return latency.timings(connection, self._known, wanted)
 
     def noise_pairs(
         self,

@@ -6,14 +6,17 @@ from collections import defaultdict
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Select
+from sqlalchemy import Connection, Select, select
 
 from profiler.store import schema
+from profiler.store.known import Known
 from profiler.store.launches import samples
-from profiler.store.rows import ROW_LIMIT, LatencyInfo, NoisePair, Rows, SampleArrays
-from profiler.store.statements import Filter, capped, joined, moment, where
+from profiler.store.rows import ROW_LIMIT, LatencyInfo, NoisePair, Rows, SampleArrays, Timing
+from profiler.store.statements import Filter, capped, conditions, joined, moment, pages, slices, where
 
 _NONE = SampleArrays(np.zeros(0, "<f4"), np.zeros(0, "<u2"), np.zeros(0, "<f4"), np.zeros(0, "<u4"))
+_OF_RESULT = ("config", "version", "created", "position", "median_ns")
+_WHERE = ("workload", "gpu", "mode", "part", "base_name")  # of a config, in the order of Timing
 
 
 def latency(
@@ -27,6 +30,33 @@ def latency(
         statement = statement.where(schema.result.c.is_latest)
     found = _newest(connection, statement, ROW_LIMIT if limit is None else limit)
     return Rows(_loaded(connection, found), found.truncated)
+
+
+def timings(connection: Connection, known: Known, wanted: Filter) -> list[Timing]:
+    """See Store.timings."""
+    result, run, config = schema.result.c, schema.run.c, schema.config.c
+    configs = select(config.id, *(config[name] for name in _WHERE)).where(*conditions(wanted))
+    where_timed = {
+        key: (size or None, gpu or None, *more)
+        for key, size, gpu, *more in pages(connection, configs, config.id)
+    }
+    statement = (
+        select(result.id, *(result[name] for name in _OF_RESULT), run.run_id)
+        .join(schema.run, run.id == result.run)
+        .where(schema.TIMED["latency"], run.hidden.is_(False))
+    )
+    rows = [
+        row
+        for some in slices(where_timed)
+        for row in pages(connection, statement.where(result.config.in_(some)), result.id)
+    ]
+    versions = known.versions.get(connection, {row.version for row in rows})
+    rows.sort(key=lambda row: (row.created, row.run_id, row.position))
+    return [
+        Timing(row.id, row.run_id, versions[row.version], moment(row.created), row.median_ns, *here)
+        for row in rows
+        for here in [where_timed[row.config]]
+    ]
 
 
 def noise_pairs(

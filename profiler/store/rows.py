@@ -215,6 +215,21 @@ class LatencyInfo:
     reason: str | None = None
 
 
+class Timing(NamedTuple):
+    """The median of the timed calls of one run, version, workload and mode, without its samples."""
+
+    result_id: int
+    run_id: str
+    version: str
+    created: datetime  # of the run
+    median_ns: float | None
+    workload: str | None
+    gpu: str | None
+    mode: str
+    part: str
+    base_name: str
+
+
 SHORT_NS, LONG_NS = 100e3, 1e6  # between short, medium and long calls
 WORKLOAD_CLASSES = ("short", "medium", "long")
 

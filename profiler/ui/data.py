@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -321,7 +322,7 @@ def comparison(
         table(now),
         kernel=kernel or None,
         noise=floors(now),
-        same_code=circumstances.same_code(),
+        same_code=circumstances.same_code(partial(kept, now)),
         wobble=wobble.lookup(store),
     )
 
