@@ -113,7 +113,8 @@ def _unknown(gaps: Sequence[Statement], chip: str | None) -> Html:
         asked, *lines = _ASKED.split(one.text.removeprefix("Unknown: "), maxsplit=1)
         asks.append(markup.ticked(asked if "`" in asked else asked.rstrip(".")))
         collect += lines
-    parts: list[object] = [markup.state("unknown:"), markup.join(asks, "; ")]
+    told = markup.join((markup.join(asks, "; "), "." * bool(collect)), "")
+    parts: list[object] = [markup.state("unknown:"), told]
     if collect and chip:
         parts += [markup.muted("Collect:"), markup.code(roofline.collecting(chip), title=" ".join(collect))]
     elif collect:

@@ -66,7 +66,7 @@ def test_what_changed_is_left_to_why_unless_only_it_calls_for_something() -> Non
     assert "faster" not in told
     assert "waiting for data" not in told
     assert "→ fewer barriers +1 ms by barriers. 10 %" in told
-    assert told.endswith("unknown: whether SMs stand idle To collect: metrics.txt:24 (a).")
+    assert told.endswith("unknown: whether SMs stand idle. To collect: metrics.txt:24 (a).")
 
 
 def test_a_share_that_nobody_knows_is_a_dash_and_no_zero() -> None:
