@@ -7,7 +7,9 @@ from profiler.ui.theme import style_sheet
 
 page = st.navigation(
     [
-        st.Page("profiler/ui/overview.py", title="Overview", url_path="overview", default=True),
+        st.Page("profiler/ui/overview.py", title="Overview", url_path="start", default=True),
+        # Streamlit serves the default page at / alone: its name, typed, is a page that the menu leaves out.
+        st.Page("profiler/ui/overview.py", title="Overview", url_path="overview", visibility="hidden"),
         st.Page("profiler/ui/lineage.py", title="Lineage", url_path="lineage"),
         st.Page("profiler/ui/trends.py", title="Trends", url_path="trends"),
         st.Page("profiler/ui/diff.py", title="Diff", url_path="diff"),

@@ -97,6 +97,17 @@ def load_folder(folder: Path) -> Run:
     return parse((folder / RUN_FILE).read_bytes(), str(folder / RUN_FILE))
 
 
+def read_file(root: Root, run: str, file: ReportFile | Attachment) -> bytes:
+    """The content of a file of a sealed run. Raises BadBundle where it is gone, or not what the run names."""
+    try:
+        content = root.read(f"{RUNS}/{run}/{file.path}")
+    except OSError as error:
+        raise BadBundle(f"run {run} cannot read its {file.path} ({error.strerror or error})") from error
+    if (sha256(content).hexdigest(), len(content)) != (file.sha256, file.size_bytes):
+        raise BadBundle(f"run {run}: {_changed(file)}")
+    return content
+
+
 def stage(root: LocalRoot, run: Run, sources: Mapping[str, Path]) -> Path:
     """Write the whole bundle into staging. `sources` has the local file of each path inside the bundle.
 

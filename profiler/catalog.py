@@ -55,6 +55,11 @@ class Catalog:
         wanted = set(names)
         return tuple(version for version in self.versions if not wanted or version.id in wanted)
 
+    def nothing_of(self, names: Sequence[str]) -> str:
+        """Why none of the named versions, or of all, can be built: `v2e is planned: needs a GPU`."""
+        told = [f"{one.id} is {one.why_not_built}" for one in self.pick(names) if one.why_not_built]
+        return "; ".join(told) if names else f"no version of {self.path} has a source"
+
     def correct_ancestor(self, version: Version) -> Version | None:
         """The nearest ancestor that is good: what a version's speed is compared with."""
         seen = version

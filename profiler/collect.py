@@ -268,6 +268,10 @@ class Collection:
                 for head_dim, functions in by_head_dim.items()
             ]
             self.machine.missing += found.missing
+            code, lost = dissect.machine_code([found.built], self.catalog.folder)
+            for path, content in code.items():
+                self.staging.attach(path, content)
+            self.machine.missing += lost
         self.staging.put(
             f"static-{version.id}",
             {

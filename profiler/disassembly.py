@@ -57,6 +57,15 @@ class SassLine:
 
 
 @dataclass(frozen=True)
+class FunctionCode:
+    """One function as cuobjdump prints it: what can be written down and made a listing of again."""
+
+    name: str  # mangled
+    instructions: tuple[tuple[int, str], ...]  # offset in bytes and text
+    sources: tuple[Source | None, ...]  # one an instruction
+
+
+@dataclass(frozen=True)
 class Listing:
     """The machine code of one launch or one binary, function by function, with its counts."""
 
@@ -132,17 +141,41 @@ def of_binary(path: Path, arch: str | None = None, *, line_info: bool = True) ->
     """
     with tempfile.TemporaryDirectory(prefix="profiler-sass-") as folder:
         cubin = _cubin(path, arch, Path(folder))
-        named = list(parse(_tool("cuobjdump", "--dump-sass", str(cubin))))
-        where = {}
-        if line_info:
-            where = line_table(_tool("nvdisasm", "--print-line-info", "--print-code", str(cubin)))
+        sass = _tool("cuobjdump", "--dump-sass", str(cubin))
+        where = _line_info(cubin) if line_info else {}
+    return of_functions(functions_of(sass, where), path.name)
+
+
+def of_library(path: Path, arch: str) -> tuple[FunctionCode, ...]:
+    """The functions of a version's library with their source lines; its listing is made once and kept beside.
+
+    Raises as of_binary does.
+    """
+    sass = static.disassemble(path, arch)
+    with tempfile.TemporaryDirectory(prefix="profiler-sass-") as folder:
+        where = _line_info(_cubin(path, arch, Path(folder)))
+    return functions_of(sass, where)
+
+
+def functions_of(sass: str, where: Mapping[tuple[str, int], Source]) -> tuple[FunctionCode, ...]:
+    """The functions in cuobjdump's listing, each once, with the source line of each instruction."""
+    found: dict[str, FunctionCode] = {}
+    for name, instructions in parse(sass):
+        sources = tuple(where.get((name, offset)) for offset, _ in instructions)
+        found.setdefault(name, FunctionCode(name, tuple(instructions), sources))
+    return tuple(found.values())
+
+
+def of_functions(
+    functions: Sequence[FunctionCode], label: str, texts: Mapping[str, str] | None = None
+) -> Listing:
+    """The listing of functions as cuobjdump prints them: nothing is counted in it."""
     lines: list[SassLine] = []
-    for index, (name, instructions) in enumerate(named):
-        places = [(index, offset) for offset, _ in instructions]
-        sources = [where.get((name, offset)) for offset, _ in instructions]
-        texts: list[str | None] = [text for _, text in instructions]
-        lines += _lines(places, texts, sources, _Addresses([], places, index))
-    return Listing(path.name, tuple(name for name, _ in named), tuple(lines))
+    for index, one in enumerate(functions):
+        places = [(index, offset) for offset, _ in one.instructions]
+        instructions: list[str | None] = [text for _, text in one.instructions]
+        lines += _lines(places, instructions, one.sources, _Addresses([], places, index))
+    return Listing(label, tuple(one.name for one in functions), tuple(lines), texts=texts or {})
 
 
 def select(listing: Listing, wanted: Callable[[str], bool]) -> Listing:
@@ -270,6 +303,10 @@ def _shown(target: Target | None, place: Target) -> str:
 
 def _one_space(text: str | None) -> str | None:
     return None if text is None else " ".join(text.split())
+
+
+def _line_info(cubin: Path) -> dict[tuple[str, int], Source]:
+    return line_table(_tool("nvdisasm", "--print-line-info", "--print-code", str(cubin)))
 
 
 def _cubin(path: Path, arch: str | None, folder: Path) -> Path:

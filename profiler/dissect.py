@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import platform
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from profiler import __version__, anatomy, bundle, check, evidence, location, toolkit
+from profiler import __version__, anatomy, bundle, check, evidence, location, machinecode, toolkit
 from profiler.anatomy import Anatomy, Function
-from profiler.build import Failed, sweep
+from profiler.build import Built, Failed, sweep
 from profiler.catalog import Catalog, Version
 from profiler.check import Cell, Checked
-from profiler.errors import CannotJudge
+from profiler.errors import CannotJudge, ProfilerError
 from profiler.origin import files, load_problem, source_sha256
 from profiler.problem import Problem, Workload
 from profiler.run import COLLECT, Attachment, Result, Run
@@ -54,7 +56,7 @@ def dissect(
     """Build every version, take it apart, run it on the CPU. Raises CannotJudge where a tool is missing."""
     chosen = [version for version in versions if version.buildable]
     if not chosen:
-        raise CannotJudge(f"nothing to dissect: none of these versions of {catalog.path} has a source")
+        raise CannotJudge(f"nothing to dissect: {catalog.nothing_of([one.id for one in versions])}")
     problem: Problem = load_problem(catalog)
     tools = {name: toolkit.require(name).version for name in ("nvcc", "cuobjdump", "nvdisasm")}
     told = progress or (lambda _version, _what: None)
@@ -66,7 +68,8 @@ def dissect(
         for version in chosen
         for result in _results(catalog, version, by_version.get(version.id), checked[version.id], problem)
     ]
-    contents = {**sources(catalog, chosen), **line_tables(checked.values())}
+    code, lost = machine_code([one.built for one in by_version.values()], catalog.folder, jobs)
+    contents = {**sources(catalog, chosen), **line_tables(checked.values()), **code}
     created = datetime.now(UTC).replace(microsecond=0)
     digest = sha256(repr((results, sorted(contents.items()))).encode()).hexdigest()
     run = Run(
@@ -93,7 +96,7 @@ def dissect(
             for one in functions
             if one.over_budget and one.version.state == "good"
         ),
-        missing=tuple(words for one in by_version.values() for words in one.missing),
+        missing=(*(words for one in by_version.values() for words in one.missing), *lost),
     )
 
 
@@ -185,9 +188,32 @@ def line_tables(checked: Iterable[Checked]) -> dict[str, bytes]:
     return found
 
 
+def machine_code(
+    built: Iterable[Built], folder: Path, jobs: int | None = None
+) -> tuple[dict[str, bytes], list[str]]:
+    """The disassembly of built versions, by its place in the bundle, and why some of it is not kept."""
+    kept: dict[str, bytes] = {}
+    lost: dict[str, None] = {}
+
+    def one(made: Built) -> bytes | ProfilerError:
+        try:
+            return machinecode.of_build(made, folder)
+        except ProfilerError as error:
+            return error
+
+    several = list(built)
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        for made, content in zip(several, pool.map(one, several), strict=True):
+            if isinstance(content, bytes):
+                kept[machinecode.path_of(made.version)] = content
+            else:
+                lost[f"machine code is not kept: {str(content).splitlines()[0]}"] = None
+    return kept, list(lost)
+
+
 def attachment(path: str, content: bytes) -> Attachment:
     """A file of the bundle by its folder there."""
-    kind = {SOURCES: "source", LINES: "lines"}[path.split("/")[0]]
+    kind = {SOURCES: "source", LINES: "lines", machinecode.KIND: machinecode.KIND}[path.split("/")[0]]
     name = path.split("/", 1)[1]
     kind = "catalog" if name.endswith(".toml") else kind
     return Attachment(kind, name, sha256(content).hexdigest(), len(content), path)

@@ -101,6 +101,13 @@ class Version:
         """Whether there is a source to compile now."""
         return self.source is not None and self.state != "planned"
 
+    @property
+    def why_not_built(self) -> str:
+        """Why there is nothing to compile: `planned: needs a GPU`, `a Python callable`; "" where there is."""
+        if self.buildable:
+            return ""
+        return f"planned: {self.reason}" if self.callable is None else "a Python callable"
+
     def supports(self, arch: str) -> bool:
         """Whether it may be compiled for the architecture: a listed one, or a newer one than a plain one.
 

@@ -8,13 +8,31 @@ from pathlib import Path
 
 import pytest
 
-from profiler import bundle, catalog, dissect, evidence, metrics, pipeline, toolkit
+from profiler import (
+    assembly,
+    build,
+    bundle,
+    catalog,
+    disassembly,
+    dissect,
+    evidence,
+    keptcode,
+    machinecode,
+    metrics,
+    pipeline,
+    session,
+    toolkit,
+)
 from profiler.cli import main
+from profiler.collect import Collection
 from profiler.dissect import Dissection
 from profiler.errors import CannotJudge
+from profiler.location import LocalRoot
 from profiler.run import Facts, Result
+from profiler.session import Machine, Settings
 from profiler.values import Evidence, State
 from tests.conftest import ROOT
+from tests.standins import SMALL
 from tests.toolchain import needs_gxx, needs_sass
 
 ARCH = "sm_90a"
@@ -176,6 +194,74 @@ def test_conflicts_are_kept_by_source_line(found: Dissection) -> None:
     assert any("ldmatrix" in line for line in lines[worst - 3 : worst + 1]), (
         "the transposed or plain ldmatrix"
     )
+
+
+def test_the_machine_code_is_kept_as_the_compiler_made_it(
+    found: Dissection, lineage: catalog.Catalog, cache: Path
+) -> None:
+    kept = {file.name for file in found.run.files if file.kind == machinecode.KIND}
+    assert kept == {f"{name}.json.xz" for name in NAMES}, "and none of what does not compile"
+    code = machinecode.parse(found.contents["sass/v2d_b.json.xz"], "here")
+    assert code.compiler.startswith("nvcc ")
+    (made,) = build.build(lineage, lineage.pick(["v2d_b"]), [ARCH])
+    assert isinstance(made, build.Built)
+    whole = disassembly.of_binary(made.library, ARCH)
+    again = disassembly.of_functions(code.functions[ARCH], "again")
+    assert [(x.text, x.masked, x.target) for x in again.lines] == [
+        (x.text, x.masked, x.target) for x in whole.lines
+    ]
+    names = {x.source[0] for x in again.lines if x.source}
+    assert names >= {"v2d.cu", "common.cuh", "ptx.cuh"}
+    assert not any("/" in name for name in names), "of nobody's machine"
+    assert [x.source and x.source[1] for x in again.lines] == [x.source and x.source[1] for x in whole.lines]
+
+
+def test_a_library_that_a_tool_cannot_read_costs_its_code_alone(
+    lineage: catalog.Catalog, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list(build.build(lineage, lineage.pick(["v2d_a", "v2d_b"]), [ARCH]))
+    built = [one for one in made if isinstance(one, build.Built)]
+    real = disassembly._tool
+
+    def tool(name: str, *arguments: str) -> str:
+        if name == "nvdisasm":
+            raise CannotJudge("nvdisasm is gone")
+        return real(name, *arguments)
+
+    monkeypatch.setattr(disassembly, "_tool", tool)
+    assert dissect.machine_code(built, lineage.folder) == (
+        {},
+        ["machine code is not kept: nvdisasm is gone"],
+    ), "said once, not once a version"
+
+
+@pytest.mark.parametrize("tools", ["all", "no nvdisasm"])
+def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_cannot(
+    tools: str, lineage: catalog.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
+    if tools != "all":
+        real = toolkit.find
+        monkeypatch.setattr(toolkit, "find", lambda name: None if name == "nvdisasm" else real(name))
+    root = LocalRoot(tmp_path / "data")
+    settings = Settings(versions=("v2d_a",), workloads=(SMALL,), counters=False)
+    staging = session.begin(root, lineage, settings)
+    collection = Collection(staging, lineage, settings, Machine(None, None))
+    collection.prepare()
+    collection._note()
+    run = bundle.load(root, assembly.seal(root, collection))
+    kept = [file.path for file in run.files if file.kind == machinecode.KIND]
+    (static,) = (one for one in run.results if one.workload == "head dim 64")
+    assert static.facts[0].values["static__registers"].number, "the facts of the compiler are there"
+    said = [line for line in run.provenance.get("degraded", ()) if line.startswith("machine code is not")]
+    if tools == "all":
+        assert (kept, said) == (["sass/v2d_a.json.xz"], [])
+        found = keptcode.find(root, pipeline.open_store(str(tmp_path / "data")), "attention", "v2d_a", ARCH)
+        assert found.run_id == run.run_id
+    else:
+        assert kept == []
+        (line,) = said
+        assert "nvdisasm is neither in" in line
 
 
 # ---- through the index

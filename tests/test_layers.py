@@ -51,6 +51,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ),
         ("cpubuild", "outcome", "cpucuda", "emulate", "check"),
     ),
+    (("disassembly", "alignment", "hotspots", "machinecode", "keptcode"),),
     (
         (
             "matching",
@@ -86,7 +87,6 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
         ("attained", "lineage"),
         ("sourcediff",),
         ("rulings",),
-        ("disassembly", "alignment", "hotspots"),
         ("drill",),
         ("opcodemix",),
         ("sourcediff", "lineage"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import resource
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler import anatomy, build, bundle, catalog, check, origin
+from profiler import anatomy, build, bundle, catalog, check, keptcode, machinecode, origin, static
 from profiler.anatomy import Anatomy, Function
 from profiler.location import LocalRoot
 from profiler.run import COLLECT, Run
@@ -215,11 +216,50 @@ def test_wrong_versions_stand_in_the_committed_run_as_wrong(lineage: catalog.Cat
             assert status[version.id] <= {"wrong", "failed"}, version.id
 
 
+def test_the_committed_run_keeps_the_machine_code_of_every_version_and_architecture(
+    lineage: catalog.Catalog, committed: Run
+) -> None:
+    root = LocalRoot(ROOT / "data")
+    for version in lineage.versions:
+        if version.buildable:
+            for arch in version.arches:
+                kept = keptcode.of_run(root, committed, lineage.family, version.id, arch)
+                assert kept, (version.id, arch)
+                assert kept.listing.has_text
+                assert kept.listing.has_sources
+                sizes = {static.template_integer(name) for name in kept.listing.functions}
+                assert sizes >= set(version.head_dims)
+    size = sum(file.size_bytes for file in committed.files if file.kind == machinecode.KIND)
+    assert size < 1_000_000, "a clone stays small"
+
+
+def test_the_opcodes_of_the_committed_code_are_the_static_facts(
+    lineage: catalog.Catalog, committed: Run
+) -> None:
+    kept = keptcode.of_run(LocalRoot(ROOT / "data"), committed, lineage.family, "v2d_b", ARCH)
+    assert kept
+    for result in committed.results:
+        for facts in result.facts:
+            if result.version == "v2d_b" and facts.target == ARCH:
+                at = [
+                    index
+                    for index, name in enumerate(kept.listing.functions)
+                    if static.template_integer(name) == result.problem["head_dim"]
+                ]
+                lines = [line for line in kept.listing.lines if line.function in at]
+                for opcode in ("HMMA", "LDSM", "FFMA"):
+                    sites = sum(line.opcode.split(".")[0] == opcode for line in lines)
+                    assert sites == facts.opcodes[opcode], (result.workload, opcode)
+
+
 def test_the_committed_run_names_no_machine(committed: Run) -> None:
     folder = ROOT / "data" / "runs" / committed.run_id
-    text = b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+    every = [path for path in folder.rglob("*") if path.is_file()]
+    packed = [lzma.decompress(path.read_bytes()) for path in every if path.suffix == ".xz"]
+    text = b"".join([*packed, *(path.read_bytes() for path in every)])
     assert b"/root" not in text
     assert b"/home/" not in text
+    assert b"/tmp/" not in text
     assert "host" not in committed.provenance
 
 

@@ -106,10 +106,11 @@ def list_workloads(arguments: argparse.Namespace) -> int:
 def show_launches(arguments: argparse.Namespace) -> int:
     """Print the launches of one report, run or version."""
     from profiler import metrics, sources
-    from profiler.cli import output, showing
+    from profiler.cli import known, output, showing
 
     table = metrics.load()
-    side = sources.resolve(arguments.name, output.open_store, arguments.workload, arguments.gpu)
+    with known.catalogued((arguments.name,), output.open_store):
+        side = sources.resolve(arguments.name, output.open_store, arguments.workload, arguments.gpu)
     chosen = showing.choose(side, arguments.kernel, arguments.top)
     if arguments.json:
         print_json(showing.document(chosen, table, everything=arguments.all))

@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     told = left_out(chosen, arguments.arch)
     if arguments.json:
         print_json({"versions": [_document(one) for one in made], "not_built": told})
-    else:
+    elif made:
         _print(made, told)
     return tell_failures(made) or (Exit.PASS if made else tell_left_out(told))
 
@@ -140,10 +140,8 @@ def left_out(chosen: tuple[Version, ...], arches: list[str] | None) -> dict[str,
 
     found = {}
     for version in chosen:
-        if version.callable:
-            found[version.id] = "a Python callable"
-        elif not version.buildable:
-            found[version.id] = f"planned: {version.reason}"
+        if version.why_not_built:
+            found[version.id] = version.why_not_built
         elif not targets(version, arches):
             found[version.id] = f"only for {', '.join(version.arches)}"
     return found

@@ -83,14 +83,18 @@ def choose(
     from profiler.problem import ALL
 
     chosen = [version for version in lineage.pick(names) if version.buildable]
+    if not chosen:
+        raise CannotJudge(f"nothing to check: {lineage.nothing_of(names)}")
     if stage is None:
-        return _some(chosen, lineage), (ALL,)
+        return chosen, (ALL,)
     if stage not in problem.stages:
         raise UnknownName(
             f"{lineage.family} has no stage {stage}: it has {', '.join(problem.stages) or 'none'}"
         )
     able = [version for version in chosen if version.state == "good" and stage in version.stages]
-    return _some(able, lineage), (stage,)
+    if not able:
+        raise CannotJudge(f"nothing to check: none of these versions of {lineage.path} has a source for it")
+    return able, (stage,)
 
 
 def document(checked: Sequence[Checked]) -> dict[str, object]:
@@ -128,12 +132,6 @@ def judge(checked: Sequence[Checked]) -> Exit:
     for version in idle:
         print(f"profiler: {version}: its problem has no workload to check it on", file=sys.stderr)
     return Exit.UNJUDGED if idle else Exit.PASS
-
-
-def _some(chosen: list[Version], lineage: Catalog) -> list[Version]:
-    if not chosen:
-        raise CannotJudge(f"nothing to check: none of these versions of {lineage.path} has a source for it")
-    return chosen
 
 
 def _row(one: Checked) -> list[str]:

@@ -215,7 +215,7 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
     names = [*arguments.versions, *_list(arguments.against)] if arguments.versions else []
     chosen = [one for one in lineage.pick(names) if one.state != "planned"]
     if not chosen:
-        raise CannotJudge("nothing to measure: every version that was named is planned")
+        raise CannotJudge(f"nothing to measure: {lineage.nothing_of(names)}")
     known = {one.id for one in chosen}
     problem: Problem = origin.load_object(lineage, lineage.problem)
     sizes = workloads(arguments.workloads, lineage, chosen)

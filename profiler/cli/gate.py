@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         noisefloor,
         wobble,
     )
-    from profiler.cli import gate_output, gate_told, output
+    from profiler.cli import gate_output, gate_told, known, output
     from profiler.contests import contests
     from profiler.holdings import Wanted
     from profiler.values import Evidence
@@ -108,7 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
     compare.check_concepts(table, arguments.on)
     wanted = Wanted(arguments.workload, arguments.gpu, [Evidence(kind) for kind in arguments.evidence])
     root = location.root()
-    found = contests(arguments.names, arguments.baseline, output.open_store, root, wanted)
+    with known.catalogued((*arguments.names, arguments.baseline or ""), output.open_store):
+        found = contests(arguments.names, arguments.baseline, output.open_store, root, wanted)
     verdicts = gate.judge(
         found,
         table,

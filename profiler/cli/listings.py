@@ -1,4 +1,4 @@
-"""What a name on the command line means as machine code: a binary, a launch of a report, a built version."""
+"""What a name on the command line means as machine code: a binary, a launch, kept code, code built here."""
 
 from __future__ import annotations
 
@@ -8,24 +8,60 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profiler import build, catalog, disassembly, hotspots, report, sources
+from profiler import (
+    build,
+    catalog,
+    disassembly,
+    hotspots,
+    keptcode,
+    location,
+    origin,
+    report,
+    sources,
+    toolkit,
+)
 from profiler.catalog import Catalog, Version
 from profiler.cli.output import open_store
 from profiler.disassembly import Listing
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
+from profiler.keptcode import KeptCode, NotKept
 from profiler.matching import kernel_filter, labels, name_filter
 from profiler.values import Evidence, Launch, Side, spread
 
 _ELF = b"\x7fELF"
+_TOOLS = ("nvcc", "cuobjdump", "nvdisasm")
+_BUILD = "`--build` builds them, with the CUDA toolkit"
 DURATION = "gpu__time_duration.sum"
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a side's machine code comes from."""
+
+    evidence: Evidence  # measured: of a launch, with its counts; static: of a compiler, nothing was run
+    run_id: str | None = None  # None: of a file, or built here
+    arch: str | None = None  # None: the file says it
+    compiler: str | None = None
+    note: str = ""  # what the reader must know before believing it
+
+    @property
+    def words(self) -> str:
+        """`static: sm_90a, nvcc 13.0.88, kept in run 2026…; nothing was run, so no samples and no counts`."""
+        if self.evidence is Evidence.MEASURED:
+            return ""
+        place = f"kept in run {self.run_id}" if self.run_id else "built here" if self.compiler else ""
+        said = ", ".join(filter(None, (self.arch, self.compiler, place)))
+        none = "nothing was run, so no samples and no counts"
+        return "; ".join(filter(None, (f"static: {said or 'a binary'}", none, self.note)))
+
+
+@dataclass(frozen=True)
 class Code:
-    """One side's machine code, and the launch that it comes from; None for a binary."""
+    """One side's machine code, and the launch that it comes from; None for what was compiled and not run."""
 
     listing: Listing
     launch: Launch | None
+    origin: Origin
 
 
 @dataclass(frozen=True)
@@ -35,10 +71,11 @@ class Wanted:
     kernel: str | None
     ordinal: int | None  # of the launch in its report
     like: Launch | None  # the other side's
-    arch: str | None
+    arch: str | None  # of what a compiler made
     workload: str | None
     gpu: str | None
-    built: bool  # an architecture was asked for: of a version the code built here, measured or not
+    compiled: bool  # of a version what a compiler made, measured or not
+    build: bool  # and that here and now, kept by a run or not
     lineage: Catalog | None
 
 
@@ -49,7 +86,7 @@ def resolve_all(arguments: argparse.Namespace) -> list[Code]:
     """
     names = [name for name in (arguments.a, arguments.b) if name is not None]
     lineage = _lineage(arguments.catalog)
-    arch = arguments.arch or _common_arch(lineage, names)
+    arch = arguments.arch or _common_arch(lineage, names, arguments.build)
     wanted = Wanted(
         arguments.kernel,
         arguments.launch,
@@ -57,7 +94,8 @@ def resolve_all(arguments: argparse.Namespace) -> list[Code]:
         arch,
         arguments.workload,
         arguments.gpu,
-        arguments.arch is not None,
+        arguments.arch is not None or arguments.build,
+        arguments.build,
         lineage,
     )
     found = [_resolve(names[0], wanted)]
@@ -76,11 +114,12 @@ def scale(codes: Sequence[Code]) -> float:
 def _resolve(name: str, wanted: Wanted) -> Code:
     path = Path(name)
     if path.is_file() and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF)):
-        return _named(disassembly.of_binary(path, wanted.arch), name, wanted.kernel)
+        listing = disassembly.of_binary(path, wanted.arch)
+        return _named(listing, name, wanted.kernel, Origin(Evidence.STATIC, arch=wanted.arch))
     entry = _entry(wanted.lineage, name)
-    version = entry if entry and entry.buildable else None
-    if version and wanted.built:
-        return _named(_built(wanted.lineage, version, wanted.arch), name, wanted.kernel)
+    pair = _pair(wanted.lineage, name, entry)
+    if wanted.compiled and pair and (entry is None or entry.buildable):
+        return _compiled(name, pair, entry, wanted)
     try:
         side = sources.resolve(name, open_store, wanted.workload, wanted.gpu)
     except UnknownName:
@@ -89,12 +128,64 @@ def _resolve(name: str, wanted: Wanted) -> Code:
     else:
         if side.evidence is Evidence.MEASURED:
             return _measured(side, name, wanted)
-    if entry and version is None:
+    if entry and not entry.buildable:
         why = f"is planned: {entry.reason}" if entry.callable is None else f"is Python ({entry.callable})"
         raise CannotJudge(f"{name} {why}; its machine code comes with a report of it, and there is none")
-    if version is None:
+    if pair is None:
         raise CannotJudge(f"{name} was not measured and is in no catalogue here: no machine code of it")
-    return _named(_built(wanted.lineage, version, wanted.arch), name, wanted.kernel)
+    return _compiled(name, pair, entry, wanted)
+
+
+def _pair(lineage: Catalog | None, name: str, entry: Version | None) -> tuple[str, str] | None:
+    """Family and version of a name of the catalogue, else of the index; None for a file or a run."""
+    if lineage and entry:
+        return lineage.family, entry.id
+    if sources.is_file(name):
+        return None
+    with contextlib.suppress(UnknownName):
+        return sources.version_of(open_store(), name)
+    return None
+
+
+def _compiled(name: str, pair: tuple[str, str], entry: Version | None, wanted: Wanted) -> Code:
+    """What a compiler made of a version: as a run keeps it, or built here where that is not of these sources.
+
+    Where the sources here have changed and no compiler is here, the kept code stands, and it is said.
+    """
+    why: NotKept | None = None
+    if not wanted.build:
+        try:
+            kept = _kept(pair, wanted.arch)
+        except NotKept as error:
+            why = error
+        else:
+            changed = _changed(wanted.lineage, entry, kept)
+            if not changed or not all(map(toolkit.find, _TOOLS)):
+                note = f"the sources here are not those of that run: {_BUILD}" if changed else ""
+                origin_of = Origin(Evidence.STATIC, kept.run_id, kept.arch, kept.compiler, note)
+                return _named(kept.listing, name, wanted.kernel, origin_of)
+    if entry is None or not entry.buildable:
+        raise why or CannotJudge(f"{name} is in no catalogue here, so it cannot be built")
+    try:
+        return _built(wanted.lineage, entry, name, wanted)
+    except CannotJudge as error:
+        raise CannotJudge(f"{why}, and it cannot be built here: {error}" if why else str(error)) from None
+
+
+def _kept(pair: tuple[str, str], arch: str | None) -> KeptCode:
+    """The code that a run keeps, for the architecture asked for or else the newest."""
+    store = open_store()
+    arch = arch or keptcode.common(store, [pair])
+    if arch is None:
+        raise NotKept(f"no run keeps machine code of {'/'.join(pair)}")
+    return keptcode.find(location.root(), store, *pair, arch)
+
+
+def _changed(lineage: Catalog | None, entry: Version | None, kept: KeptCode) -> bool:
+    """Whether the version here is not what the kept code was compiled from."""
+    if lineage is None or entry is None or not entry.buildable:
+        return False
+    return origin.source_sha256(lineage, entry) != kept.source_sha256
 
 
 def _starts_with(path: Path, first: bytes) -> bool:
@@ -112,9 +203,12 @@ def _measured(side: Side, name: str, wanted: Wanted) -> Code:
     label = labels(side.launches)[side.launches.index(launch)]
     if not len(detail.pcs):
         way_out = "collect with `--set full` or `--section SourceCounters`"
-        way_out += ", or say --arch to build it here" if _catalogued(wanted.lineage, name) else ""
+        way_out += (
+            ", or say --arch for what the compiler made of it" if _catalogued(wanted.lineage, name) else ""
+        )
         raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
-    return Code(disassembly.of_detail(detail, f"{name} {label}"), launch)
+    origin_of = Origin(Evidence.MEASURED, side.run_id)
+    return Code(disassembly.of_detail(detail, f"{name} {label}"), launch, origin_of)
 
 
 def _choose(side: Side, name: str, wanted: Wanted) -> Launch:
@@ -170,28 +264,37 @@ def _catalogued(lineage: Catalog | None, name: str) -> Version | None:
     return found if found and found.buildable else None
 
 
-def _common_arch(lineage: Catalog | None, names: list[str]) -> str | None:
-    """The newest architecture of the named versions of the catalogue; None where none is one."""
+def _common_arch(lineage: Catalog | None, names: list[str], build_here: bool) -> str | None:
+    """The newest architecture of the named versions of the catalogue, or of what runs hold of them.
+
+    None where none of them is a version.
+    """
     versions = [one for name in names if (one := _catalogued(lineage, name))]
     first = versions[0].arches if versions else ()
     shared = [arch for arch in first if all(one.supports(arch) for one in versions)]
-    return shared[-1] if shared else None
+    declared = shared[-1] if shared else None
+    pairs = [pair for name in names if (pair := _pair(lineage, name, _entry(lineage, name)))]
+    if build_here or not pairs:
+        return declared
+    return keptcode.common(open_store(), pairs, declared) or declared
 
 
-def _built(lineage: Catalog | None, version: Version, arch: str | None) -> Listing:
+def _built(lineage: Catalog | None, version: Version, name: str, wanted: Wanted) -> Code:
     assert lineage
+    arch = wanted.arch
     made = next(build.build(lineage, [version], [arch] if arch else None), None)
     if made is None:
         raise CannotJudge(f"{version.id} is not for {arch}; it is for {', '.join(version.arches)}")
     if isinstance(made, build.Failed):
         raise BuildFailed(made.error)
-    return disassembly.of_binary(made.library, arch)
+    listing = disassembly.of_binary(made.library, arch)
+    return _named(listing, name, wanted.kernel, Origin(Evidence.STATIC, None, arch, made.compiler))
 
 
-def _named(listing: Listing, name: str, kernel: str | None) -> Code:
+def _named(listing: Listing, name: str, kernel: str | None, origin_of: Origin) -> Code:
     """The functions of a binary that --kernel fits."""
     fits = name_filter(kernel) if kernel else None
     kept = disassembly.select(listing, fits) if fits else listing
     if not kept.lines:
         raise UnknownName(f"{name} has no function like {kernel!r}; there are {spread(listing.functions)}")
-    return Code(replace(kept, label=name), None)
+    return Code(replace(kept, label=name), None, origin_of)

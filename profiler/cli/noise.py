@@ -137,7 +137,9 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
     from profiler.cli.collect import workloads
 
     chosen = lineage.pick(arguments.versions)
-    if wrong := [one.id for one in chosen if one.state in ("planned", "rejected")]:
+    if planned := [one.id for one in chosen if one.state == "planned"]:
+        raise CannotJudge(lineage.nothing_of(planned))
+    if wrong := [one.id for one in chosen if one.state == "rejected"]:
         raise ProfilerError(f"{', '.join(wrong)}: only a correct version has a latency, and so a floor")
     sizes = workloads(arguments.workloads, lineage, chosen)
     if not arguments.workloads:

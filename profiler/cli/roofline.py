@@ -31,11 +31,12 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the roofline of every launch asked for."""
     from profiler import metrics, sources
-    from profiler.cli import output, roofs, showing
+    from profiler.cli import known, output, roofs, showing
     from profiler.errors import Exit
 
     table = metrics.load()
-    side = sources.measured(arguments.name, output.open_store, arguments.workload, arguments.gpu)
+    with known.catalogued((arguments.name,), output.open_store):
+        side = sources.measured(arguments.name, output.open_store, arguments.workload, arguments.gpu)
     chosen = showing.choose(side, arguments.kernel, arguments.top)
     found = roofs.every(chosen, table)
     if arguments.json:

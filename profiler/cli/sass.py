@@ -19,9 +19,10 @@ and instruction by instruction: offsets count from the function's start and addr
 so that two builds of one source differ in nothing.
 
 A and B are report files (the longest launch, or --launch, --kernel), cubins, libraries, run ids or versions
-that were measured; a version of the catalogue that was not, or with --arch, is built and taken apart, with
-no GPU. Where a
-report prints ??? for its machine code, the counts still stand at their places."""
+that were measured. Of a version that was not, or with --arch, it is what the compiler made of it: as the
+newest run keeps it, which needs no compiler, or built here where the sources have changed since, or with
+--build. That is static evidence: nothing was run, so there are no samples and no counts. Where a report
+prints ??? for its machine code, the counts still stand at their places."""
 
 
 def add(commands: Commands) -> None:
@@ -43,7 +44,10 @@ def add(commands: Commands) -> None:
         "--launch", type=int, metavar="N", help="the launch, by its place in the report from 0"
     )
     command.add_argument("--b-launch", type=int, metavar="N", help="the launch of B (default: as --launch)")
-    command.add_argument("--arch", metavar="ARCH", help="of a binary with several, or to build for (sm_90a)")
+    command.add_argument("--arch", metavar="ARCH", help="of a binary with several, or compiled for (sm_90a)")
+    command.add_argument(
+        "--build", action="store_true", help="of a version: built here, whatever a run keeps of it"
+    )
     command.add_argument(
         "--catalog", type=Path, metavar="PATH", help="a catalog.toml or its folder, for versions"
     )

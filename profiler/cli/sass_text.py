@@ -31,6 +31,7 @@ def hot_document(code: Code, found: Sequence[Hot]) -> Json:
     listing = code.listing
     return {
         "label": listing.label,
+        **_origin(code),
         "has_text": listing.has_text,
         "has_sources": listing.has_sources,
         "functions": list(listing.functions),
@@ -50,12 +51,19 @@ def diff_document(codes: Sequence[Code], aligned: Alignment, moved: Sequence[Mov
     return {
         "a": a.label,
         "b": b.label,
+        "origins": {side: _origin(code) for side, code in zip("ab", codes, strict=True)},
         "has_text": {"a": a.has_text, "b": b.has_text},
         "counts": aligned.counts,
         "different": aligned.different,
         "functions": functions,
         "moved": [_mover(one) for one in moved],
     }
+
+
+def _origin(code: Code) -> Json:
+    origin = code.origin
+    told = {"run": origin.run_id, "arch": origin.arch, "compiler": origin.compiler}
+    return {"evidence": str(origin.evidence), **told, "note": origin.note or None}
 
 
 def print_hot(code: Code, found: Sequence[Hot], hidden: int) -> None:
@@ -65,6 +73,8 @@ def print_hot(code: Code, found: Sequence[Hot], hidden: int) -> None:
     if len(listing.functions) > 1:
         for number, name in enumerate(listing.functions, 1):
             say(f"  {f'[{number}]' if number > 1 else '   '} {name}")
+    if code.origin.words:
+        say(code.origin.words)
     if not listing.has_text:
         say(UNREAD)
     heads = ["at", "samples", "waiting for", "executed", "excess wavefronts"]
@@ -87,7 +97,10 @@ def print_diff(
 ) -> None:
     """The rows that differ with some around them, as a unified diff; then what moved."""
     a, b = (code.listing for code in codes)
-    say(f"A {a.label}\nB {b.label}")
+    for side, code in zip("AB", codes, strict=True):
+        say(": ".join(filter(None, (f"{side} {code.listing.label}", code.origin.words))))
+    if words := compilers_differ(codes):
+        say(words)
     if not (a.has_text and b.has_text):
         say(UNREAD)
     say(summary(aligned))
@@ -118,6 +131,12 @@ def print_diff(
         print_table(("A at", "B at", "A", "B", "by reason", "code"), rows_moved, right=(2, 3))
         if len(moved) > MOVED:
             say(f"and {len(moved) - MOVED} more places: --json has all")
+
+
+def compilers_differ(codes: Sequence[Code]) -> str:
+    """What is said where two compilers made the two sides: not all that differs is the versions' own."""
+    made = [code.origin.compiler for code in codes if code.origin.compiler]
+    return f"compilers differ: {made[0]} and {made[1]}" if len(set(made)) > 1 else ""
 
 
 def summary(aligned: Alignment) -> str:

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     failed = [one for one in examined if not isinstance(one, anatomy.Anatomy)]
     if arguments.json:
         print_json(document(found, failed))
-    else:
+    elif examined:
         print_functions(found)
     if not examined:
         return tell_left_out(left_out(chosen, arguments.arch))

@@ -228,6 +228,42 @@ class Code:
         return replace(self, report=self.b, launch=self.b_launch, b=self.report, b_launch=self.launch)
 
 
+class CompiledPlace(NamedTuple):
+    """Code that a compiler made and nobody ran."""
+
+    version: str  # family/version, or that as one run has it
+    arch: str
+    function: str = ""  # mangled; "": all of them
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The address of a version's code as a compiler made it, or of two versions' side by side."""
+
+    version: str
+    arch: str
+    against: str = ""
+    kernel: str = ""  # as the page calls it; "": all functions
+    view: str = ""
+
+    @property
+    def href(self) -> str:
+        """The address with every choice in it."""
+        return self.at()
+
+    def at(self, start: int = 0, **choices: str) -> str:
+        """The address from one row on, with the choices of the view."""
+        named = {"evidence": Evidence.STATIC.value, "version": self.version, "against": self.against}
+        place = {"arch": self.arch, "kernel": self.kernel, "view": self.view}
+        rows = {"from": str(start) if start else None}
+        return markup.href("code", {**named, **place, **choices, **rows})
+
+    @property
+    def swapped(self) -> Compiled:
+        """B against A."""
+        return replace(self, version=self.against, against=self.version)
+
+
 def run(run_id: str, launch: str | None = None) -> str:
     """The address of a run, or of one of its launches."""
     return markup.href("runs", {"run": run_id, "launch": launch})

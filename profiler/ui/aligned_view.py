@@ -41,10 +41,11 @@ def rows(found: Alignment, a: Listing, b: Listing, which: str, words: str) -> li
 
 
 def table(rows: Sequence[AlignedRow | str], a: Listing, b: Listing, shown: grid.Window) -> Html:
-    """Both listings, instruction beside instruction, with samples and executions of each."""
+    """Both listings, instruction beside instruction, with samples and executions where any are counted."""
     places = [hotspots.by_instruction(one) for one in (a, b)]
     both = [hot for side in places for hot in side]
     samples, executed = grid.heat(hot.samples for hot in both), grid.heat(hot.executed for hot in both)
+    heats = (samples, executed) if a.counts or b.counts else None
     lines = []
     for row in rows[shown.start : shown.stop]:
         if isinstance(row, str):
@@ -52,19 +53,22 @@ def table(rows: Sequence[AlignedRow | str], a: Listing, b: Listing, shown: grid.
             continue
         cells = []
         for listing, side, at in zip((a, b), places, (row.a, row.b), strict=True):
-            cells += _half(listing, None if at is None else side[at], samples, executed)
+            cells += _half(listing, None if at is None else side[at], heats)
         cells.insert(len(cells) // 2, grid.sign(_SIGNS.get(row.kind, "?")))
         lines.append(grid.row(cells, row.kind not in (alignment.EQUAL, alignment.UNREAD)))
-    columns = [column for side in "AB" for column in _columns(side)]
+    columns = [column for side in "AB" for column in _columns(side, heats is not None)]
     columns.insert(len(columns) // 2, grid.BETWEEN)
     return grid.table(columns, lines)
 
 
-def _columns(side: str) -> list[grid.Column]:
-    return [
-        grid.Column(f"{side} at", "78px"),
+def _columns(side: str, counted: bool) -> list[grid.Column]:
+    counts = [
         grid.Column("samples", "64px", right=True),
         grid.Column("executed", "70px", wide=True, right=True),
+    ]
+    return [
+        grid.Column(f"{side} at", "78px"),
+        *(counts if counted else ()),
         grid.Column(side, "minmax(210px,1fr)"),
     ]
 
@@ -80,15 +84,12 @@ def caption(found: Alignment) -> Html:
     return markup.strip(("Instructions", told))
 
 
-def _half(listing: Listing, hot: Hot | None, samples: grid.Heat, executed: grid.Heat) -> list[grid.Cell]:
+def _half(listing: Listing, hot: Hot | None, heats: tuple[grid.Heat, grid.Heat] | None) -> list[grid.Cell]:
     if hot is None:
-        return [grid.cell("")] * 4
-    return [
-        grid.cell(f"+{hot.place.offset:#06x}", "m"),
-        samples(hot.samples),
-        executed(hot.executed, " w"),
-        grid.text(hot.text, source_words(listing, hot)),
-    ]
+        return [grid.cell("")] * (4 if heats else 2)
+    counts = [heats[0](hot.samples), heats[1](hot.executed, " w")] if heats else []
+    text = grid.text(hot.text, source_words(listing, hot))
+    return [grid.cell(f"+{hot.place.offset:#06x}", "m"), *counts, text]
 
 
 def _left_out(skipped: Sequence[AlignedRow]) -> str:

@@ -12,7 +12,7 @@ from profiler.ui.markup import Column, Html, Row
 from profiler.values import Evidence, State, Value
 
 _WORST_FIRST = ("wrong", "failed", "skipped", "done")
-_KINDS = {"catalog": "catalogue", "source": "source", "lines": "line table"}
+_KINDS = {"catalog": "catalogue", "source": "source", "lines": "line table", "sass": "machine code"}
 
 
 def caption(run: Run) -> str:
@@ -56,7 +56,8 @@ def files(found: Sequence[Attachment]) -> list[tuple[object, object]]:
         shown = (
             markup.tag("span", f"{len(several)} files, {size}", title=names) if len(several) > 1 else names
         )
-        lines.append((label if len(several) == 1 else f"{label}s", shown))
+        plural = "" if len(several) == 1 or kind == "sass" else "s"
+        lines.append((f"{label}{plural}", shown))
     return lines
 
 

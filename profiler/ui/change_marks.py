@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from profiler import historywords
 from profiler.history import VERSIONS, Change, History
@@ -12,6 +11,7 @@ from profiler.ui import markup
 from profiler.ui.figures import Line
 from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.scales import charted
 from profiler.ui.theme import light
 from profiler.ui.trends_view import Picture, line_names
 from profiler.values import natural, spread
@@ -122,7 +122,7 @@ def _traces(change: Change, line: Line, axis: str, places: Mapping[str, float], 
     colour = light(_COLOURED.get(change.verdict, "muted"))
     words = f"{change.verdict.value.replace('_', ' ')} {historywords.size_words(change)}"
     hover = "<br>".join(
-        escape(text)
+        charted(text)
         for text in (
             words,
             f"can lie in {historywords.where_words(change)}",

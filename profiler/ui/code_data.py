@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
-from profiler import alignment, disassembly, hotspots
+from profiler import alignment, disassembly, hotspots, keptcode, location
 from profiler.compare import Comparison, PairComparison
 from profiler.disassembly import Listing
+from profiler.keptcode import KeptCode
 from profiler.store import LaunchInfo
-from profiler.ui import addresses, data, parts
-from profiler.values import Launch, Side
+from profiler.ui import addresses, compiled_view, data, parts
+from profiler.ui.addresses import CompiledPlace
+from profiler.values import Evidence, Launch, Side, natural
+
+Place = tuple[str, str] | CompiledPlace  # a report with the launch's place in it, or what a compiler made
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
@@ -36,13 +42,16 @@ def first(now: data.Stamp) -> str | None:
     return None
 
 
-def catalogued(now: data.Stamp) -> tuple[str, ...]:
-    """Two versions of a catalogue that follow each other, the newest last; none without one."""
-    if not data.versions(now):
-        return ()
-    pair = data.first_pair(now)
-    held = data.lineage(now, pair[1].rpartition("/")[0])
-    return tuple(dict.fromkeys(pair)) if held else ()
+def measurable(now: data.Stamp, chosen: Sequence[Place]) -> list[str]:
+    """The versions among what was chosen that a catalogue names and nobody found wrong."""
+    found = []
+    for place in chosen:
+        if isinstance(place, CompiledPlace):
+            family, version, _ = _parts(place.version)
+            held = data.lineage(now, family)
+            if held and version in held.by_id and not held.by_id[version].is_wrong:
+                found.append(version)
+    return list(dict.fromkeys(found))
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
@@ -62,16 +71,68 @@ def listing(now: data.Stamp, report: str, launch: str) -> Listing:
     return disassembly.of_detail(held, f"{place.title.rpartition('/')[2]} {names[one.part]}")
 
 
-@st.cache_resource(show_spinner=False, max_entries=8)
-def aligned(now: data.Stamp, a: tuple[str, str], b: tuple[str, str]) -> alignment.Alignment:
-    """The code of two launches (report, place in it), instruction by instruction."""
-    return alignment.align(listing(now, *a), listing(now, *b))
+def compiled_versions(now: data.Stamp) -> list[str]:
+    """Every version (family/version) that a compiler made something of, in the order of all pages."""
+    there = {cell.name for cell in data.cells(now) if cell.evidence is Evidence.STATIC}
+    return [name for name in map(addresses.name, data.versions(now)) if name in there]
+
+
+def architectures(now: data.Stamp, names: Sequence[str]) -> list[str]:
+    """What all of the named were compiled for, the newest first."""
+    shared = [set(keptcode.architectures(data.store(), *_parts(name))) for name in dict.fromkeys(names)]
+    return sorted(set.intersection(*shared), key=natural, reverse=True) if shared else []
+
+
+@st.cache_resource(show_spinner=False, max_entries=16)
+def kept(now: data.Stamp, name: str, arch: str) -> KeptCode:
+    """The code that a run keeps of a version; NotKept where none does."""
+    family, version, run_id = _parts(name)
+    return keptcode.find(location.root(), data.store(), family, version, arch, run_id)
+
+
+def _parts(name: str) -> tuple[str, str, str | None]:
+    """Family, version and run of a name in an address."""
+    pair, run_id = addresses.parts(name)
+    family, _, version = pair.rpartition("/")
+    return family, version, run_id
 
 
 @st.cache_resource(show_spinner=False, max_entries=8)
-def places(now: data.Stamp, report: str, launch: str) -> tuple[hotspots.Hot, ...]:
-    """The counts of every instruction of a launch."""
-    return hotspots.by_instruction(listing(now, report, launch))
+def _compiled(now: data.Stamp, name: str, arch: str, function: str) -> Listing:
+    found = kept(now, name, arch)
+    return compiled_view.of_function(found.listing, found.version, function)
+
+
+def code(now: data.Stamp, place: Place) -> Listing:
+    """The machine code of a launch with its counts, or what a compiler made, without any."""
+    return _compiled(now, *place) if isinstance(place, CompiledPlace) else listing(now, *place)
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def aligned(now: data.Stamp, a: Place, b: Place) -> alignment.Alignment:
+    """Two pieces of code, instruction by instruction."""
+    return alignment.align(code(now, a), code(now, b))
+
+
+@st.cache_resource(show_spinner=False, max_entries=8)
+def places(now: data.Stamp, place: Place) -> tuple[hotspots.Hot, ...]:
+    """The counts of every instruction of a launch; none of what was not run."""
+    return hotspots.by_instruction(code(now, place))
+
+
+def compiled_pair(now: data.Stamp, found: Comparison, names: tuple[str, str]) -> list[CompiledPlace]:
+    """The code of the two functions that two static sides are of; NotKept where no run keeps one."""
+    sides = [
+        name if "/" in name else addresses.of_run(f"{side.family}/{side.version}", name)
+        for name, side in zip(names, (found.a, found.b), strict=True)
+    ]
+    arches = (found.a.gpu or "", found.b.gpu or "")
+    both = [kept(now, name, arch).listing for name, arch in zip(sides, arches, strict=True)]
+    functions = compiled_view.functions_of_size(both, found.a.workload or "")
+    return [
+        CompiledPlace(name, arch, function)
+        for name, arch, function in zip(sides, arches, functions, strict=True)
+    ]
 
 
 def of_pair(now: data.Stamp, found: Comparison, pair: PairComparison) -> list[tuple[str, str] | None]:

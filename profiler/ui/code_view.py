@@ -72,18 +72,12 @@ def unknown_launch(asked: str, chosen: str, launches: Mapping[str, LaunchInfo], 
     )
 
 
-def without_reports(*versions: str) -> list[Html]:
-    """The way to the code of versions that ran on no GPU (family/version), and to its counts."""
+def without_counts(versions: Sequence[str]) -> list[Html]:
+    """The command that measures counts by instruction of versions of the catalogue; nothing of none."""
     if not versions:
         return []
-    names = [version.rpartition("/")[2] for version in versions]
-    counts = f"profiler collect {' '.join(names)} --full {','.join(names)}"
-    return [
-        markup.note(
-            markup.ticked(f"Machine code alone needs a compiler, no GPU: `{by_compiler(*versions)}`")
-        ),
-        markup.note(markup.ticked(f"Counts by instruction are measured on a GPU: `{counts}`")),
-    ]
+    counts = f"profiler collect {' '.join(versions)} --full {','.join(versions)}"
+    return [markup.note(markup.ticked(f"Counts by instruction are measured on a GPU: `{counts}`"))]
 
 
 def by_compiler(*versions: str, arch: str | None = None) -> str:
@@ -104,8 +98,9 @@ def without_code(code: Sequence[Listing]) -> list[Html]:
 
 
 def orders(listing: Listing) -> tuple[str, ...]:
-    """How the instructions may be ordered: by source line only where there is line info."""
-    return ORDERS if listing.has_sources else ORDERS[1:]
+    """How the instructions may be ordered: by source line where there is line info, by heat where counted."""
+    kept = ORDERS if listing.has_sources else ORDERS[1:]
+    return kept if listing.counts else kept[:-1]
 
 
 def head(code: Sequence[Listing], context: Sequence[str]) -> Html:
@@ -120,6 +115,11 @@ def head(code: Sequence[Listing], context: Sequence[str]) -> Html:
     return markup.head(
         title or "Code", markup.join([*kernels[: len(kernels) == 1], *dict.fromkeys(context)], " · ")
     )
+
+
+def tab(code: Sequence[Listing]) -> str:
+    """What the browser's tab calls the view: `Code of v2d_a → v2d_b`."""
+    return f"Code of {' → '.join(one.label.partition(' ')[0] for one in code)}"
 
 
 def strip(listing: Listing, places: Sequence[Hot]) -> Html:
@@ -184,19 +184,18 @@ def table(listing: Listing, rows: Sequence[Hot | str], shown: grid.Window, order
     with_source = listing.has_sources and order != "line"
     samples, executed = grid.heat(hot.samples for hot in hots), grid.heat(hot.executed for hot in hots)
     lost = grid.heat(hot.excess for hot in hots)
-    columns = [AT, *COUNTS, *[EXCESS] * excess, grid.Column("SASS", "minmax(300px,1fr)")]
+    counted = bool(listing.counts)
+    columns = [AT, *COUNTS] if counted else [AT]
+    columns += [*[EXCESS] * excess, grid.Column("SASS", "minmax(300px,1fr)")]
     columns += [grid.Column("source", "220px", wide=True)] * with_source
     lines, last = [], ""
     for hot in rows[shown.start : shown.stop]:
         if isinstance(hot, str):
             lines.append(grid.head(hot))
             continue
-        cells = [
-            grid.cell(hot.place.words),
-            samples(hot.samples),
-            grid.cell(mostly(hot), "w m"),
-            executed(hot.executed, " w"),
-        ]
+        cells = [grid.cell(hot.place.words)]
+        if counted:
+            cells += [samples(hot.samples), grid.cell(mostly(hot), "w m"), executed(hot.executed, " w")]
         if excess:
             cells.append(lost(hot.excess, " w"))
         cells.append(grid.text(hot.text, source_words(listing, hot)))

@@ -7,6 +7,7 @@ from profiler.ui import (
     addresses,
     advice_view,
     code_data,
+    compiled,
     controls,
     data,
     diff_view,
@@ -162,7 +163,7 @@ if pair:
             st.html(markup.section("Opcode mix", diff_view.OPCODES[evidence]))
             st.html(metrics_view.opcodes(pair.opcodes))
         if evidence is Evidence.STATIC and kept:
-            st.html(drill_view.machine_code(a, b, whole.b.gpu))
+            compiled.show(now, whole, (a, b))
         if evidence is Evidence.MEASURED:
             st.html(markup.section("Environment"))
             st.html(metrics_view.environment(whole, pair))

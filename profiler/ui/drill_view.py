@@ -35,10 +35,11 @@ def links(code: Sequence[tuple[str, str] | None]) -> Html:
     return markup.link(addresses.Code(*a, *b, view="sass").href, "code of both side by side ›")
 
 
-def machine_code(a: str, b: str, arch: str | None) -> Html:
-    """Where both stand instruction beside instruction although no GPU ran them: a command builds both."""
+def machine_code(a: str, b: str, arch: str | None = None) -> Html:
+    """What stands where no run keeps the code of both: the command that builds it."""
+    command = code_view.by_compiler(a, b, arch=arch)
     return markup.note(
-        markup.ticked(f"Instruction beside instruction: `{code_view.by_compiler(a, b, arch=arch)}`")
+        markup.state(markup.ticked(f"Not kept for both; instruction beside instruction: `{command}`"))
     )
 
 

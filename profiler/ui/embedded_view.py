@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -15,6 +15,7 @@ from profiler.ui import grid, markup
 from profiler.ui.code_view import COUNTS, EXCESS, mostly
 from profiler.ui.markup import Html
 
+SITES = grid.Column("SASS", "56px", right=True)  # instructions of a line, where nothing was run
 CONTEXT = 3  # lines kept around each change, and around each that instructions come from
 LINES = ("used", "all")
 WHOLE_FILE = 10**9
@@ -29,7 +30,7 @@ class SourcePair:
     name: str
     a: str | None  # the full name in the report
     b: str | None
-    samples: float  # of both sides
+    samples: float  # of both sides; instructions where nothing was run
     different: bool
 
 
@@ -40,8 +41,11 @@ def files(a: Listing, b: Listing | None = None) -> list[SourcePair]:
     for one, names in zip((a, b), sides, strict=True):
         for hot in hotspots.by_line(one) if one else ():
             if key := names.get(hot.place.file or ""):
-                counts[key] = counts.get(key, 0) + (hot.samples or 0)
+                cost = (hot.samples or 0) if one and one.counts else len(hot.lines)
+                counts[key] = counts.get(key, 0) + cost
     named = [{short: full for full, short in names.items()} for names in sides]
+    if b and not a.counts and not b.counts:
+        _pair_kernels(named, counts)
     found = []
     for name in dict.fromkeys((*named[0], *named[1])):
         left, right = (side.get(name) for side in named)
@@ -49,6 +53,19 @@ def files(a: Listing, b: Listing | None = None) -> list[SourcePair]:
         different = b is not None and (len(texts) < 2 or texts[0] != texts[1])
         found.append(SourcePair(name, left, right, counts.get(name, 0), different))
     return sorted(found, key=lambda one: (not one.different, -one.samples, one.name))
+
+
+def _pair_kernels(named: Sequence[dict[str, str]], counts: dict[str, float]) -> None:
+    """Let the one .cu of A alone and the one of B alone stand beside each other: the versions' sources."""
+    a, b = (
+        [name for name in one if name.endswith(".cu") and name not in other]
+        for one, other in (named, named[::-1])
+    )
+    if len(a) == len(b) == 1:
+        both = f"{a[0]} → {b[0]}"
+        counts[both] = sum(counts.get(name, 0) for name in (a[0], b[0]))
+        for one, name in zip(named, (a[0], b[0]), strict=True):
+            one[both] = one.pop(name)
 
 
 def _short_names(listing: Listing) -> dict[str, str]:
@@ -95,6 +112,7 @@ def _one(listing: Listing, name: str, whole: bool) -> Html:
     samples, executed = (
         grid.heat(getattr(hot, what) for hot in places.values()) for what in ("samples", "executed")
     )
+    sites = grid.heat(len(hot.lines) for hot in places.values())
     excess = any(hot.excess for hot in places.values())
     lost = grid.heat(hot.excess for hot in places.values())
     lines = []
@@ -107,45 +125,79 @@ def _one(listing: Listing, name: str, whole: bool) -> Html:
             lines.append(grid.head(f"⋯ {grid.count(number - last - 1)} lines without instructions"))
         last = number
         cells = [grid.cell(str(number), "m r")]
-        cells.append(samples(hot.samples))
-        cells.append(grid.cell(mostly(hot), "w m"))
-        cells.append(executed(hot.executed, " w"))
+        if listing.counts:
+            cells += [samples(hot.samples), grid.cell(mostly(hot), "w m"), executed(hot.executed, " w")]
+        else:
+            cells.append(sites(len(hot.lines) or None))
         if excess:
             cells.append(lost(hot.excess, " w"))
         cells.append(grid.cell(text.expandtabs(4), "" if hot.lines else "m"))
         lines.append(grid.row(cells))
-    columns = [grid.Column("line", "48px"), *COUNTS, *[EXCESS] * excess]
+    counts = COUNTS if listing.counts else (SITES,)
+    columns = [grid.Column("line", "48px"), *counts, *[EXCESS] * excess]
     return grid.table([*columns, grid.Column(PurePath(name).name, "minmax(300px,1fr)")], lines)
 
 
 def _two(a: Listing, b: Listing, pair: SourcePair, context: int) -> Html:
-    """Both texts of one file side by side, with the samples of each line."""
+    """Both texts of one file side by side, with the samples of each line, or its instructions."""
     texts = [one.texts.get(name or "", "") for one, name in ((a, pair.a), (b, pair.b))]
     if pair.a is None or pair.b is None:
         return _only(pair, a if pair.b is None else b)
     rows = side_by_side(texts[0], texts[1], context=context)
-    if all(row.kind == "gap" for row in rows):
-        return markup.note("No line differs.")
     places = [
         {hot.place.line: hot for hot in hotspots.by_line(one) if hot.place.file == name}
         for one, name in ((a, pair.a), (b, pair.b))
     ]
-    samples = grid.heat(hot.samples for side in places for hot in side.values())
-    lines = [_source_row(row, places, samples) for row in rows]
+    if all(row.kind == "gap" for row in rows):
+        if context < WHOLE_FILE:
+            return markup.note("No line differs.")
+        rows = _used(texts[0], set(places[0]) | set(places[1]))
+    counted = bool(a.counts or b.counts)
+    amount = _samples if counted else _sites
+    heat = grid.heat(amount(hot) for side in places for hot in side.values())
+    lines = [_source_row(row, places, heat, amount) for row in rows]
     name = grid.Column(pair.name, "minmax(260px,1fr)")
-    samples_column = COUNTS[0]
+    samples_column = COUNTS[0] if counted else SITES
     left, right = ([grid.Column(side, "44px"), samples_column, name] for side in "AB")
     return grid.table([*left, grid.BETWEEN, *right], lines)
+
+
+def _used(text: str, used: set[int]) -> tuple[SourceRow, ...]:
+    """A file that both sides share: the lines near those that instructions come from on either."""
+    rows: list[SourceRow] = []
+    last = 0
+    for number, line in enumerate(source_lines(text), 1):
+        if any(near in used for near in range(number - CONTEXT, number + CONTEXT + 1)):
+            if number > last + 1:
+                rows.append(SourceRow("gap", skipped=number - last - 1))
+            rows.append(SourceRow("same", number, line, number, line))
+            last = number
+    return tuple(rows)
 
 
 def _only(pair: SourcePair, holder: Listing) -> Html:
     """A file that one side embeds, with what its lines cost there; nobody knows what it is on the other."""
     here, there = "AB" if pair.b is None else "BA"
     words = f"{pair.name} is embedded in {here} alone: what {there} was built from is not in its report"
+    if not holder.counts:
+        words = f"no instruction of {there} comes from {pair.name}"
     return Html(markup.note(markup.state(words)) + _one(holder, pair.a or pair.b or "", False))
 
 
-def _source_row(row: SourceRow, places: Sequence[dict[int, Hot]], samples: grid.Heat) -> str:
+def _samples(hot: Hot) -> float | None:
+    return hot.samples
+
+
+def _sites(hot: Hot) -> float | None:
+    return len(hot.lines) or None
+
+
+def _source_row(
+    row: SourceRow,
+    places: Sequence[dict[int, Hot]],
+    heat: grid.Heat,
+    amount: Callable[[Hot], float | None],
+) -> str:
     if row.kind == "gap":
         return grid.head(f"⋯ {grid.count(row.skipped)} equal lines")
     cells = []
@@ -153,7 +205,7 @@ def _source_row(row: SourceRow, places: Sequence[dict[int, Hot]], samples: grid.
         hot = side.get(number or 0, _NOTHING)
         cells += [
             grid.cell(str(number or ""), "m r"),
-            samples(hot.samples),
+            heat(amount(hot)),
             grid.cell(text.expandtabs(4)),
         ]
     sign = _SIGNS.get(row.kind, "")

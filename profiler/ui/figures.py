@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from itertools import groupby
 
 from profiler.ui import frame
 from profiler.ui.frame import CLEAR, FONT, MUTED, Figure, note
-from profiler.ui.scales import log_ticks, share_of, shorten, spread_labels, value_range, wrap
+from profiler.ui.scales import charted, log_ticks, share_of, shorten, spread_labels, value_range, wrap
 from profiler.ui.theme import HATCH, light
 
 MAX_POINTS = 2000  # SVG points a chart still draws smoothly
@@ -169,10 +168,10 @@ def thin(points: Sequence[Point], limit: int) -> list[Point]:
 
 
 def _title(panel: Panel, log: bool) -> str:
-    unit = f", {escape(panel.unit)}" if panel.unit else ""
+    unit = f", {charted(panel.unit)}" if panel.unit else ""
     words = ", ".join(filter(None, (panel.caption, "log scale" * log)))
-    quiet = f'  <span style="fill:{light("muted")}">{escape(words)}</span>' if words else ""
-    return f"<b>{escape(panel.title)}{unit}</b>{quiet}"
+    quiet = f'  <span style="fill:{light("muted")}">{charted(words)}</span>' if words else ""
+    return f"<b>{charted(panel.title)}{unit}</b>{quiet}"
 
 
 def _traces(panel: Panel, axis: Axis, place: _Place) -> list[Figure]:
@@ -206,14 +205,14 @@ def _line(line: Line, points: Sequence[Point], place: _Place) -> Figure:
     ink = light("ink" if line.strong or not place.crowded else "muted")
     return {
         "type": "scatter",
-        "name": escape(line.label),
+        "name": charted(line.label),
         "x": [point.at if point else None for point in shown],
         "y": [point.y if point else None for point in shown],
         "yaxis": place.y,
         "mode": "lines+markers+text" if labelled else "lines+markers",
         "line": {"color": ink, "width": 1.5},
         "marker": {"color": ink, "size": 5 if place.crowded and not line.strong else 7},
-        "text": [escape(point.label) if point and labelled else "" for point in shown],
+        "text": [charted(point.label) if point and labelled else "" for point in shown],
         "textposition": "top center",
         "textfont": FONT,
         "cliponaxis": False,
@@ -254,7 +253,7 @@ def _band(points: Sequence[Point], share: float, axis: Axis, place: _Place) -> F
 
 
 def _hover(line: Line, point: Point) -> str:
-    return f"<b>{escape(line.label)}</b><br>{escape(point.hover)}"
+    return f"<b>{charted(line.label)}</b><br>{charted(point.hover)}"
 
 
 def _lost(line: Line, points: Sequence[Point], place: _Place) -> Figure:
@@ -266,7 +265,7 @@ def _lost(line: Line, points: Sequence[Point], place: _Place) -> Figure:
         "yaxis": place.y,
         "mode": "markers+text",
         "marker": {"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": light("muted")}},
-        "text": [f"{escape(shorten(line.label))} failed" for _ in points],
+        "text": [f"{charted(shorten(line.label))} failed" for _ in points],
         "textposition": "top center",
         "textfont": MUTED,
         "cliponaxis": False,
@@ -285,7 +284,7 @@ def _hatch(gaps: Sequence[tuple[float, str]], axis: Axis, place: _Place) -> Figu
         "width": axis.column,
         "yaxis": place.y,
         "marker": {"color": CLEAR, "line": {"width": 0}, "pattern": pattern},
-        "hovertext": [escape(words) for _, words in gaps],
+        "hovertext": [charted(words) for _, words in gaps],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
 
@@ -320,13 +319,13 @@ def _gutter(panel: Panel, place: _Place, gap: float) -> tuple[list[Figure], list
     heights = spread_labels([height for _, height in ends], gap, low, high)
     labels = [
         note(
-            escape(shorten(line.label)),
+            charted(shorten(line.label)),
             1.0,
             height,
             xanchor="left",
             yanchor="middle",
             xshift=_LEADER_PX + 2,
-            hovertext=escape(line.label),
+            hovertext=charted(line.label),
             font=FONT if line.strong else MUTED,
         )
         for (line, _), height in zip(ends, heights, strict=True)

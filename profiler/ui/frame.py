@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from typing import Any
 
-from profiler.ui.scales import shorten
+from profiler.ui.scales import charted, shorten
 from profiler.ui.theme import light
 
 Figure = dict[str, Any]
@@ -27,7 +26,7 @@ def ticks(sides: Sequence[tuple[str, float, str]], title: str) -> Figure:
     frame["yaxis"] = {
         **axis(""),
         "tickvals": list(range(rows)),
-        "ticktext": [escape(name) for name, _, _ in reversed(sides)],
+        "ticktext": [charted(name) for name, _, _ in reversed(sides)],
         "range": [-0.6, rows - 0.3],
         "showgrid": True,
         "tickfont": FONT,
@@ -39,12 +38,12 @@ def ticks(sides: Sequence[tuple[str, float, str]], title: str) -> Figure:
             "x": [number],
             "y": [rows - 1 - row],
             "mode": "markers+text",
-            "text": [escape(text)],
+            "text": [charted(text)],
             "textposition": "top center",
             "textfont": FONT,
             "cliponaxis": False,
             "marker": {"symbol": "line-ns", "size": 13, "line": {"width": 3, "color": light("ink")}},
-            "hovertemplate": f"<b>{escape(name)}</b> {escape(text)}<extra></extra>",
+            "hovertemplate": f"<b>{charted(name)}</b> {charted(text)}<extra></extra>",
         }
         for row, (name, number, text) in enumerate(sides)
     ]
@@ -53,7 +52,7 @@ def ticks(sides: Sequence[tuple[str, float, str]], title: str) -> Figure:
 
 def axis(title: str) -> Figure:
     return {
-        "title": {"text": escape(title), "font": MUTED},
+        "title": {"text": charted(title), "font": MUTED},
         "tickfont": MUTED,
         "showgrid": False,
         "gridcolor": light("grid"),
@@ -67,7 +66,7 @@ def axis(title: str) -> Figure:
 def version_ticks(labels: Sequence[str]) -> Figure:
     """Version names under an axis; of very many only every second, third … as far as they have room."""
     places = list(range(0, len(labels), -(-len(labels) // _NAMED) or 1))
-    names = [escape(shorten(labels[place], 24 if len(labels) <= _NAMED // 2 else 16)) for place in places]
+    names = [charted(shorten(labels[place], 24 if len(labels) <= _NAMED // 2 else 16)) for place in places]
     # Slanted names rise to their tick: others would lean over the right edge, where Plotly drops the last.
     return {"automargin": True, "tickvals": places, "ticktext": names, "autotickangles": [0, -35, -90]}
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 from profiler import present
 from profiler.ui import frame, labels
 from profiler.ui.frame import FONT, MUTED, Figure, note
-from profiler.ui.scales import log_ticks, share_of
+from profiler.ui.scales import charted, log_ticks, share_of
 from profiler.ui.theme import light
 from profiler.values import Value
 
@@ -75,7 +74,7 @@ def roofline(
     layout["xaxis"] = {**_axis(xs, 1.0, title), "showline": True}
     layout["yaxis"] = {**_axis(ys, scale.divisor, ""), "showgrid": True}
     layout["annotations"] = [
-        note(f"<b>{escape(scale.unit)}</b>", 0, 1, yanchor="bottom", xanchor="left", yshift=4)
+        note(f"<b>{charted(scale.unit)}</b>", 0, 1, yanchor="bottom", xanchor="left", yshift=4)
     ]
     layout["shapes"] = []
     most = max((one.peak for one in ceilings), default=ys[1])
@@ -130,7 +129,7 @@ def _slope(slope: Slope, xs: tuple[float, float], ys: tuple[float, float], most:
         **_line("solid"),
         "x": [start, end],
         "y": [start * slope.bytes_per_second, end * slope.bytes_per_second],
-        "hovertemplate": f"<b>{escape(slope.label)}</b><br>{escape(str(rate))}<extra></extra>",
+        "hovertemplate": f"<b>{charted(slope.label)}</b><br>{charted(str(rate))}<extra></extra>",
     }
 
 
@@ -141,7 +140,7 @@ def _ceiling(ceiling: Ceiling, slopes: Sequence[Slope], xs: tuple[float, float])
         **_line("solid"),
         "x": [max(start, xs[0]), xs[1]],
         "y": [ceiling.peak, ceiling.peak],
-        "hovertemplate": f"<b>{escape(ceiling.label)}</b><extra></extra>",
+        "hovertemplate": f"<b>{charted(ceiling.label)}</b><extra></extra>",
     }
 
 
@@ -165,7 +164,7 @@ def _flags(
         knee, height = top / slope.bytes_per_second, _FLAG_PX * (index + 1)
         rate = present.quantity(Value(slope.bytes_per_second, "byte/s"))
         look = {"xanchor": "left", "yanchor": "bottom", "xshift": 2, "yshift": height - 2, "font": MUTED}
-        text = note(f"{escape(slope.label)} {escape(str(rate))}", math.log10(knee), place, xref="x", **look)
+        text = note(f"{charted(slope.label)} {charted(str(rate))}", math.log10(knee), place, xref="x", **look)
         pole = {
             "type": "line",
             "xref": "x",
@@ -193,7 +192,7 @@ def _ceiling_labels(ceilings: Sequence[Ceiling], ys: tuple[float, float]) -> lis
             groups.append([one])
     return [
         note(
-            escape(", ".join(f"{one.label} {present.quantity(Value(one.peak, 'FLOP/s'))}" for one in group)),
+            charted(", ".join(f"{one.label} {present.quantity(Value(one.peak, 'FLOP/s'))}" for one in group)),
             1.0,
             math.log10(group[0].peak),
             yref="y",
@@ -219,7 +218,7 @@ def _row_labels(marks: Sequence[Mark]) -> list[Figure]:
     """What the points of one height are, once, right of the last of them."""
     look = {"xref": "x", "yref": "y", "xanchor": "left", "yanchor": "middle", "xshift": 8, "font": FONT}
     return [
-        note(f"<b>{escape(one.row)}</b>", math.log10(one.x), math.log10(one.y), **look)
+        note(f"<b>{charted(one.row)}</b>", math.log10(one.x), math.log10(one.y), **look)
         for one in _last(marks)
     ]
 
@@ -248,7 +247,7 @@ def _marks(marks: Sequence[Mark], xs: tuple[float, float], ys: tuple[float, floa
         "mode": "markers+text",
         "x": [one.x for one in marks],
         "y": [one.y for one in marks],
-        "text": [escape(one.label) for one in marks],
+        "text": [charted(one.label) for one in marks],
         "textposition": _places(marks, xs, ys),
         "textfont": FONT,
         "marker": {"symbol": [one.symbol for one in marks], "size": 9, "color": inks},

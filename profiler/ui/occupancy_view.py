@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from profiler import present
 from profiler.store import LaunchInfo
 from profiler.ui import frame, markup
 from profiler.ui.frame import FONT, Figure, note
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.scales import charted
 from profiler.ui.theme import light
 from profiler.values import Evidence, Value
 from profiler.whatif import Curve, Fullness
@@ -132,7 +132,7 @@ def _here(x: float, y: float, text: str, most: float) -> Figure:
         "mode": "markers+text",
         "x": [x],
         "y": [y],
-        "text": [escape(text)],
+        "text": [charted(text)],
         "textposition": side,
         "textfont": FONT,
         "marker": {"size": 9, "color": light("ink")},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from profiler.statistics.floor import level
 from profiler.statistics.ratios import SHORT_NS
 from profiler.ui import frame
 from profiler.ui.frame import FONT, MUTED, Figure, note
+from profiler.ui.scales import charted
 from profiler.ui.theme import light
 from profiler.values import Latency, Value
 
@@ -64,7 +64,7 @@ def dots(sides: Sequence[tuple[str, Latency]]) -> Figure:
         traces += _dots(one, f"y{suffix}", low, high)
         traces.append(_level(one.middle, len(every), f"y{suffix}"))
         place = domain[0] + (domain[1] - domain[0]) * (one.middle - low) / (high - low)
-        text = f"<b>{escape(one.name)}</b> {escape(one.shown)}"
+        text = f"<b>{charted(one.name)}</b> {charted(one.shown)}"
         notes.append(note(text, 1.0, place, xanchor="left", yanchor="middle", xshift=6))
     layout["xaxis"] = {
         **frame.axis("round, in time order"),
@@ -99,7 +99,7 @@ def ecdf(sides: Sequence[tuple[str, Latency]]) -> Figure:
         traces.append(
             {
                 "type": "scatter",
-                "name": escape(one.name),
+                "name": charted(one.name),
                 "mode": "lines",
                 "x": x,
                 "y": y,
@@ -109,14 +109,14 @@ def ecdf(sides: Sequence[tuple[str, Latency]]) -> Figure:
                     "color": light("ink" if last else "muted"),
                     "dash": "solid" if last else "4px,2px",
                 },
-                "hovertemplate": f"<b>{escape(one.name)}</b> %{{y:.0f}} % up to %{{x:.4~g}} {unit}"
+                "hovertemplate": f"<b>{charted(one.name)}</b> %{{y:.0f}} % up to %{{x:.4~g}} {unit}"
                 "<extra></extra>",
             }
         )
         left = one.middle == first and (row == 0 or numbers[0].middle != first)
         notes.append(
             note(
-                f"<b>{escape(one.name)}</b> {escape(one.shown)}",
+                f"<b>{charted(one.name)}</b> {charted(one.shown)}",
                 one.middle,
                 50,
                 xref="x",
@@ -242,7 +242,7 @@ def _dots(one: _Side, axis: str, low: float, high: float) -> list[Figure]:
                     [int(number), present.digits(float(value), whole=False)]
                     for number, value in zip(one.rounds[which], one.numbers[which], strict=True)
                 ],
-                "hovertemplate": f"<b>{escape(one.name)}</b> %{{customdata[1]}} {escape(one.unit)}, "
+                "hovertemplate": f"<b>{charted(one.name)}</b> %{{customdata[1]}} {charted(one.unit)}, "
                 f"round %{{customdata[0]}}{words}<extra></extra>",
             }
         )

@@ -65,6 +65,11 @@ def shorten(name: str, limit: int = 21) -> str:
     return f"{name[: limit - 9]}…{name[-8:]}"
 
 
+def charted(text: str) -> str:
+    """The text as Plotly takes it: it reads tags and a few entities, and prints `&quot;` as that stands."""
+    return escape(text, quote=False)
+
+
 def wrap(words: str, limit: int) -> str:
     """The words as lines of about `limit` characters, escaped, for a chart label."""
     lines: list[str] = []
@@ -73,4 +78,4 @@ def wrap(words: str, limit: int) -> str:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
-    return "<br>".join(escape(line) for line in lines)
+    return "<br>".join(map(charted, lines))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from profiler.ui import frame
 from profiler.ui.frame import CLEAR, FONT, MUTED, Figure, note
+from profiler.ui.scales import charted
 from profiler.ui.theme import HATCH, RAMP
 
 _HEIGHT_PX, _TITLE_PX, _AXIS_PX, _LEGEND_PX = 260, 34, 46, 60
@@ -46,7 +46,7 @@ def shares(
         "tickfont": FONT,
         **frame.version_ticks(labels),
     }
-    head = f"<b>{escape(title)}</b>  {escape(caption)}"
+    head = f"<b>{charted(title)}</b>  {charted(caption)}"
     layout["annotations"] = [note(head, 0.0, 1.0, xanchor="left", yanchor="bottom", yshift=6)]
     layout["showlegend"] = True
     layout["legend"] = {
@@ -75,13 +75,13 @@ def _class(
             numbers.append(one.get(name, 0.0))
     return {
         "type": "bar",
-        "name": escape(name),
+        "name": charted(name),
         "x": places,
         "y": numbers,
         "width": 0.72,
         "marker": {"color": colour, "line": {"width": 0}},
         "hovertext": [
-            f"<b>{escape(labels[at])}</b><br>{escape(name)}: {number:.1f} %"
+            f"<b>{charted(labels[at])}</b><br>{charted(name)}: {number:.1f} %"
             for at, number in zip(places, numbers, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -98,6 +98,6 @@ def _gaps(gaps: Sequence[tuple[int, str]]) -> Figure:
         "showlegend": False,
         "width": 0.94,
         "marker": {"color": CLEAR, "line": {"width": 0}, "pattern": pattern},
-        "hovertext": [escape(words) for _, words in gaps],
+        "hovertext": [charted(words) for _, words in gaps],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }

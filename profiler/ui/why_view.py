@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from html import escape
 
 from profiler import present
 from profiler.compare import Comparison, PairComparison, Verdict
@@ -15,6 +14,7 @@ from profiler.split import WAITING
 from profiler.ui import frame, markup
 from profiler.ui.frame import CLEAR, FONT, Figure
 from profiler.ui.markup import Column, Html, Row
+from profiler.ui.scales import charted
 from profiler.ui.theme import HATCH, light
 from profiler.waterfall import RESIDUE, Step, largest_step, steps
 
@@ -91,7 +91,7 @@ def waterfall(told: Explanation) -> Figure | None:
         **frame.axis(""),
         "range": [len(bars) - 0.4, -0.6],
         "tickvals": list(range(len(bars))),
-        "ticktext": [escape(bar.label) for bar in bars],
+        "ticktext": [charted(bar.label) for bar in bars],
         "tickfont": FONT,
         "automargin": True,
     }
@@ -127,7 +127,7 @@ def _role(step: Step, text: str, *, judged: bool) -> str:
 
 
 def _value(row: int, bar: _Bar) -> Figure:
-    text = escape(bar.text)
+    text = charted(bar.text)
     colour = "ink" if bar.strong else bar.role if bar.role in ("better", "worse") else "muted"
     return frame.note(
         f"<b>{text}</b>" if bar.strong else text,
@@ -154,6 +154,6 @@ def _trace(row: int, bar: _Bar, divisor: float) -> Figure:
         "base": [bar.start_us / divisor],
         "width": _THICK,
         "marker": marker,
-        "hovertext": [f"<b>{escape(bar.label)}</b><br>{escape(bar.text)}"],
+        "hovertext": [f"<b>{charted(bar.label)}</b><br>{charted(bar.text)}"],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }

@@ -138,6 +138,15 @@ def test_no_page_scrolls_sideways_on_a_phone(
     context.close()
 
 
+def test_the_first_page_opens_by_its_typed_name_too(filled: Any, dashboard: str) -> None:
+    page = filled.new_page()
+    page.goto(f"{dashboard}/overview")
+    settle(page)
+    assert page.inner_text(".k-head .t") == "Overview"
+    assert page.locator('[role="dialog"]').count() == 0, "Page not found"
+    page.close()
+
+
 def test_dark_mode_recolours_the_charts(filled: Any, browser: Any, dashboard: str) -> None:
     fills = {}
     for scheme in ("light", "dark"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import numpy as np
 import pytest
@@ -29,6 +31,14 @@ def listing(reports: Path, name: str, ordinal: int) -> Listing:
 
 def plain(html: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The committed data, of a machine without compilers: nothing here runs one."""
+    for name in ("runs", "decisions"):
+        shutil.copytree(Path(__file__).parents[2] / "data" / name, tmp_path / "data" / name)
+    return tmp_path / "data"
 
 
 @pytest.mark.usefixtures("pages_of")
@@ -121,16 +131,86 @@ class TestCode:
         assert "what A was built from is not in its report" in shown
         assert "lines without instructions" in shown, "B's own lines with their cost"
 
-    def test_without_a_report_the_way_to_the_machine_code_is_named(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    def test_without_a_report_the_code_of_a_version_shows_with_where_it_is_from(
+        self, clone: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shutil.copytree(Path(__file__).parents[2] / "data", tmp_path / "data")
-        shown = text(page("code", tmp_path / "data", monkeypatch))
-        assert "profiler sass attention/flashcore_vec attention/flashcore_wmma" in shown
-        assert "profiler collect flashcore_vec flashcore_wmma --full flashcore_vec,flashcore_wmma" in shown
+        shown = text(page("code", clone, monkeypatch, version="attention/v2d_b", kernel="v2d<64>"))
+        assert re.search(r"static sm_90a · nvcc 13\.\S+ · kept in run \S+-attention-dissect-", shown)
+        assert "nothing was run: no samples, no counts" in shown
+        assert "HMMA.16816.F32" in shown
+        listed = shown.partition(" SASS ")[2]
+        assert "samples" not in listed, "no column of counts, and no 0"
+        assert "profiler collect v2d_b --full v2d_b" in shown
+
+    def test_two_versions_without_a_report_are_aligned(
+        self, clone: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        where = {"version": "attention/v2d_a", "against": "attention/v2d_b", "arch": "sm_80"}
+        app = page("code", clone, monkeypatch, **where)
+        shown = text(app)
+        assert re.search(r"Instructions \d+ equal, [\d ]+ changed", shown)
+        assert app.query_params["arch"] == "sm_80"
+        same = {**where, "against": "attention/v2d_a"}
+        assert "No difference" in text(page("code", clone, monkeypatch, **same))
+        view = {**where, "view": "source", "file": "v2d.cu"}
+        shown = text(page("code", clone, monkeypatch, **view))
+        assert "ldmatrix" in shown.partition("3 files embedded")[2], (
+            "one source, two builds: both sides' sites"
+        )
+
+    def test_the_sources_of_two_versions_stand_beside_each_other(
+        self, clone: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        where = {"version": "attention/v2c_v5", "against": "attention/v2d_a", "view": "diff"}
+        shown = text(page("code", clone, monkeypatch, **where))
+        assert "v2c_v5.cu → v2d.cu" in shown
+
+    def test_the_diff_of_two_versions_leads_to_their_code(
+        self, clone: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         where = {"a": "attention/v2d_a", "b": "attention/v2d_b", "evidence": "static", "gpu": "sm_80"}
-        shown = text(page("diff", tmp_path / "data", monkeypatch, workload="head dim 64", **where))
+        app = page("diff", clone, monkeypatch, workload="head dim 64", **where)
+        shown = text(app)
+        told = shown.partition("Machine code")[2]
+        assert re.match(r" static, sm_80: nothing was run: no samples, no counts v2d<64> \d+ equal", told)
+        body = unescape(" ".join(element.value for element in app.html))
+        (address,) = re.findall(r"\./code\?(\S*?)\"", body)
+        query = dict(parse_qsl(address))
+        assert query == {
+            "evidence": "static",
+            "version": "attention/v2d_a",
+            "against": "attention/v2d_b",
+            "arch": "sm_80",
+            "kernel": "v2d<64>",
+            "view": "sass",
+        }
+        counts = told.partition("v2d<64> ")[2].partition(" code of both")[0].replace(" : no difference", "")
+        assert counts in text(page("code", clone, monkeypatch, **query)), "the same function on both pages"
+
+    def test_a_run_that_keeps_no_code_says_how_to_build_it(
+        self, clone: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for path in (clone / "runs").glob("*/run.json"):
+            body = json.loads(path.read_text())
+            body["files"] = [one for one in body["files"] if one["kind"] != "sass"]
+            path.write_text(json.dumps(body))
+        shown = text(page("code", clone, monkeypatch, version="attention/v2d_b", arch="sm_80"))
+        assert "is not kept in run " in shown
+        assert "profiler sass attention/v2d_b --arch sm_80 builds it" in shown
+        where = {"a": "attention/v2d_a", "b": "attention/v2d_b", "evidence": "static", "gpu": "sm_80"}
+        shown = text(page("diff", clone, monkeypatch, workload="head dim 64", **where))
         assert "profiler sass attention/v2d_a attention/v2d_b --arch sm_80" in shown
+
+    def test_code_of_reports_and_of_versions_is_never_mixed(
+        self, clone: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pipeline.import_paths([reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"], data=str(clone))
+        app = page("code", clone, monkeypatch)
+        assert "samples" in text(app)
+        assert app.query_params["evidence"] == "measured"
+        app = page("code", clone, monkeypatch, evidence="static", version="attention/v2d_b")
+        assert "nothing was run" in text(app)
+        assert "report A" not in [box.label for box in app.selectbox]
 
     def test_no_code_is_offered_of_a_csv(
         self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,5 +1,6 @@
 """Charts as data: where lines stop, what a gap says, and that labels never lie over each other."""
 
+import json
 import math
 from itertools import pairwise
 
@@ -102,6 +103,16 @@ def test_a_kernel_name_in_a_chart_is_escaped() -> None:
     figure = trends([Panel("d", "ms", lines)], AXIS)
     assert "f&lt;b&gt;" in notes(figure)
     assert not any("f<b>" in text for text in notes(figure))
+
+
+def test_a_quote_in_a_label_stands_as_it_is() -> None:
+    """Plotly knows &lt; and &amp; and prints &quot; as these six letters."""
+    lines = (Line("a \"b\" 'c'", points(1.0)), Line("g & h", points(2.0)))
+    figure = trends([Panel('d "e"', "ms", lines)], AXIS)
+    assert "a \"b\" 'c'" in notes(figure)
+    assert "g &amp; h" in notes(figure)
+    assert "&quot;" not in json.dumps(figure)
+    assert "&#x27;" not in json.dumps(figure)
 
 
 def test_a_panel_over_a_factor_of_ten_is_logarithmic_and_others_hold_zero() -> None:

@@ -1,0 +1,63 @@
+"""A version that is planned: every command says so in one line, and none takes it for a typing error."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from profiler.cli import main
+from tests.conftest import ROOT
+from tests.toolchain import needs_nvcc, needs_sass
+
+WHY = "needs a Hopper GPU to be written against"
+
+
+@pytest.fixture(autouse=True)
+def _clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("runs", "decisions"):
+        shutil.copytree(ROOT / "data" / name, tmp_path / "data" / name)
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "show v2e",
+        "roofline v2e",
+        "roofline attention/v2e",
+        "compare v2d_b v2e",
+        "compare v2e v2d_b",
+        "explain v2d_b v2e",
+        "gate v2e --baseline v2d_b",
+        "gate v2d_b --baseline v2e",
+        "sass v2e",
+        "sass v2d_b v2e",
+        "insights v2d_b --against v2e",
+        pytest.param("build v2e", marks=needs_nvcc),
+        pytest.param("static v2e", marks=needs_sass),
+        "check v2e",
+        "dissect v2e",
+        "collect v2e",
+        "collect v2e --dry-run",
+        "noise v2e",
+    ],
+)
+def test_it_is_said_in_one_line_and_exits_3(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(command.split()) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    (line,) = err.splitlines()
+    assert line.startswith("profiler: ")
+    assert "v2e is " in line
+    assert "planned" in line
+    assert WHY in line
+
+
+def test_a_name_that_nobody_knows_stays_a_typing_error(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in ("show v2_e", "roofline v2_e", "gate v2_e --baseline v2d_b"):
+        assert main(command.split()) == 2
+        assert "neither a file nor a run or version" in capsys.readouterr().err
