@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 RUNS = "runs"
+UNFINISHED = "unfinished"  # in the provenance of what was written while the collection ran
 STAGING = "staging"
 _IMPORTING = "import-"  # what an import stages; a collection stages under its run id
 _DIGITS = 8  # of the report's sha256, at the end of an imported run's id
@@ -261,10 +262,14 @@ def _publishing(root: LocalRoot) -> Iterator[None]:
 
 
 def _same_or_refuse(root: Root, run: Run) -> None:
-    if root.read(f"{RUNS}/{run.run_id}/{RUN_FILE}") != dump(run):
-        raise BadBundle(
-            f"run {run.run_id} is already in {root.url} with other content: a sealed run is never changed"
-        )
+    there = root.read(f"{RUNS}/{run.run_id}/{RUN_FILE}")
+    if there == dump(run):
+        return
+    what = f"run {run.run_id} is already in {root.url} with other content"
+    if parse(there, RUN_FILE).provenance.get(UNFINISHED) and not run.provenance.get(UNFINISHED):
+        place = f"{root.url}/{RUNS}/{run.run_id}"
+        raise BadBundle(f"{what}, a part of this one: remove {place}, `profiler index`, import again")
+    raise BadBundle(f"{what}: a sealed run is never changed")
 
 
 def copy_checked(source: IO[bytes], copy: IO[bytes], file: ReportFile | Attachment) -> None:

@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 
-from profiler import assembly, bundle_zip
+from profiler import assembly, bundle, bundle_zip
 from profiler.collect import Collection
 from profiler.staging import JOBS
 
 EVERY_S = 5.0  # at most so often, and at most a twentieth of the time
 _SHARE = 20
-UNFINISHED = (
+TOLD = (
     "unfinished: this file was written while the collection ran, which was then ended from outside; "
     "what had ended by then is here"
 )
@@ -79,10 +79,11 @@ class Checkpoint:
 
     def _write(self) -> None:
         run, sources = assembly.assemble(self._collection, assembly.ZIP_BYTES)
-        told = [*run.provenance.get("degraded", ()), UNFINISHED]
+        told = [*run.provenance.get("degraded", ()), TOLD]
+        so_far = replace(run, provenance={**run.provenance, "degraded": told, bundle.UNFINISHED: True})
         making = self._collection.staging.folder / f".{uuid.uuid4().hex}"
         try:
-            bundle_zip.write(replace(run, provenance={**run.provenance, "degraded": told}), sources, making)
+            bundle_zip.write(so_far, sources, making)
             _move(making, self._target)
         finally:
             making.unlink(missing_ok=True)

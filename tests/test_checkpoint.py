@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,7 +82,9 @@ def running(folder: Path) -> list[str]:
     return found
 
 
-def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it_can(folder: Path) -> None:
+def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it_can(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     tell(folder, timing__three="hang")
     process = collect(folder, "--catalog", str(folder), *WORDS)
     assert wait_for(lambda: "timing one,two,three" in calls(folder))
@@ -97,21 +100,30 @@ def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it
     assert {one.version: one.check["passed"] for one in run.results if one.check} == dict.fromkeys(
         ("one", "two", "three"), True
     )
-    assert checkpoint.UNFINISHED in run.provenance["degraded"]
+    assert checkpoint.TOLD in run.provenance["degraded"]
     assert any("time 3 versions" in line for line in run.provenance["left_out"])
     other = LocalRoot(folder / "elsewhere")
-    os.environ["PROFILER_DATA"] = str(other.folder)
+    monkeypatch.setenv("PROFILER_DATA", str(other.folder))
     assert main(["import", str(folder / "out/collected.zip")]) == 0
     assert bundle.list_runs(other) == [run.run_id]
 
     tell(folder)
-    os.environ["PROFILER_DATA"] = str(folder / "data")
+    monkeypatch.setenv("PROFILER_DATA", str(folder / "data"))
     rest = collect(folder, "--resume", "last")
     said, _ = rest.communicate(timeout=120)
     assert rest.returncode == 0, said
     whole = bundle.load(LocalRoot(folder / "data"), run.run_id)
     assert {one.status for one in whole.results if one.workload} == {"done"}
     assert sum(line.startswith("gpucheck") for line in calls(folder)) == 3, "nothing is done twice"
+
+    monkeypatch.setenv("PROFILER_DATA", str(other.folder))
+    capsys.readouterr()
+    assert main(["import", str(folder / "out/collected.zip")]) == 2, "a part of it is there"
+    assert f"remove {other.url}/runs/{run.run_id}" in capsys.readouterr().err
+    shutil.rmtree(other.folder / "runs" / run.run_id)
+    assert main(["index"]) == 0
+    assert main(["import", str(folder / "out/collected.zip")]) == 0
+    assert bundle.load(other, run.run_id) == whole
 
 
 def held(folder: Path) -> set[str]:
@@ -143,7 +155,7 @@ def test_the_file_of_a_collection_that_ends_is_the_sealed_run(folder: Path) -> N
     assert process.returncode == 0, said
     run = unpacked(folder)
     assert run == bundle.load(LocalRoot(folder / "data"), run.run_id)
-    assert checkpoint.UNFINISHED not in run.provenance["degraded"]
+    assert checkpoint.TOLD not in run.provenance["degraded"]
     assert [path.name for path in (folder / "out").iterdir()] == ["collected.zip"]
 
 
