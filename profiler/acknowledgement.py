@@ -65,25 +65,26 @@ class Acknowledgement:
         about = (f"{self.family}/{self.version}", self.concept or "everything", self.workload, self.gpu)
         return " · ".join(filter(None, about))
 
-    def holds(self, now: datetime, made: datetime | None = None, effect: float | None = None) -> bool:
-        """Whether it still counts now, for results that were made then and moved so far, as a share."""
-        return not self.ended(now, made, effect)
-
-    def ended(self, now: datetime, made: datetime | None = None, effect: float | None = None) -> str:
-        """Why it does not count for such results now; "" where it does.
+    def ended(
+        self, now: datetime, made: datetime | None = None, effect: float | None = None
+    ) -> Lapsed | None:
+        """Why it does not count for such results now; None where it does.
 
         What nobody knows is None: where it has a limit, an unknown size is over it.
         """
-        told = []
+        brief, told = [], []
         if self.until_day is not None and now.astimezone(UTC).date() > self.until_day:
+            brief.append(f"ended {self.until_day:%Y-%m-%d}")
             told.append(f"its last day, {self.until_day:%Y-%m-%d}, is over")
         if self.until_made is not None and (made is None or made > self.until_made):
             when = "of unknown age" if made is None else f"newer, of {made.astimezone(UTC):%Y-%m-%d %H:%M}"
+            brief.append("ended by a newer run")
             told.append(f"it was for results up to run {self.until_run}, and these are {when}")
         if self.up_to is not None and (effect is None or abs(effect) > self.up_to):
             size = "nobody knows how large this one is" if effect is None else f"this one is {signed(effect)}"
+            brief.append(f"ended: over {share(self.up_to)}")
             told.append(f"it was for changes up to {share(self.up_to)}, and {size}")
-        return "; ".join(told)
+        return Lapsed(self, "; ".join(told), brief[0]) if told else None
 
     def covers(self, family: str, version: str, workload: str, gpu: str, concept: str) -> bool:
         """Whether it is about this."""
@@ -99,6 +100,7 @@ class Lapsed:
 
     of: Acknowledgement
     why: str  # it ended
+    brief: str  # the same where there is little room
 
     @property
     def words(self) -> str:
@@ -136,10 +138,8 @@ def covering(
     moment = now or datetime.now(UTC)
     fits = [one for one in found if one.covers(family, version, workload, gpu, concept)]
     told = [(one, one.ended(moment, made, effect)) for one in sorted(fits, key=lambda one: one.created)]
-    holding = [one for one, end in told if not end]
-    if holding:
-        return holding[-1]
-    return Lapsed(*told[-1]) if told else None
+    holding = [one for one, end in told if end is None]
+    return holding[-1] if holding else next((end for _, end in reversed(told)), None)
 
 
 def acknowledge(

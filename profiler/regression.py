@@ -122,7 +122,7 @@ class Regression:
         """Until when somebody let it pass, or that nobody does, in a word or two."""
         if self.acknowledged:
             return self.acknowledged.until
-        return "ended" if self.lapsed else "no"
+        return self.lapsed.brief if self.lapsed else "no"
 
     @property
     def passed_words(self) -> str:

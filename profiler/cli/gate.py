@@ -31,7 +31,8 @@ fail too, as does a rejected one that the check lets through. What only a GPU ca
 there is none, unless --evidence asks for it. Results held against themselves, or against a copy of the same
 report, are nothing compared.
 
-A regression that `profiler acknowledge` recorded is let pass until its date, and is listed."""
+A regression that `profiler acknowledge` recorded is let pass until its end, and is listed. One that
+ended says when and why."""
 
 _EPILOG = """\
 exit codes: 0 nothing got worse · 1 something did (one launch a side counts), is wrong, over its budget, or

@@ -29,7 +29,7 @@ _COLUMNS = (
     Column("evidence", wide=True),
     Column("since", wide=True),
     Column("due to", wide=True),
-    Column("acknowledged", wide=True),
+    Column("acknowledged", wide=True, wrap=True),
 )
 
 

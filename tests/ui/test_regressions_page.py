@@ -103,7 +103,7 @@ def test_an_acknowledgement_that_ended_says_when_and_why_and_the_row_is_open(
     app = page("regressions", data, monkeypatch)
     shown = text(app)
     assert "Worse now ! 2" in shown
-    assert "code ended" in shown, "in its row"
+    assert "code ended: over 1 %" in shown, "in its row"
     ended = r"acknowledged not any more: it was for changes up to 1 %, and this one is \+[23]\.\d % \("
     assert re.search(ended, shown)
     assert "without an end, up to 1 %: known)" in shown
