@@ -19,6 +19,8 @@ __all__ = ["Budget", "Catalog", "Claim", "Version", "check_arch", "default_path"
 DEFAULT_FLAGS = ("-std=c++17", "-O3")
 PROJECT_KERNELS = Path(__file__).resolve().parent.parent / "kernels"
 
+MAX_BYTES = 16 << 20  # of a catalogue: a device would never end
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
 
@@ -79,7 +81,11 @@ def load(path: Path | None = None) -> Catalog:
     if where.is_dir():
         where = where / "catalog.toml"
     try:
-        text = where.read_text(encoding="utf-8")
+        with where.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise BadCatalog(f"{where}: over {MAX_BYTES >> 20} MiB, so no catalogue: name one with --catalog")
+        text = content.decode().replace("\r\n", "\n")
     except FileNotFoundError:
         first = "" if path else f"{Path.cwd() / 'kernels' / 'catalog.toml'} or "
         raise BadCatalog(f"no catalogue at {first}{where}: name one with --catalog PATH") from None

@@ -73,7 +73,8 @@ def record(
 
 def names(root: Root) -> list[str]:
     """The ids of all records, oldest first."""
-    return [name.removesuffix(".json") for name in root.files(FOLDER, ".json")]
+    found = root.files(FOLDER, ".json")  # hidden ones are others': an editor's, or a Mac's ._ files
+    return [name.removesuffix(".json") for name in found if not name.startswith(".")]
 
 
 def load(root: Root) -> list[Decision]:
@@ -81,7 +82,16 @@ def load(root: Root) -> list[Decision]:
 
     One that cannot be read is never left out: it may be what hides a run, or says its right name.
     """
-    found = [_parse(f"{root.url}/{FOLDER}", name, root.read(f"{FOLDER}/{name}.json")) for name in names(root)]
+    folder, found = f"{root.url}/{FOLDER}", []
+    for name in names(root):
+        try:
+            content = root.read(f"{FOLDER}/{name}.json")
+        except OSError as error:
+            said = error.strerror or error
+            raise BadBundle(
+                f"{folder}/{name}.json cannot be read ({said}): mend or remove the file"
+            ) from error
+        found.append(_parse(folder, name, content))
     return sorted(found, key=lambda decision: (decision.created, decision.id))
 
 

@@ -122,7 +122,7 @@ class RemoteRoot:
         self.url = url.rstrip("/")
         try:
             files, base = fsspec.core.url_to_fs(self.url)
-        except (ImportError, ValueError) as error:
+        except Exception as error:  # whatever this file system, or the one it lies in, raises
             raise ProfilerError(f"PROFILER_DATA={url} cannot be used: {error}") from error
         self._base = base.rstrip("/")
         self._files: Any = files
@@ -130,36 +130,55 @@ class RemoteRoot:
     def _path(self, path: str) -> str:
         return f"{self._base}/{path}"
 
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[Any]:
+        """The file system; what is no OSError, such as lacking credentials, is told as unusable data."""
+        try:
+            yield self._files
+        except OSError:
+            raise
+        except Exception as error:
+            raise ProfilerError(
+                f"the data in {self.url} cannot be used: {type(error).__name__}: {error}; "
+                "PROFILER_DATA names another place"
+            ) from error
+
     def holding(self, folder: str, name: str) -> list[str]:
         """See Root."""
-        found = self._files.glob(self._path(f"{folder}/*/{name}"))
+        with self._asked() as files:
+            found = files.glob(self._path(f"{folder}/*/{name}"))
         return sorted(str(path).rstrip("/").rsplit("/", 2)[-2] for path in found)
 
     def files(self, folder: str, suffix: str) -> list[str]:
         """See Root."""
-        found = self._files.glob(self._path(f"{folder}/*{suffix}"))
+        with self._asked() as files:
+            found = files.glob(self._path(f"{folder}/*{suffix}"))
         return sorted(str(path).rsplit("/", 1)[-1] for path in found)
 
     def read(self, path: str) -> bytes:
         """See Root."""
-        return bytes(self._files.cat_file(self._path(path)))
+        with self._asked() as files:
+            return bytes(files.cat_file(self._path(path)))
 
     def write(self, path: str, content: bytes) -> None:
         """See Root."""
-        self._files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
-        self._files.pipe_file(self._path(path), content)
+        with self._asked() as files:
+            files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
+            files.pipe_file(self._path(path), content)
 
     def put(self, source: Path, path: str) -> None:
         """See Root."""
-        self._files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
-        self._files.put_file(str(source), self._path(path))
+        with self._asked() as files:
+            files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
+            files.put_file(str(source), self._path(path))
 
     @contextlib.contextmanager
     def open_local(self, path: str) -> Iterator[Path]:
         """See Root."""
         with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
             target = Path(folder) / path.rsplit("/", 1)[-1]
-            self._files.get_file(self._path(path), str(target))
+            with self._asked() as files:
+                files.get_file(self._path(path), str(target))
             yield target
 
     def cache(self) -> Path:
@@ -190,7 +209,7 @@ def root(url: str | None = None) -> Root:
         return LocalRoot(_path_of(url))
     if "://" in url or "::" in url:
         return RemoteRoot(url)
-    return LocalRoot(Path(url).expanduser().absolute())
+    return LocalRoot(Path(os.path.expanduser(url)).absolute())
 
 
 def database(where: Root, url: str | None = None) -> str | Path:

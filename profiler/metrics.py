@@ -34,6 +34,8 @@ GROUPS = (
 )
 DEFAULT_PATH = Path(__file__).resolve().parent.parent / "metrics.txt"
 
+MAX_BYTES = 16 << 20  # of a metrics file: a device would never end
+
 _COLUMNS = ("concept", "label", "unit", "better", "threshold", "group", "tier", "ncu metric")
 _CONCEPT = re.compile(r"[a-z][a-z0-9_]*")
 _NCU_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
@@ -140,7 +142,11 @@ def read(path: Path | None = None) -> tuple[MetricTable, list[str]]:
     """
     shown = Path("metrics.txt") if path is None else path
     try:
-        text = (path or DEFAULT_PATH).read_text("utf-8-sig")
+        with (path or DEFAULT_PATH).open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise BadMetricsFile(f"{shown}: over {MAX_BYTES >> 20} MiB, so no metrics file: name another one")
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise BadMetricsFile(
             f"{path or DEFAULT_PATH}: {error.strerror}: name a metrics file, or run from a checkout"

@@ -20,6 +20,7 @@ StoreOpener = Callable[
     [], "Store"
 ]  # called only for a name that is no file: a diff of two files needs no store
 
+_EMPTY = "an empty name: name a report file, a run id, family/version, or a version"
 _REPORT_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv")
 
 
@@ -40,7 +41,7 @@ def resolve_all(
     UnreadableReport, and UnknownName with the candidates for what does not exist or means several things.
     """
     if not all(name.strip() for name in names):
-        raise UnknownName("an empty name: name a report file, a run id, family/version, or a version")
+        raise UnknownName(_EMPTY)
     files = [name for name in names if Path(name).exists() and not Path(name).is_dir()]
     reports: dict[str, Report] = {}
     for name, found in zip(files, read(map(Path, files)) if files else (), strict=True):
@@ -152,6 +153,14 @@ def if_measured(name: str, store_opener: StoreOpener, workload: str | None, gpu:
     return resolve(name, store_opener, workload, gpu)
 
 
+def check_name(name: str, store_opener: StoreOpener) -> None:
+    """Raise for a name that stands for nothing, and for a file that cannot be read."""
+    if not name.strip() or is_file(name):
+        resolve(name, store_opener)
+    elif not (store := store_opener()).run(name):
+        version_of(store, name)
+
+
 def is_file(name: str) -> bool:
     """Whether a name stands for a report file, be it there or not."""
     return Path(name).is_file() or name.endswith(_REPORT_SUFFIXES)
@@ -233,6 +242,8 @@ def _from_store(store: Store, name: str, workload: str | None, gpu: str | None) 
 
 def version_of(store: Store, name: str) -> tuple[str, str]:
     """Family and version that a name means; raises UnknownName with the candidates."""
+    if not name.strip():
+        raise UnknownName(_EMPTY)
     versions = _versions(store)
     found = _named(name, versions)
     if not found:

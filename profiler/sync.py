@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -109,10 +110,15 @@ def rebuild_index(data: str | None = None, *, progress: Progress | None = None) 
     """Make the index again from nothing but bundles and decisions; a damaged SQLite file is thrown away."""
     where = location.root(data)
     try:
-        store = store_at(where)
+        with contextlib.closing(store_at(where)) as store:
+            return _rebuild(where, store, progress)
     except DamagedIndex as error:
         _discard(location.database(where), error)
-        store = store_at(where)
+    with contextlib.closing(store_at(where)) as store:
+        return _rebuild(where, store, progress)
+
+
+def _rebuild(where: Root, store: Store, progress: Progress | None) -> SyncSummary:
     listed = bundle.list_runs(where)
     names = decisions.names(where)
     labels = decisions.labels(decisions.load(where))
@@ -141,7 +147,6 @@ def rebuild_index(data: str | None = None, *, progress: Progress | None = None) 
     decided = sha256("\n".join(names).encode()).hexdigest()
     store.remember({"decisions": decided, "refused": json.dumps(refused), "root": where.url})
     store.refresh_chunks(chunk_names())
-    store.close()
     added = tuple(run for run in readable if run not in refused)
     return SyncSummary(added=added, refused=tuple(sorted(refused.items())))
 

@@ -493,6 +493,23 @@ def test_a_data_folder_that_would_be_gone_at_once_is_refused_where_commands_take
     assert location.root("memory://x").url == "memory://x"
 
 
+def test_whatever_a_remote_file_system_raises_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "no.zip").write_bytes(b"no zip")
+    with pytest.raises(ProfilerError, match="cannot be used: File is not a zip file"):
+        location.root(f"zip://::{tmp_path / 'no.zip'}")
+    where = location.root("memory://x")
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("no credentials")
+
+    monkeypatch.setattr(where._files, "glob", refuse)  # type: ignore[attr-defined]
+    with pytest.raises(ProfilerError, match=r"memory://x cannot be used: RuntimeError: no credentials; PROF"):
+        where.files("decisions", ".json")
+    assert location.root("~nobody-here/x").url.endswith("/~nobody-here/x")
+
+
 def test_a_full_disk_names_the_file(root: LocalRoot, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(_descriptor: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")

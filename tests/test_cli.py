@@ -16,6 +16,7 @@ from profiler import cli, metrics
 from profiler.cli import comparison, dashboard
 from profiler.compare import compare
 from profiler.values import Evidence, Launch, Side, Value, pack
+from tests import lineages
 
 HEAVY = ("sqlalchemy", "pandas", "streamlit", "plotly", "ncu_report", "fsspec")
 
@@ -157,6 +158,11 @@ def test_top_hides_no_regression_from_the_gate(capsys: pytest.CaptureFixture[str
         (["show", "{good}", "--kernel", "regex:("], "not a regular expression"),
         (["show", "never-imported"], "the index is empty: `profiler import PATH`"),
         (["trend", "durations"], "did you mean duration"),
+        (["show", "\udcff"], "\\udcff is no text (UTF-8)"),
+        (["versions", "--family", "\udcff"], "\\udcff"),
+        (["show", "a\x1b[31mb"], "a\\x1b[31mb"),
+        (["metrics", "--check", "/dev/zero"], "over 16 MiB, so no metrics file"),
+        (["static", "--catalog", "/dev/zero"], "over 16 MiB, so no catalogue"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_exit_code_2(
@@ -168,6 +174,25 @@ def test_a_users_mistake_is_one_line_and_exit_code_2(
     assert err.count("\n") == 1
     assert err.startswith("profiler: ")
     assert words in err
+
+
+def test_a_device_is_no_import(capsys: pytest.CaptureFixture[str]) -> None:
+    code, _, err = run(capsys, "import", "/dev/zero")
+    assert code == 2
+    assert err.startswith("profiler: /dev/zero: neither a report (.ncu-rep, or CSV from ncu) nor a bundle")
+    assert err.count("\n") == 1
+
+
+def test_a_baseline_that_is_not_there_is_no_baseline_that_says_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "lineage"))
+    lineages.dissected(tmp_path / "lineage")
+    assert run(capsys, "insights", "mine/alpha", "--against", "mine/zero")[0] == 0
+    for name, words in (("nope.ncu-rep", "no such file"), ("", "an empty name"), ("zerro", "near")):
+        code, _, err = run(capsys, "insights", "mine/alpha", "--against", name)
+        assert (code, err.count("\n")) == (2, 1), name
+        assert words in err
 
 
 def test_wrong_arguments_exit_2(capsys: pytest.CaptureFixture[str]) -> None:

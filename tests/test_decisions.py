@@ -98,3 +98,13 @@ def test_two_records_of_one_moment_do_not_overwrite_each_other(tmp_path: Path) -
     assert [decision.subject for decision in decisions.load(where)] in (["a", "b"], ["b", "a"])
     [first, second] = sorted((tmp_path / "decisions").iterdir())
     assert json.loads(first.read_text())["subject"] != json.loads(second.read_text())["subject"]
+
+
+def test_a_hidden_file_is_no_record_and_one_that_cannot_be_read_says_the_way_out(tmp_path: Path) -> None:
+    where = LocalRoot(tmp_path)
+    made = decisions.record(where, FORGET, "run-1", created=NOON)
+    (tmp_path / "decisions" / "._record.json").write_bytes(b"what a Mac leaves")
+    assert decisions.load(where) == [made]
+    (tmp_path / "decisions" / "gone.json").symlink_to("nowhere")
+    with pytest.raises(BadBundle, match=r"gone\.json cannot be read .*mend or remove the file"):
+        decisions.load(where)

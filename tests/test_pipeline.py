@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import hashlib
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -588,6 +590,54 @@ def test_an_index_of_other_data_is_left_alone(
     pipeline.import_paths(paths[1:2], data=theirs)
     with pytest.raises(ProfilerError, match="theirs"):
         pipeline.open_store(mine)
+
+
+def test_an_index_whose_damage_shows_late_and_one_without_a_table_are_made_again(
+    paths: list[Path], data: Path
+) -> None:
+    pipeline.import_paths(paths)
+    before = answer_of(pipeline.open_store())
+    index = data / "index.db"
+    with contextlib.closing(sqlite3.connect(index)) as opened:
+        opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    whole = index.read_bytes()
+    first = 3 * 8192  # read as soon as it is opened
+    index.write_bytes(whole[:first] + b"\xff" * (len(whole) - first))
+    assert pipeline.rebuild_index().refused == ()
+    assert answer_of(pipeline.open_store()) == before
+    with contextlib.closing(sqlite3.connect(index)) as opened:
+        opened.execute("DROP TABLE result")
+    with (
+        contextlib.closing(pipeline.open_store()) as store,
+        pytest.raises(ProfilerError, match=r"no such table.*index --rebuild"),
+    ):
+        store.launches()
+    assert pipeline.rebuild_index().refused == ()
+    assert answer_of(pipeline.open_store()) == before
+
+
+@pytest.mark.parametrize("columns", ["(key TEXT, value TEXT)", "(a, b)"])
+def test_a_database_of_something_else_loses_nothing_and_gets_no_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    """Names such as meta, run and version are everybody's."""
+    path = tmp_path / "theirs.db"
+    with contextlib.closing(sqlite3.connect(path)) as theirs:
+        for statement in (
+            f"CREATE TABLE meta {columns}",
+            "CREATE TABLE run (x)",
+            "INSERT INTO run VALUES (7)",
+            "INSERT INTO meta VALUES ('schema', '1')",
+        ):
+            theirs.execute(statement)
+        theirs.commit()
+    monkeypatch.setenv("PROFILER_DB", f"sqlite:///{path}")
+    for call in (pipeline.open_store, pipeline.rebuild_index):
+        with pytest.raises(ProfilerError, match=r"of something else, whose tables \(meta, run\)"):
+            call()
+    with contextlib.closing(sqlite3.connect(path)) as theirs:
+        assert theirs.execute("SELECT x FROM run").fetchall() == [(7,)]
+        assert len(theirs.execute("SELECT name FROM sqlite_master").fetchall()) == 2
 
 
 def test_a_file_somebody_named_as_the_index_is_never_thrown_away(

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 
 from profiler import __version__
-from profiler.cli.output import standard_output
+from profiler.cli.output import printable, standard_output
 from profiler.errors import Exit, ProfilerError
 
 EXIT_CODES = (
@@ -88,5 +88,5 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _failed(message: str, code: Exit = Exit.UNUSABLE_INPUT) -> int:
     with contextlib.suppress(OSError):  # the reader of stderr may be gone as well
-        print(f"profiler: {' '.join(message.split())}", file=sys.stderr)
+        print(f"profiler: {printable(message)}", file=sys.stderr)
     return int(code)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profiler.cli.output import printable
 from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def _changes(summary: SyncSummary) -> tuple[tuple[tuple[object, ...], str], ...]
 
 def _complain(messages: Iterable[str]) -> None:
     for message in messages:
-        print(f"profiler: {' '.join(message.split())}", file=sys.stderr)
+        print(f"profiler: {printable(message)}", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -51,6 +51,8 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
     with catalogued((base or "",), opener):
         cells = tuple(Cell(one, _against(base, one, opener, table)) for one in sides)
         measured = Cell(side, _against(base, side, opener, table)) if side else None
+        if against is not None:
+            sources.check_name(against, opener)
     if base and not any(one.against for one in (*cells, *([measured] if measured else []))):
         why = f"{base} shares no workload and GPU with it"
         base = None
@@ -92,7 +94,7 @@ def _nothing_of(family: str, version: Version) -> str:
 
 def _baseline(against: str | None, family: str | None, stands: Standing | None) -> tuple[str | None, str]:
     """The baseline's name and why it is that one, or why there is none."""
-    if against:
+    if against is not None:
         return against, "asked for"
     if stands is None:
         return None, "no baseline: no catalogue names its parent; --against BASELINE names one"

@@ -51,6 +51,14 @@ def check_family(store: Store, family: str | None) -> None:
         raise UnknownName(f"no family {family!r} in the index; {way_out}")
 
 
+def printable(text: str) -> str:
+    """A text as one line that does nothing to a terminal: what cannot be printed is written out."""
+    line = " ".join(text.split())
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in line
+    )
+
+
 @contextlib.contextmanager
 def standard_output() -> Iterator[None]:
     """What is printed inside loses no character and outlives its reader; a full disk is an error."""

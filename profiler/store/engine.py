@@ -10,17 +10,25 @@ from pathlib import Path
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, NullPool, create_engine, event, make_url, text
-from sqlalchemy.exc import ArgumentError, DatabaseError, NoSuchModuleError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    InterfaceError,
+    NoSuchModuleError,
+    OperationalError,
+)
 
-from profiler.errors import ProfilerError
+from profiler.errors import ProfilerError, UnknownName
 from profiler.store.rows import DamagedIndex
 
 _WRITE = "profiler_write"
 _READ_ONLY = "profiler_read_only"
 _WRITER_LOCK = 0x70726F66  # any number, the same in every process: PostgreSQL's advisory lock for writers
 _BUSY_MS = 120_000  # a writer waits this long for another one
+_UNDEFINED = ("42P01", "42703")  # PostgreSQL: no such table, no such column
 _ELSEWHERE = "keep one at another place, such as PROFILER_DB=sqlite:////tmp/index.db"
 _REBUILD = "make it again: profiler index --rebuild"
+_SERVER = "check the server and PROFILER_DB"
 _WAYS_OUT = {  # by a word of what the database says
     "locked": "another process is writing to it: try again when that is done",
     "not a database": _REBUILD,
@@ -28,7 +36,9 @@ _WAYS_OUT = {  # by a word of what the database says
     "unable to open": f"check the folder, or {_ELSEWHERE}",
     "readonly": f"check the folder, or {_ELSEWHERE}",
     "disk": f"check the space on the disk, or {_ELSEWHERE}",
-    "connection": "check the server and PROFILER_DB",
+    "connection": _SERVER,
+    "no such table": _REBUILD,
+    "no such column": _REBUILD,
 }
 
 
@@ -60,7 +70,10 @@ def connect(url: str | Path) -> Engine:
             f"no index at {url}: {error.strerror or error}; check PROFILER_DATA, or {_ELSEWHERE}"
         ) from error
     except (ArgumentError, NoSuchModuleError, ImportError) as error:
-        raise ProfilerError(f"the index's database cannot be used: {error} (PROFILER_DB)") from error
+        raise ProfilerError(
+            f"the index's database cannot be used: {error} (PROFILER_DB; a file is written as "
+            "sqlite:////tmp/index.db)"
+        ) from error
     raise ProfilerError(
         f"PROFILER_DB names {parsed.get_backend_name()}; the index is kept in SQLite or PostgreSQL"
     )
@@ -151,9 +164,17 @@ def _said_plainly(engine: Engine) -> Iterator[None]:
     """Say what is wrong with the database in one line; a fault of our own statements keeps its traceback."""
     try:
         yield
-    except DatabaseError as error:
+    except UnicodeEncodeError as error:  # a file's name may be so, and nothing here is called by one
+        shown = error.object.encode(errors="backslashreplace").decode()
+        raise UnknownName(f"{shown} is no text (UTF-8), and nothing in the index is called so") from error
+    except (DatabaseError, InterfaceError) as error:
         said = " ".join(str(error.orig).split())
         way_out = next((way for word, way in _WAYS_OUT.items() if word in said.lower()), None)
+        if way_out is None and engine.dialect.name == "postgresql":
+            if isinstance(error, OperationalError | InterfaceError):  # each failure has words of its own
+                way_out = _SERVER
+            elif getattr(error.orig, "sqlstate", None) in _UNDEFINED:
+                way_out = _REBUILD
         if way_out is None:
             raise
         where = engine.url.render_as_string(hide_password=True)

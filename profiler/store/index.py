@@ -10,9 +10,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from sqlalchemy import select
+from sqlalchemy import inspect, select
 from sqlalchemy.exc import DatabaseError
 
+from profiler.errors import ProfilerError
 from profiler.run import Labels, Run
 from profiler.store import (
     chunks,
@@ -43,7 +44,7 @@ from profiler.store.rows import (
     WorkloadInfo,
 )
 from profiler.store.statements import Filter, pages
-from profiler.values import Evidence, Launch, Report, Side
+from profiler.values import Evidence, Launch, Report, Side, spread
 
 _BATCH = 100  # runs that go in together during a rebuild
 _MANY = 50  # new series: what a database counted of its rows is out of date
@@ -132,6 +133,7 @@ class Store:
         """Replace everything by these runs; readers see the old index until all are in, a kill leaves it."""
         count, batch = 0, []
         with engine.writing(self._engine) as connection:
+            schema.metadata.create_all(connection)  # what somebody dropped
             writer.clear(connection)
             for item in items:
                 batch.append(_rows(item))
@@ -395,7 +397,15 @@ class Store:
 
     def _make_tables(self) -> None:
         with engine.writing(self._engine) as connection:
-            if self._engine.dialect.has_table(connection, "meta"):
+            there = inspect(connection)
+            if taken := sorted({*there.get_table_names()} & {*schema.metadata.tables}):
+                columns = {one["name"] for one in there.get_columns("meta")} if "meta" in taken else set()
+                if not columns >= {"key", "value"} or listing.meta(connection, "epoch") is None:
+                    where = self._engine.url.render_as_string(hide_password=True)
+                    raise ProfilerError(
+                        f"{where} is of something else, whose tables ({spread(taken)}) an index would take: "
+                        "name an empty database by PROFILER_DB"
+                    )
                 if listing.meta(connection, "schema") == schema.SCHEMA:
                     return  # another process was faster
                 schema.metadata.drop_all(connection)
