@@ -27,6 +27,8 @@ if not reports and not versions:
 pick = controls.View("code")
 title_box, *boxes = st.columns([2.2, 1.5, 1.3, 1.5, 1.3], vertical_alignment="bottom", gap="small")
 kinds = [Evidence.MEASURED] * bool(reports) + [Evidence.STATIC] * bool(versions)
+if "version" in st.query_params and "report" not in st.query_params:
+    kinds.reverse()  # the address is of a version
 evidence, _ = pick.evidence(kinds)
 static = evidence is Evidence.STATIC
 code: list[Listing] = []

@@ -122,7 +122,7 @@ def _one(listing: Listing, name: str, whole: bool) -> Html:
         if not whole and not any(near in places for near in range(number - CONTEXT, number + CONTEXT + 1)):
             continue
         if number > last + 1:
-            lines.append(grid.head(f"⋯ {grid.count(number - last - 1)} lines without instructions"))
+            lines.append(grid.head(_without(number - last - 1)))
         last = number
         cells = [grid.cell(str(number), "m r")]
         if listing.counts:
@@ -136,6 +136,10 @@ def _one(listing: Listing, name: str, whole: bool) -> Html:
     counts = COUNTS if listing.counts else (SITES,)
     columns = [grid.Column("line", "48px"), *counts, *[EXCESS] * excess]
     return grid.table([*columns, grid.Column(PurePath(name).name, "minmax(300px,1fr)")], lines)
+
+
+def _without(lines: int) -> str:
+    return f"⋯ {grid.count(lines)} line{'s' * (lines != 1)} without instructions"
 
 
 def _two(a: Listing, b: Listing, pair: SourcePair, context: int) -> Html:
@@ -199,7 +203,7 @@ def _source_row(
     amount: Callable[[Hot], float | None],
 ) -> str:
     if row.kind == "gap":
-        return grid.head(f"⋯ {grid.count(row.skipped)} equal lines")
+        return grid.head(f"⋯ {grid.count(row.skipped)} equal line{'s' * (row.skipped != 1)}")
     cells = []
     for side, number, text in ((places[0], row.a_line, row.a), (places[1], row.b_line, row.b)):
         hot = side.get(number or 0, _NOTHING)

@@ -208,8 +208,9 @@ class TestCode:
         app = page("code", clone, monkeypatch)
         assert "samples" in text(app)
         assert app.query_params["evidence"] == "measured"
-        app = page("code", clone, monkeypatch, evidence="static", version="attention/v2d_b")
+        app = page("code", clone, monkeypatch, version="attention/v2d_b")
         assert "nothing was run" in text(app)
+        assert app.query_params["evidence"] == "static"
         assert "report A" not in [box.label for box in app.selectbox]
 
     def test_no_code_is_offered_of_a_csv(
