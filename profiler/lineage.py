@@ -120,12 +120,19 @@ class Lineage:
         )
 
     def best(self, workload: str = "", gpu: str = "") -> Standing | None:
-        """The fastest correct version there; the catalogue's last correct one where nothing was measured."""
-        good = [one for one in self.standings if one.state == GOOD]
+        """The fastest correct version there; the furthest along where nothing was measured."""
+        good = self.furthest
         measured = [one for one in good if (workload, gpu) in one.latency_ns]
         if measured:
             return min(measured, key=lambda one: one.latency_ns[workload, gpu])
-        return good[-1] if good else None
+        return good[0] if good else None
+
+    @property
+    def furthest(self) -> list[Standing]:
+        """The correct versions, those of most ancestors first; of as many, the catalogue's later one."""
+        good = [one for one in self.standings if one.state == GOOD]
+        good.reverse()
+        return sorted(good, key=lambda one: -len(self.path_to(one)))
 
     @property
     def places(self) -> list[tuple[str, str]]:

@@ -58,6 +58,15 @@ def test_without_a_gpu_the_newest_correct_version_ends_the_path(mine: Lineage) -
     assert mine.gpus == ()
 
 
+def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "runs").symlink_to(ROOT / "data" / "runs")
+    store = pipeline.open_store(str(tmp_path))
+    committed = lineage.every(location.root(str(tmp_path)), store)["attention"]
+    furthest = [one.version.id for one in committed.furthest]
+    assert furthest[0] == "v2d_c", "not fp8_stage_c, the last of the catalogue"
+    assert furthest[-1] == "v1"
+
+
 def test_latencies_decide_the_best_once_there_are_any_and_a_wrong_version_never_is(tmp_path: Path) -> None:
     lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
     found = of(tmp_path)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from profiler.lineage import GOOD, Lineage
+from profiler.lineage import Lineage
 from profiler.store import CellInfo, RunInfo, VersionInfo
 from profiler.ui import markup
 from profiler.ui.markup import Html
@@ -48,10 +48,10 @@ def newest_pair(versions: Sequence[VersionInfo]) -> tuple[str, str]:
 
 
 def good_pair(versions: Sequence[VersionInfo], lineage: Lineage) -> tuple[str, str] | None:
-    """The last good version and its nearest correct ancestor, of one dtype and both with results."""
+    """The furthest good version and its nearest correct ancestor, of one dtype and both with results."""
     family, there = lineage.attached.catalog.family, {name(version) for version in versions}
-    for one in reversed(lineage.standings):
-        if one.state == GOOD and one.against is not None and one.against.dtype == one.version.dtype:
+    for one in lineage.furthest:
+        if one.against is not None and one.against.dtype == one.version.dtype:
             pair = f"{family}/{one.against.id}", f"{family}/{one.version.id}"
             if there.issuperset(pair):
                 return pair

@@ -8,7 +8,6 @@ import streamlit as st
 
 from profiler import whatif
 from profiler.detail import Detail
-from profiler.lineage import GOOD
 from profiler.metrics import chip_of
 from profiler.roofline import roofline
 from profiler.store import LaunchInfo, RunInfo
@@ -75,7 +74,7 @@ def show_roofline_path(
     measured = addresses.cells(data.cells(now), [f"{family}/{name}" for name in names], Evidence.MEASURED)
     if not measured:
         stands = data.lineage(now, family)
-        good = [one.version.id for one in stands.standings if one.state == GOOD] if stands else []
+        good = [one.version.id for one in stands.furthest[:1]] if stands else []
         st.html(markup.empty(*roofpath_view.not_measured(good or names)))
         return
     level_box, kernel_box, *boxes = st.columns([1.2, 2, 1, 1], vertical_alignment="bottom", gap="medium")

@@ -12,7 +12,7 @@ from profiler.ui import addresses, markup, track
 from profiler.ui.markup import Column, Html, Row, Tile
 from profiler.values import Evidence, Value
 
-MEASURE = "profiler collect {version}"  # on a machine with a GPU
+MEASURE = "profiler collect"  # on a machine with a GPU: the whole lineage, or the versions named
 NAMED = 4  # versions that a tile's sentence names
 LISTED = 12
 
@@ -136,17 +136,19 @@ def missing(lineage: Lineage) -> Html:
     """The correct versions that no GPU has run, the newest first."""
     found = _missing(lineage)[::-1]
     rows = [
-        Row(
-            (
-                _link(one, lineage),
-                markup.tag("span", MEASURE.format(version=one.version.id), "c m"),
-            )
-        )
-        for one in found[:LISTED]
+        Row((_link(one, lineage), markup.tag("span", one.version.technique, "m"))) for one in found[:LISTED]
     ]
     if len(found) > LISTED:
         rows.append(markup.closing(markup.muted(f"and {len(found) - LISTED} more")))
     return markup.table((Column(""), Column("", wrap=True)), rows) if rows else markup.note("none")
+
+
+def measuring(lineage: Lineage) -> Html:
+    """The one command that measures what no GPU has run; nothing where there is no such version."""
+    found = _missing(lineage)
+    correct = sum(one.state == GOOD for one in lineage.standings)
+    command = " ".join([MEASURE, *(one.version.id for one in found if len(found) < correct)])
+    return markup.ticked(f"on a machine with a GPU: `{command}`") if found else Html("")
 
 
 def _missing(lineage: Lineage) -> list[Standing]:
@@ -154,12 +156,12 @@ def _missing(lineage: Lineage) -> list[Standing]:
 
 
 def _best(lineage: Lineage) -> tuple[object, str, object]:
-    """The fastest version where any was measured; the newest correct one has no speed to be best by."""
+    """The fastest version where any was measured; the furthest correct one has no speed to be best by."""
     places = lineage.places
     good = [one for one in lineage.standings if one.state == GOOD]
     if not places:
-        newest = good[-1].version.id if good else "none"
-        said = (f"{len(good)} versions are correct on the CPU; newest", markup.code(newest))
+        furthest = lineage.furthest[0].version.id if good else "none"
+        said = (f"{len(good)} versions are correct on the CPU; furthest", markup.code(furthest))
         return markup.state("not measured"), "", markup.join(said)
     measured = [
         (best, best.attained[workload, gpu], f"{gpu}, {workload}")

@@ -59,7 +59,7 @@ def caption(lineage: Lineage, choice: Choice) -> Html:
     """What stands where, and of what the numbers are."""
     best = lineage.best(choice.workload, choice.gpu)
     measured = best is not None and choice.latency(best) is not None
-    thick = "the best version" if measured else "the newest correct version, for nothing was measured yet"
+    thick = "the best version" if measured else "the furthest correct version, for nothing was measured yet"
     wide = f"thick line: path to {thick}"
     parts = []
     if choice.arch:

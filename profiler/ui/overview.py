@@ -29,7 +29,5 @@ with data.errors_shown():
         wrong_box, missing_box = st.columns(2, gap="medium")
         wrong_box.html(markup.section("Wrong", "no speed is shown"))
         wrong_box.html(lineage_summary.wrong(lineage))
-        missing_box.html(
-            markup.section("Not measured", "and the command that fills it, on a machine with a GPU")
-        )
+        missing_box.html(markup.section("Not measured", lineage_summary.measuring(lineage)))
         missing_box.html(lineage_summary.missing(lineage))

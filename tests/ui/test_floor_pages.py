@@ -111,7 +111,21 @@ def test_nothing_timed_shows_no_table_of_latencies_and_the_command_that_makes_th
     lineages.dissected(tmp_path)
     lineage = of(tmp_path, lineages.FAMILY)
     assert lineage_summary.attained(lineage) is None
-    assert "profiler collect alpha" in lineage_summary.missing(lineage)
+    assert "profiler collect<" in lineage_summary.measuring(lineage), "one command for all that nobody timed"
+    said = lineage_summary.missing(lineage)
+    assert ">alpha<" in said
+    assert ">zero<" in said
+
+
+def test_where_some_were_timed_the_command_names_the_rest(tmp_path: Path) -> None:
+    made = lineages.results(measured=True)
+    untimed = tuple(one for one in made if one.version != "alpha" or not one.samples)
+    assert len(untimed) == len(made) - 1
+    lineages.dissected(tmp_path, untimed, gpu="Test GPU")
+    lineage = of(tmp_path, lineages.FAMILY)
+    assert "profiler collect alpha<" in lineage_summary.measuring(lineage)
+    said = lineage_summary.missing(lineage)
+    assert ">zero<" not in said
 
 
 def test_versions_are_compared_in_one_mode(collected: Path) -> None:

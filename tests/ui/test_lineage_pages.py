@@ -113,7 +113,7 @@ class TestPages:
         shown = text(page("overview", mine, monkeypatch))
         assert "⊘ 1 versions bad" in shown
         assert "a race on the row" in shown
-        assert "profiler collect alpha" in shown
+        assert "on a machine with a GPU: profiler collect" in shown
         assert "Got worse" not in shown
 
     def test_the_runs_page_shows_cells_checks_and_files(
