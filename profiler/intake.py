@@ -85,7 +85,9 @@ def find(paths: Iterable[Path]) -> Intake:
                 found.refused.append((str(path), f"{path}: no such file or folder"))
             elif not _take(path, found):
                 message = f"{path}: neither a report (.ncu-rep, or CSV from ncu) nor a bundle (folder or zip)"
-                if path.is_file() and zipfile.is_zipfile(path):
+                if path.suffix.lower() == ".zip" and path.is_file() and not zipfile.is_zipfile(path):
+                    message = f"{path}: no zip, or one that was cut short: copy it again"
+                elif path.is_file() and zipfile.is_zipfile(path):
                     message = f"{path}: a zip without {RUN_FILE}, so no bundle: unpack it, import the folder"
                 found.refused.append((str(path), message))
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path

@@ -38,6 +38,8 @@ _PROVENANCE = (  # what the index has columns for
 _MOST = 2**63 - 1  # the largest whole number in a database
 _ROUNDS = 2**16  # round numbers are kept in 16 bits
 _FLOAT32 = 3.4e38  # and samples and clocks as float32
+_SHORTEST_NS = 1e-30  # that float32 does not take for 0
+_CAPABILITY = re.compile(r"\d{1,3}\.\d{1,3}")
 
 T = TypeVar("T")
 
@@ -152,6 +154,9 @@ def _parse_provenance(body: Any) -> dict[str, Json]:
     found = _free(body)
     for name in _PROVENANCE:
         _text_or_none(found.get(name))
+    capability = found.get("compute_capability")
+    if capability is not None and not _CAPABILITY.fullmatch(capability):
+        raise ValueError(f"{capability[:40]!r} is no compute capability such as 9.0")
     return found
 
 
@@ -191,7 +196,7 @@ def _parse_problem(body: Any) -> dict[str, Json]:
 def _parse_samples(body: Any) -> Samples:
     found = Samples(
         mode=_text(body["mode"]),
-        ns=_each(_small_number, body["ns"]),
+        ns=_each(_latency, body["ns"]),
         rounds=_each(lambda number: _whole(number, 0, _ROUNDS - 1), body["rounds"]),
         clocks_mhz=_each(_small_number, body["clocks_mhz"]),
         throttled=_each(lambda place: _whole(place, 0, len(body["ns"]) - 1), body["throttled"]),
@@ -290,6 +295,12 @@ def _number(found: Any) -> float | int:
 def _small_number(found: Any) -> float:
     if not 0 <= _number(found) <= _FLOAT32:
         raise ValueError(f"{found!r} is no number from 0 to {_FLOAT32}")
+    return float(found)
+
+
+def _latency(found: Any) -> float:
+    if not _SHORTEST_NS <= _number(found) <= _FLOAT32:
+        raise ValueError(f"{found!r} is no time in ns: nothing takes none")
     return float(found)
 
 

@@ -210,6 +210,8 @@ def changed(run: Run, path: str, content: object) -> bytes:
         ("provenance.x", float("nan")),
         ("provenance.x", "\ud800"),
         ("provenance.gpu", {"a": 1}),
+        ("provenance.compute_capability", "x.y"),
+        ("provenance.compute_capability", "9"),
         ("results", []),
         ("results.0.family", ""),
         ("results.0.family", "a/b"),
@@ -222,6 +224,8 @@ def changed(run: Run, path: str, content: object) -> bytes:
         ("results.0.samples.0.ns", [1, float("nan")]),
         ("results.0.samples.0.ns", [1, -1]),
         ("results.0.samples.0.ns", [1, 2, 3]),
+        ("results.0.samples.0.ns", [1, 0]),
+        ("results.0.samples.0.ns", [1, 1e-46]),  # 0 as float32
         ("results.0.samples.0.rounds", [70000, -1]),
         ("results.0.samples.0.rounds", ["x", "y"]),
         ("results.0.samples.0.rounds", [True, 1]),

@@ -569,6 +569,9 @@ def test_a_zip_of_reports_says_what_to_do_with_it(paths: list[Path], tmp_path: P
         archive.write(paths[0], "a.ncu-rep")
     [(_, message)] = pipeline.import_paths([path]).refused
     assert "unpack it" in message
+    path.write_bytes(path.read_bytes()[:-30])
+    [(_, message)] = pipeline.import_paths([path]).refused
+    assert "cut short: copy it again" in message
 
 
 def test_an_index_of_other_data_is_left_alone(
