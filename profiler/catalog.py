@@ -85,7 +85,7 @@ def load(path: Path | None = None) -> Catalog:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise BadCatalog(f"{where}: over {MAX_BYTES >> 20} MiB, so no catalogue: name one with --catalog")
-        text = content.decode().replace("\r\n", "\n")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         first = "" if path else f"{Path.cwd() / 'kernels' / 'catalog.toml'} or "
         raise BadCatalog(f"no catalogue at {first}{where}: name one with --catalog PATH") from None
@@ -98,7 +98,7 @@ def parse(text: str, where: Path, *, check_files: bool = True) -> Catalog:
     """The catalogue in a text that lies at `where`; check_files=False where its sources need not be there."""
     try:
         raw = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise BadCatalog(f"{where}: {error}") from None
     _known_keys(
         raw, {"family", "problem", "compile_flags", "claim_source", "claim_gpu", "version"}, str(where)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from profiler.catalog import PROJECT_KERNELS, Catalog, Version
-from profiler.errors import BadCatalog
+from profiler.errors import BadCatalog, ProfilerError
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 _DEFINE_BUG = re.compile(r"^\s*#\s*define\s+(BUG_\w+)\s+(\d+)", re.MULTILINE)
@@ -65,13 +65,21 @@ def source_sha256(catalog: Catalog, version: Version, extra_flags: Sequence[str]
     return digest.hexdigest()
 
 
+_OF_A_PROBLEM = ("name", "symbol", "stages", "workload", "check_workloads", "case")
+
+
 def load_object(catalog: Catalog, reference: str) -> Any:
     """What module:name or file.py:name (beside the catalogue) stands for. Raises BadCatalog."""
     place, _, name = reference.partition(":")
     try:
         module = _module(catalog.folder / place) if place.endswith(".py") else importlib.import_module(place)
         return getattr(module, name)
-    except (ImportError, OSError, AttributeError, ValueError, SyntaxError) as error:
+    except ProfilerError:
+        raise
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # whatever somebody's file does; an exit would pass for a verdict
         raise BadCatalog(
             f"{catalog.path}: {reference} cannot be loaded ({type(error).__name__}: {error}): "
             "write module:name, or file.py:name for a file beside the catalogue"
@@ -81,6 +89,11 @@ def load_object(catalog: Catalog, reference: str) -> Any:
 def load_problem(catalog: Catalog) -> Any:
     """The catalogue's profiler.problem.Problem. Raises BadCatalog where a version does not fit it."""
     problem = load_object(catalog, catalog.problem)
+    if lacking := [name for name in _OF_A_PROBLEM if not hasattr(problem, name)]:
+        raise BadCatalog(
+            f"{catalog.path}: {catalog.problem} is no problem: it has no {' or '.join(lacking)}; see class "
+            "Problem in profiler/problem.py"
+        )
     for version in catalog.versions:
         for stage in version.stages:
             if stage not in problem.stages:

@@ -58,7 +58,8 @@ class Input:
     @property
     def valid(self) -> bool:
         """Whether it holds a number that can be true: none negative, above its peak, or contradicted."""
-        return self.value.state is State.PRESENT and plausible(self.value) and not self.doubted
+        is_number = self.value.state is State.PRESENT and self.value.number is not None  # it may be a text
+        return is_number and plausible(self.value) and not self.doubted
 
     @property
     def shown(self) -> str:

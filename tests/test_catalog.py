@@ -276,6 +276,31 @@ def test_an_object_that_cannot_be_loaded_is_one_line(folder: Path, reference: st
     assert "write module:name" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("raise RuntimeError('boom')", "RuntimeError: boom"),
+        ("import sys; sys.exit(0)", "SystemExit: 0"),  # which would pass for a check that found nothing
+        ("X = 5", "is no problem: it has no name or symbol"),
+    ],
+)
+def test_a_problem_that_is_none_is_one_line(folder: Path, code: str, says: str) -> None:
+    (folder / "mine.py").write_text(code)
+    mine = read(folder, ENTRY.replace("profiler.problem:ATTENTION", "mine.py:X"))
+    with pytest.raises(BadCatalog, match=says) as caught:
+        origin.load_problem(mine)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_catalogue_may_begin_with_a_byte_order_mark_and_not_nest_for_ever(folder: Path) -> None:
+    path = folder / "catalog.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert catalog.load(folder).family == "mine"
+    path.write_text("a = " + "[" * 5000)
+    with pytest.raises(BadCatalog, match="recursion"):
+        catalog.load(folder)
+
+
 def test_no_catalogue_is_an_error_with_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(BadCatalog, match=r"no catalogue at .*: name one with --catalog PATH"):
         catalog.load(tmp_path)

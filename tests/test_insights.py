@@ -460,6 +460,16 @@ def test_a_baseline_is_read_under_the_same_counter_as_the_version(reports: Path)
     assert one.baseline == a.values[one.name]
 
 
+def test_a_duration_that_is_a_text_is_no_duration(reports: Path) -> None:
+    """What a damaged CSV gives."""
+    whole = side(reports / "cutlass/report75.ncu-rep")
+    first, *others = whole.launches
+    held = {**first.values, "gpu__time_duration.sum": Value(None, "ns", "12,3x")}
+    damaged = replace(whole, launches=(replace(first, values=pack(held)), *others))
+    found = insights(Case("x", Cell(damaged, None)), TABLE)
+    assert "1 without a duration" in json.dumps(found.document())
+
+
 def test_two_values_share_their_unit() -> None:
     assert between(Value(6_190_944.0, "ns"), Value(3_482_240.0, "ns")) == "6.19 → 3.48 ms"
     assert between(Value(128, "register/thread"), Value(168, "register/thread")) == "128 → 168"

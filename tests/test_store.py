@@ -605,6 +605,17 @@ def test_a_database_that_cannot_be_used_is_one_line(url: str, said: str) -> None
     assert "secret" not in str(caught.value)
 
 
+def test_a_server_on_which_nothing_may_be_written_is_one_line(server: str) -> None:
+    import psycopg
+
+    with made.fresh_database(server) as url:
+        name = url.rsplit("/", 1)[1].split("?")[0]
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")  # type: ignore[call-overload]
+        with pytest.raises(ProfilerError, match="its user has to be allowed to make and change tables"):
+            Store.open(url)
+
+
 def test_a_file_that_is_no_database_says_how_to_make_the_index_again(tmp_path: Path) -> None:
     path = tmp_path / "index.db"
     path.write_bytes(b"this is no database at all" * 100)

@@ -217,7 +217,7 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
     if not chosen:
         raise CannotJudge(f"nothing to measure: {lineage.nothing_of(names)}")
     known = {one.id for one in chosen}
-    problem: Problem = origin.load_object(lineage, lineage.problem)
+    problem: Problem = origin.load_problem(lineage)
     sizes = workloads(arguments.workloads, lineage, chosen)
     first = problem.workload(**sizes[0]).label
     asked = [] if arguments.sanitize == "all" else _list(arguments.sanitize)
@@ -253,7 +253,7 @@ def workloads(text: str | None, lineage: Catalog, chosen: Sequence[Version]) -> 
     from profiler import origin
     from profiler import problem as problems
 
-    problem: Problem = origin.load_object(lineage, lineage.problem)
+    problem: Problem = origin.load_problem(lineage)
     dtypes = list(dict.fromkeys(dtype for one in chosen for dtype in one.dtypes))
     if lineage.problem == "profiler.problem:ATTENTION":
         each = [{**one.sizes(), "dtype": dtype} for dtype in dtypes for one in problems.ACCEPTANCE]

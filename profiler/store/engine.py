@@ -26,6 +26,7 @@ _READ_ONLY = "profiler_read_only"
 _WRITER_LOCK = 0x70726F66  # any number, the same in every process: PostgreSQL's advisory lock for writers
 _BUSY_MS = 120_000  # a writer waits this long for another one
 _UNDEFINED = ("42P01", "42703")  # PostgreSQL: no such table, no such column
+_MAY_NOT = ("25006", "42501")  # read-only, no permission
 _ELSEWHERE = "keep one at another place, such as PROFILER_DB=sqlite:////tmp/index.db"
 _REBUILD = "make it again: profiler index --rebuild"
 _SERVER = "check the server and PROFILER_DB"
@@ -175,6 +176,8 @@ def _said_plainly(engine: Engine) -> Iterator[None]:
                 way_out = _SERVER
             elif getattr(error.orig, "sqlstate", None) in _UNDEFINED:
                 way_out = _REBUILD
+            elif getattr(error.orig, "sqlstate", None) in _MAY_NOT:
+                way_out = "its user has to be allowed to make and change tables there (PROFILER_DB)"
         if way_out is None:
             raise
         where = engine.url.render_as_string(hide_password=True)
