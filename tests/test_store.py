@@ -609,9 +609,12 @@ def test_a_server_on_which_nothing_may_be_written_is_one_line(server: str) -> No
     import psycopg
 
     with made.fresh_database(server) as url:
-        name = url.rsplit("/", 1)[1].split("?")[0]
-        with psycopg.connect(server, autocommit=True) as connection:
-            connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")  # type: ignore[call-overload]
+        with psycopg.connect(url, autocommit=True) as connection:
+            # of this database, whose name is made anew for every test
+            connection.execute(
+                "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', "
+                "current_database()); END $$"
+            )
         with pytest.raises(ProfilerError, match="its user has to be allowed to make and change tables"):
             Store.open(url)
 
