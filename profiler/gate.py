@@ -403,7 +403,8 @@ class _Bench:
             words = f"over its budget, as the baseline is: {over}"
             yield self.finding(Check.BUDGET, Outcome.FAILED, Verdict.WORSE, words)
         for label in decided.missing:
-            words = f"{label}: not known, where the baseline has a number"
+            has = "says it" if label == facts.THE_BUDGET else "has a number"
+            words = f"{label}: not known, where the baseline {has}"
             yield self.finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, words)
         judged = [change for change in pair.metrics if change.judged and change.metric not in told]
         for change in judged:

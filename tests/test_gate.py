@@ -158,6 +158,10 @@ def test_a_fact_that_the_baseline_has_and_the_subject_lacks_is_missing(
     lineages.dissected(data, changed("alpha", Evidence.STATIC, static__spill_bytes=None), created=LATER)
     answer = gate(capsys, "mine/alpha", code=Exit.UNJUDGED)
     assert lines(answer, "unjudged") == ["spills: not known, where the baseline has a number"]
+    silent = changed("alpha", Evidence.STATIC, static__over_budget=None)
+    lineages.dissected(data, silent, created=LATER + timedelta(days=1))
+    answer = gate(capsys, "mine/alpha", "--baseline=mine/zero", "--evidence=static", code=Exit.REGRESSION)
+    assert lines(answer, "unjudged") == ["the budget: not known, where the baseline says it"]
     gate(capsys, "mine/alpha", "--allow", "unclear", code=Exit.UNJUDGED)
 
 

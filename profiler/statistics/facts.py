@@ -46,6 +46,7 @@ GATES: Mapping[str, Gate] = {
     "modelled__findings": Gate("schedules with findings"),
 }
 BUDGET = "static__over_budget"  # in words
+THE_BUDGET = "the budget"  # what it is called where it is missing
 WITHIN = "nothing"  # what BUDGET says where all is within
 
 
@@ -63,7 +64,7 @@ class FactsDecision:
 
     changes: tuple[FactChange, ...]
     failures: tuple[Failure, ...]
-    missing: tuple[str, ...]  # watched facts that A has as a number and B has not
+    missing: tuple[str, ...]  # watched facts that A has as a number and B has not; a budget as a text
 
     @property
     def verdict(self) -> Verdict:
@@ -84,6 +85,8 @@ def decide(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> FactsDecision:
     missing = tuple(
         gate.label for name, gate in GATES.items() if _is_number(a.get(name)) and not _is_number(b.get(name))
     )
+    if isinstance(a.get(BUDGET), str) and not isinstance(b.get(BUDGET), str):
+        missing = (*missing, THE_BUDGET)
     found = [
         failed for name, gate in GATES.items() if (failed := _failure(name, gate, a.get(name), b.get(name)))
     ]
