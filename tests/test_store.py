@@ -18,7 +18,7 @@ from sqlalchemy.dialects import sqlite
 
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.run import COLLECT, NOISE, Facts, Labels, Result, Run, Samples
-from profiler.store import Store, chunks, schema, statements
+from profiler.store import Store, chunks, gathering, schema, statements
 from profiler.values import Evidence, Session, State, Value
 from tests import made
 from tests.made import DURATION, START, WARPS, imported, launch
@@ -271,6 +271,26 @@ def test_a_series_that_grows_is_lengthened_over_the_edges_of_its_chunks(
     assert part.result_ids.tolist() == [point.result_id for point in points]
     assert part.latest.tolist() == [point.latest for point in points]
     plain.close()
+
+
+def test_prepared_series_that_grow_together_past_the_row_limit_lose_no_point(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a long import does: six kernels by ten new runs, where a statement brings 20 rows."""
+    runs = [
+        imported("v1", *(launch(f"k{n}", minute + 1.0, ordinal=n) for n in range(6)), minute=minute)
+        for minute in range(12)
+    ]
+    for run in runs[:2]:
+        store.add(*run)
+    assert store.refresh_chunks([DURATION], tail=1) == 6
+    monkeypatch.setattr(gathering, "ROW_LIMIT", 20)
+    for run in runs[2:]:
+        store.add(*run)
+    whole = [(f"k{n}", [minute + 1.0 for minute in range(12)]) for n in range(6)]
+    assert [(part.partition("#")[0], numbers) for part, numbers in durations(store)] == whole
+    store.refresh_chunks([DURATION], tail=1)
+    assert [(part.partition("#")[0], numbers) for part, numbers in durations(store)] == whole
 
 
 def timed(

@@ -29,14 +29,25 @@ def from_payloads(
     """
     statement, by = _tails(connection) if tails else _points()
     for some in slices(configs) if tails else _batches(connection, configs):
-        rows = connection.execute(statement.where(by.in_(some))).all()
-        payloads = dict(_payloads(connection, [row.id for row in rows]))
-        sets = known.metric_sets.get(connection, {row.metric_set for row in rows})
-        by_config = defaultdict(list)
-        for row in reversed(rows):
-            by_config[row.config].append(row)
-        for config, points in by_config.items():
-            yield config, _gather(points, payloads, sets, tuple(names))
+        yield from _of_configs(connection, known, some, tuple(names), statement, by)
+
+
+def _of_configs(
+    connection: Connection, known: Known, some: list[int], names: tuple[str, ...], statement: Any, by: Any
+) -> Iterator[tuple[int, Columns]]:
+    """The columns of some configs; those that together pass the row limit are asked for in halves."""
+    rows = connection.execute(statement.where(by.in_(some))).all()
+    if len(rows) >= ROW_LIMIT and len(some) > 1:
+        for half in (some[: len(some) // 2], some[len(some) // 2 :]):
+            yield from _of_configs(connection, known, half, names, statement, by)
+        return
+    payloads = dict(_payloads(connection, [row.id for row in rows]))
+    sets = known.metric_sets.get(connection, {row.metric_set for row in rows})
+    by_config = defaultdict(list)
+    for row in reversed(rows):
+        by_config[row.config].append(row)
+    for config, points in by_config.items():
+        yield config, _gather(points, payloads, sets, names)
 
 
 def _points() -> tuple[Select[Any], Any]:
