@@ -164,7 +164,7 @@ class _Desk:
         )
         alone = len(held) == 1
         for subject in held:
-            against = self.lookup.against(subject, name if run else None, alone)
+            against = self.lookup.against(subject, subject.run_id, alone)
             on_purpose = self.lookup.is_rejected(subject)
             rejected = run and not alone and on_purpose
             every = (
@@ -178,7 +178,7 @@ class _Desk:
                 if one.b or one.broken or not rejected:  # nobody misses a cell of what is wrong
                     yield replace(one, rejected=rejected, on_purpose=on_purpose)
         other = self.lookup.name
-        if run and other and not alone and self.lookup.store.run(other):
+        if run and other and not alone and not is_file(other) and self.lookup.run(other):
             there = {one.name for one in held}
             for lost in self.lookup.of_run(other):
                 if lost.name not in there and any(map(self.wanted.takes, lost.cells)):

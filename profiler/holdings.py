@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from profiler.sources import RESULTS
 from profiler.values import Evidence
 
 if TYPE_CHECKING:
     from profiler.store import LaunchInfo
 
 BROKEN = "failed"  # the status of what was tried and gave no result
-RESULTS = ("launch", "facts", "latency")  # kinds of rows that can be compared
 
 
 class Cell(NamedTuple):

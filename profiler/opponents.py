@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from profiler import baseline, bundle, decisions, lineage
 from profiler.baseline import Baselines
 from profiler.errors import CannotJudge, UnknownName
-from profiler.holdings import RESULTS, Cell, Holding, cell_of, holdings
+from profiler.holdings import Cell, Holding, cell_of, holdings
 from profiler.run import IMPORT, Labels
-from profiler.sources import is_file, resolve_all, version_of
+from profiler.sources import RESULTS, Meant, is_file, of_run, resolve_all, version_of
 from profiler.store.rows import Rows
 from profiler.values import Evidence, Side
 
@@ -48,22 +48,31 @@ class Lookup:
     runs: dict[str, list[Holding]] = field(default_factory=dict)
 
     def run(self, name: str) -> bool:
-        """Whether a name is a run's. Raises UnknownName for one that was forgotten or cannot be read."""
-        run = self.store.run(name)
+        """Whether a name is a run's, or a version's as a run has it (`version~run`).
+
+        Raises UnknownName for a run that was forgotten or cannot be read.
+        """
+        found = of_run(self.store, name)
+        run = self.store.run(found.run_id or name) if found else None
         if run is not None and run.hidden:
-            raise UnknownName(f"run {name} was forgotten: `profiler forget --undo {name}` brings it back")
+            raise UnknownName(
+                f"run {run.run_id} was forgotten: `profiler forget --undo {run.run_id}` brings it back"
+            )
         if run is None and (reason := dict(self.store.refused()).get(name)):
             raise UnknownName(f"run {name} cannot be read: {reason}")
         return run is not None
 
-    def of_run(self, run_id: str) -> list[Holding]:
-        """Every version that a run holds."""
-        if run_id not in self.runs:
-            rows = self.store.launches(run_id=run_id, latest=False)
+    def of_run(self, name: str) -> list[Holding]:
+        """Every version that a run holds, or the one meant by `version~run`."""
+        found = of_run(self.store, name)
+        if isinstance(found, Meant) and found.run_id:
+            return [one for one in self.of_run(found.run_id) if one.name == f"{found.family}/{found.version}"]
+        if name not in self.runs:
+            rows = self.store.launches(run_id=name, latest=False)
             if rows.truncated:  # what is cut off would never be judged
-                raise CannotJudge(f"run {run_id} has more than {len(rows)} results: name its versions")
-            self.runs[run_id] = [replace(one, run_id=run_id) for one in holdings(rows)]
-        return self.runs[run_id]
+                raise CannotJudge(f"run {name} has more than {len(rows)} results: name its versions")
+            self.runs[name] = [replace(one, run_id=name) for one in holdings(rows)]
+        return self.runs[name]
 
     def of_version(self, family: str, version: str) -> Holding:
         """The newest results of a version in each cell. Raises where nobody knows which are the newest."""

@@ -7,21 +7,41 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.errors import CannotJudge, ProfilerError, UnknownName, UnreadableReport
 from profiler.report import read
 from profiler.values import Evidence, Report, Side, natural, nearest_first, spread
 
 if TYPE_CHECKING:
-    from profiler.store import LaunchInfo, Store
+    from profiler.store import LaunchInfo, RunInfo, Store
 
 StoreOpener = Callable[
     [], "Store"
 ]  # called only for a name that is no file: a diff of two files needs no store
 
 _EMPTY = "an empty name: name a report file, a run id, family/version, or a version"
+OF_RUN = "~"  # between a version and the run that is meant
+RESULTS = ("launch", "facts", "latency")  # kinds of rows that can be compared
 _REPORT_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv")
+
+
+class NothingShared(UnknownName):
+    """Two sides that are there and have nothing in common that was asked for."""
+
+
+class Meant(NamedTuple):
+    """A version, as its newest runs have it or as one run has it."""
+
+    family: str
+    version: str
+    run_id: str | None = None
+
+    @property
+    def name(self) -> str:
+        """What the command line and the dashboard's addresses take for it."""
+        name = f"{self.family}/{self.version}"
+        return name if self.run_id is None else f"{name}{OF_RUN}{self.run_id}"
 
 
 def resolve(
@@ -32,17 +52,23 @@ def resolve(
 
 
 def resolve_all(
-    names: Sequence[str], store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
+    names: Sequence[str],
+    store_opener: StoreOpener,
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: Evidence | None = None,
 ) -> list[Side]:
     """Several names at once, so that all report files are read by one process.
 
-    workload and gpu choose among what a version was measured on; a file is taken as it is. A folder is no
-    report: its name is looked for in the index. Raises
+    workload, gpu and evidence choose among what a version has; a file, which is measured, is taken as it is.
+    A folder is no report: its name is looked for in the index. Raises
     UnreadableReport, and UnknownName with the candidates for what does not exist or means several things.
     """
     if not all(name.strip() for name in names):
         raise UnknownName(_EMPTY)
     files = [name for name in names if Path(name).exists() and not Path(name).is_dir()]
+    if files and evidence not in (None, Evidence.MEASURED):
+        raise NothingShared(f"{files[0]} is a report, which is measured: it has nothing {evidence}")
     reports: dict[str, Report] = {}
     for name, found in zip(files, read(map(Path, files)) if files else (), strict=True):
         if isinstance(found, UnreadableReport):
@@ -59,7 +85,7 @@ def resolve_all(
         if _is_plainly_a_folder(name):
             raise UnknownName(_folder(name))
         store = store or store_opener()
-        sides.append(_from_store(store, name, workload, gpu))
+        sides.append(_from_store(store, name, workload, gpu, evidence))
     return sides
 
 
@@ -67,9 +93,9 @@ def measured(
     name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
 ) -> Side:
     """The launches of a name on a GPU; CannotJudge, with what would measure it, where it never ran on one."""
-    if not is_file(name) and not (store := store_opener()).run(name):
+    if not is_file(name) and not of_run(store := store_opener(), name):
         family, version = version_of(store, name)
-        if all(kind is not Evidence.MEASURED for _, _, kind in _cells(store, (family, version))):
+        if all(kind is not Evidence.MEASURED for _, _, kind in _cells(store, Meant(family, version))):
             raise CannotJudge(
                 f"{family}/{version} is not measured: `profiler collect {version} --full {version}` on a GPU"
             )
@@ -90,18 +116,19 @@ def facts_of(
 ) -> list[tuple[Side, Side]]:
     """Two versions on every cell that both have, of what needs no GPU: static first, then modelled.
 
-    Empty where a name is a file or a run, or where both were measured and no other evidence is asked for.
+    Empty where a name is a file, where both were measured and no other evidence is asked for, and where they
+    share nothing and each says by itself what it is. Raises NothingShared.
     """
     if evidence is Evidence.MEASURED or any(is_file(name) for name in names):
         return []
     store = store_opener()
-    if any(store.run(name) for name in names):
-        return []
-    (a, of_a), (b, of_b) = (
-        (pair, _cells(store, pair)) for pair in (version_of(store, name) for name in names)
-    )
+    a, b = (meant(store, name) for name in names)
+    of_a, of_b = _cells(store, a), _cells(store, b)
     common = of_a & of_b
     if evidence is None and any(kind is Evidence.MEASURED for _, _, kind in common):
+        return []
+    measured_both = all(any(kind is Evidence.MEASURED for _, _, kind in held) for held in (of_a, of_b))
+    if evidence is None and not common and (measured_both or a.run_id or b.run_id):
         return []
     kinds = (Evidence.STATIC, Evidence.MODELLED) if evidence is None else (evidence,)
     found = [
@@ -113,7 +140,7 @@ def facts_of(
     if not chosen:
         asked = ", ".join(filter(None, (" or ".join(kinds), workload, gpu)))
         there = spread([f"{kind} {at} {place}".rstrip() for at, place, kind in sorted(common)])
-        raise UnknownName(
+        raise NothingShared(
             f"{names[0]} and {names[1]} share nothing that is {asked}; they share {there or 'nothing'}"
         )
     return [(_facts(store, a, cell), _facts(store, b, cell)) for cell in chosen]
@@ -126,9 +153,9 @@ def facts(
     if is_file(name):
         return []
     store = store_opener()
-    if store.run(name):
+    if of_run(store, name):
         return []
-    pair = version_of(store, name)
+    pair = Meant(*version_of(store, name))
     kinds = (Evidence.STATIC, Evidence.MODELLED)
     return [
         _facts(store, pair, cell)
@@ -141,8 +168,8 @@ def if_measured(name: str, store_opener: StoreOpener, workload: str | None, gpu:
     """What a GPU says of a name, or all that a run says; None for a version that never ran on one there."""
     if not is_file(name):
         store = store_opener()
-        if not store.run(name):
-            there = _cells(store, version_of(store, name))
+        if not of_run(store, name):
+            there = _cells(store, Meant(*version_of(store, name)))
             fits = (
                 workload in (None, at) and gpu in (None, place)
                 for at, place, kind in there
@@ -157,7 +184,7 @@ def check_name(name: str, store_opener: StoreOpener) -> None:
     """Raise for a name that stands for nothing, and for a file that cannot be read."""
     if not name.strip() or is_file(name):
         resolve(name, store_opener)
-    elif not (store := store_opener()).run(name):
+    elif not of_run(store := store_opener(), name):
         version_of(store, name)
 
 
@@ -166,21 +193,67 @@ def is_file(name: str) -> bool:
     return Path(name).is_file() or name.endswith(_REPORT_SUFFIXES)
 
 
-def _cells(store: Store, pair: tuple[str, str]) -> set[tuple[str, str, Evidence]]:
-    """Workload, GPU or architecture, and evidence of a version's newest results."""
-    family, version = pair
-    return {(one.workload, one.gpu, one.evidence) for one in store.cells(family) if one.version == version}
+def meant(store: Store, name: str) -> Meant:
+    """The one version that a name of the index means; raises UnknownName where a run has several."""
+    found = of_run(store, name)
+    if found is None:
+        return Meant(*version_of(store, name))
+    if isinstance(found, Meant):
+        return found
+    there = _of_run(store, name)
+    if len(there) != 1:
+        raise UnknownName(_several(name, sorted(there)) if there else f"run {name} holds no results")
+    return Meant(*there.pop(), name)
 
 
-def _facts(store: Store, pair: tuple[str, str], cell: tuple[str, str, Evidence]) -> Side:
-    (family, version), (workload, gpu, evidence) = pair, cell
+def of_run(store: Store, name: str) -> RunInfo | Meant | None:
+    """The run that a name is the id of, or the version of a run that it means: `version~run`.
+
+    None where it is neither. Raises UnknownName for a version that the run does not have.
+    """
+    if run := store.run(name):
+        return run
+    version, mark, run_id = name.rpartition(OF_RUN)
+    if not mark or not store.run(run_id):
+        return None
+    there = _of_run(store, run_id)
+    found = _named(version, there)
+    if len(found) != 1:
+        listed = spread(["/".join(pair) for pair in found or sorted(there)])
+        said = f"has several that are called {version}" if found else f"has no {version}"
+        raise UnknownName(f"run {run_id} {said}; there are {listed or 'no results'}")
+    return Meant(*found[0], run_id)
+
+
+def _of_run(store: Store, run_id: str) -> set[tuple[str, str]]:
+    """Family and version of all that a run has results of."""
+    return {(one.family, one.version) for one in store.launches(run_id=run_id)}
+
+
+def _several(run_id: str, there: Sequence[tuple[str, str]]) -> str:
+    first = Meant(*there[0], run_id).name
+    return f"{run_id} has several versions: {spread([name for _, name in there])}; choose one, as in {first}"
+
+
+def _cells(store: Store, one: Meant) -> set[tuple[str, str, Evidence]]:
+    """Workload, GPU or architecture, and evidence of a version's results: the newest, or those of a run."""
+    if one.run_id is None:
+        held = store.cells(one.family)
+        return {(cell.workload, cell.gpu, cell.evidence) for cell in held if cell.version == one.version}
+    rows = store.launches(run_id=one.run_id, family=one.family, version=one.version)
+    return {(row.workload or "", row.gpu or "", row.evidence) for row in rows if row.kind in RESULTS}
+
+
+def _facts(store: Store, one: Meant, cell: tuple[str, str, Evidence]) -> Side:
+    workload, gpu, evidence = cell
     return store.side(
-        family=family,
-        version=version,
+        run_id=one.run_id,
+        family=one.family,
+        version=one.version,
         workload=workload,
         gpu=gpu,
         evidence=evidence,
-        label=f"{family}/{version}",
+        label=one.name,
     )
 
 
@@ -226,18 +299,27 @@ def _hiding(refusal: UnreadableReport, name: str, store_opener: StoreOpener) -> 
     return refusal
 
 
-def _from_store(store: Store, name: str, workload: str | None, gpu: str | None) -> Side:
-    if store.run(name):
-        if workload or gpu:
-            _check_filters(name, store.launches(run_id=name), workload, gpu)
-        return store.side(run_id=name, workload=workload, gpu=gpu, label=name)
-    if reason := dict(store.refused()).get(name):
+def _from_store(
+    store: Store, name: str, workload: str | None, gpu: str | None, evidence: Evidence | None = None
+) -> Side:
+    if of_run(store, name) is None and (reason := dict(store.refused()).get(name)):
         raise UnknownName(f"run {name} cannot be read: {reason}")
-    family, version = version_of(store, name)
-    name = f"{family}/{version}"
+    one = meant(store, name)
+    label = name if name == one.run_id else one.name
     if workload or gpu:
-        _check_filters(name, store.launches(family=family, version=version), workload, gpu)
-    return store.side(family=family, version=version, workload=workload, gpu=gpu, label=name)
+        there = store.launches(family=one.family, version=one.version, run_id=one.run_id)
+        _check_filters(label, there, workload, gpu)
+    if evidence is not None and all(kind is not evidence for _, _, kind in _cells(store, one)):
+        raise NothingShared(f"{label} has nothing {evidence}")
+    return store.side(
+        run_id=one.run_id,
+        family=one.family,
+        version=one.version,
+        workload=workload,
+        gpu=gpu,
+        evidence=evidence,
+        label=label,
+    )
 
 
 def version_of(store: Store, name: str) -> tuple[str, str]:

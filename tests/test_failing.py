@@ -13,6 +13,7 @@ import pytest
 from profiler import decisions, location
 from profiler.cli import main
 from profiler.errors import Exit
+from profiler.run import Run
 from profiler.values import Evidence, Value
 from tests import lineages, timed_runs
 
@@ -43,6 +44,15 @@ def agree(capsys: pytest.CaptureFixture[str], a: str, b: str, *options: str) -> 
     )
     assert lines == same
     return code, lines
+
+
+def wrong(run: Run, version: str) -> Run:
+    """The run in which a check found the version wrong; so it was not timed."""
+    results = (
+        replace(one, status="wrong", reason="off by 1", samples=()) if one.version == version else one
+        for one in run.results
+    )
+    return replace(run, results=tuple(results))
 
 
 class TestReports:
@@ -152,6 +162,103 @@ class TestTimed:
             said = capsys.readouterr()
             assert (said.out, said.err.count("\n")) == ("", 1)
             assert f"was forgotten: `profiler forget --undo {before.run_id}`" in said.err
+
+    def test_a_forgotten_run_is_shown_by_its_id_and_that_it_was_forgotten_is_said(
+        self, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        before, after = timed_runs.run({"v1": 1e6}, 0), timed_runs.run({"v1": 1e6}, 1)
+        timed_runs.seal(data, wrong(before, "v1"), after)
+        assert main(["forget", before.run_id]) == 0
+        capsys.readouterr()
+        for name in (before.run_id, f"v1~{before.run_id}"):
+            assert main(["compare", name, after.run_id, "--json", "--evidence", "static"]) == 0
+            said = capsys.readouterr()
+            assert json.loads(said.out)["a"]["wrong"] == "off by 1", "wrong as it was"
+            assert said.err == f"profiler: run {before.run_id} was forgotten: nothing is judged by it\n"
+            assert main(["gate", name, "--baseline", after.run_id]) == Exit.UNUSABLE_INPUT
+            capsys.readouterr()
+
+    def test_a_run_is_as_right_as_its_own_check_whatever_was_found_since(
+        self, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        runs = [
+            timed_runs.run({"v1": 1e6}, 0),
+            timed_runs.run({"v2": 1e6}, 1),
+            timed_runs.run({"v2": 1e6}, 2),
+        ]
+        timed_runs.seal(data, *runs[:2], wrong(runs[2], "v2"))
+        code, lines = agree(capsys, runs[0].run_id, runs[1].run_id, "--evidence", "measured")
+        assert code == Exit.UNJUDGED
+        assert lines[0].startswith("latency")
+        assert agree(capsys, runs[0].run_id, runs[2].run_id, "--evidence", "static")[0] == Exit.REGRESSION
+        assert agree(capsys, runs[0].run_id, "flash/v2", "--evidence", "measured")[0] == Exit.REGRESSION
+
+    def test_the_evidence_asked_for_is_what_runs_and_reports_are_compared_by(
+        self, data: Path, reports: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        runs = [
+            timed_runs.run({"v1": 1e6}, day, facts={"v1": {"static__registers": registers}})
+            for day, registers in ((0, 40), (1, 80))
+        ]
+        timed_runs.seal(data, *runs)
+        code, lines = agree(capsys, runs[1].run_id, runs[0].run_id, "--evidence", "static")
+        assert (code, lines) == (Exit.PASS, [])
+        assert main(["compare", runs[0].run_id, runs[1].run_id, "--evidence", "static", "--all"]) == 0
+        out = capsys.readouterr().out
+        assert "40" in out
+        assert "80" in out
+        assert "latency" not in out
+        report = str(reports / "mistic/prof1.ncu-rep")
+        for options, code in (([], Exit.UNUSABLE_INPUT), (["--fail"], Exit.UNJUDGED)):
+            assert main(["compare", report, runs[0].run_id, "--evidence", "static", *options]) == code
+            assert "prof1.ncu-rep is a report, which is measured: it has nothing static" in (
+                capsys.readouterr().err
+            )
+
+    def test_versions_measured_on_two_gpus_are_shown_as_not_comparable(
+        self, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        other = {"gpu": "NVIDIA A100", "compute_capability": "8.0"}
+        one, two = timed_runs.run({"v1": 1e6}, 0), timed_runs.run({"v2": 1e6}, 1, told=other)
+        bare = [replace(run, results=tuple(replace(r, facts=()) for r in run.results)) for run in (one, two)]
+        timed_runs.seal(data, *bare)
+        assert main(["compare", "flash/v1", "flash/v2"]) == 0
+        assert "GPU differs: NVIDIA H100 and NVIDIA A100" in capsys.readouterr().out
+        assert main(["compare", "flash/v1", "flash/v2", "--fail"]) == Exit.UNJUDGED
+        assert main(["compare", "flash/v1", "flash/v2", "--fail", "--evidence", "static"]) == Exit.UNJUDGED
+        assert main(["compare", "flash/v1", "flash/v2", "--evidence", "static"]) == Exit.UNUSABLE_INPUT
+
+    def test_a_run_of_several_versions_says_how_one_is_named_and_that_name_is_taken(
+        self, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        """Also where only one of them was measured: that is not silently the one."""
+        before, after = timed_runs.run({"v1": 1e6}, 0), timed_runs.run({"v1": 1.3e6, "v2": 1e6}, 1)
+        timed_runs.seal(data, before, wrong(after, "v1"))
+        for command in (("compare", before.run_id, after.run_id), ("show", after.run_id)):
+            assert main([*command]) == Exit.UNUSABLE_INPUT
+            said = capsys.readouterr().err
+            assert f"several versions: v1, v2; choose one, as in flash/v1~{after.run_id}" in said
+        one, two = (f"flash/{name}~{after.run_id}" for name in ("v1", "v2"))
+        assert agree(capsys, before.run_id, one)[0] == Exit.REGRESSION
+        assert agree(capsys, before.run_id, two, "--evidence", "measured")[0] == Exit.UNJUDGED
+        assert agree(capsys, one, before.run_id, "--evidence", "static")[0] == Exit.PASS
+        assert main(["show", two.removeprefix("flash/")]) == 0
+        assert two in capsys.readouterr().out
+        assert main(["compare", f"v3~{after.run_id}", two]) == Exit.UNUSABLE_INPUT
+        assert f"run {after.run_id} has no v3; there are flash/v1, flash/v2" in capsys.readouterr().err
+
+    def test_a_run_of_the_future_hides_the_newest_results_from_both(
+        self, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        timed_runs.seal(
+            data, timed_runs.run({"v1": 1e6, "v2": 1.05e6}, 0), timed_runs.run({"v2": 9e5}, 100 * 365)
+        )
+        for command in (
+            ("gate", "flash/v2", "--baseline", "flash/v1"),
+            ("compare", "flash/v1", "flash/v2", "--fail"),
+        ):
+            assert main([*command, "--evidence", "measured"]) == Exit.UNJUDGED
+            assert "says that it was made in the future" in capsys.readouterr().err
 
     def test_what_somebody_acknowledged_passes_both(
         self, data: Path, capsys: pytest.CaptureFixture[str]

@@ -111,6 +111,7 @@ def show_launches(arguments: argparse.Namespace) -> int:
     table = metrics.load()
     with known.catalogued((arguments.name,), output.open_store):
         side = sources.resolve(arguments.name, output.open_store, arguments.workload, arguments.gpu)
+    known.note_forgotten((arguments.name,), output.open_store)
     chosen = showing.choose(side, arguments.kernel, arguments.top)
     if arguments.json:
         print_json(showing.document(chosen, table, everything=arguments.all))

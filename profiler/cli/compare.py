@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_evidence, add_filters, add_json, evidence_of, print_json
-from profiler.errors import ProfilerError
+from profiler.errors import CannotJudge, ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.gate_told import Told
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no
 store is opened then), run ids, family/version, or a version whose name is unique; looked for in this order.
+A version as one run has it is version~RUN_ID.
 
 Latencies that one run took in alternating rounds are judged by these rounds; those of two runs by the noise
 floor of the GPU, and without one they are unclear.
@@ -80,13 +81,15 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and with --fail judge."""
     from profiler import compare, metrics
-    from profiler.cli import comparison, failing, output
+    from profiler.cli import comparison, failing, known, output
 
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on says which concepts --fail judges: add --fail, or leave --on out")
     table, opener = metrics.load(), lru_cache(maxsize=1)(output.open_store)
     compare.check_concepts(table, arguments.on)
     pairs, facts = _pairs(arguments, opener)
+    if not arguments.fail:
+        known.note_forgotten((arguments.a, arguments.b), opener)
     found = _compared(arguments, pairs, table, opener)
     every_cell = facts and not arguments.kernel
     told = failing.judged(arguments, found, table, opener, every_cell=every_cell) if arguments.fail else None
@@ -101,11 +104,17 @@ def _pairs(arguments: argparse.Namespace, opener: StoreOpener) -> tuple[list[tup
     from profiler.cli import known
 
     names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
-    with known.catalogued(names, opener):
-        if pairs := sources.facts_of(names, opener, *where, evidence_of(arguments)):
-            return pairs, True
-        a, b = sources.resolve_all(names, opener, *where)
-        return [(a, b)], False
+    kind = evidence_of(arguments)
+    try:
+        with known.catalogued(names, opener):
+            if pairs := sources.facts_of(names, opener, *where, kind):
+                return pairs, True
+            a, b = sources.resolve_all(names, opener, *where, kind)
+            return [(a, b)], False
+    except sources.NothingShared as error:
+        if arguments.fail:
+            raise CannotJudge(str(error)) from None
+        raise
 
 
 def _compared(

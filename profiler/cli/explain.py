@@ -75,6 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
         wobble=wobble.lookup(output.open_store),
         same_code=circumstances.same_code(),
     )
+    if not arguments.fail:
+        known.note_forgotten(names, output.open_store)
     shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
     told = explain.explain(shown, table)
     verdict = failing.judged(arguments, [found], table, output.open_store) if arguments.fail else None

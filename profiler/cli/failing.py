@@ -11,7 +11,7 @@ from profiler.cli.gate_told import Told
 from profiler.contests import contests, of_sides
 from profiler.holdings import Wanted
 from profiler.opponents import Lookup
-from profiler.sources import is_file
+from profiler.sources import is_file, version_of
 from profiler.values import Evidence
 
 if TYPE_CHECKING:
@@ -35,12 +35,15 @@ def judged(
     """What `profiler gate B --baseline A` answers, of the sides that were compared.
 
     `every_cell`: found is all that two versions share of their facts; what only A has is held against B too.
-    Raises UnknownName for a run that was forgotten.
+    Raises UnknownName for a run that was forgotten, and as the gate does where nobody knows which results of
+    a version are the newest.
     """
     root, on = location.root(), getattr(arguments, "on", ())
     for name in (arguments.a, arguments.b):
         if not is_file(name):
-            Lookup(opener(), root, None, opener).run(name)
+            known = Lookup(opener(), root, None, opener)
+            if not known.run(name):
+                known.of_version(*version_of(known.store, name))
     stored = any(one.b.family for one in found)
     let_pass = acknowledgement.standing(decisions.load(root)) if stored else []
     if every_cell:

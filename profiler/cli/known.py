@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,6 +22,8 @@ from profiler.version import Version
 
 if TYPE_CHECKING:
     from profiler.sources import StoreOpener
+
+_RUN = re.compile(r"(^|~)\d{8}T\d{6}-")  # how the id of a run begins
 
 
 def case(name: str, against: str | None, workload: str | None, gpu: str | None, table: MetricTable) -> Case:
@@ -74,6 +78,15 @@ def catalogued(names: Iterable[str], opener: StoreOpener) -> Iterator[None]:
             ):
                 raise CannotJudge(_nothing_of(*found)) from None
         raise
+
+
+def note_forgotten(names: Iterable[str], opener: StoreOpener) -> None:
+    """Say on stderr of a run that was forgotten, which its id still shows, that it was."""
+    for name in filter(_RUN.search, names):
+        found = None if sources.is_file(name) else sources.of_run(opener(), name)
+        run = opener().run(found.run_id or name) if found else None
+        if run is not None and run.hidden:
+            print(f"profiler: run {run.run_id} was forgotten: nothing is judged by it", file=sys.stderr)
 
 
 def _unmade(family: str, version: Version) -> Case:

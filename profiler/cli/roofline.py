@@ -37,6 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     table = metrics.load()
     with known.catalogued((arguments.name,), output.open_store):
         side = sources.measured(arguments.name, output.open_store, arguments.workload, arguments.gpu)
+    known.note_forgotten((arguments.name,), output.open_store)
     chosen = showing.choose(side, arguments.kernel, arguments.top)
     found = roofs.every(chosen, table)
     if arguments.json:

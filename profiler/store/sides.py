@@ -59,7 +59,7 @@ def side(connection: Connection, known: Known, wanted: Filter, label: str | None
         version=chosen.version,
         run_id=chosen.run_id,
         result_ids=ids,
-        wrong=_wrong(connection, chosen),
+        wrong=_wrong(connection, chosen, wanted.run_id),
         latencies=_latencies(connection, chosen, wanted.run_id),
     )
 
@@ -109,22 +109,22 @@ def _build(about: dict[str, Any]) -> str | None:
     return None if source is None else " ".join((str(source), *about.get("flags", ())))
 
 
-def _wrong(connection: Connection, chosen: Filter) -> str | None:
-    """Why the version is wrong: by the side's own run, else by the newest check of whatever evidence.
+def _wrong(connection: Connection, chosen: Filter, run_id: str | None) -> str | None:
+    """Why the version is wrong: by the newest check of whatever evidence, or that of the one run meant.
 
     A GPU that could not run one workload says nothing about the numbers; the CPU can run every one.
     """
-    result, config = schema.result.c, schema.config.c
+    result, config, run = schema.result.c, schema.config.c, schema.run.c
     version = schema.version_key(chosen.family or "", chosen.version or "")
-    statement = joined(result.reason, result.status, schema.run.c.run_id).where(
+    own = run.run_id == (run_id or chosen.run_id)
+    statement = joined(result.reason, result.status, run.run_id).where(
         schema.UNDONE,
         result.version == version,
         (result.status == "wrong")
         | ((result.status == "failed") & (config.evidence == str(Evidence.MODELLED))),
-        schema.run.c.hidden.is_(False),
-        result.is_latest | (schema.run.c.run_id == chosen.run_id),
+        own if run_id else run.hidden.is_(False) & (result.is_latest | own),
     )
-    newest_first = (schema.run.c.created.desc(), schema.run.c.run_id, result.position)
+    newest_first = (run.created.desc(), run.run_id, result.position)
     row = connection.execute(statement.order_by(*newest_first).limit(1)).first()
     return None if row is None else (row.reason or row.status)
 
@@ -149,6 +149,13 @@ def _choose(connection: Connection, wanted: Filter, name: str) -> Filter:
         raise UnknownName(
             f"nothing in the index is called {name}: `profiler versions` and `profiler runs` list what is"
         )
+    if wanted.run_id is not None:  # before a kind of evidence is chosen, which one of its versions may lack
+        there = sorted({(row.family, row.version) for row in found})
+        if len(there) > 1:
+            first = "/".join(there[0])
+            listed = spread([version for _, version in there])
+            way_out = f"choose one, as in {first}~{wanted.run_id}"
+            raise UnknownName(f"{name} has several versions: {listed}; {way_out}")
     evidence = next(kind for kind in _EVIDENCE_ORDER if any(row.evidence == kind for row in found))
     found = [row for row in found if row.evidence == evidence]
     for column, option in (("family", ""), ("version", ""), ("workload", "--workload"), ("gpu", "--gpu")):
