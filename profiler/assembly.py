@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +25,13 @@ _LATER = ("time", "lean", "full", "sanitize")  # stages after the check
 
 
 def seal(root: Root, collection: Collection, *, zip_bytes: int | None = None) -> str:
-    """Make the run of what has ended and keep it for good; the staging folder goes. The run's id.
+    """Make the run of what has ended and keep it for good; the staging folder goes. The run's id. Raises
+    BadBundle where a part of it lies in its place.
 
     zip_bytes: reports, full ones first and of those the last, are left out until the bundle's zip fits.
     """
     staging = collection.staging
+    bundle.refuse_part(root, staging.run_id)
     if staging.run_id not in bundle.list_runs(root):
         run, sources = assemble(collection, zip_bytes)
         if isinstance(root, LocalRoot):
@@ -80,8 +83,18 @@ def _made(
 
 def _packed(run: Run, sources: Mapping[str, Path]) -> int:
     """What the bundle's zip takes, at most."""
-    contents = [dump(run), *(place.read_bytes() for place in sources.values())]
-    return sum(len(zlib.compress(content)) + _ENTRY_BYTES for content in contents)
+    packed = [len(zlib.compress(dump(run))), *(_packed_file(*_seen(place)) for place in sources.values())]
+    return sum(size + _ENTRY_BYTES for size in packed)
+
+
+def _seen(place: Path) -> tuple[Path, int, int]:
+    found = place.stat()
+    return place, found.st_size, found.st_mtime_ns
+
+
+@lru_cache(maxsize=1 << 12)  # asked again for every checkpoint, and for every report that is left out
+def _packed_file(place: Path, _size: int, _changed_ns: int) -> int:
+    return len(zlib.compress(place.read_bytes()))
 
 
 # ---------------------------------------------------------------- results

@@ -266,10 +266,21 @@ def _same_or_refuse(root: Root, run: Run) -> None:
     if there == dump(run):
         return
     what = f"run {run.run_id} is already in {root.url} with other content"
-    if parse(there, RUN_FILE).provenance.get(UNFINISHED) and not run.provenance.get(UNFINISHED):
+    if parse(there, RUN_FILE).provenance.get(UNFINISHED):
         place = f"{root.url}/{RUNS}/{run.run_id}"
         raise BadBundle(f"{what}, a part of this one: remove {place}, `profiler index`, import again")
+    if run.provenance.get(UNFINISHED):
+        raise BadBundle(f"run {run.run_id} is in {root.url}, whole: this part of it adds nothing")
     raise BadBundle(f"{what}: a sealed run is never changed")
+
+
+def refuse_part(root: Root, run_id: str) -> None:
+    """Raises BadBundle where a part of a run was imported where it is collected: the whole has no place."""
+    if run_id in list_runs(root) and load(root, run_id).provenance.get(UNFINISHED):
+        raise BadBundle(
+            f"a part of run {run_id} was imported here: remove {root.url}/{RUNS}/{run_id}, `profiler index`, "
+            "then go on"
+        )
 
 
 def copy_checked(source: IO[bytes], copy: IO[bytes], file: ReportFile | Attachment) -> None:

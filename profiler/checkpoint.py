@@ -6,7 +6,6 @@ import contextlib
 import errno
 import shutil
 import sys
-import threading
 import time
 import uuid
 from dataclasses import replace
@@ -17,8 +16,7 @@ from profiler import assembly, bundle, bundle_zip
 from profiler.collect import Collection
 from profiler.staging import JOBS
 
-EVERY_S = 5.0  # at most so often, and at most a twentieth of the time
-_SHARE = 20
+SHARE = 0.05  # of the time, at most, that writing takes
 TOLD = (
     "unfinished: this file was written while the collection ran, which was then ended from outside; "
     "what had ended by then is here"
@@ -28,33 +26,38 @@ TOLD = (
 class Checkpoint:
     """Keeps a file up to date with a collection, as long as its body runs; who is killed leaves the last one.
 
-    What cannot be written is tried again, and said once: a full disk must not end a measurement.
+    It is written between jobs, when nothing runs: compressing takes a CPU for a second, beside which
+    nothing is to be timed. What cannot be written is tried again, and said once: a full disk must not end a
+    measurement.
     """
 
-    def __init__(self, collection: Collection, target: Path, every_s: float | None = None) -> None:
-        self._collection, self._every_s = collection, EVERY_S if every_s is None else every_s
+    def __init__(self, collection: Collection, target: Path, share: float | None = None) -> None:
+        self._collection, self._share = collection, SHARE if share is None else share
         self._target = bundle_zip.place(target, collection.staging.run_id)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="checkpoint", daemon=True)
-        self._ended: frozenset[str] = frozenset()  # jobs that the file holds
+        self._begun = time.monotonic()
+        self._last_s = self._all_s = 0.0  # that writing took
+        self._ended: frozenset[tuple[str, int]] = frozenset()  # jobs that the file holds, and when each ended
         self._complained = False
 
     def __enter__(self) -> Checkpoint:
-        self._thread.start()
+        self._collection.between = self.look
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
     ) -> None:
-        """After an interruption the file is brought up to date; else the sealed run takes its place."""
-        self._over.set()
-        self._thread.join()
-        if kind is not None:
+        """The file is brought up to date: whoever is killed while the run is sealed has all of it here."""
+        self._collection.between = lambda: None
+        self.update()
+
+    def look(self) -> None:
+        """Update where that, taking as long as the last time, keeps within the share."""
+        if self._all_s + self._last_s <= self._share * (time.monotonic() - self._begun):
             self.update()
 
     def update(self) -> bool:
         """Write the file if a job has ended since; whether it holds all that has ended."""
-        ended = self._jobs()
+        begun, ended = time.monotonic(), self._jobs()
         if ended == self._ended:
             return True
         try:
@@ -64,18 +67,19 @@ class Checkpoint:
                 print(f"profiler: {self._target} is not kept up to date: {error!r}", file=sys.stderr)
             self._complained = True
             return False
+        finally:
+            self._last_s = time.monotonic() - begun
+            self._all_s += self._last_s
         self._ended = ended
         return True
 
-    def _watch(self) -> None:
-        pause = self._every_s
-        while not self._over.wait(pause):
-            begun = time.monotonic()
-            self.update()
-            pause = max(self._every_s, _SHARE * (time.monotonic() - begun))
-
-    def _jobs(self) -> frozenset[str]:
-        return frozenset(path.name for path in (self._collection.staging.folder / JOBS).glob("*.json"))
+    def _jobs(self) -> frozenset[tuple[str, int]]:
+        """A run that goes on ends some once more: the name alone would not tell."""
+        found = []
+        for path in (self._collection.staging.folder / JOBS).glob("*.json"):
+            with contextlib.suppress(OSError):
+                found.append((path.name, path.stat().st_mtime_ns))
+        return frozenset(found)
 
     def _write(self) -> None:
         run, sources = assembly.assemble(self._collection, assembly.ZIP_BYTES)
@@ -97,8 +101,11 @@ def _move(made: Path, target: Path) -> None:
         if error.errno != errno.EXDEV:
             raise
         partial = target.with_name(f"{target.name}.part")
-        shutil.copyfile(made, partial)
-        partial.replace(target)
+        try:
+            shutil.copyfile(made, partial)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
 
 
 def kept(collection: Collection, target: Path | None) -> contextlib.AbstractContextManager[object]:

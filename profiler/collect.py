@@ -46,6 +46,7 @@ class Collection:
         self.pace = Pace()
         self.at_once = {"check": sampling.checks_at_once(machine.gpu)}  # how many of a stage side by side
         self.tell = progress or (lambda _done, _all, _what, _left: None)
+        self.between: Callable[[], None] = lambda: None  # called when jobs have ended and none runs
         self._counters = Counters(self.work)
         self._started = time.monotonic()
         begun = datetime.now(UTC).isoformat()
@@ -138,6 +139,7 @@ class Collection:
                 self.tell(total - len(todo) - len(batch), total, now[0].words, left)
             self._side_by_side(now)
             self._note()
+            self.between()
 
     def _spent_s(self) -> float:
         return time.monotonic() - self._started

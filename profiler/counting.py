@@ -14,7 +14,7 @@ from profiler.isolated import Ended
 from profiler.plan import Job
 from profiler.target import UNLAUNCHED, range_name
 from profiler.values import Launch
-from profiler.work import Alike, Json, LeftOut, Work
+from profiler.work import Alike, Json, LeftOut, Work, far_apart
 
 _TRIES = 5  # calls for one batch, each simpler than the one before
 
@@ -59,9 +59,9 @@ class Counters:
         try:
             again, why = self._batches(job, names, found)
             alike = Alike()
-            for name in again:
+            for name in far_apart(again):
                 if alike.words:
-                    found["results"][name] = {"status": "failed", "reason": alike.words}
+                    found["results"][name] = {"status": "skipped", "reason": alike.words}
                     continue
                 _add(found, self._ncu(job, [name], work.folder(job, name)))
                 alike.see(name, found["results"][name])

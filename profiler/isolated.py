@@ -21,6 +21,7 @@ LOG_BYTES = 1 << 20  # of a program's output that its log keeps from the start
 TAIL_BYTES = 4 << 10  # and from the end
 POLL_S = 0.05  # how often time and memory are looked at
 _MARK = "PROFILER_ISOLATED"  # set in the environment of everything that a program starts: its log's path
+_RUNNER = "PROFILER_RUNNER"  # likewise: the pid of who runs it; also stage.DIE_WITH_PARENT
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _DEATH_S = 10.0  # a process that the driver holds can outlive SIGKILL; nobody waits longer for it
 
@@ -63,7 +64,7 @@ def run(
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     mark = str(log.resolve())
-    environment = {**os.environ, **(env or {}), _MARK: mark}
+    environment = {**os.environ, **(env or {}), _MARK: mark, _RUNNER: str(os.getpid())}
     started = time.monotonic()
     with log.open("wb") as kept:
         try:
@@ -143,7 +144,6 @@ def stage_environment() -> dict[str, str]:
     return {
         "PYTHONPATH": f"{ours}{os.pathsep}{others}" if others else ours,
         "PYTHONUNBUFFERED": "1",
-        "PROFILER_RUNNER": str(os.getpid()),  # stage.DIE_WITH_PARENT
     }
 
 
@@ -169,10 +169,11 @@ def ended_with_this_process(folder: Path) -> Iterator[None]:
     """What runs with its log below `folder` does not outlive this process, also after kill -9 of its group.
 
     A process in a session of its own, as every program here is, is met by no signal to the group: another one
-    such waits for the end of this process and ends it then.
+    such waits for the end of this process and ends it then. Whoever goes on in the same folder may have begun
+    by that time: what another process runs is let alone.
     """
     guard = subprocess.Popen(
-        [sys.executable, "-m", "profiler.isolated", str(folder.resolve())],
+        [sys.executable, "-m", "profiler.isolated", str(folder.resolve()), str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -185,22 +186,28 @@ def ended_with_this_process(folder: Path) -> Iterator[None]:
         assert guard.stdin
         with contextlib.suppress(OSError):  # it is gone
             guard.stdin.close()
-        guard.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            guard.wait(timeout=_DEATH_S)
 
 
 def guard(argv: Sequence[str]) -> int:
     """Wait for the end of stdin, which is the end of whoever holds its other end; then end what it left."""
-    (folder,) = argv
+    folder, runner = argv
     while os.read(0, 1):
         pass
-    end_leftovers(Path(folder))
+    end_leftovers(Path(folder), int(runner))
     return 0
 
 
-def end_leftovers(folder: Path) -> int:
-    """Kill what a caller that was itself killed left running with its log below `folder`; how many."""
+def end_leftovers(folder: Path, runner: int | None = None) -> int:
+    """Kill what a caller that was itself killed left running with its log below `folder`; how many.
+
+    runner: the caller's pid, of whom alone it may be; None: whoever it was.
+    """
     prefix = str(folder.resolve()) + os.sep
-    return _kill_marked(lambda mark: mark.startswith(prefix))
+    return _kill_marked(
+        lambda mark, whose: mark.startswith(prefix) and (runner is None or whose == str(runner))
+    )
 
 
 # ---------------------------------------------------------------- output
@@ -291,15 +298,15 @@ def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     for _ in range(20):  # one that forks while the list is read is met the next time
-        if not _kill_marked(lambda one: one == mark):
+        if not _kill_marked(lambda one, _whose: one == mark):
             break
         time.sleep(0.01)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=_DEATH_S)
 
 
-def _kill_marked(wanted: Callable[[str], bool]) -> int:
-    """Kill every process of this user whose mark is wanted; how many there were."""
+def _kill_marked(wanted: Callable[[str, str | None], bool]) -> int:
+    """Kill every process of this user whose mark and runner are wanted; how many there were."""
     killed = 0
     for pid in _processes():
         if pid == os.getpid():
@@ -309,7 +316,7 @@ def _kill_marked(wanted: Callable[[str], bool]) -> int:
             descriptor = os.pidfd_open(pid)
             try:
                 found = _mark_of(pid)
-                if found is not None and wanted(found) and _state_of(pid) != "Z":
+                if found is not None and wanted(*found) and _state_of(pid) != "Z":
                     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
                     killed += 1
             finally:
@@ -317,12 +324,12 @@ def _kill_marked(wanted: Callable[[str], bool]) -> int:
     return killed
 
 
-def _mark_of(pid: int) -> str | None:
-    for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-        name, _, value = entry.partition(b"=")
-        if name == _MARK.encode():
-            return os.fsdecode(value)
-    return None
+def _mark_of(pid: int) -> tuple[str, str | None] | None:
+    """Its log's path and its runner's pid; None: nobody here runs it."""
+    entries = (entry.partition(b"=") for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+    known = {name: os.fsdecode(value) for name, _, value in entries}
+    mark = known.get(_MARK.encode())
+    return None if mark is None else (mark, known.get(_RUNNER.encode()))
 
 
 def _state_of(pid: int) -> str:

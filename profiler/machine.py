@@ -114,7 +114,10 @@ def examine() -> Machine:
     """Look at this machine; what might crash or hang is tried in processes of its own. Takes up to 30 s."""
     gpu = device.describe()
     ncu = nsight.find("ncu")
-    with tempfile.TemporaryDirectory(prefix="profiler-doctor-") as name:
+    with (
+        tempfile.TemporaryDirectory(prefix="profiler-doctor-") as name,
+        isolated.ended_with_this_process(Path(name)),  # an ncu that hangs must not outlive `timeout`
+    ):
         folder = Path(name)
         torch = isolated.run_stage("torchprobe", {}, folder, timeout_s=180)
         if ncu is None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from profiler import rounds
 from profiler.plan import Job
-from profiler.work import Alike, Json, Work
+from profiler.work import Alike, Json, Work, far_apart
 
 SMALL_FLOPS = 1e9  # below this a call is short enough for its dispatch to matter: graph replay is timed too
 CHECKS = 8  # at a time, at least: most of a check is torch's import and the reference, not the GPU
@@ -86,9 +86,9 @@ def group(work: Work, job: Job, names: Sequence[str], request: Json) -> Json:
         results = whole.get("versions") or {names[0]: nothing(whole)}
         return {**stage_facts(whole), "results": results}
     results, last, alike = {}, whole, Alike()
-    for place, name in enumerate(names, start=1):
-        if alike.words:
-            results[name] = nothing({"reason": alike.words})
+    for place, name in enumerate(far_apart(names), start=1):
+        if alike.words:  # the next block has another try at it, without those that failed
+            results[name] = nothing({"status": "skipped", "reason": alike.words})
             continue
         # Rounds of equal numbers would be read as A B B A; these are none.
         own = [number + place * work.settings.rounds for number in request["rounds"]]

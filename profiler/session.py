@@ -167,6 +167,7 @@ def resume(root: LocalRoot, run_id: str, *, sealing: bool = False) -> tuple[Stag
     staging = Staging.resume(root, run_id)
     run_id = staging.run_id  # also where the last one was asked for
     try:
+        bundle.refuse_part(root, run_id)
         content = staging.plan
         try:
             settings = Settings.parse(content["settings"])

@@ -20,6 +20,7 @@ from profiler.location import LocalRoot
 PLAN = "plan.json"
 JOBS, REPORTS, WORK, SOURCES, SESSIONS = "jobs", "reports", "work", "sources", "sessions"
 LAST = "last"  # in the place of a run's id
+_GONE = ".old-"  # sealed runs' folders on their way out
 ENDED = ("done", "wrong", "failed", "skipped")
 
 
@@ -40,6 +41,8 @@ class Staging:
         """A new run: the folder appears with its plan and its sources in it, or not at all."""
         folder = root.folder / bundle.STAGING / run_id
         making = folder.with_name(f".new-{uuid.uuid4().hex}")
+        for gone in folder.parent.glob(f"{_GONE}*"):  # of a process that was killed while it removed one
+            shutil.rmtree(gone, ignore_errors=True)
         try:
             for name in (JOBS, REPORTS, WORK, SOURCES, SESSIONS):
                 (making / name).mkdir(parents=True)
@@ -95,7 +98,7 @@ class Staging:
 
     def remove(self) -> None:
         """The run is sealed, and its folder may go. It vanishes as a run first, then file by file."""
-        gone = self.folder.with_name(f".old-{uuid.uuid4().hex}")
+        gone = self.folder.with_name(f"{_GONE}{uuid.uuid4().hex}")
         with contextlib.suppress(FileNotFoundError):
             self.folder.rename(gone)
             shutil.rmtree(gone, ignore_errors=True)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ Json = dict[str, Any]
 BUILD_LIMIT_S = 600.0
 LIMIT_S = {"check": 180.0, "time": 300.0, "lean": 400.0, "full": 400.0, "sanitize": 300.0}
 # Of a budget that one process may take at most, never less than LEAST_S: a hang costs no more than that.
-SHARE = {"check": 0.15, "sanitize": 0.25, "build": 0.2}
+SHARE = {"check": 0.15, "time": 0.3, "sanitize": 0.25, "build": 0.2}
 LEAST_S = 60.0
 SAMPLING_SHARE = 0.6  # of a process's time limit: whole rounds then outlive a slow group
 START_S = 12.0  # before it samples or launches: torch, arrays, warm-up
@@ -54,6 +55,15 @@ class Alike:
         if self._times < ALIKE:
             return None
         return f"not tried: the {ALIKE} before it failed alike: {self._reason}"
+
+
+def far_apart(names: Sequence[str]) -> list[str]:
+    """The names in an order in which ALIKE in a row come from all over the lineage: neighbours share ideas,
+    and so their faults.
+    """
+    size = max(1, -(-len(names) // ALIKE))
+    parts = [names[at : at + size] for at in range(0, len(names), size)]
+    return [name for row in zip_longest(*parts) for name in row if name is not None]
 
 
 class LeftOut(Exception):
@@ -186,7 +196,8 @@ class Work:
         """What a process of the stage should bring its work to an end in, with what it has by then: one that
         is ended from outside brings nothing.
         """
-        return max(5.0, min(SAMPLING_SHARE * LIMIT_S[stage], self._left_s() - START_S))
+        limit = self._share(stage, LIMIT_S[stage])
+        return max(5.0, min(SAMPLING_SHARE * limit, self._left_s() - START_S))
 
     def build_limit_s(self) -> float:
         """What a compiler may take for one version."""

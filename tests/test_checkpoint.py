@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import errno
 import os
 import shutil
 import signal
@@ -10,11 +12,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from profiler import bundle, bundle_zip, checkpoint
+from profiler import assembly, bundle, bundle_zip, checkpoint, isolated
+from profiler.cli import collect as collecting
 from profiler.cli import main
+from profiler.errors import BadBundle
 from profiler.location import LocalRoot
 from profiler.run import Run
 from profiler.staging import unfinished
@@ -30,7 +35,7 @@ from profiler.cli import main
 from tests import standins as t
 folder = Path({folder!r})
 isolated.stage_argv = t.stand_in_argv(folder)
-checkpoint.EVERY_S = 0.1
+checkpoint.SHARE = 1.0
 session.look = lambda counters=True: session.Machine(t.GPU, None, None, ["no ncu here"])
 sys.exit(main(["collect", *sys.argv[1:]]))
 """
@@ -141,7 +146,9 @@ def test_after_an_interruption_the_file_holds_all_that_had_ended(folder: Path) -
     tell(folder, timing__three="hang")
     process = collect(folder, "--catalog", str(folder), *WORDS)
     assert wait_for(lambda: "timing one,two,three" in calls(folder))
-    process.send_signal(signal.SIGTERM)
+    for _ in range(2):  # as `timeout` does: the program, then its group
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.002)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "collected.zip holds what had ended" in said
@@ -159,8 +166,114 @@ def test_the_file_of_a_collection_that_ends_is_the_sealed_run(folder: Path) -> N
     assert [path.name for path in (folder / "out").iterdir()] == ["collected.zip"]
 
 
+def test_a_checkpoint_is_written_between_what_is_timed_and_not_beside_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timed: list[tuple[float, float]] = []
+    wrote: list[tuple[float, float]] = []
+
+    def noting(spans: list[tuple[float, float]], real: Callable[..., Any], only: str = "") -> Any:
+        def call(*given: Any, **named: Any) -> Any:
+            begun = time.monotonic()
+            found = real(*given, **named)
+            if not only or given[0] == only:
+                spans.append((begun, time.monotonic()))
+            return found
+
+        return call
+
+    tell(folder, sleep__timing=0.5)
+    collection = begin(folder)
+    monkeypatch.setattr(isolated, "run_stage", noting(timed, isolated.run_stage, "timing"))
+    with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=1.0) as kept:
+        monkeypatch.setattr(kept, "_write", noting(wrote, kept._write))
+        collection.work_off()
+    assert len(timed) == 3
+    between = [one for one in wrote if timed[0][1] <= one[0] and one[1] <= timed[-1][0]]
+    assert len(between) >= 2, "after each process that was timed"
+    assert not [(one, other) for one in wrote for other in timed if one[0] < other[1] and other[0] < one[1]]
+
+
+def test_a_checkpoint_holds_what_ended_last_and_what_ended_once_more(folder: Path) -> None:
+    collection = begin(folder)
+    with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=0.0) as kept:
+        collection.work_off()
+    run = unpacked(folder)
+    assert all(one.samples for one in run.results if one.workload), "killed while it is sealed, all is here"
+    key = collection.planned[0].key
+    before = (folder / "out/collected.zip").stat().st_mtime_ns
+    assert kept.update()
+    assert (folder / "out/collected.zip").stat().st_mtime_ns == before
+    collection.staging.put(key, {**collection.staging.outcomes()[key], "status": "failed"})
+    assert kept.update()
+    assert (folder / "out/collected.zip").stat().st_mtime_ns != before
+
+
+def test_writing_takes_its_share_of_the_time_and_no_more(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tell(folder, sleep__timing=0.4)
+    collection = begin(folder, processes=6)
+    wrote: list[float] = []
+    with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=0.2) as kept:
+        monkeypatch.setattr(kept, "_write", lambda: (wrote.append(time.monotonic()), time.sleep(0.3)))
+        collection.work_off()
+        assert 1 <= len(wrote) <= 0.2 * (time.monotonic() - kept._begun) / 0.3 + 1
+
+
+def test_kill_while_the_run_is_sealed_does_not_cost_the_file(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = assembly.seal
+
+    def seal(*given: Any, **named: Any) -> str:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return real(*given, **named)
+
+    monkeypatch.setattr(assembly, "seal", seal)
+    before = signal.getsignal(signal.SIGTERM)
+    arguments = argparse.Namespace(seal=False, json=True, out=folder / "out/collected.zip")
+    root, collection = LocalRoot(folder / "data"), begin(folder)
+    run = collecting.measure(
+        collection, root, collecting.Budget(None, time.monotonic()), arguments, "collect"
+    )
+    assert run is not None
+    assert unpacked(folder) == run
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_part_imported_where_the_run_is_collected_does_not_cost_the_rest(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    collection = begin(folder)
+    run_id, target = collection.staging.run_id, folder / "out/collected.zip"
+    kept = checkpoint.Checkpoint(collection, target)
+    for job in collection.planned[:2]:
+        collection._do(job)
+    assert kept.update()
+    assert main(["import", str(target)]) == 0
+    collection._do(collection.planned[2])
+    assert kept.update()
+    capsys.readouterr()
+    assert main(["import", str(target)]) == 2
+    assert "a part of this one: remove" in capsys.readouterr().err, "of a larger part too"
+    with pytest.raises(BadBundle, match=f"a part of run {run_id} was imported here: remove"):
+        finish(folder, collection)
+    assert collection.staging.outcomes(), "what was measured is still there"
+    collection.staging.close()
+    with pytest.raises(BadBundle, match="was imported here"):
+        again(folder, "last")
+    shutil.rmtree(folder / "data/runs" / run_id)
+    resumed = again(folder, "last")
+    resumed.work_off()
+    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+    capsys.readouterr()
+    assert main(["import", str(target)]) == 2
+    assert "whole: this part of it adds nothing" in capsys.readouterr().err
+
+
 def test_a_checkpoint_is_moved_to_another_file_system_too(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     there = Path("/dev/shm")
     if not there.is_dir() or there.stat().st_dev == folder.stat().st_dev:
@@ -172,7 +285,18 @@ def test_a_checkpoint_is_moved_to_another_file_system_too(
             collection._do(job)
         assert checkpoint.Checkpoint(collection, target).update()
         assert bundle_zip.is_packed(target)
-        assert not target.with_name(f"{target.name}.part").exists()
+        partial = target.with_name(f"{target.name}.part")
+        assert not partial.exists()
+
+        def full(_made: Path, there: Path) -> None:
+            there.write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        monkeypatch.setattr(shutil, "copyfile", full)
+        collection._do(collection.planned[2])
+        assert not checkpoint.Checkpoint(collection, target).update()
+        assert bundle_zip.is_packed(target), "the one before"
+        assert not partial.exists()
     finally:
         target.unlink(missing_ok=True)
 
@@ -181,7 +305,7 @@ def test_a_file_that_cannot_be_written_ends_no_measurement_and_is_said_once(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     collection = begin(folder)
-    with checkpoint.Checkpoint(collection, folder / "gone" / "x.zip", every_s=0.05):
+    with checkpoint.Checkpoint(collection, folder / "gone" / "x.zip", share=1.0):
         collection.work_off()
     assert {one.status for one in cells(finish(folder, collection)).values()} == {"done"}
     assert capsys.readouterr().err.count("is not kept up to date") == 1

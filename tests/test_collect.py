@@ -25,7 +25,7 @@ from profiler import (
     session,
     work,
 )
-from profiler.cli import main
+from profiler.cli import failures, main
 from profiler.collect import Collection
 from profiler.errors import ProfilerError, UnknownName
 from profiler.location import LocalRoot
@@ -387,6 +387,15 @@ def test_the_sanitizer_is_given_time_to_connect_and_memory_that_it_can_judge(fol
         "memcheck": 0,
         "initcheck": 0,
     }
+
+
+def test_what_a_sanitizer_that_gave_no_answer_said_is_shown(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(work.LIMIT_S, "sanitize", 2.0)
+    failures.show(sanitized(folder, hangs="racecheck"))
+    said = capsys.readouterr().err
+    assert "failed: sanitize-1x1x64x64-0-one: no answer of racecheck" in said
 
 
 def test_what_one_sanitizer_found_stands_where_another_hangs(

@@ -270,6 +270,15 @@ def test_a_damaged_report_is_captured_again_and_never_keeps_a_run_from_being_sea
     assert len(finish(folder, sealed).reports) == 1
 
 
+def test_what_a_process_that_was_killed_while_it_removed_a_sealed_run_left_goes_with_the_next(
+    folder: Path,
+) -> None:
+    left = folder / "data/staging/.old-0" / "reports"
+    left.mkdir(parents=True)
+    begin(folder)
+    assert not left.parent.exists()
+
+
 def test_a_run_that_another_process_just_sealed_is_said_so(folder: Path) -> None:
     collection = begin(folder)
     collection.staging.close()
@@ -454,11 +463,11 @@ def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_
 NAMES = tuple(f"v{number}" for number in range(8))
 
 
-def eight(folder: Path, ncu: Any = None) -> Any:
+def eight(folder: Path, ncu: Any = None, processes: int = 1) -> Any:
     one = '[[version]]\nid = "{}"\ntechnique = "a stand-in"\ncallable = "profiler.baselines:sdpa"\n'
     head = 'family = "attention"\nproblem = "profiler.problem:ATTENTION"\n'
     (folder / "catalog.toml").write_text(head + "".join(one.format(name) for name in NAMES))
-    return begin(folder, Machine(GPU, ncu), versions=NAMES, processes=1)
+    return begin(folder, Machine(GPU, ncu), versions=NAMES, processes=processes)
 
 
 def test_what_fails_alike_for_all_is_not_tried_version_by_version_to_the_end(folder: Path) -> None:
@@ -467,8 +476,25 @@ def test_what_fails_alike_for_all_is_not_tried_version_by_version_to_the_end(fol
     collection.work_off()
     assert sum(line.startswith("timing") for line in calls(folder)) == 1 + work.ALIKE
     found = cells(finish(folder, collection))
-    assert "illegal address" in found["v1"].reason
+    assert [name for name, one in found.items() if one.status == "failed"] == ["v0", "v3", "v6"], "far apart"
+    assert "illegal address" in found["v3"].reason
     assert "not tried: the 3 before it failed alike: its process ended with exit code 7" in found["v7"].reason
+    assert found["v7"].status == "skipped", "nothing is known of it"
+
+
+def test_neighbours_that_fail_alike_do_not_keep_a_good_version_from_being_timed(folder: Path) -> None:
+    tell(folder, timing__v0="exit", timing__v3="exit", timing__v6="exit")
+    collection = eight(folder, processes=2)
+    collection.work_off()
+    found = cells(finish(folder, collection))
+    assert [name for name, one in found.items() if not one.samples] == ["v0", "v3", "v6"]
+    assert calls(folder)[-1] == "timing v1,v2,v4,v5,v7", "the next block times those that were not tried"
+    assert "not tried" in found["v7"].reason
+
+
+def test_the_order_in_which_versions_are_tried_apart_is_no_order_of_neighbours() -> None:
+    assert work.far_apart(NAMES) == ["v0", "v3", "v6", "v1", "v4", "v7", "v2", "v5"]
+    assert [work.far_apart(NAMES[:count]) for count in (0, 1, 2)] == [[], ["v0"], ["v0", "v1"]]
 
 
 def test_a_few_versions_that_fail_alike_do_not_keep_the_others_from_being_tried(folder: Path) -> None:
@@ -492,7 +518,9 @@ def test_captures_that_fail_alike_are_not_tried_to_the_end(folder: Path, reports
     collection.work_off()
     assert len(ncu_calls(folder)) == 1 + work.ALIKE, "the batch, and three by themselves"
     run = finish(folder, collection)
-    assert "not tried" in failed_beside(run, "v7")[0]
+    assert failed_beside(run, "v6")
+    assert failed_beside(run, "v7") == []
+    assert "lean: not tried" in next(one for one in run.results if one.version == "v7").reason
     assert all(one.samples for one in cells_of(run)), "latency is there"
 
 
@@ -528,8 +556,9 @@ def test_a_hang_may_cost_a_part_of_the_budget_and_no_more(folder: Path) -> None:
     assert mine._limit("check") == pytest.approx(72.0)
     assert mine.build_limit_s() == pytest.approx(96.0)
     mine.start(100.0)
-    assert (mine._limit("check"), mine.build_limit_s()) == (60.0, 60.0)
-    assert mine.own_limit_s("time") == pytest.approx(88.0, abs=0.5), "it samples no longer than there is time"
+    assert (mine._limit("check"), mine._limit("time"), mine.build_limit_s()) == (60.0, 60.0, 60.0)
+    assert mine.own_limit_s("time") == pytest.approx(36.0), "it samples no longer than it is let"
+    assert mine.own_limit_s("lean") == pytest.approx(88.0, abs=0.5), "and no longer than there is time"
     mine.start(100.0, spent_s=90.0)
     assert mine._limit("check") == pytest.approx(20.0, abs=0.5)
     assert mine.own_limit_s("time") == 5.0
@@ -546,6 +575,14 @@ def test_what_a_failed_process_said_is_shown_before_its_log_is_gone(
     assert "failed: time-1x1x64x64-0-3-versions: its process ended with exit code 7" in said
     assert "timing.log:\n    illegal address" in said
     assert said.count("failed:") == 1, "the same reason once"
+
+
+def test_the_logs_that_are_shown_are_not_those_of_a_version_whose_name_begins_alike(tmp_path: Path) -> None:
+    for name in ("check-w-0-v2", "check-w-0-v2b", "check-w-0-v2-alone"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "gpucheck.log").write_text(name)
+    shown = {path.parent.name for path in failures.logs(tmp_path / "check-w-0-v2")}
+    assert shown == {"check-w-0-v2", "check-w-0-v2-alone"}
 
 
 # ---------------------------------------------------------------- the zip

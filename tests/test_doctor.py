@@ -1,9 +1,12 @@
 """Tests of what the doctor says with a GPU, with none, without permission; unknown is never zero."""
 
 import argparse
+import contextlib
 import json
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -186,3 +189,35 @@ def test_this_machine_is_examined_for_real(tmp_path):
         assert document["gpu"] is None
         assert document["can_measure"] is False
         assert document["torch"]["status"] == "skipped"
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from profiler import isolated, machine
+hang = "import sys, time; open(sys.argv[1], 'w').close(); time.sleep(300)"
+isolated.stage_argv = lambda *_: [sys.executable, "-c", hang, {begun!r}]
+machine.examine()
+"""
+
+
+def test_what_hangs_does_not_outlive_a_doctor_that_is_killed(tmp_path):
+    begun = tmp_path / "begun"
+    process = subprocess.Popen([sys.executable, "-c", KILLED.format(begun=str(begun))])
+    assert within(60, begun.exists)
+    process.terminate()
+    process.wait(timeout=20)
+    assert within(20, lambda: not any(str(begun) in words for words in command_lines()))
+
+
+def within(seconds, seen):
+    until = time.monotonic() + seconds
+    while not seen() and time.monotonic() < until:
+        time.sleep(0.05)
+    return seen()
+
+
+def command_lines():
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            yield path.read_text(errors="replace").split("\0")

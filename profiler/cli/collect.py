@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from profiler.session import Settings
 
 NAMED = 8  # jobs in a line
+_ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 _DESCRIPTION = """\
 Measure versions on this machine's GPU: is each right, how long does a call take, and what do Nsight's
 counters say of it. Every job runs in a process of its own and is kept as soon as it has ended: after Ctrl-C
@@ -170,27 +171,33 @@ def measure(
             if arguments.out:
                 say(f"{arguments.out} holds what had ended")
             return None
+        for kind in _ENDINGS:  # all is measured: the seconds that are left are better than none of them
+            signal.signal(kind, signal.SIG_IGN)
         run_id = assembly.seal(root, collection, zip_bytes=assembly.ZIP_BYTES if arguments.out else None)
-    sealed = bundle.load(root, run_id)
-    if arguments.out:
-        written = bundle_zip.pack(root, run_id, arguments.out)
-        print(f"written: {written}", file=sys.stderr if arguments.json else sys.stdout)
+        sealed = bundle.load(root, run_id)
+        if arguments.out:
+            written = bundle_zip.pack(root, run_id, arguments.out)
+            print(f"written: {written}", file=sys.stderr if arguments.json else sys.stdout)
     return sealed
 
 
 @contextlib.contextmanager
 def ended_as_interrupted() -> Iterator[None]:
-    """`kill`, `timeout` and a closed terminal end a collection as Ctrl-C does: nothing runs on."""
+    """`kill`, `timeout` and a closed terminal end a collection as Ctrl-C does: nothing runs on.
+
+    Once: `timeout` signals its program and then the program's group, and the second must not end the ending.
+    """
 
     def interrupt(_number: int, _frame: object) -> None:
+        for kind in _ENDINGS:
+            signal.signal(kind, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    kinds = (signal.SIGTERM, signal.SIGHUP)
-    before = [signal.signal(kind, interrupt) for kind in kinds]
+    before = [signal.signal(kind, interrupt) for kind in _ENDINGS]
     try:
         yield
     finally:
-        for kind, handler in zip(kinds, before, strict=True):
+        for kind, handler in zip(_ENDINGS, before, strict=True):
             signal.signal(kind, handler)
 
 

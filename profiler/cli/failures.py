@@ -34,7 +34,8 @@ def show(collection: Collection) -> None:
 
 def logs(folder: Path) -> Iterator[Path]:
     """The logs of a job's processes, the last written first, two at most; those tried apart lie beside it."""
-    found = [path for pattern in _LOGS for path in folder.parent.glob(f"{folder.name}*/{pattern}")]
+    names = (folder.name, f"{folder.name}-*")  # not those of a version whose name begins alike
+    found = [path for name in names for log in _LOGS for path in folder.parent.glob(f"{name}/{log}")]
     yield from sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)[:2]
 
 
@@ -42,7 +43,7 @@ def _reason(collection: Collection, outcome: dict[str, Any]) -> str | None:
     """Why the job failed for a version that should not; None: it did not."""
     versions = collection.work.versions
     for name in outcome.get("versions", ()):
-        mine = outcome.get("results", {}).get(name, outcome)
+        mine = outcome if outcome["stage"] == "sanitize" else outcome.get("results", {}).get(name, outcome)
         if mine.get("status") == "failed" and versions[name].state not in ("rejected", "baseline"):
             return str(mine.get("reason") or outcome.get("reason") or "no reason was given")
     return None

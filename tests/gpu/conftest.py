@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -58,6 +60,7 @@ class Bench:
     kernels: dict[str, set[str]]  # function names of each version
     failed: dict[str, str]  # why a version could not be built
     gpu: device.Gpu
+    interrupted: threading.Event = field(default_factory=threading.Event)  # what ends now was ended by us
 
     def need(self, name: str) -> None:
         """Skip a test of a version that is not there; that it could not be built is a test of its own."""
@@ -65,11 +68,18 @@ class Bench:
             pytest.skip(self.failed.get(name) or f"{name} does not run on this architecture")
 
     def side_by_side(self, work: Callable[[A], B], items: Iterable[A]) -> list[B]:
-        """All of them, TOGETHER at a time. Ctrl-C, which is what `timeout -s INT` sends, waits for none."""
+        """All of them, TOGETHER at a time. Ctrl-C, which is what `timeout -s INT` sends, waits for none.
+
+        Once: `timeout` signals its program and then the program's group, and the second must not end the
+        ending, or the summary.
+        """
         pool = ThreadPoolExecutor(TOGETHER)
         try:
             return list(pool.map(work, items))
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                self.interrupted.set()
             pool.shutdown(wait=False, cancel_futures=True)
             isolated.end_leftovers(self.folder)
             raise
@@ -136,7 +146,12 @@ def kept() -> Path | None:
 
 def keep(folder: Path | None, name: str, table: object) -> None:
     """Write a table, and print it."""
+    print(write(folder, name, table))
+
+
+def write(folder: Path | None, name: str, table: object) -> str:
+    """Write a table; its text."""
     text = json.dumps(table, indent=1)
-    print(text)
     if folder is not None:
         (folder / name).write_text(text, encoding="utf-8")
+    return text
