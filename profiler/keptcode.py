@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from profiler.values import Evidence, natural, spread
 
 if TYPE_CHECKING:
     from profiler.store import Store
+
+_ARCH = re.compile(r"sm_(\d+)(\d)([af]?)")
 
 
 @dataclass(frozen=True)
@@ -103,15 +106,36 @@ def of_run(root: Root, run: Run, family: str, version: str, arch: str) -> KeptCo
     return KeptCode(run.run_id, run.created, family, version, arch, code.compiler, source, listing)
 
 
-def common(store: Store, names: list[tuple[str, str]], preferred: str | None = None) -> str | None:
-    """The newest architecture that all of the versions (family, version) were compiled for."""
+def common(
+    store: Store,
+    names: Sequence[tuple[str, str] | tuple[str, str, str | None]],
+    preferred: str | None = None,
+) -> str | None:
+    """The newest architecture that all of the versions (family, version, and the run) were compiled for."""
     shared: set[str] | None = None
-    for family, version in names:
-        there = set(architectures(store, family, version))
+    for one in names:
+        there = set(architectures(store, *one))
         shared = there if shared is None else shared & there
     if preferred in (shared or ()):
         return preferred
     return max(shared or (), key=natural, default=None)
+
+
+def running_on(capability: str, arches: Iterable[str]) -> str | None:
+    """The newest of the architectures whose code runs on a GPU of a compute capability ("9.0").
+
+    Code runs on GPUs of its major number and its minor number or a higher one, that of sm_90a on 9.0 alone.
+    Source: CUDA C++ Programming Guide, "Binary Compatibility" and "Feature-Set Compiler Targets".
+    """
+    major, minor = (int(part) for part in capability.split("."))
+    fitting = []
+    for arch in arches:
+        known = _ARCH.fullmatch(arch)
+        if known and int(known[1]) == major:
+            here = int(known[2])
+            if here == minor if known[3] == "a" else here <= minor:
+                fitting.append((here, known[3] == "a", arch))
+    return max(fitting)[2] if fitting else None
 
 
 def _runs(

@@ -26,6 +26,7 @@ from profiler.disassembly import Listing
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
 from profiler.keptcode import KeptCode, NotKept
 from profiler.matching import kernel_filter, labels, name_filter
+from profiler.sources import Meant
 from profiler.values import Evidence, Launch, Side, spread
 
 _ELF = b"\x7fELF"
@@ -77,6 +78,7 @@ class Wanted:
     compiled: bool  # of a version what a compiler made, measured or not
     build: bool  # and that here and now, kept by a run or not
     lineage: Catalog | None
+    ran_on: str | None = None  # the compute capability that the other side was measured on
 
 
 def resolve_all(arguments: argparse.Namespace) -> list[Code]:
@@ -86,22 +88,27 @@ def resolve_all(arguments: argparse.Namespace) -> list[Code]:
     """
     names = [name for name in (arguments.a, arguments.b) if name is not None]
     lineage = _lineage(arguments.catalog)
-    arch = arguments.arch or _common_arch(lineage, names, arguments.build)
     wanted = Wanted(
         arguments.kernel,
         arguments.launch,
         None,
-        arch,
+        arguments.arch,
         arguments.workload,
         arguments.gpu,
         arguments.arch is not None or arguments.build,
         arguments.build,
         lineage,
     )
-    found = [_resolve(names[0], wanted)]
+    sides = [_side(name, wanted) for name in names]
+    compiled = [name for name, side in zip(names, sides, strict=True) if side is None]
+    if arguments.arch is None:
+        ran_on = next((side.compute_capability for side in sides if side), None)
+        wanted = replace(wanted, arch=_arch(lineage, compiled, arguments.build, ran_on), ran_on=ran_on)
+    found = [_resolve(names[0], sides[0], wanted)]
     if len(names) > 1:
         ordinal = arguments.launch if arguments.b_launch is None else arguments.b_launch
-        found.append(_resolve(names[1], replace(wanted, ordinal=ordinal, like=found[0].launch)))
+        again = replace(wanted, ordinal=ordinal, like=found[0].launch)
+        found.append(_resolve(names[1], sides[1], again))
     return found
 
 
@@ -111,23 +118,30 @@ def scale(codes: Sequence[Code]) -> float:
     return (a and b and hotspots.sample_scale(a.values, b.values)) or 1.0
 
 
-def _resolve(name: str, wanted: Wanted) -> Code:
-    path = Path(name)
-    if path.is_file() and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF)):
-        listing = disassembly.of_binary(path, wanted.arch)
-        return _named(listing, name, wanted.kernel, Origin(Evidence.STATIC, arch=wanted.arch))
+def _side(name: str, wanted: Wanted) -> Side | None:
+    """What a GPU measured of a name; None for a binary and for what is meant as a compiler made it."""
+    if _is_binary(name):
+        return None
     entry = _entry(wanted.lineage, name)
     pair = _pair(wanted.lineage, name, entry)
     if wanted.compiled and pair and (entry is None or entry.buildable):
-        return _compiled(name, pair, entry, wanted)
-    try:
-        side = sources.resolve(name, open_store, wanted.workload, wanted.gpu)
-    except UnknownName:
-        if entry is None:
-            raise
-    else:
-        if side.evidence is Evidence.MEASURED:
-            return _measured(side, name, wanted)
+        return None
+    if entry and not _is_known(name):
+        return None
+    with contextlib.suppress(sources.NothingShared):
+        kind = Evidence.MEASURED
+        return sources.resolve_all([name], open_store, wanted.workload, wanted.gpu, kind)[0]
+    return None
+
+
+def _resolve(name: str, side: Side | None, wanted: Wanted) -> Code:
+    if side is not None:
+        return _measured(side, name, wanted)
+    if _is_binary(name):
+        listing = disassembly.of_binary(Path(name), wanted.arch)
+        return _named(listing, name, wanted.kernel, Origin(Evidence.STATIC, arch=wanted.arch))
+    entry = _entry(wanted.lineage, name)
+    pair = _pair(wanted.lineage, name, entry)
     if entry and not entry.buildable:
         why = f"is planned: {entry.reason}" if entry.callable is None else f"is Python ({entry.callable})"
         raise CannotJudge(f"{name} {why}; its machine code comes with a report of it, and there is none")
@@ -136,33 +150,54 @@ def _resolve(name: str, wanted: Wanted) -> Code:
     return _compiled(name, pair, entry, wanted)
 
 
-def _pair(lineage: Catalog | None, name: str, entry: Version | None) -> tuple[str, str] | None:
-    """Family and version of a name of the catalogue, else of the index; None for a file or a run."""
+def _is_binary(name: str) -> bool:
+    path = Path(name)
+    return path.is_file() and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF))
+
+
+def _is_known(name: str) -> bool:
+    """Whether a file or the index has something of a name."""
+    if not sources.is_file(name):
+        try:
+            sources.check_name(name, open_store)
+        except UnknownName:
+            return False
+    return True
+
+
+def _pair(lineage: Catalog | None, name: str, entry: Version | None) -> Meant | None:
+    """The version that a name of the catalogue, else of the index, means; None for a file."""
     if lineage and entry:
-        return lineage.family, entry.id
+        return Meant(lineage.family, entry.id)
     if sources.is_file(name):
         return None
     with contextlib.suppress(UnknownName):
-        return sources.version_of(open_store(), name)
+        return sources.meant(open_store(), name)
     return None
 
 
-def _compiled(name: str, pair: tuple[str, str], entry: Version | None, wanted: Wanted) -> Code:
+def _compiled(name: str, pair: Meant, entry: Version | None, wanted: Wanted) -> Code:
     """What a compiler made of a version: as a run keeps it, or built here where that is not of these sources.
 
     Where the sources here have changed and no compiler is here, the kept code stands, and it is said.
     """
     why: NotKept | None = None
+    if pair.run_id and wanted.build:
+        raise UnknownName(f"{name} is what a run has, which cannot be built: leave out --build, or the run")
     if not wanted.build:
         try:
             kept = _kept(pair, wanted.arch)
         except NotKept as error:
             why = error
         else:
-            changed = _changed(wanted.lineage, entry, kept)
+            changed = pair.run_id is None and _changed(wanted.lineage, entry, kept)
             if not changed or not all(map(toolkit.find, _TOOLS)):
-                note = f"the sources here are not those of that run: {_BUILD}" if changed else ""
-                origin_of = Origin(Evidence.STATIC, kept.run_id, kept.arch, kept.compiler, note)
+                notes = [f"the sources here are not those of that run: {_BUILD}"] if changed else []
+                if wanted.ran_on and not keptcode.running_on(wanted.ran_on, [kept.arch]):
+                    notes.append(
+                        f"the other side ran on compute capability {wanted.ran_on}, which this is not for"
+                    )
+                origin_of = Origin(Evidence.STATIC, kept.run_id, kept.arch, kept.compiler, "; ".join(notes))
                 return _named(kept.listing, name, wanted.kernel, origin_of)
     if entry is None or not entry.buildable:
         raise why or CannotJudge(f"{name} is in no catalogue here, so it cannot be built")
@@ -172,13 +207,13 @@ def _compiled(name: str, pair: tuple[str, str], entry: Version | None, wanted: W
         raise CannotJudge(f"{why}, and it cannot be built here: {error}" if why else str(error)) from None
 
 
-def _kept(pair: tuple[str, str], arch: str | None) -> KeptCode:
+def _kept(pair: Meant, arch: str | None) -> KeptCode:
     """The code that a run keeps, for the architecture asked for or else the newest."""
     store = open_store()
     arch = arch or keptcode.common(store, [pair])
     if arch is None:
-        raise NotKept(f"no run keeps machine code of {'/'.join(pair)}")
-    return keptcode.find(location.root(), store, *pair, arch)
+        raise NotKept(f"no run keeps machine code of {pair.name}")
+    return keptcode.find(location.root(), store, pair.family, pair.version, arch, pair.run_id)
 
 
 def _changed(lineage: Catalog | None, entry: Version | None, kept: KeptCode) -> bool:
@@ -264,19 +299,22 @@ def _catalogued(lineage: Catalog | None, name: str) -> Version | None:
     return found if found and found.buildable else None
 
 
-def _common_arch(lineage: Catalog | None, names: list[str], build_here: bool) -> str | None:
+def _arch(lineage: Catalog | None, names: list[str], build_here: bool, ran_on: str | None) -> str | None:
     """The newest architecture of the named versions of the catalogue, or of what runs hold of them.
 
-    None where none of them is a version.
+    One whose code runs where the other side was measured goes before; None where none of them is a version.
     """
     versions = [one for name in names if (one := _catalogued(lineage, name))]
     first = versions[0].arches if versions else ()
     shared = [arch for arch in first if all(one.supports(arch) for one in versions)]
-    declared = shared[-1] if shared else None
     pairs = [pair for name in names if (pair := _pair(lineage, name, _entry(lineage, name)))]
+    declared = (ran_on and keptcode.running_on(ran_on, shared)) or (shared[-1] if shared else None)
     if build_here or not pairs:
         return declared
-    return keptcode.common(open_store(), pairs, declared) or declared
+    store = open_store()
+    if ran_on and len(pairs) == 1:
+        declared = keptcode.running_on(ran_on, keptcode.architectures(store, *pairs[0])) or declared
+    return keptcode.common(store, pairs, declared) or declared
 
 
 def _built(lineage: Catalog | None, version: Version, name: str, wanted: Wanted) -> Code:

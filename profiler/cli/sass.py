@@ -21,8 +21,9 @@ so that two builds of one source differ in nothing.
 A and B are report files (the longest launch, or --launch, --kernel), cubins, libraries, run ids or versions
 that were measured. Of a version that was not, or with --arch, it is what the compiler made of it: as the
 newest run keeps it, which needs no compiler, or built here where the sources have changed since, or with
---build. That is static evidence: nothing was run, so there are no samples and no counts. Where a report
-prints ??? for its machine code, the counts still stand at their places."""
+--build; version~RUN_ID is what that run keeps. Beside a launch it is the code for the GPU of that launch,
+where there is some. That is static evidence: nothing was run, so there are no samples and no counts. Where a
+report prints ??? for its machine code, the counts still stand at their places."""
 
 
 def add(commands: Commands) -> None:
