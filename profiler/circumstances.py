@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler import bundle, location
+from profiler.errors import ProfilerError
+from profiler.location import Root
 from profiler.metrics import chip_of
-from profiler.run import Json, Result, Run
+from profiler.run import Facts, Json, Result, Run
 from profiler.values import Evidence
 
 if TYPE_CHECKING:
@@ -133,37 +136,48 @@ def code(
     return CodeChange(SAME, f"same source, flags and nvcc {tools[0]}")
 
 
-def loader(load: Callable[[str], Run]) -> Callable[[str], Run | None]:
-    """The bundle of a run, read once; None where it cannot be read, for then nothing is known of its code."""
-    from profiler.errors import ProfilerError
+def kept(root: Root) -> Callable[[str], Run | None]:
+    """What the runs of a data folder say of the code that ran, each read once in a process.
 
-    held: dict[str, Run | None] = {}
+    None for a run that cannot be read: then nothing is known of its code.
+    """
 
     def read(run_id: str) -> Run | None:
-        if run_id not in held:
-            try:
-                held[run_id] = load(run_id)
-            except ProfilerError:
-                held[run_id] = None
-        return held[run_id]
+        try:
+            return _of_code(root.url, run_id)
+        except ProfilerError:
+            return None
 
     return read
 
 
-def same_code(
-    read: Callable[[str], Run] | None = None,
-) -> Callable[[tuple[str, str], tuple[str, str]], bool | None]:
-    """What says whether two results, each a run id and a version, ran one machine code; None: nobody knows.
-
-    It reads the runs' bundles, each once, or has `read` do so where somebody holds them already.
-    """
-    load = loader(read or (lambda run_id: bundle.load(location.root(), run_id)))
+def same_code(root: Root | None = None) -> Callable[[tuple[str, str], tuple[str, str]], bool | None]:
+    """What says whether two results, each run id and version, ran one machine code; None: nobody knows."""
 
     def asked(a: tuple[str, str], b: tuple[str, str]) -> bool | None:
+        load = kept(root or location.root())
         found = code((load(a[0]), a[1]), (load(b[0]), b[1]), "total")
         return {SAME: True, CHANGED: False}.get(found.word)
 
     return asked
+
+
+@lru_cache(maxsize=4096)
+def _of_code(url: str, run_id: str) -> Run:
+    """A run, which never changes, with no more of it than tells one machine code from another."""
+    run = bundle.load(location.root(url), run_id)
+    results = (
+        replace(one, samples=(), captures=(), check=None, facts=tuple(filter(None, map(_hash, one.facts))))
+        for one in run.results
+    )
+    told = {"nvcc": nvcc} if (nvcc := run.provenance.get("nvcc")) else {}
+    return replace(run, provenance=told, results=tuple(results), reports=(), files=())
+
+
+def _hash(facts: Facts) -> Facts | None:
+    """Only the hash of the machine code; None for facts without one."""
+    value = facts.values.get(SASS) if facts.evidence is Evidence.STATIC else None
+    return None if value is None else replace(facts, values={SASS: value}, opcodes={})
 
 
 def _results(run: Run | None, version: str) -> list[Result]:

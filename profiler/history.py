@@ -9,8 +9,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from profiler import bundle
-from profiler.circumstances import Circumstances, circumstances, loader
+from profiler.circumstances import Circumstances, circumstances, kept
 from profiler.errors import UnknownName
 from profiler.latencies import LATENCY, LATENCY_METRIC, latencies
 from profiler.location import Root
@@ -108,7 +107,7 @@ def histories(
     if version is not None and series:
         series = _only(series, version)
     runs = cache(store.run)  # few are asked for: those at the steps
-    bundles = loader(lambda run_id: bundle.load(root, run_id))
+    bundles = kept(root)
     found = []
     for one in series:
         for over, only, told in views(one, (orders or {}).get(one.family, ()), version):

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from profiler import bundle
-from profiler.circumstances import CHANGED, SAME, UNKNOWN, Circumstances, circumstances, loader
+from profiler.circumstances import CHANGED, SAME, UNKNOWN, Circumstances, circumstances, kept
 from profiler.compare import Comparison, WobbleLookup, compare
 from profiler.errors import UnknownName
 from profiler.explain import explain
 from profiler.latencies import LATENCY
 from profiler.metrics import MetricTable
 from profiler.regression import CORRECTNESS, Regression, Spot
-from profiler.run import Run
 from profiler.values import Evidence
 
 if TYPE_CHECKING:
@@ -46,7 +43,6 @@ class Causes:
     table: MetricTable
     wobble: WobbleLookup | None = None  # by which counters that do not repeat exactly are judged
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
-    _load: list[Callable[[str], Run | None]] = field(default_factory=list)
 
     def of(self, one: Regression) -> Cause:
         """The cause of a regression: by its counters where both runs have some."""
@@ -67,9 +63,7 @@ class Causes:
         return Cause("; ".join(filter(None, parts)), _due_to(one, told), environment)
 
     def _circumstances(self, one: Regression) -> Circumstances:
-        if not self._load:
-            self._load.append(loader(lambda run_id: bundle.load(self.root, run_id)))
-        load = self._load[0]
+        load = kept(self.root)
         after = one.possible[-1]
         met = dict.fromkeys(spot.run_id for spot in (one.before, *one.possible))
         return circumstances(

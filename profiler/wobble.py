@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from profiler.store import LaunchInfo, Store
 
 PAIRS = 20  # that one kernel is learned from, the newest ones
+RUNS = 100  # the newest ones, among which two of one machine code are looked for
 KERNELS = 10  # of one place, those with most pairs
 EXECUTED = ("smsp__inst_executed.sum", "sm__inst_executed.sum")
 
@@ -145,18 +146,28 @@ def learn(store: Store, place: Place, same_code: CodeLookup) -> Learned:
 
 
 def _across(rows: Sequence[LaunchInfo], same_code: CodeLookup) -> Iterator[tuple[LaunchInfo, LaunchInfo]]:
-    """The first launch of a part in one run and that in the next run of the same machine code."""
-    for group in _groups(rows, lambda row: (row.version, row.part, row.demangled, row.grid, row.block)):
-        waiting: LaunchInfo | None = None
-        for row in {row.run_id: row for row in reversed(group)}.values():  # newest run first
-            copy = waiting and row.report_sha256 and row.report_sha256 == waiting.report_sha256
-            if waiting is not None and not copy:
-                runs = (row.run_id, row.version), (waiting.run_id, waiting.version)
-                if same_code(*runs):
-                    yield row, waiting
-                    waiting = None
-                    continue
-            waiting = row
+    """The first launch of a part in one run and that in the next run of the same machine code, newest first.
+
+    Nobody is asked about a kernel that has its pairs, nor about older runs: each is a bundle to read.
+    """
+    first: dict[str, dict[Hashable, LaunchInfo]] = defaultdict(dict)  # by run, oldest first; then by part
+    for row in rows:
+        part = row.version, row.part, row.demangled, row.grid, row.block
+        first[row.run_id].setdefault(part, row)
+    found: dict[str, int] = defaultdict(int)
+    waiting: dict[Hashable, LaunchInfo] = {}
+    for launches in islice(reversed(first.values()), RUNS):
+        for key, row in launches.items():
+            if found[row.base_name] >= PAIRS:
+                continue
+            newer = waiting.get(key)
+            copy = newer and row.report_sha256 and row.report_sha256 == newer.report_sha256
+            if newer and not copy and same_code((row.run_id, row.version), (newer.run_id, newer.version)):
+                yield row, newer
+                found[row.base_name] += 1
+                del waiting[key]
+            else:
+                waiting[key] = row
 
 
 def _within(rows: Sequence[LaunchInfo]) -> Iterator[tuple[LaunchInfo, LaunchInfo]]:

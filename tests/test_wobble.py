@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler import bundle, location, metrics, sources, wobble
+from profiler import bundle, circumstances, location, metrics, sources, wobble
 from profiler.compare import Comparison, MetricChange, Verdict, compare
 from profiler.contests import Contest
 from profiler.errors import Exit
 from profiler.gate import Finding, Outcome, judge
 from profiler.overview import overview
 from profiler.regressions import regressions
-from profiler.run import COLLECT, ncu_mode
+from profiler.run import COLLECT, Run, ncu_mode
 from profiler.store import Store
 from profiler.values import Launch, Session, Side, Value, pack
 from tests import made
@@ -189,6 +189,43 @@ class TestSessions:
     def test_runs_of_other_machine_code_are_none(self, store: Store, data: Path) -> None:
         side = self.collected(store, data, [f"{place:02x}" for place in range(10)], spread(10, 0.01, 5))
         assert wobble.lookup(lambda: store)(side, "gemm", READ, False) is None
+
+    @pytest.mark.parametrize(("equal", "asked"), [(True, wobble.PAIRS), (False, wobble.RUNS - 2)])
+    def test_of_hundreds_of_runs_the_newest_are_asked_about_and_no_more_than_it_takes(
+        self, store: Store, equal: bool, asked: int
+    ) -> None:
+        """Who is asked reads a bundle. The pairs are of the newest runs, whichever version they are of."""
+        for minute, read in enumerate(spread(wobble.RUNS + 20, 0.004)):
+            add(store, "old" if minute < 60 else "new", launches([read]), minute)
+        place = wobble.Place("gemms", "", GPU, ncu_mode(SESSION))
+        met: list[tuple[tuple[str, str], tuple[str, str]]] = []
+
+        def same(a: tuple[str, str], b: tuple[str, str]) -> bool:
+            met.append((a, b))
+            return equal
+
+        learned = wobble.learn(store, place, same)
+        assert len(met) == asked, "of two versions: no pair leads from one to the other"
+        assert len({one for pair in met for one in pair}) <= wobble.RUNS
+        assert len(learned.pairs) == (wobble.PAIRS if equal else 0)
+        assert {version for pair in met[: wobble.PAIRS] for _, version in pair} == {"new"}
+
+    def test_a_run_is_read_once_whoever_asks(
+        self, store: Store, data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.collected(store, data, ["aa"] * 4, spread(4, 0.01, 5))
+        read: list[str] = []
+        load = bundle.load
+
+        def counted(root: location.Root, run: str) -> Run:
+            read.append(run)
+            return load(root, run)
+
+        monkeypatch.setattr(bundle, "load", counted)
+        for workload in ("", ""):
+            place = wobble.Place("gemms", workload, GPU, ncu_mode(SESSION))
+            assert len(wobble.learn(store, place, circumstances.same_code()).pairs) == 2
+        assert len(read) == len(set(read)) == 4
 
     def test_repeats_within_a_report_say_nothing_of_the_duration(self, store: Store) -> None:
         add(store, "v1", launches(spread(10, 0.004)))

@@ -10,7 +10,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from difflib import get_close_matches
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -322,7 +321,7 @@ def comparison(
         table(now),
         kernel=kernel or None,
         noise=floors(now),
-        same_code=circumstances.same_code(partial(kept, now)),
+        same_code=circumstances.same_code(),
         wobble=wobble.lookup(store),
     )
 
