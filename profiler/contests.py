@@ -247,7 +247,8 @@ class _Desk:
         met = any(one in subject.cells for one in of_kind)
         why, command = f"{subject.name}: no baseline has {cell.evidence} results there", ""
         if of_kind and not met:
-            there = spread(list(dict.fromkeys(" ".join(filter(None, one[:2])) for one in of_kind)))
+            places = (" ".join(filter(None, one[:2])) or "of no GPU that anybody named" for one in of_kind)
+            there = spread(list(dict.fromkeys(places)))
             why = f"{why}; what there is to hold it against is {there}"
         elif not bases.held:
             why = f"{subject.name} has no baseline: nothing to compare with"

@@ -131,9 +131,9 @@ def _branched(line: figures.Line, versions: Sequence[str], lineage: Lineage | No
         return line
     points = list(line.points[:1])
     for before, point in pairwise(line.points):
-        one = lineage.by_id.get(versions[int(point.at)])
+        one, last = lineage.by_id.get(versions[int(point.at)]), versions[int(before.at)]
         origin = one.against.id if one and one.against else None
-        if one is not None and origin != versions[int(before.at)]:
+        if origin != last and (one is not None or last in lineage.by_id):
             made = f" · made from {origin}" if origin else ""
             point = replace(point, joined=False, hover=f"{point.hover}{made}")
         points.append(point)

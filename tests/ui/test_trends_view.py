@@ -169,12 +169,14 @@ def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Pat
     parent = child.against.id if child.against else ""
     other = next(name for name in names if name not in (child.version.id, parent))
 
-    def joined(before: str) -> bool:
+    def joined(before: str, after: str = child.version.id) -> bool:
         points = (replace(point("v1", ns(5e6)), version=before), point("v2", ns(4e6)))
-        one = kernel("k", points[0], replace(points[1], version=child.version.id))
-        versions = [before, child.version.id]
+        one = kernel("k", points[0], replace(points[1], version=after))
+        versions = [before, after]
         (panel,) = trends_view.picture({"duration": [one]}, versions, "versions", [one], lineage=found).panels
         return panel.lines[0].points[1].joined
 
     assert joined(parent)
     assert not joined(other)
+    assert not joined(parent, "imported"), "nobody knows what it was made from"
+    assert joined("before", "after"), "reports of no catalogue, in the order of their first runs"
