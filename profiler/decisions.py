@@ -43,6 +43,14 @@ class Decision:
     values: Mapping[str, Json] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Decided:
+    """Everything that was decided about runs, as an index follows it."""
+
+    digest: str  # of the ids of all records: another one as soon as there is another record
+    labels: Mapping[str, Labels]  # by run id; a run that is not there is called what it says itself
+
+
 def record(
     root: Root,
     kind: str,
@@ -93,6 +101,17 @@ def load(root: Root) -> list[Decision]:
             ) from error
         found.append(_parse(folder, name, content))
     return sorted(found, key=lambda decision: (decision.created, decision.id))
+
+
+def digest(ids: Iterable[str]) -> str:
+    """What tells these records from any others."""
+    return sha256("\n".join(sorted(ids)).encode()).hexdigest()
+
+
+def decided(root: Root) -> Decided:
+    """What is valid now of every run. Raises as `load`."""
+    found = load(root)
+    return Decided(digest(one.id for one in found), labels(found))
 
 
 def labels(decisions: Iterable[Decision]) -> dict[str, Labels]:

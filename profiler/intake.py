@@ -17,6 +17,7 @@ from profiler.extraction import Ahead
 from profiler.location import Root
 from profiler.run import IMPORT, MAX_LABEL, Capture, Labels, Result, Run
 from profiler.run_file import RUN_FILE, short
+from profiler.store import Overtaken
 from profiler.sync import Progress
 from profiler.values import Report, spread
 
@@ -157,7 +158,7 @@ class Importer:
         self.family, self.version, self.workload = labels
         self.found = found
         self.progress = progress
-        self.decided = decisions.labels(decisions.load(where))
+        self.decided = decisions.decided(where)
         self.imported: list[Imported] = []
         self.already: list[Already] = []
         self.refused: list[tuple[str, str]] = []
@@ -203,7 +204,11 @@ class Importer:
                 bundle.settle(self.where)
             except OSError as error:
                 raise location.unusable(self.where, error) from error
-            self.store.add_many(self.waiting)
+            try:
+                self.store.add_many(self.waiting, decided=self.decided)
+            except Overtaken:  # rows by what was decided before: they are sealed, and made anew
+                sync.bring_in_step(self.where, self.store)
+                self.decided = decisions.decided(self.where)
             self.unprepared += len(self.waiting)
             self.waiting = []
         if self.unprepared >= _PREPARED_EVERY:  # who reads meanwhile need not gather all that is new
@@ -234,7 +239,7 @@ class Importer:
     def _take_report(self, paths: Sequence[Path], read: Report, holder: str | None) -> None:
         run = self._new_run(paths[0], read)
         if holder is None:
-            rows = self.store.rows_of(run, {read.sha256: read}, self.decided.get(run.run_id))
+            rows = self.store.rows_of(run, {read.sha256: read}, self.decided.labels.get(run.run_id))
             holder = bundle.seal_import(self.where, run, {run.reports[0].path: paths[0]})
             if holder is None:
                 extraction.keep(self.where, read)
@@ -253,7 +258,7 @@ class Importer:
                 raise BadBundle(f"{path}: {file.path} is not the report that its {RUN_FILE} names")
             reports[file.sha256] = read
         # Before it is sealed: a run that the index cannot take is refused whole.
-        rows = self.store.rows_of(run, reports, self.decided.get(run.run_id))
+        rows = self.store.rows_of(run, reports, self.decided.labels.get(run.run_id))
         held = self.store.holding(reports) if run.kind == IMPORT else {}
         holder = next(iter(held.values()), None) or bundle.seal_import(self.where, run, sources)
         if holder is not None:
@@ -301,14 +306,15 @@ class Importer:
     def _note_already(self, path: Path, run_id: str, *, given: bool = False) -> None:
         """With `given`: labels were given to this file, and are not what the run that holds it is called."""
         wanted = self._wanted(run_id) if given else ()
-        self.already.append(Already(_shown(path), run_id, self.decided.get(run_id, Labels()).hidden, wanted))
+        hidden = self.decided.labels.get(run_id, Labels()).hidden
+        self.already.append(Already(_shown(path), run_id, hidden, wanted))
         self._tell(path)
 
     def _wanted(self, run_id: str) -> tuple[tuple[str, str], ...]:
         asked = {"family": self.family, "version": self.version, "workload": self.workload}
         if not any(text is not None for text in asked.values()):
             return ()
-        labels = decisions.labels_of(bundle.load(self.where, run_id), self.decided)
+        labels = decisions.labels_of(bundle.load(self.where, run_id), self.decided.labels)
         return tuple(
             (kind, text)
             for kind, text in asked.items()

@@ -6,7 +6,6 @@ import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ from profiler import bundle, decisions, extraction, location, metrics
 from profiler.errors import BadBundle, ProfilerError
 from profiler.location import Root
 from profiler.run import Labels, Run
-from profiler.store import DamagedIndex
+from profiler.store import DamagedIndex, Overtaken
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int, str], None]  # done, of how many, what
 
 _AT_ONCE = 100  # runs that go into the index in one transaction
+_TRIES = 20  # each but the last was overtaken by another process that brought the index further
 
 
 @dataclass(frozen=True)
@@ -67,15 +67,29 @@ def bring_in_step(
     A run that cannot be read is left out and not tried again by every command, but with `again`. Raises
     ProfilerError for an index of other data: only its owner may take runs out of it.
     """
+    added: list[str] = []
+    for _ in range(_TRIES):
+        with contextlib.suppress(Overtaken):
+            return _step(where, store, again, progress, added)
+    raise ProfilerError(
+        f"other processes keep changing the index of {where.url}: try again when they are done"
+    )
+
+
+def _step(where: Root, store: Store, again: bool, progress: Progress | None, added: list[str]) -> SyncSummary:
+    """Bring the index in step as things are now. Raises Overtaken where they are not so any more.
+
+    What was decided about the runs that are there is applied at once with the word that it is; only then
+    come those that are missing, each by the same decisions.
+    """
     # In this order: what another process seals and indexes in between is listed, and not taken for gone.
     applied, remembered, listed = store.applied(), store.remembered(), bundle.list_runs(where)
     refused: dict[str, str] = {} if again else json.loads(remembered.get("refused", "{}"))
-    names = decisions.names(where)
-    decided = sha256("\n".join(names).encode()).hexdigest()
+    before = remembered.get("decisions")
     missing = [run for run in listed if run not in applied and run not in refused]
     gone = sorted(set(applied) - set(listed))
     lost = refused.keys() - set(listed)
-    if not (missing or gone or lost or again) and decided == remembered.get("decisions"):
+    if not (missing or gone or lost or again) and decisions.digest(decisions.names(where)) == before:
         return SyncSummary()
     owner = remembered.get("root", where.url)
     if gone and owner != where.url and not isinstance(store.url, Path):  # a path lies by its own data
@@ -83,27 +97,34 @@ def bring_in_step(
             f"the index in PROFILER_DB is of the data in {owner}, not of {where.url}: name another one, or "
             "make it of this data: profiler index --rebuild"
         )
-    labels = decisions.labels(decisions.load(where)) if names else {}
-    changed = [run for run in listed if run in applied and applied[run] != labels.get(run, Labels())]
-    todo = [*missing, *changed]
-    added: list[str] = []
-    for start in range(0, len(todo), _AT_ONCE):
+    decided = decisions.decided(where)
+    changed = [run for run in listed if run in applied and applied[run] != decided.labels.get(run, Labels())]
+    todo = [*changed, *missing]
+
+    def made(runs: Sequence[str], done: int) -> list[RunRows]:
         items: list[RunRows] = []
-        for number, (run, found) in enumerate(extract(where, todo[start : start + _AT_ONCE]), start + 1):
+        for number, (run, found) in enumerate(extract(where, runs), done + 1):
             try:
-                items.append(_rows(store, found, labels))
+                items.append(_rows(store, found, decided.labels))
             except BadBundle as error:
                 refused[run] = str(error)
             if progress is not None:
                 progress(number, len(todo), run)
-        new = [rows for rows in items if rows.run["run_id"] not in applied]
-        store.replace([rows for rows in items if rows.run["run_id"] in applied])
-        added += [rows.run["run_id"] for rows, is_new in zip(new, store.add_many(new), strict=True) if is_new]
-    store.remove(gone)
+        return items
+
+    if changed or gone or decided.digest != before:
+        items = made(changed, 0)
+        gone += [run for run in changed if run in refused]  # it would go on as it was before the decision
+        store.follow(decided, items, gone, before=before, remembered={"root": where.url})
+    for start in range(len(changed), len(todo), _AT_ONCE):
+        items = made(todo[start : start + _AT_ONCE], start)
+        new = store.add_many(items, decided=decided)
+        added += [rows.run["run_id"] for rows, is_new in zip(items, new, strict=True) if is_new]
     still = {run: message for run, message in refused.items() if run in listed}
-    store.remember({"decisions": decided, "refused": json.dumps(still), "root": where.url})
+    store.remember({"refused": json.dumps(still)})
     store.refresh_chunks(chunk_names())
-    return SyncSummary(tuple(added), tuple(changed), tuple(gone), tuple(sorted(still.items())))
+    in_again = tuple(run for run in changed if run not in refused)
+    return SyncSummary(tuple(added), in_again, tuple(gone), tuple(sorted(still.items())))
 
 
 def rebuild_index(data: str | None = None, *, progress: Progress | None = None) -> SyncSummary:
@@ -120,8 +141,7 @@ def rebuild_index(data: str | None = None, *, progress: Progress | None = None) 
 
 def _rebuild(where: Root, store: Store, progress: Progress | None) -> SyncSummary:
     listed = bundle.list_runs(where)
-    names = decisions.names(where)
-    labels = decisions.labels(decisions.load(where))
+    decided = decisions.decided(where)
     refused: dict[str, str] = {}
     readable = []
     for number, (run, found) in enumerate(
@@ -139,13 +159,14 @@ def _rebuild(where: Root, store: Store, progress: Progress | None) -> SyncSummar
             if isinstance(found, ProfilerError):
                 raise found  # it could be read a moment ago: better the old index than half a new one
             try:
-                yield _rows(store, found, labels)
+                yield _rows(store, found, decided.labels)
             except BadBundle as error:
                 refused[run] = str(error)
 
-    store.rebuild(items())
-    decided = sha256("\n".join(names).encode()).hexdigest()
-    store.remember({"decisions": decided, "refused": json.dumps(refused), "root": where.url})
+    def remembered() -> dict[str, str]:
+        return {"decisions": decided.digest, "refused": json.dumps(refused), "root": where.url}
+
+    store.rebuild(items(), remembered)
     store.refresh_chunks(chunk_names())
     added = tuple(run for run in readable if run not in refused)
     return SyncSummary(added=added, refused=tuple(sorted(refused.items())))

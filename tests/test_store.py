@@ -149,7 +149,7 @@ def test_the_newest_run_of_a_version_is_the_latest_and_the_one_before_when_it_go
     assert [run.hidden for run in store.runs(hidden=True)] == [True, False]
     store.replace([(*new, None)])
     assert [info.duration_ns.number for info in store.launches()] == [2.0]
-    store.remove([new[0].run_id])
+    store.replace([], gone=[new[0].run_id])
     assert [info.duration_ns.number for info in store.launches()] == [1.0]
 
 

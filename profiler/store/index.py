@@ -6,13 +6,14 @@ import contextlib
 import gc
 import json
 import uuid
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from sqlalchemy import inspect, select
+from sqlalchemy import Connection, inspect, select
 from sqlalchemy.exc import DatabaseError
 
+from profiler.decisions import Decided
 from profiler.errors import ProfilerError
 from profiler.run import Labels, Run
 from profiler.store import (
@@ -34,6 +35,7 @@ from profiler.store.rows import (
     LatencyInfo,
     LaunchInfo,
     NoisePair,
+    Overtaken,
     PartArrays,
     Rows,
     RunInfo,
@@ -49,7 +51,8 @@ from profiler.values import Evidence, Launch, Report, Side, spread
 _BATCH = 100  # runs that go in together during a rebuild
 _MANY = 50  # new series: what a database counted of its rows is out of date
 _OWN = ("schema", "epoch", "changes", "chunk_names")  # what the store itself keeps in meta
-REFUSED = "refused"  # under which name it remembers the runs that it could not take
+DECIDED = "decisions"  # under which name it remembers the digest of the decisions that it follows
+REFUSED = "refused"  # and the runs that it could not take
 
 Indexable: TypeAlias = rowmaking.Item | rowmaking.RunRows
 
@@ -104,33 +107,56 @@ class Store:
         """What a run puts into the index, to be added later. Raises BadBundle for one that fits into none."""
         return rowmaking.rows_of((run, reports, labels))
 
-    def add_many(self, items: Sequence[Indexable]) -> list[bool]:
-        """Add several runs in one transaction; False for each that is already there."""
+    def add_many(self, items: Sequence[Indexable], *, decided: Decided | None = None) -> list[bool]:
+        """Add several runs in one transaction; False for each that is already there.
+
+        Raises Overtaken where the index no longer follows the decisions that the rows were made by.
+        """
         if not items:
             return []
         rows = [_rows(item) for item in items]
         with engine.writing(self._engine) as connection:
+            if decided is not None:
+                _still(connection, decided.digest)
             return writer.insert_runs(connection, rows)
 
-    def replace(self, items: Sequence[Indexable]) -> None:
-        """Put runs in again, as after a decision about them."""
-        if not items:
-            return
-        rows = [_rows(item) for item in items]
+    def replace(self, items: Sequence[Indexable], gone: Iterable[str] = ()) -> None:
+        """Put runs in again, and take those that are gone out, in one transaction."""
+        rows, keys = [_rows(item) for item in items], [schema.key(run_id) for run_id in gone]
         with engine.writing(self._engine) as connection:
-            writer.delete_runs(connection, [row.run["id"] for row in rows])
-            writer.insert_runs(connection, rows)
+            writer.replace_runs(connection, rows, keys)
 
-    def remove(self, run_ids: Iterable[str]) -> None:
-        """Take runs out of the index; their bundles stay."""
-        keys = [schema.key(run_id) for run_id in run_ids]
-        if not keys:
-            return
+    def follow(
+        self,
+        decided: Decided,
+        items: Sequence[Indexable],
+        gone: Iterable[str],
+        *,
+        before: str | None,
+        remembered: Mapping[str, str],
+    ) -> None:
+        """What `replace` does, and remember which decisions are followed from now on, in one transaction.
+
+        Raises Overtaken, and changes nothing, where the index follows others than those `before`, or holds a
+        run that is called otherwise than was decided: nobody ever sees a run that belies the digest.
+        """
+        rows, keys = [_rows(item) for item in items], [schema.key(run_id) for run_id in gone]
         with engine.writing(self._engine) as connection:
-            writer.delete_runs(connection, keys)
+            _still(connection, before)
+            writer.replace_runs(connection, rows, keys)
+            applied = _applied(connection)
+            if any(held != decided.labels.get(run_id, Labels()) for run_id, held in applied.items()):
+                raise Overtaken
+            for name, value in {**remembered, DECIDED: decided.digest}.items():
+                writer.put_meta(connection, name, value)
 
-    def rebuild(self, items: Iterable[Indexable]) -> int:
-        """Replace everything by these runs; readers see the old index until all are in, a kill leaves it."""
+    def rebuild(
+        self, items: Iterable[Indexable], remembered: Callable[[], Mapping[str, str]] = dict[str, str]
+    ) -> int:
+        """Replace everything by these runs; readers see the old index until all are in, a kill leaves it.
+
+        What `remembered` gives when all are in is kept about the index, as by `remember`.
+        """
         count, batch = 0, []
         with engine.writing(self._engine) as connection:
             schema.metadata.create_all(connection)  # what somebody dropped
@@ -141,6 +167,8 @@ class Store:
                     count += sum(writer.insert_runs(connection, batch))
                     batch = []
             count += sum(writer.insert_runs(connection, batch))
+            for name, value in remembered().items():
+                writer.put_meta(connection, name, value)
         return count
 
     def refresh_chunks(self, names: Collection[str], tail: int = chunks.TAIL) -> int:
@@ -162,12 +190,7 @@ class Store:
     def applied(self) -> dict[str, Labels]:
         """Every run of the index with the decisions that are applied to it."""
         with engine.reading(self._engine) as connection:
-            return {
-                run_id: Labels(*json.loads(labels))
-                for run_id, labels in pages(
-                    connection, select(schema.run.c.run_id, schema.run.c.labels), schema.run.c.run_id
-                )
-            }
+            return _applied(connection)
 
     def remembered(self) -> dict[str, str]:
         """What `remember` kept about the index: which decisions it follows, which runs it could not take."""
@@ -416,6 +439,19 @@ class Store:
                 ("changes", "0"),
             ):
                 writer.put_meta(connection, name, value)
+
+
+def _applied(connection: Connection) -> dict[str, Labels]:
+    """See Store.applied."""
+    run = schema.run.c
+    rows = pages(connection, select(run.run_id, run.labels), run.run_id)
+    return {run_id: Labels(*json.loads(labels)) for run_id, labels in rows}
+
+
+def _still(connection: Connection, digest: str | None) -> None:
+    """Raise Overtaken unless these are the decisions that the index follows."""
+    if listing.meta(connection, DECIDED) != digest:
+        raise Overtaken
 
 
 def _rows(item: Indexable) -> rowmaking.RunRows:

@@ -24,6 +24,10 @@ class DamagedIndex(ProfilerError):
     """The file is no index, or a spoiled one: it is made again from the bundles."""
 
 
+class Overtaken(Exception):
+    """Another process brought the index further meanwhile: what was to be written is to be made anew."""
+
+
 class Rows(list[T]):
     """A list that says whether the row limit cut it short."""
 

@@ -62,6 +62,13 @@ def delete_runs(connection: Connection, run_keys: Sequence[int]) -> None:
     touch(connection)
 
 
+def replace_runs(connection: Connection, runs: Sequence[RunRows], gone: Sequence[int]) -> None:
+    """Put runs in again and take others out, by their keys, inside a writing transaction."""
+    if runs or gone:
+        delete_runs(connection, [*(rows.run["id"] for rows in runs), *gone])
+        insert_runs(connection, runs)
+
+
 def clear(connection: Connection) -> None:
     """Take everything out; what is remembered about the index itself stays."""
     for table in reversed(schema.metadata.sorted_tables):
