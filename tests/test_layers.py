@@ -110,7 +110,7 @@ LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
     ),
     (("historywords",), ("decisionwords",), ("speedups",), ("baseline", "acknowledgement")),
     (
-        ("holdings", "opponents", "contests", "gate"),
+        ("holdings", "opponents", "contests", "finding", "findings", "gate"),
         ("regression", "setback", "slowdowns", "lostground", "regressions", "regressioncause"),
     ),
     (("cli",), ("ui",)),

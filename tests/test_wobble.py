@@ -11,7 +11,8 @@ from profiler import bundle, circumstances, location, metrics, sources, wobble
 from profiler.compare import Comparison, MetricChange, Verdict, compare
 from profiler.contests import Contest
 from profiler.errors import Exit
-from profiler.gate import Finding, Outcome, judge
+from profiler.finding import Finding, Outcome
+from profiler.gate import judge
 from profiler.overview import overview
 from profiler.regressions import regressions
 from profiler.run import COLLECT, Run, ncu_mode
