@@ -12,6 +12,7 @@ from itertools import islice
 from pathlib import Path
 
 from profiler.errors import UnreadableReport
+from profiler.reader import UNITS
 from profiler.values import Launch, MetricSet, Report, Rule, Session, State, Value, Values, base_name, pack
 
 MAX_BYTES = 1 << 28  # text takes several times its size while it is read
@@ -267,7 +268,10 @@ def _add_row(draft: _Draft, cells: Mapping[str, str]) -> None:
 
 def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> Launch:
     cells = draft.cells
-    values = draft.values
+    values = {
+        name: value._replace(unit=UNITS.get(name, value.unit)) if value.text is None else value
+        for name, value in draft.values.items()
+    }
     capability = _matched(_CAPABILITY, cells, "CC")
     if values and capability:
         for part, text in zip(("major", "minor"), capability.groups(), strict=True):

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
-READER_VERSION = 3  # raised whenever the second depth extracts something else
+READER_VERSION = 4  # raised whenever the second depth extracts something else
 HEAD = struct.Struct("<4sIQ")  # magic, bytes of JSON, bytes of binary columns
 MAGIC = b"NCUR"
 UNITS_BYTES = 200 << 20  # what the library's tables of metrics and units take
@@ -35,15 +35,24 @@ LAYOUT = str.maketrans("fus", "dQQ")
 CHIP = "device__attribute_chip"
 FUNCTIONS = "launch__function_pcs"
 OPCODES = "sass__inst_executed_per_opcode"
-# Units that the library guesses from what it was asked before: the same report has `byte` alone and `sector`
-# after another one (ncu_report 2026.3.1). Here they are as ncu prints them, which reads one report a process;
-# the library is not asked for them at all, as that would change other guesses.
+# Units that the library (2026.3.1) guesses from what it was asked before, or has wrong: in reports of ncu
+# 2022.2 it calls instructions per cycle `cycle` or `inst`. Here they are as ncu prints them, which reads one
+# report a process; the library is not asked for them at all, as that would change other guesses. But for the
+# first, which ncu prints in `byte`: it is the difference of two counters that ncu prints in sectors.
 UNITS = {
-    "derived__memory_l2_theoretical_sectors_global_excessive": "byte",
+    "derived__memory_l2_theoretical_sectors_global_excessive": "sector",
     "derived__sm__sass_thread_inst_executed_op_dfma_pred_on_x2": "thread",
     "derived__sm__sass_thread_inst_executed_op_ffma_pred_on_x2": "thread",
     "derived__smsp__sass_thread_inst_executed_op_dfma_pred_on_x2": "thread",
     "derived__smsp__sass_thread_inst_executed_op_ffma_pred_on_x2": "thread",
+    "sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained": "inst/cycle",
+    "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed": "inst/cycle",
 }
 BREAKDOWN = "breakdown:"  # a list of names, as text; its unit is unsteady too
 

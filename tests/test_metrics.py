@@ -308,7 +308,8 @@ def test_the_units_declared_are_the_units_of_real_reports(reports: Path) -> None
                 name, value = TABLE.resolve(metric, values, chip)
                 if value.number is not None and value.unit != metric.unit:
                     wrong.add((metric.concept, name, value.unit))
-    assert not wrong
+    excess = "derived__memory_l2_theoretical_sectors_global_excessive"
+    assert wrong == {("global_excess", excess, "byte")}  # ncu's slip, which reading mends: see test_oracle
 
 
 def test_a_collection_that_failed_resolves_to_failed_and_to_no_number(reports: Path) -> None:

@@ -32,20 +32,12 @@ NUMBERS = {
 }
 
 
-# Where NVIDIA's library has another unit than its command line, whatever it has read before.
+# Where we have another unit than ncu's command line, ours first.
 THREADS = "smsp__sass_branch_targets_threads_"
-SASS = "smsp__sass_thread_inst_executed_op_"
+EXCESS = "derived__memory_l2_theoretical_sectors_global_excessive"
 OTHER_UNITS = {
+    EXCESS: ("sector", "byte"),  # see the test of its terms
     **dict.fromkeys([f"{THREADS}divergent.{one}" for one in ("avg", "max", "min", "sum")], ("branches", "")),
-    **dict.fromkeys(
-        [
-            f"{SASS}{one}_pred_on.sum.per_cycle_elapsed"
-            for one in ("dadd", "dfma", "dmul", "fadd", "ffma", "fmul")
-        ],
-        ("cycle", "inst/cycle"),
-    ),
-    "sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained": ("inst", "inst/cycle"),
-    "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": ("inst", "inst/cycle"),
     "smsp__sass_average_branch_targets_threads_uniform.pct": ("branches", "%"),
     "smsp__sass_inst_executed_op_memory_128b.sum": ("", "inst"),
     "smsp__sass_inst_executed_op_memory_16b.sum": ("", "inst"),
@@ -120,3 +112,19 @@ def test_a_report_read_alone_is_the_report_read_after_others(reports: Path, name
     for one, other in zip(alone.launches, after.launches, strict=True):
         assert one.values.metric_set == other.values.metric_set
         assert dict(one.values) == dict(other.values)
+
+
+@pytest.mark.parametrize("name", ["ncar/MW_Baseline", "llm.c/adamw_coalsecing_shared", "cutlass/report75"])
+def test_excess_sectors_are_the_difference_of_two_counters_that_ncu_prints_in_sectors(
+    reports: Path, name: str
+) -> None:
+    terms = ("memory_l2_theoretical_sectors_global", "memory_l2_theoretical_sectors_global_ideal")
+    path = reports / "oracle" / f"{name.replace('/', '__')}.ncu-rep.raw.csv"
+    with path.open(newline="") as stream:
+        printed = next(rows := csv.DictReader(stream))
+        for row in rows:
+            whole, ideal, excess = (Decimal(row[one].replace(",", "")) for one in (*terms, EXCESS))
+            assert whole - ideal == excess
+    assert [printed[one] for one in (*terms, EXCESS)] == ["sectors", "sectors", "byte"]
+    for found in (report.read_one(reports / f"{name}.ncu-rep"), report.read_one(path)):
+        assert {launch.values[EXCESS].unit for launch in found.launches} == {"sector"}
