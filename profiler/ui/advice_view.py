@@ -82,7 +82,7 @@ def answer(statements: Sequence[Statement], chip: str | None = None, elsewhere: 
         return markup.note("Nothing stands out in these numbers.")
     tried = any(one.lever for one in known)
     columns = (Column("try" if tried else "", wrap=True), Column("of its time, at most", right=True))
-    return markup.table(columns if shares else columns[:1], rows)
+    return markup.table("what next", columns if shares else columns[:1], rows)
 
 
 def _by_lever(statements: Sequence[Statement]) -> list[list[Statement]]:

@@ -9,7 +9,7 @@ from profiler.alignment import AlignedRow, Alignment
 from profiler.disassembly import Listing
 from profiler.hotspots import Hot
 from profiler.ui import grid, markup
-from profiler.ui.code_view import source_words
+from profiler.ui.code_view import function_labels, source_words
 from profiler.ui.markup import Html
 
 ROWS = ("differences", "all")
@@ -22,9 +22,10 @@ _SIGNS = {alignment.EQUAL: "", alignment.CHANGED: "≠", alignment.ONLY_A: "−"
 def rows(found: Alignment, a: Listing, b: Listing, which: str, words: str) -> list[AlignedRow | str]:
     """The rows to show under a head for each function; what is left out between them is counted in a line."""
     wanted = words.lower().split()
+    called = function_labels((*a.functions, *b.functions))
     shown: list[AlignedRow | str] = []
     for one in found.functions:
-        names = [None if at is None else side.functions[at] for at, side in ((one.a, a), (one.b, b))]
+        names = [None if at is None else called[side.functions[at]] for at, side in ((one.a, a), (one.b, b))]
         kept = _kept(one.rows, which, lambda row: all(w in _both_texts(row, a, b) for w in wanted))
         if len(found.functions) > 1 or one.by != "text":
             by = "" if one.by == "text" else f", paired by {one.by}"

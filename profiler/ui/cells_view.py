@@ -40,7 +40,7 @@ def table(run: Run) -> Html:
         Column("max error", right=True),
         Column("why", wrap=True, wide=True),
     )
-    return markup.table(columns, rows)
+    return markup.table("versions of this run", columns, rows)
 
 
 def files(found: Sequence[Attachment]) -> list[tuple[object, object]]:

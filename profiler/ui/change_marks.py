@@ -70,6 +70,7 @@ def table(histories: Sequence[History]) -> Html:
     steps.sort(key=lambda step: step[1].likeliest.created, reverse=True)
     names = line_names([one.series for one in histories])
     return markup.table(
+        "steps",
         _COLUMNS,
         [_row(one, change, names[one.series.part, one.series.mode]) for one, change in steps[:ROWS_SHOWN]],
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import PurePath
 
-from profiler import hotspots, present
+from profiler import hotspots, present, static
 from profiler.disassembly import Listing
 from profiler.hotspots import Hot
 from profiler.store import LaunchInfo
@@ -117,6 +118,19 @@ def head(code: Sequence[Listing], context: Sequence[str]) -> Html:
     )
 
 
+def function_label(mangled: str) -> str:
+    """A function as it is called on screen: `v2d<64>`."""
+    name, size = static.function_name(mangled), static.template_integer(mangled)
+    return name if size is None else f"{name}<{size}>"
+
+
+def function_labels(functions: Iterable[str]) -> dict[str, str]:
+    """What each of several functions is called on screen: mangled where others would be called the same."""
+    labels = {name: function_label(name) for name in functions}
+    shared = Counter(labels.values())
+    return {name: label if shared[label] == 1 else name for name, label in labels.items()}
+
+
 def tab(code: Sequence[Listing]) -> str:
     """What the browser's tab calls the view: `Code of v2d_a → v2d_b`."""
     return f"Code of {' → '.join(one.label.partition(' ')[0] for one in code)}"
@@ -172,7 +186,8 @@ def ordered(listing: Listing, places: Sequence[Hot], order: str, words: str) -> 
         kept.sort(key=lambda hot: _line_order(listing, hot))
         return _under_heads(kept, lambda hot: _line_head(listing, hot))
     several = len(listing.functions) > 1
-    return _under_heads(kept, lambda hot: listing.functions[hot.place.function] if several else "")
+    called = function_labels(listing.functions)
+    return _under_heads(kept, lambda hot: called[listing.functions[hot.place.function]] if several else "")
 
 
 def table(listing: Listing, rows: Sequence[Hot | str], shown: grid.Window, order: str) -> Html:

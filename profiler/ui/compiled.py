@@ -6,7 +6,7 @@ import streamlit as st
 
 from profiler.compare import Comparison
 from profiler.keptcode import NotKept
-from profiler.ui import addresses, code_data, compiled_view, data, drill_view, markup
+from profiler.ui import addresses, code_data, code_view, compiled_view, data, drill_view, markup
 
 
 def show(now: data.Stamp, found: Comparison, names: tuple[str, str]) -> None:
@@ -22,7 +22,7 @@ def show(now: data.Stamp, found: Comparison, names: tuple[str, str]) -> None:
         except NotKept:
             st.html(drill_view.machine_code(a, b, found.b.gpu))
             return
-        labels = [compiled_view.function_label(place.function) for place in (left, right)]
+        labels = [code_view.function_label(place.function) for place in (left, right)]
         kernel = " → ".join(dict.fromkeys(labels)) if all(labels) else ""
         address = addresses.Compiled(left.version, left.arch, right.version, kernel, "sass")
         st.html(compiled_view.summary(kernel, code_data.aligned(now, left, right), address))

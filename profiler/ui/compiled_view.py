@@ -8,6 +8,7 @@ from profiler import alignment, disassembly, static
 from profiler.disassembly import Listing
 from profiler.keptcode import KeptCode
 from profiler.ui import addresses, grid, markup
+from profiler.ui.code_view import function_label, function_labels
 from profiler.ui.markup import Html
 
 SIZE = "head dim "  # what a workload of static facts begins with
@@ -21,12 +22,6 @@ def of_function(listing: Listing, version: str, function: str) -> Listing:
     names = list(dict.fromkeys(static.function_name(name) for name in kept.functions))
     kernel = function_label(function) if function else ", ".join(names)
     return Listing(f"{version} {kernel}", kept.functions, kept.lines, kept.counts, kept.texts)
-
-
-def function_label(mangled: str) -> str:
-    """A function as it is called on screen: `v2d<64>`."""
-    name, size = static.function_name(mangled), static.template_integer(mangled)
-    return name if size is None else f"{name}<{size}>"
 
 
 def kernels(code: Sequence[Listing]) -> dict[str, tuple[str, ...]]:
@@ -94,7 +89,8 @@ def strip(listing: Listing) -> Html:
     """How much there is."""
     parts: list[object] = [f"{grid.count(len(listing.lines))} instructions"]
     if len(listing.functions) > 1:
-        parts.append(f"{len(listing.functions)} functions")
+        called = function_labels(listing.functions)
+        parts += [f"[{at}] {called[name]}" for at, name in enumerate(listing.functions, start=1)]
     if not listing.has_sources:
         parts.append(markup.muted("no line info"))
     return markup.strip(parts)

@@ -1,4 +1,4 @@
-"""Filters whose state is the page's address: what the URL says wins, every choice is written back."""
+"""Filters whose state is the page's address: the URL wins, a choice that differs is written back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import streamlit as st
 
+from profiler.ui import markup
 from profiler.values import Evidence
 
 _UNNAMED = "–"  # stands in the URL for what no report says
@@ -20,12 +21,15 @@ def name_tab(words: str) -> None:
 class View:
     """The choices of one page, one query parameter each; `write` puts them into the URL.
 
-    All at once, because each change of the URL is a step of the browser's history.
+    All at once and only where one differs from what the URL means, because each change of the URL is a step
+    of the browser's history (Streamlit 1.67): opening a page is one step, and each choice is one.
     """
 
     def __init__(self, page: str) -> None:
         self._page = page
         self._chosen: dict[str, str] = {}
+        self._meant: dict[str, str] = {}  # what the URL says of each, or its silence means
+        self._link = st.empty()
 
     def choose(
         self,
@@ -36,8 +40,8 @@ class View:
         shown: Callable[[str], str] = str,
     ) -> str:
         """A select box; the default where the URL says what nobody offers."""
-        first = default if default in options else options[0]
-        key = self._adopt(name, lambda text: text in options, str, first)
+        first = default if default is not None and default in options else options[0]
+        key = self._adopt(name, lambda text: text in options, str, first, first)
         if st.session_state[key] not in options:
             st.session_state[key] = first
         return self._keep(name, st.selectbox(label, options, key=key, format_func=shown))
@@ -75,7 +79,7 @@ class View:
 
     def switch(self, label: str, options: Sequence[str], name: str) -> str:
         """A segmented control."""
-        key = self._adopt(name, lambda text: text in options, str, options[0])
+        key = self._adopt(name, lambda text: text in options, str, options[0], options[0])
         if st.session_state[key] not in options:  # a second click on the chosen one clears it
             st.session_state[key] = options[0]
         value = st.segmented_control(label, options, key=key, label_visibility="collapsed")
@@ -91,7 +95,7 @@ class View:
 
     def words(self, label: str, name: str, placeholder: str = "", labelled: bool = True) -> str:
         """A text field; empty text leaves the URL."""
-        key = self._adopt(name, lambda text: True, str, "")
+        key = self._adopt(name, lambda text: True, str, "", "")
         value = st.text_input(
             label, key=key, placeholder=placeholder, label_visibility="visible" if labelled else "collapsed"
         )
@@ -110,7 +114,7 @@ class View:
 
         `fitting` leaves out what another choice of the page has made pointless.
         """
-        key = self._adopt(name, lambda text: True, _split, [*default])
+        key = self._adopt(name, lambda text: True, _split, [*default], ",".join(default))
         if (kept := fitting(st.session_state[key])) != st.session_state[key] and st.session_state[key]:
             st.session_state[key] = kept
         offered = list(dict.fromkeys([*options, *st.session_state[key]]))
@@ -119,26 +123,45 @@ class View:
         return value
 
     def write(self) -> None:
-        """Bring the URL in line with the choices; parameters of links, such as a launch, stay."""
+        """Bring the URL in line with the choices; parameters of links, such as a launch, stay.
+
+        A URL that means this view already stays as it is; where it leaves a choice to the default, which new
+        data may move, a link to the whole address stands at the top.
+        """
         there = st.query_params.to_dict()
         wanted = {name: text for name, text in {**there, **self._chosen}.items() if text}
-        if wanted != there:
+        if wanted != there and any(text != self._meant[name] for name, text in self._chosen.items()):
             st.query_params.from_dict(wanted)
+            there = wanted
+        for name in self._chosen:
+            st.session_state[f"{self._page}_{name}_url"] = there.get(name, "")
+        if wanted == there:
+            self._link.empty()
+        else:
+            self._link.html(markup.address_link(markup.href(self._page, wanted)))
 
     def _adopt(
-        self, name: str, known: Callable[[str], bool], read: Callable[[str], object], default: object
+        self,
+        name: str,
+        known: Callable[[str], bool],
+        read: Callable[[str], object],
+        default: object,
+        silence: str,
     ) -> str:
-        """The widget's key, after it took over what the URL says, if that moved since it was written."""
+        """The widget's key, after it took over what the URL says, if that moved since it was written.
+
+        `silence` is what a URL without the parameter means, as a URL would say it.
+        """
         key, seen = f"{self._page}_{name}", f"{self._page}_{name}_url"
         url = st.query_params.get(name, "")
-        moved = key not in st.session_state or url != st.session_state.get(seen, "")
-        if moved:
+        if key not in st.session_state or url != st.session_state.get(seen, ""):
             st.session_state[key] = read(url) if url and known(url) else default
+            st.session_state[seen] = url
+        self._meant[name] = url or silence
         return key
 
     def _keep(self, name: str, value: str) -> str:
         self._chosen[name] = value
-        st.session_state[f"{self._page}_{name}_url"] = value
         return value
 
 

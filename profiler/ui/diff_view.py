@@ -160,7 +160,7 @@ def judged(comparisons: Mapping[tuple[str, str], Comparison], view: addresses.Di
         words = " · ".join(filter(None, (workload, gpu)))
         rows.append(Row((markup.link(address, words), *cells), selected=here))
     columns = (Column("workload"), *(Column(label) for label in concepts.values()))
-    return markup.table(columns, rows)
+    return markup.table("the same pair elsewhere", columns, rows)
 
 
 def _moved(change: MetricChange) -> Html:
@@ -238,7 +238,7 @@ def launches(comparison: Comparison, chosen: PairComparison | None, view: addres
         change = pair.headline
         a, b = (launch.values.value(DURATION) for launch in (pair.a, pair.b))
         address = replace(view, launch=pair.kernel).href
-        name = markup.link(address, markup.code(pair.kernel), title=pair.a.demangled)
+        name = markup.link(address, markup.name(pair.kernel), title=pair.a.demangled)
         word = markup.verdict(pair.verdict, reason=change.reason if change else "")
         cells = (name, metrics_view.short(a), metrics_view.short(b), present.change(a, b), word)
         rows.append(Row(cells, selected=chosen is not None and pair.kernel == chosen.kernel))
@@ -247,8 +247,8 @@ def launches(comparison: Comparison, chosen: PairComparison | None, view: addres
     for group in comparison.ambiguous:
         words = markup.tag("span", markup.verdict("unclear", "ambiguous"), title=group.why)
         counts = (f"{len(group.a)} launches", f"{len(group.b)} launches")
-        rows.append(Row((markup.code(group.base_name), *counts, "", words)))
-    return markup.table((Column("kernel", cut=3), *_DURATIONS), rows)
+        rows.append(Row((markup.name(group.base_name), *counts, "", words)))
+    return markup.table("all launches of both", (Column("kernel", cut=3), *_DURATIONS), rows)
 
 
 def elsewhere(comparisons: Mapping[tuple[str, str], Comparison], view: addresses.Diff) -> Html:
@@ -266,7 +266,7 @@ def elsewhere(comparisons: Mapping[tuple[str, str], Comparison], view: addresses
         values = (metrics_view.short(a), metrics_view.short(b), present.change(a, b))
         here = (workload, gpu) == (view.workload, view.gpu)
         rows.append(Row((markup.link(address, words, title=pair.kernel), *values, word), selected=here))
-    return markup.table((Column("workload", cut=3), *_DURATIONS), rows)
+    return markup.table("the same pair elsewhere", (Column("workload", cut=3), *_DURATIONS), rows)
 
 
 def launches_caption(comparison: Comparison) -> str:

@@ -67,7 +67,7 @@ def work(pair: PairComparison) -> list[Html]:
     rows.append(Row((markup.tag("b", "all"), "", *_numbers(*total), "", "")))
     columns = (Column("class"), Column("", wide=True), *_SIDES, Column("", wide=True), _WRAPPED)
     caption = "warp instructions executed, by opcode class, largest change first"
-    return [markup.section("Work", caption), markup.table(columns, rows)]
+    return [markup.section("Work", caption), markup.table("instructions executed by class", columns, rows)]
 
 
 def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
@@ -95,7 +95,7 @@ def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
         Column("", wide=True),
         Column("by reason", wrap=True),
     )
-    return [*found, markup.table(columns, rows)]
+    return [*found, markup.table("where the waiting moved", columns, rows)]
 
 
 def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
@@ -109,7 +109,7 @@ def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
     ]
     found = [
         markup.section("Shared memory", "what the access pattern costs, beside what the hardware counted"),
-        markup.table((Column("wavefronts"), *_SIDES), rows),
+        markup.table("wavefronts", (Column("wavefronts"), *_SIDES), rows),
         markup.note(_RESIDUE + "."),
     ]
     lines = [[hot for hot in hotspots.by_line(one) if hot.excess] for one in (a, b)]
@@ -120,7 +120,7 @@ def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
             found.append(markup.note(f"{side}: no line has a wavefront over the ideal."))
         else:
             found.append(markup.section(f"Lines of {side}", "excess wavefronts, most first"))
-            found.append(_excess_table(hots))
+            found.append(_excess_table(side, hots))
     return found
 
 
@@ -138,7 +138,7 @@ def tensor_cores(pair: PairComparison) -> list[Html]:
     notes = [*words, *([] if a.matrix_name or b.matrix_name else [f"{_NO_MATRIX}."])]
     return [
         markup.section("Tensor cores", "the pipe's counter held against the opcodes"),
-        markup.table((Column("tensor"), *_SIDES), rows),
+        markup.table("tensor cores", (Column("tensor"), *_SIDES), rows),
         *map(markup.note, notes),
     ]
 
@@ -192,7 +192,7 @@ def _code(text: str | None) -> Html:
     return markup.tag("span", markup.code(text.strip()), title=text.strip())
 
 
-def _excess_table(hots: Sequence[Hot]) -> Html:
+def _excess_table(side: str, hots: Sequence[Hot]) -> Html:
     order = sorted(hots, key=lambda hot: -(hot.excess or 0))
     rows = []
     for hot in order[:LINES_SHOWN]:
@@ -203,7 +203,9 @@ def _excess_table(hots: Sequence[Hot]) -> Html:
         rest = _text(sum(hot.excess or 0 for hot in order[LINES_SHOWN:]))
         rows.append(markup.closing(markup.muted(f"{len(order) - LINES_SHOWN} more lines, together {rest}")))
     heads = (Column(name, right=True) for name in ("excess", "wavefronts", "ideal"))
-    return markup.table((Column("at"), Column("code", cut=3), *heads), rows)
+    return markup.table(
+        f"lines of {side} over the ideal", (Column("at"), Column("code", cut=3), *heads), rows
+    )
 
 
 def _value_row(label: str, hint: str, a: Value, b: Value) -> Row:

@@ -65,7 +65,7 @@ def modes(comparison: Comparison, chosen: LatencyComparison, view: addresses.Dif
         Row((markup.link(replace(view, mode=one.mode).href, one.mode), *cells(one)), one is chosen)
         for one in comparison.latency
     ]
-    return markup.table(_COLUMNS, rows)
+    return markup.table("latency by mode", _COLUMNS, rows)
 
 
 def elsewhere(
@@ -82,7 +82,7 @@ def elsewhere(
         words = (workload or "no workload named") + (f" · {gpu or 'unknown GPU'}" if several else "")
         here = (workload, gpu) == (view.workload, view.gpu)
         rows.append(Row((markup.link(address, words), *cells(one)), selected=here))
-    return markup.table((Column("workload", cut=3), *_COLUMNS[1:]), rows)
+    return markup.table("the same pair elsewhere", (Column("workload", cut=3), *_COLUMNS[1:]), rows)
 
 
 def cells(one: LatencyComparison) -> tuple[object, ...]:

@@ -33,7 +33,7 @@ def table(found: Sequence[LaunchInfo], selected: LaunchInfo | None, every: Seque
     for launch in found[:LAUNCHES_SHOWN]:
         number = launch.duration_ns.number
         share = Value(100 * number / total, "%") if number is not None and total else None
-        shown = markup.code(names[launch.part])
+        shown = markup.name(names[launch.part])
         cells = (
             markup.link(addresses.run(launch.run_id, names[launch.part]), shown, title=launch.demangled),
             present.dims(launch.grid),
@@ -49,7 +49,7 @@ def table(found: Sequence[LaunchInfo], selected: LaunchInfo | None, every: Seque
         Column("ncu duration", right=True),
         Column("share", right=True, wide=True),
     )
-    return markup.table(columns, rows)
+    return markup.table("launches", columns, rows)
 
 
 def name(launch: LaunchInfo, every: Sequence[LaunchInfo]) -> str:
@@ -130,7 +130,7 @@ def opcodes(launch: Launch) -> Html:
         Column("", wide=True),
         Column("share", right=True),
     )
-    return markup.table(columns, rows)
+    return markup.table("opcode mix", columns, rows)
 
 
 def _kernel_text(launch: LaunchInfo) -> str:

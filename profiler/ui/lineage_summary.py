@@ -97,7 +97,7 @@ def attained(lineage: Lineage) -> Html | None:
         Column("speed-up", right=True, wide=True),
         Column("over the best baseline", wide=True),
     )
-    return markup.table(columns, rows)
+    return markup.table("best correct version per GPU and workload", columns, rows)
 
 
 def attained_caption(lineage: Lineage) -> str:
@@ -128,7 +128,9 @@ def wrong(lineage: Lineage) -> Html:
         for one in found
     ]
     return (
-        markup.table((Column(""), Column(""), Column("", wrap=True)), rows) if rows else markup.note("none")
+        markup.table("wrong", (Column(""), Column(""), Column("", wrap=True)), rows)
+        if rows
+        else markup.note("none")
     )
 
 
@@ -140,7 +142,11 @@ def missing(lineage: Lineage) -> Html:
     ]
     if len(found) > LISTED:
         rows.append(markup.closing(markup.muted(f"and {len(found) - LISTED} more")))
-    return markup.table((Column(""), Column("", wrap=True)), rows) if rows else markup.note("none")
+    return (
+        markup.table("not measured", (Column(""), Column("", wrap=True)), rows)
+        if rows
+        else markup.note("none")
+    )
 
 
 def measuring(lineage: Lineage) -> Html:

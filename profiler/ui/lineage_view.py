@@ -129,7 +129,7 @@ def table(lineage: Lineage, choice: Choice, speed_ups: Mapping[str, SpeedUp] | N
         Column("diff with", wide=True),
         Column("evidence", wide=True),
     )
-    return Html(markup.table(columns, rows).replace('class="k k-box"', 'class="k k-box lin"', 1))
+    return Html(markup.table("lineage", columns, rows).replace('class="k k-box"', 'class="k k-box lin"', 1))
 
 
 def _node(one: Standing, place: dict[str, int], path: frozenset[str]) -> lanes.Node:
@@ -167,7 +167,7 @@ def _cells(
 
 def _name(version: Version) -> Html:
     idea = version.technique if version.parent is None else f"↳ {version.technique}"
-    lines = (markup.tag("span", idea, "m", idea), markup.code(version.id, " ".join(version.flags)))
+    lines = (markup.tag("span", idea, "m", idea), markup.name(version.id, " ".join(version.flags)))
     return _two(*lines)
 
 

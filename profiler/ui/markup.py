@@ -11,6 +11,7 @@ from profiler import present
 from profiler.values import State, Value
 
 _COLOURED = ("better", "worse")
+_NAME_END = 6  # letters of a name that are always seen: as many as `.mid` leaves room for
 _SHORT_UNIT = 3  # letters: ns, GB/s … and Hz are symbols, longer ones are words
 
 
@@ -45,6 +46,15 @@ def code(text: object, title: str = "") -> Html:
     return tag("span", text, "c", title)
 
 
+def name(text: object, title: str = "") -> Html:
+    """A name in code that, where it lacks room, is cut in its middle: kernels differ in their `#n`."""
+    words = " ".join(str(text).split())
+    if len(words) <= 2 * _NAME_END:
+        return code(words, title)
+    parts = (tag("span", words[:-_NAME_END]), tag("span", words[-_NAME_END:], "end"))
+    return tag("span", Html("".join(parts)), "c mid", title)
+
+
 def muted(text: object) -> Html:
     """Words beside the value: labels, units, captions."""
     return tag("span", text, "m")
@@ -60,6 +70,12 @@ def link(address: str, text: object, title: str = "") -> Html:
     """A link that stays in its tab (Streamlit opens a new one otherwise)."""
     shown = f' title="{escape(title, quote=True)}"' if title else ""
     return Html(f'<a href="{escape(address, quote=True)}" target="_self"{shown}>{esc(text)}</a>')
+
+
+def address_link(address: str) -> Html:
+    """The way to a view by its whole address, at the top of the page."""
+    words = link(address, "link to this view", "the address with every choice in it: to send or to keep")
+    return Html(f'<div class="k k-address">{words}</div>')
 
 
 def quantity(number: str, unit: str = "") -> Html:
@@ -157,8 +173,8 @@ def closing(text: object) -> Row:
     return Row((text,), kind="last")
 
 
-def table(columns: Sequence[Column], rows: Iterable[Row]) -> Html:
-    """A table in its own scrolling box, so the page never scrolls sideways."""
+def table(name: str, columns: Sequence[Column], rows: Iterable[Row]) -> Html:
+    """A table in its own scrolling box, so the page never scrolls sideways; a screen reader says its name."""
     heads = "".join(_cell("th", column.css, column.head) for column in columns)
     body = []
     for row in rows:
@@ -171,28 +187,35 @@ def table(columns: Sequence[Column], rows: Iterable[Row]) -> Html:
             )
         body.append(f"<tr{css}>{cells}</tr>")
     head = f"<thead><tr>{heads}</tr></thead>" if any(str(column.head) for column in columns) else ""
-    return Html(f'<div class="k k-box"><table>{head}<tbody>{"".join(body)}</tbody></table></div>')
+    return Html(f'<div class="k k-box">{table_tag(name)}{head}<tbody>{"".join(body)}</tbody></table></div>')
+
+
+def table_tag(name: str) -> str:
+    """The start of a table with the name that a screen reader says."""
+    return f'<table aria-label="{escape(name, quote=True)}">'
 
 
 def _cell(name: str, css: str, text: object) -> str:
     return f'<{name} class="{css}">{esc(text)}</{name}>' if css else f"<{name}>{esc(text)}</{name}>"
 
 
-def pairs(rows: Iterable[tuple[object, object]]) -> Html:
+def pairs(name: str, rows: Iterable[tuple[object, object]]) -> Html:
     """Facts as label and value, in the order given."""
-    return table((Column(""), Column("", wrap=True)), [Row((muted(label), value)) for label, value in rows])
+    return table(
+        name, (Column(""), Column("", wrap=True)), [Row((muted(label), value)) for label, value in rows]
+    )
 
 
 def head(title: object, context: object = "") -> Html:
     """The top line of a page: title left, context and links right."""
-    left, right = tag("span", title, "t"), tag("span", context, "x")
-    return Html(f'<div class="k k-head">{left}{right}</div>')
+    left = f'<span class="t" role="heading" aria-level="1">{esc(title)}</span>'
+    return Html(f'<div class="k k-head">{left}{tag("span", context, "x")}</div>')
 
 
 def section(title: object, caption: object = "") -> Html:
     """The head of a block, with what its numbers are in small words beside it."""
     small = f"<small>{esc(caption)}</small>" if str(caption) else ""
-    return Html(f'<div class="k k-h">{esc(title)}{small}</div>')
+    return Html(f'<div class="k k-h"><span role="heading" aria-level="2">{esc(title)}</span>{small}</div>')
 
 
 def strip(parts: Iterable[object]) -> Html:

@@ -35,7 +35,7 @@ def metrics(pair: PairComparison) -> Html:
         Column("", wide=True),
         Column("verdict"),
     )
-    return markup.table(columns, rows)
+    return markup.table("metrics", columns, rows)
 
 
 def caption(comparison: Comparison) -> str:
@@ -70,7 +70,7 @@ def opcodes(changes: Sequence[OpcodeChange]) -> Html:
         Column("", wide=True),
         Column("change", right=True),
     )
-    return markup.table(columns, rows)
+    return markup.table("opcode mix", columns, rows)
 
 
 def environment(comparison: Comparison, pair: PairComparison | None) -> Html:
@@ -87,7 +87,7 @@ def environment(comparison: Comparison, pair: PairComparison | None) -> Html:
     rows.append(("made", " → ".join(dict.fromkeys(made))))
     if pair is not None:
         rows += _launch_attributes(pair)
-    return markup.pairs(rows)
+    return markup.pairs("environment", rows)
 
 
 def excerpt(a: str, b: str, limit: int = 60) -> tuple[str, str]:

@@ -31,7 +31,7 @@ def table(found: Fullness) -> Html:
             word = "may limit as well" if found.binding else ""
         name = markup.tag("span", limiter.name, title=limiter.metric)
         rows.append(Row((name, markup.value(limiter.blocks), markup.tag("b", word) if word else "")))
-    return markup.table((Column(""), Column("", right=True), Column("")), rows)
+    return markup.table("occupancy", (Column(""), Column("", right=True), Column("")), rows)
 
 
 def sentence(found: Fullness) -> str:

@@ -14,6 +14,7 @@ with data.errors_shown():
     state = data.overview(now)
     st.html(markup.head("Overview", overview_view.context(state, runs)))
     if state.cells:
+        st.html(markup.section("Since the version before", overview_view.moved()))
         st.html(overview_view.tiles(state))
         st.html(markup.section("Newest versions", overview_view.CAPTION))
         st.html(overview_view.table(state, data.table(now)))

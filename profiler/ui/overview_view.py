@@ -14,6 +14,7 @@ from profiler.ui import addresses, markup, metrics_view
 from profiler.ui.markup import Column, Html, Row, Tile
 from profiler.values import Value
 
+MOVED = "launches of each family's newest version against the version before; of every version:"
 CAPTION = "timed calls first, then every launch by its ncu duration, which is not latency; longest first"
 LISTED = 5  # kernels named under a tile's head
 TILES = (
@@ -49,6 +50,11 @@ def tiles(overview: Overview) -> Html:
     return markup.tiles(found)
 
 
+def moved() -> Html:
+    """What the tiles count, and where the rest is counted."""
+    return markup.join((MOVED, markup.link(addresses.regressions(), "Regressions")))
+
+
 def table(overview: Overview, metrics: MetricTable) -> Html:
     """The newest version of every family, workload and GPU; its launches with their headline metrics."""
     concepts = [concept for concept in SHOWN if concept in metrics.by_concept]
@@ -65,7 +71,7 @@ def table(overview: Overview, metrics: MetricTable) -> Html:
         Column("other metrics", wide=True),
         *(Column(metrics.by_concept[concept].label, right=True, wide=True) for concept in concepts),
     )
-    return markup.table(columns, rows)
+    return markup.table("newest versions", columns, rows)
 
 
 def notes(overview: Overview) -> list[Html]:
@@ -103,7 +109,7 @@ def _first(overview: Overview, words: Sequence[str]) -> Html:
     links = timed + [
         markup.link(
             (diff_address(cell, row) if row.change else None) or addresses.run(cell.run_id or "", row.part),
-            markup.code(row.part),
+            markup.name(row.part),
             title=f"{cell.family}: {_since(cell)}, {row.reason}",
         )
         for cell, row in found[:LISTED]
@@ -179,7 +185,7 @@ def _interval(one: LatencyComparison) -> str:
 
 
 def _launch(cell: OverviewCell, row: OverviewRow, concepts: Sequence[str]) -> Row:
-    name = markup.code(row.part)
+    name = markup.name(row.part, row.part)
     address = diff_address(cell, row) if row.change else None
     if row.change:
         words = markup.verdict(str(row.verdict), present.change(row.change.a, row.change.b), row.reason)

@@ -18,9 +18,9 @@ from profiler.values import Evidence
 
 ROWS_SHOWN = 40
 ALL = "all"
-CAPTION = "newest results against their own past and the baseline; what is acknowledged comes last"
+CAPTION = "every version's newest results against its own past and the baseline; acknowledged last"
 _COLUMNS = (
-    Column("version"),
+    Column("version", cut=1),
     Column("metric", wrap=True),
     Column("verdict"),
     Column("interval", wide=True),
@@ -57,12 +57,19 @@ def tiles(shown: Sequence[Regression], causes: Sequence[Cause], looked: Looked) 
     wrong = sum(one.place.concept == CORRECTNESS for one in still)
     versions = len({one.subject for one in still})
     of_versions = f"of {versions} version{'s' * (versions != 1)}" if still else "nothing"
+    results = f"newest result{'s' * (unclear != 1)}"
+    apart = markup.link(markup.href("", {}), "Overview")
     return markup.tiles(
         (
-            Tile("Worse now", markup.count("worse", len(still)), "", of_versions),
+            Tile("Worse now", markup.count("worse", len(still)), "", f"{of_versions}; {passed} acknowledged"),
             Tile("Wrong now", f"⊘ {wrong}" if wrong else "0", "", "right in an earlier run"),
             Tile("Same machine code", str(moved), "", "the environment moved, not the kernel"),
-            Tile("Cannot tell", markup.count("unclear", unclear), "", f"{passed} acknowledged"),
+            Tile(
+                "Cannot tell",
+                markup.count("unclear", unclear),
+                results,
+                markup.join(("of every version in all families; of the newest:", apart)),
+            ),
         )
     )
 
@@ -80,7 +87,7 @@ def table(
         rows.append(
             Row(
                 (
-                    markup.link(address, markup.code(name)),
+                    markup.link(address, markup.name(name), name),
                     markup.join((one.label, _what(one, " wide"))),
                     _verdict(one),
                     _interval(one),
@@ -94,7 +101,7 @@ def table(
                 selected=one is selected,
             )
         )
-    return markup.table(_COLUMNS, rows)
+    return markup.table("what is worse now", _COLUMNS, rows)
 
 
 def details(one: Regression, cause: Cause) -> Html:
@@ -114,7 +121,7 @@ def details(one: Regression, cause: Cause) -> Html:
         ("acknowledged", one.passed_words),
         ("look at", _links(one)),
     ]
-    return markup.pairs(rows)
+    return markup.pairs("the selected row", rows)
 
 
 def title(one: Regression) -> Html:

@@ -48,7 +48,7 @@ def roofs(found: Roofline) -> Html:
         Column("", wide=True),
         Column("of it", right=True),
     )
-    return markup.table(columns, rows)
+    return markup.table("roofs", columns, rows)
 
 
 def points(found: Roofline) -> Html:
@@ -77,7 +77,7 @@ def points(found: Roofline) -> Html:
         Column("limited by"),
         Column("of attainable", right=True),
     )
-    return markup.table(columns, rows)
+    return markup.table("points under the roofs", columns, rows)
 
 
 def chart(found: Roofline) -> tuple[Figure, str]:

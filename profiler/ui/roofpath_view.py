@@ -67,7 +67,7 @@ def table(found: Path, level: str) -> Html:
     for step in found.steps:
         if step.at.gap == ABSENT:
             continue
-        name = markup.code(shorten(step.at.version, 30), title=step.at.version)
+        name = markup.name(step.at.version, title=step.at.version)
         point = step.point(level)
         if point is None:
             rows.append(Row((name, _why(step, level), "", "", "", "")))
@@ -92,7 +92,7 @@ def table(found: Path, level: str) -> Html:
         Column("limited by", wide=True),
         Column("of attainable", right=True),
     )
-    return markup.table(columns, rows)
+    return markup.table("path under the roofs", columns, rows)
 
 
 def notes(found: Path, level: str) -> list[Html]:

@@ -34,7 +34,7 @@ def ranked(rules: Sequence[Rule], report: str | None = None) -> Html:
     """
     shown = rulings.ranked(rules)
     none = markup.note(markup.ticked(_NONE))
-    body = markup.table(_COLUMNS, [_row(rule) for rule in shown]) if shown else none
+    body = markup.table("rules", _COLUMNS, [_row(rule) for rule in shown]) if shown else none
     notes = []
     if shown and all(rule.speedup_pct is None for rule in shown):
         notes.append("No estimates: the ncu that made this report gave none.")
@@ -68,7 +68,7 @@ def changed(pair: PairComparison) -> Html:
             continue
         rows.append(markup.group(words))
         rows += [_row(change.rule, change) for change in group]
-    return markup.table(_COLUMNS, rows)
+    return markup.table("changed rules", _COLUMNS, rows)
 
 
 def caption(pair: PairComparison) -> str:

@@ -79,7 +79,7 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
     named = any(run.workload for run in runs[:RUNS_SHOWN])
     for run in runs[:RUNS_SHOWN]:
         badges = markup.join(markup.evidence(kind.value) for kind in sorted(run.evidence))
-        name = markup.code(run.version or f"{len(run.versions)} versions")
+        name = markup.name(run.version or f"{len(run.versions)} versions")
         cells = (
             run.family or f"{len(run.families)} families",
             markup.link(addresses.run(run.run_id), name, title=run.run_id),
@@ -105,7 +105,7 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
         rows.append(
             markup.closing(markup.muted(f"{len(runs) - RUNS_SHOWN} older runs not shown: narrow the filters"))
         )
-    return markup.table(columns, rows)
+    return markup.table("runs", columns, rows)
 
 
 def _no_gpu(run: RunInfo) -> Html:
@@ -194,4 +194,4 @@ def provenance(run: RunInfo, files: Sequence[tuple[object, object]] = ()) -> Htm
         size = str(present.quantity(Value(report.size_bytes, "byte")))
         sha = markup.code(report.sha256[:12], title=report.sha256)
         facts.append(("report", markup.join((markup.code(report.name), f"{size}, sha256", sha))))
-    return markup.pairs([*facts, *files])
+    return markup.pairs("provenance", [*facts, *files])

@@ -43,7 +43,7 @@ def entries(a: Kept, b: Kept) -> Html:
         ("dtypes", *(", ".join(one.version.dtypes) for one in (a, b))),
         ("budget", *(_budget(one.version) for one in (a, b))),
     ]
-    return markup.pairs((label, _both(label, x, y)) for label, x, y in rows)
+    return markup.pairs("catalogue", ((label, _both(label, x, y)) for label, x, y in rows))
 
 
 def flags(a: Kept, b: Kept) -> Html:
@@ -87,9 +87,8 @@ def sources(a: Kept, b: Kept) -> Html:
         f"<tr><th></th><th></th><th>A {escape(a.name)}</th><th></th><th></th><th>B {escape(b.name)}</th></tr>"
     )
     columns = '<colgroup><col class="n"><col class="s"><col><col class="n"><col class="s"><col></colgroup>'
-    return Html(
-        f'<div class="k src"><table>{columns}<thead>{head}</thead><tbody>{body}</tbody></table></div>'
-    )
+    whole = f"{columns}<thead>{head}</thead><tbody>{body}</tbody></table>"
+    return Html(f'<div class="k src">{markup.table_tag("source of A and B")}{whole}</div>')
 
 
 def conflicts(a: Kept, b: Kept, workloads: tuple[str, str]) -> Html:
@@ -125,7 +124,7 @@ def conflicts(a: Kept, b: Kept, workloads: tuple[str, str]) -> Html:
         Column("B", right=True),
         Column("change", right=True),
     )
-    return markup.table(columns, body)
+    return markup.table("conflicts by source line", columns, body)
 
 
 def _conflict_row(row: LineTraffic) -> Row:

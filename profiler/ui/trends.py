@@ -90,6 +90,7 @@ if picture.panels:
 if lineage and evidence is Evidence.STATIC and over == trends_view.OVER[0]:
     mix, alt = trends_view.opcode_mix(lineage, names, workload, gpu, picture.gutter)
     st.plotly_chart(mix, theme=None, config=frame.CONFIG, key="trends_mix", alt=alt)
+    st.html(markup.note(trends_view.MIX))
 for line in (*trends_view.notes(picture, found, words), *trends_view.floor_notes(found, floors)):
     st.html(line)
 if any(one.changes for one in every_step):

@@ -27,6 +27,7 @@ from profiler.values import Evidence, spread
 
 LINES_SHOWN = 8  # more are no longer told apart; the filter reaches the others
 ROWS_SHOWN = 30
+MIX = "Opcode mix: places in the code, not how often they run."
 COLUMNS_SHOWN = 12  # newest versions in the table
 DEFAULT_METRICS = ("duration", "tensor_busy", "shared_conflicts", "shared_excess", "occupancy")
 DEFAULTS = {
@@ -198,7 +199,7 @@ def numbers(several: Sequence[Trend], versions: Sequence[str], family: str, rank
         by_version = {point.version: point for point in one.points}
         cells = [_cell(by_version.get(version)) for version in kept]
         rows.append(Row((markup.code(names[one.part, one.mode]), *cells)))
-    return markup.table((Column("kernel"), *heads), rows)
+    return markup.table("numbers", (Column("kernel"), *heads), rows)
 
 
 def notes(shown: Picture, found: Mapping[str, Sequence[Trend]], words: Callable[[str], str]) -> list[Html]:
@@ -249,7 +250,7 @@ def opcode_mix(
             found[version] = (
                 opcodemix.shares(launch.opcodes) if launch and launch.opcodes else "not collected"
             )
-    caption = f"static, {size}, {arch}: places in the code, not how often they run"
+    caption = f"static, {size}, {arch}"
     mix = stacks.shares("opcode mix, %", caption, versions, found, gutter)
     return mix, f"opcode mix of {spread(list(versions))}"
 

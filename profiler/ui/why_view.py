@@ -56,7 +56,9 @@ def lacking(told: Explanation) -> Html:
         return Html("")
     depth = "no split" if told.split is None else "only a coarser split"
     words = f"{depth} from what these reports carry. Collect:"
-    return markup.join((markup.note(markup.state(words)), markup.table(_COLUMNS, rows)), "")
+    return markup.join(
+        (markup.note(markup.state(words)), markup.table("counters to collect", _COLUMNS, rows)), ""
+    )
 
 
 @dataclass(frozen=True)

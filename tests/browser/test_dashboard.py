@@ -193,3 +193,50 @@ def test_the_way_back_restores_the_choice(filled: Any, dashboard: str) -> None:
     page.go_back()
     page.wait_for_function("!document.querySelector('input[aria-label=\"kernels\"]').value")
     page.close()
+
+
+def test_one_step_back_leaves_a_page_that_was_opened(filled: Any, dashboard: str) -> None:
+    page = filled.new_page()
+    page.goto(f"{dashboard}/")
+    settle(page)
+    names = ("Trends", "Diff", "Runs")
+    for name in names:
+        page.locator(".stAppHeader a", has_text=name).first.click()
+        page.wait_for_url(f"**/{name.lower()}")
+        page.locator(".k-address").wait_for()  # all choices are made
+        settle(page)
+    for name in names[-2::-1]:
+        page.go_back()
+        page.wait_for_url(f"**/{name.lower()}")
+        settle(page)
+    page.get_by_text("time", exact=True).click()
+    page.wait_for_url("**over=time**")
+    page.go_back()
+    page.wait_for_url("**/trends")
+    page.locator(".k-address a").click()
+    page.wait_for_url("**over=versions**")
+    settle(page)
+    assert page.locator(".k-address").count() == 0, "the address says everything"
+    page.close()
+
+
+@pytest.mark.parametrize("path", ["/", DIFF])
+def test_the_end_of_a_kernel_name_is_seen_on_a_phone(
+    filled: Any, browser: Any, dashboard: str, path: str
+) -> None:
+    context = browser.new_context(viewport=PHONE)
+    page = context.new_page()
+    page.goto(dashboard + path)
+    settle(page)
+    page.locator("td .mid").first.wait_for()
+    assert "set_halo_values_x_419_gpu" in text(page)
+    ends = page.evaluate(
+        """[...document.querySelectorAll('td .mid')].map(name => {
+            const [start, end] = name.children, at = end.getBoundingClientRect()
+            const room = name.closest('td').getBoundingClientRect().right - at.right
+            return [at.width, room, start.scrollWidth - start.clientWidth]
+        })"""
+    )
+    assert any(cut > 0 for *_, cut in ends), "nothing had to be cut"
+    assert all(width > 30 and room >= 0 for width, room, _ in ends)
+    context.close()

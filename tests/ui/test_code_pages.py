@@ -165,6 +165,17 @@ class TestCode:
         shown = text(page("code", clone, monkeypatch, **where))
         assert "v2c_v5.cu → v2d.cu" in shown
 
+    def test_functions_are_called_as_in_the_source_and_their_numbers_are_explained(
+        self, clone: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        where = {"evidence": "static", "version": "attention/v2d_b"}
+        one = text(page("code", clone, monkeypatch, **where))
+        assert re.search(r"instructions \[1\] v2d<\d+> \[2\] v2d<\d+> ", one)
+        assert "[2]+0x0000" in one
+        two = text(page("code", clone, monkeypatch, **where, against="attention/v2d_c"))
+        assert re.search(r" v2d<128> \+0x0000 ", two)
+        assert "_Z3v2d" not in one + two
+
     def test_the_diff_of_two_versions_leads_to_their_code(
         self, clone: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -207,10 +218,9 @@ class TestCode:
         pipeline.import_paths([reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"], data=str(clone))
         app = page("code", clone, monkeypatch)
         assert "samples" in text(app)
-        assert app.query_params["evidence"] == "measured"
+        assert "report A" in [box.label for box in app.selectbox]
         app = page("code", clone, monkeypatch, version="attention/v2d_b")
         assert "nothing was run" in text(app)
-        assert app.query_params["evidence"] == "static"
         assert "report A" not in [box.label for box in app.selectbox]
 
     def test_no_code_is_offered_of_a_csv(

@@ -6,7 +6,7 @@ from profiler.values import NOT_COLLECTED, State, Value
 
 
 def test_a_kernel_name_with_angle_brackets_is_escaped_in_a_table_cell() -> None:
-    shown = markup.table((Column("kernel"),), [Row(("void f<A<1>, &B>(int)",))])
+    shown = markup.table("t", (Column("kernel"),), [Row(("void f<A<1>, &B>(int)",))])
     assert "void f&lt;A&lt;1&gt;, &amp;B&gt;(int)" in shown
     assert "<A" not in shown
 
@@ -71,7 +71,7 @@ def test_a_change_nobody_judges_has_a_grey_bar() -> None:
 
 def test_a_row_with_too_few_cells_is_refused() -> None:
     try:
-        markup.table((Column("a"), Column("b")), [Row(("only one",))])
+        markup.table("t", (Column("a"), Column("b")), [Row(("only one",))])
     except ValueError:
         return
     raise AssertionError("a short row shifts every number under the wrong head")
@@ -85,3 +85,17 @@ def test_a_command_in_an_error_is_code_and_the_rest_is_escaped() -> None:
     shown = markup.error("no <b>: run `profiler metrics` first")
     assert 'no &lt;b&gt;: run <span class="c">profiler metrics</span> first' in shown
     assert markup.ticked("it`s") == "it`s"
+
+
+def test_a_long_name_is_cut_in_its_middle_and_reads_as_itself() -> None:
+    shown = markup.name("range/hd_enc<A>_packed_cuda#12", title="all of it")
+    head, tail = shown.split('</span><span class="end">')
+    assert tail.removesuffix("</span></span>") == "uda#12"
+    assert "hd_enc&lt;A&gt;" in head
+    assert 'title="all of it"' in head
+    assert markup.name("basic#3") == markup.code("basic#3")
+
+
+def test_a_table_says_its_name_to_a_screen_reader() -> None:
+    assert markup.table('all "launches"', (), []).count('<table aria-label="all &quot;launches&quot;">') == 1
+    assert 'role="heading" aria-level="2">Why</span>' in markup.section("Why", "measured")

@@ -127,7 +127,11 @@ def test_what_cannot_be_judged_is_counted_with_the_command(
 ) -> None:
     timed_runs.seal(tmp_path, run({"v1": 170e3}, 0), run({"v1": 200e3}, 1))
     shown = text(page("regressions", tmp_path, monkeypatch))
-    assert "Cannot tell ? 1" in shown
+    assert "Cannot tell ? 1 newest result of every version in all families; of the newest: Overview" in shown
+    of_newest = (
+        "launches of each family's newest version against the version before; of every version: Regressions"
+    )
+    assert of_newest in text(page("overview", tmp_path, monkeypatch))
     assert "? 1 newest result cannot be judged: no A/A floor of NVIDIA H100" in shown
     assert "profiler noise VERSION" in shown
 

@@ -61,3 +61,19 @@ def test_the_style_sheet_uses_no_colour_that_the_palette_does_not_have() -> None
     assert not re.search(r"#[0-9A-Fa-f]{3,8}\b", rules)
     used = set(re.findall(r"var\(--k-(\w+)\)", rules))
     assert used <= {*theme.PALETTE, "hatch"}
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("share", [0.0, 0.06, 0.09, 0.16])
+def test_muted_text_can_be_read_on_every_tint_under_it(share: float, place: int) -> None:
+    page, tint, surface, muted = (
+        theme.PALETTE[role][place] for role in ("page", "neutral", "surface", "muted")
+    )
+    parts = [(int(page[at : at + 2], 16), int(tint[at : at + 2], 16)) for at in (1, 3, 5)]
+    mixed = "#" + "".join(f"{round(a + (b - a) * share):02X}" for a, b in parts)
+    assert min(contrast(muted, mixed), contrast(muted, surface)) >= 4.5
+
+
+def test_no_text_has_the_colour_of_marks() -> None:
+    rules = Path(theme.__file__).with_name("style.css").read_text()
+    assert not re.search(r"[{;]color:var\(--k-(neutral|line|grid|hatch)\)", rules)
