@@ -68,7 +68,7 @@ def changed(pair: PairComparison) -> Html:
             continue
         rows.append(markup.group(words))
         rows += [_row(change.rule, change) for change in group]
-    return markup.table("changed rules", _COLUMNS, rows)
+    return markup.table("rules of A and B", _COLUMNS, rows)
 
 
 def caption(pair: PairComparison) -> str:
