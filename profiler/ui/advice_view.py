@@ -95,7 +95,7 @@ def _by_lever(statements: Sequence[Statement]) -> list[list[Statement]]:
 
 def _row(group: Sequence[Statement], shares: bool) -> Row:
     first = group[0]
-    lines = [markup.tag("span", one.text, "m", _hover(one)) for one in group]
+    lines = [markup.tag("span", markup.ticked(one.text), "m", _hover(one)) for one in group]
     if first.lever:
         lines.insert(0, markup.tag("b", f"→ {first.lever}"))
     elif first.kind == NO_ACTION:

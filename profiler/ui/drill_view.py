@@ -88,7 +88,7 @@ def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
         parts = (told, _signed(sum(one.moved for one in rest)), "· profiler sass A B --json has all")
         rows.append(markup.closing(markup.muted(markup.join(parts))))
     columns = (
-        Column("in A"),
+        Column("in A", cut=1),
         Column("in B", wide=True),
         Column("code", cut=2),
         *_SIDES,
@@ -173,7 +173,7 @@ def _mover_row(one: Mover, largest: float) -> Row:
     text = _code(one.text)
     return Row(
         (
-            markup.code(a),
+            markup.name(a, a),
             markup.code(b) if a != b else markup.muted("same"),
             text,
             _count(one.a),

@@ -80,10 +80,9 @@ def caption(pair: PairComparison) -> str:
 
 
 def _row(rule: Rule, change: rulings.RulingChange | None = None) -> Row:
-    name = markup.esc(rulings.heading(rule))
-    if len(name) <= _UNBROKEN:  # a long message beside it would squeeze it to a word a line
-        name = Html(name.replace(" ", "&nbsp;"))
-    title = [markup.tag("b", name), markup.muted(rule.section)]
+    name = rulings.heading(rule)
+    # A long message beside it would squeeze it to a word a line.
+    title = [markup.tag("b", name, "nw" * (len(name) <= _UNBROKEN)), markup.muted(rule.section)]
     if change and change.why:
         title.append(markup.muted(f"({change.why})"))
     estimate: object = "–"

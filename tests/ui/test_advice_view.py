@@ -74,6 +74,12 @@ def test_a_share_that_nobody_knows_is_a_dash_and_no_zero() -> None:
     assert told == "try of its time, at most → b a 50 % → d c –"
 
 
+def test_a_command_in_a_statement_is_code_and_no_backtick_is_shown() -> None:
+    shown = advice_view.answer([said(BOTTLENECK, "The compiler tells <them> apart (`profiler static`).")])
+    assert 'tells &lt;them&gt; apart (<span class="c">profiler static</span>).' in shown
+    assert "`" not in shown
+
+
 def test_nothing_to_say_is_said() -> None:
     assert "Nothing stands out" in advice_view.answer([])
 

@@ -25,7 +25,7 @@ def test_the_pair_of_an_edited_kernel_lists_what_is_new_and_counts_what_stayed(r
     assert "10 the same in both" in shown
     assert "High Utilization → Balanced" in shown
     assert "gone from A" not in shown
-    assert "High&nbsp;Throughput" in shown
+    assert '<b class="nw">High Throughput</b>' in shown
     assert rules_view.caption(pair) == "in their own words; 2 new, 2 changed"
 
 
