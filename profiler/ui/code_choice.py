@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from profiler.keptcode import KeptCode, NotKept
-from profiler.ui import addresses, code_data, code_view, compiled_view, controls, data, markup
+from profiler.ui import addresses, code_data, code_view, compiled_view, controls, data, markup, pair_data
 from profiler.ui.addresses import CompiledPlace
 from profiler.ui.code_data import Place
 from profiler.ui.markup import Html
@@ -70,7 +70,7 @@ def compiled(now: data.Stamp, pick: controls.View, boxes: Sequence[Any]) -> Choi
     """What a compiler made of one or two versions, on one architecture; of all functions or of one."""
     there = code_data.compiled_versions(now)
     with boxes[0]:
-        first = data.first_pair(now)[1]
+        first = pair_data.first_pair(now)[1]
         a = pick.choose("version A", _offered(there, "version"), "version", first)
     with boxes[1]:
         b = pick.choose(

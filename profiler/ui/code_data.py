@@ -11,7 +11,7 @@ from profiler.compare import Comparison, PairComparison
 from profiler.disassembly import Listing
 from profiler.keptcode import KeptCode
 from profiler.store import LaunchInfo
-from profiler.ui import addresses, compiled_view, data, parts
+from profiler.ui import addresses, compiled_view, data, lineage_data, parts
 from profiler.ui.addresses import CompiledPlace
 from profiler.values import Evidence, Launch, Side, natural
 
@@ -48,7 +48,7 @@ def measurable(now: data.Stamp, chosen: Sequence[Place]) -> list[str]:
     for place in chosen:
         if isinstance(place, CompiledPlace):
             family, version, _ = _parts(place.version)
-            held = data.lineage(now, family)
+            held = lineage_data.lineage(now, family)
             if held and version in held.by_id and not held.by_id[version].is_wrong:
                 found.append(version)
     return list(dict.fromkeys(found))
@@ -74,7 +74,7 @@ def listing(now: data.Stamp, report: str, launch: str) -> Listing:
 def compiled_versions(now: data.Stamp) -> list[str]:
     """Every version (family/version) that a compiler made something of, in the order of all pages."""
     there = {cell.name for cell in data.cells(now) if cell.evidence is Evidence.STATIC}
-    return [name for name in map(addresses.name, data.versions(now)) if name in there]
+    return [name for name in map(addresses.name, lineage_data.versions(now)) if name in there]
 
 
 def architectures(now: data.Stamp, names: Sequence[str]) -> list[str]:

@@ -14,8 +14,10 @@ from profiler.ui import (
     drill_view,
     frame,
     latency_view,
+    lineage_data,
     markup,
     metrics_view,
+    pair_data,
     rules_view,
     source_view,
     why_view,
@@ -23,7 +25,7 @@ from profiler.ui import (
 from profiler.values import Evidence
 
 now = data.stamp()
-versions = data.versions(now)
+versions = lineage_data.versions(now)
 if len(versions) < 2:
     st.html(markup.head("Diff"))
     st.html(markup.empty(diff_view.TOO_FEW[len(versions)], "profiler import PATH"))
@@ -31,7 +33,7 @@ if len(versions) < 2:
 
 pick = controls.View("diff")
 title_box, a_box, b_box, kernels_box = st.columns([2.2, 1, 1, 1], vertical_alignment="bottom", gap="medium")
-first, second = data.first_pair(now)
+first, second = pair_data.first_pair(now)
 with a_box:
     a = pick.choose("A", addresses.names(versions, st.query_params.get("a")), "a", first)
 with b_box:
@@ -51,7 +53,7 @@ whole = None
 with data.errors_shown():
     if why := addresses.nothing_shared(cells, (a, b)):
         raise UnknownName(why)
-    whole = data.comparison(now, a, b, workload, gpu, kernels, evidence)
+    whole = pair_data.comparison(now, a, b, workload, gpu, kernels, evidence)
 pair = diff_view.choose(whole, view.launch) if whole else None
 controls.name_tab(diff_view.tab(view))
 title_box.html(diff_view.head(view, versions, whole, pair))
@@ -62,7 +64,7 @@ if whole is None:
 shown = whole.top(diff_view.PAIRS_SHOWN)
 kept = None
 with data.errors_shown():
-    kept = data.sources(now, whole)
+    kept = pair_data.sources(now, whole)
 for line in diff_view.standing(whole):
     st.html(line)
 st.html(diff_view.comparable(whole))
@@ -92,14 +94,14 @@ if evidence is Evidence.MEASURED:
         if ticks := diff_view.duration_ticks(pair):
             st.plotly_chart(ticks, theme=None, config=frame.CONFIG, key="diff_ticks", alt=diff_view.alt(pair))
         if not timed:
-            st.html(latency_view.none(data.imported(now, whole)))
+            st.html(latency_view.none(pair_data.imported(now, whole)))
         if whole.a.launches or whole.b.launches:
             st.html(markup.section("All launches of both", diff_view.launches_caption(shown)))
             st.html(diff_view.launches(shown, pair, view))
         for reason in diff_view.launches_notes(shown):
             st.html(reason)
         if len(common) > 1:
-            others = data.elsewhere(now, a, b, common, kernels, evidence)
+            others = pair_data.elsewhere(now, a, b, common, kernels, evidence)
             words = "the latency of calls" if timed else "the chosen launch, or the longest"
             st.html(markup.section("The same pair elsewhere", words))
             if timed:
@@ -130,7 +132,7 @@ else:
     with elsewhere_box:
         st.html(markup.section("The same pair elsewhere", diff_view.ELSEWHERE))
         if common:
-            found = data.elsewhere(now, a, b, common, kernels, evidence)
+            found = pair_data.elsewhere(now, a, b, common, kernels, evidence)
             st.html(diff_view.judged(found, view))
         else:
             st.html(markup.note("No workload on which both were examined."))

@@ -14,9 +14,11 @@ from profiler.store import LaunchInfo, RunInfo
 from profiler.ui import (
     addresses,
     controls,
+    course_data,
     data,
     diff_view,
     frame,
+    lineage_data,
     markup,
     occupancy_view,
     roofline_view,
@@ -73,13 +75,13 @@ def show_roofline_path(
     """One kernel's way through the roofline over the versions; UnknownName where no kernel fits."""
     measured = addresses.cells(data.cells(now), [f"{family}/{name}" for name in names], Evidence.MEASURED)
     if not measured:
-        stands = data.lineage(now, family)
+        stands = lineage_data.lineage(now, family)
         good = [one.version.id for one in stands.furthest[:1]] if stands else []
         st.html(markup.empty(*roofpath_view.not_measured(good or names)))
         return
     level_box, kernel_box, *boxes = st.columns([1.2, 2, 1, 1], vertical_alignment="bottom", gap="medium")
     workload, gpu = pick.cell(measured, diff_view.PLACES[Evidence.MEASURED], boxes)
-    paths = roofpath_view.named(data.roofline_paths(now, family, workload, gpu), kernels)
+    paths = roofpath_view.named(course_data.roofline_paths(now, family, workload, gpu), kernels)
     with level_box:
         level = pick.switch("seen from", roofpath_view.SEEN_FROM, "level")
     with kernel_box:

@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from profiler.ui import controls, data, lineage_view, markup
+from profiler.ui import controls, data, lineage_data, lineage_view, markup
 
 now = data.stamp()
-found = data.lineages_by_family(now)
+found = lineage_data.lineages_by_family(now)
 if not found:
     st.html(markup.head("Lineage"))
     st.html(
@@ -28,8 +28,8 @@ with data.errors_shown():
     gpu = pick.any_of("GPU", lineage.gpus, "gpu")
     choice = lineage_view.Choice(arch, size, workload, gpu)
     st.html(lineage_view.caption(lineage, choice))
-    table = lineage_view.table(lineage, choice, data.speed_ups(now, family, workload, gpu))
+    table = lineage_view.table(lineage, choice, lineage_data.speed_ups(now, family, workload, gpu))
     st.markdown(table, unsafe_allow_html=True)
-    if words := data.apart(now, family):
+    if words := lineage_data.apart(now, family):
         st.html(markup.note(markup.join((markup.verdict("changed", ""), words))))
 pick.write()

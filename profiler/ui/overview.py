@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from profiler.ui import data, lineage_summary, markup, overview_view
+from profiler.ui import course_data, data, lineage_data, lineage_summary, markup, overview_view
 
 now = data.stamp()
 with data.errors_shown():
@@ -11,7 +11,7 @@ with data.errors_shown():
         st.html(markup.head("Overview"))
         st.html(markup.empty("No run yet. Import reports on the page Runs, or:", "profiler import PATH"))
         st.stop()
-    state = data.overview(now)
+    state = course_data.overview(now)
     st.html(markup.head("Overview", overview_view.context(state, runs)))
     if state.cells:
         st.html(markup.section("Since the version before", overview_view.moved()))
@@ -20,9 +20,9 @@ with data.errors_shown():
         st.html(overview_view.table(state, data.table(now)))
         for line in overview_view.notes(state):
             st.html(line)
-    for family, lineage in data.lineages_by_family(now).items():
+    for family, lineage in lineage_data.lineages_by_family(now).items():
         st.html(markup.section(f"Lineage of {family}", lineage_summary.caption(lineage)))
-        st.html(lineage_summary.tiles(lineage, data.regressions(now)))
+        st.html(lineage_summary.tiles(lineage, course_data.regressions(now)))
         if (timed := lineage_summary.attained(lineage)) is not None:
             caption = lineage_summary.attained_caption(lineage)
             st.html(markup.section("Best correct version per GPU and workload", caption))

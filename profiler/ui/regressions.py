@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from profiler.ui import addresses, controls, data, markup, regressions_view
+from profiler.ui import addresses, controls, course_data, data, lineage_data, markup, regressions_view
 
 now = data.stamp()
-versions = data.versions(now)
+versions = lineage_data.versions(now)
 if not versions:
     st.html(markup.head("Regressions"))
     st.html(markup.empty("No run yet that could get worse. Import reports:", "profiler import PATH"))
@@ -19,10 +19,10 @@ with family_box:
 pick.write()
 
 with data.errors_shown():
-    found = data.regressions(now)
+    found = course_data.regressions(now)
     every = regressions_view.of(found, family)
     shown = every[: regressions_view.ROWS_SHOWN]
-    causes = [data.cause(now, one) for one in shown]
+    causes = [course_data.cause(now, one) for one in shown]
     st.html(regressions_view.tiles(every, causes, found.looked))
     if shown:
         one = regressions_view.chosen(shown, st.query_params.get("at"))

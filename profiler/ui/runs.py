@@ -12,6 +12,7 @@ from profiler.ui import (
     instructions_view,
     launch_view,
     limits,
+    lineage_data,
     markup,
     rules_view,
     runs_view,
@@ -83,7 +84,7 @@ with launches_box:
     launch = launch_view.chosen(chosen, st.query_params.get("launch"), launches)
     head.html(markup.section("Launches", launch_view.cut_note(chosen, launches)))
     st.html(launch_view.table(chosen, launch, launches))
-    if launch and not data.is_wrong(now, launch.family, launch.version):
+    if launch and not lineage_data.is_wrong(now, launch.family, launch.version):
         title = markup.join(("What next", markup.code(launch_view.name(launch, launches))))
         st.html(markup.section(title, advice_view.CAPTION_ONE))
         own = data.launch(now, launch.result_id)

@@ -10,10 +10,12 @@ from profiler.ui import (
     addresses,
     change_marks,
     controls,
+    course_data,
     data,
     diff_view,
     frame,
     limits,
+    lineage_data,
     markup,
     roofpath_view,
     trends_csv,
@@ -22,7 +24,7 @@ from profiler.ui import (
 from profiler.values import Evidence
 
 now = data.stamp()
-versions = data.versions(now)
+versions = lineage_data.versions(now)
 if not versions:
     st.html(markup.head("Trends"))
     st.html(markup.empty("No history yet. Import the reports of several versions:", "profiler import PATH"))
@@ -63,7 +65,7 @@ workload, gpu = pick.cell(there, diff_view.PLACES[evidence], beside)
 every, refused = {}, {}
 for name in asked:
     try:
-        every[name] = data.trend(now, name, family, workload, gpu, over, evidence)
+        every[name] = course_data.trend(now, name, family, workload, gpu, over, evidence)
     except ProfilerError as error:
         refused[name] = str(error)
 if refused:
@@ -72,15 +74,15 @@ found: dict[str, list[Trend]] = {}
 ranking: list[Trend] = []
 lineage = None
 with data.errors_shown():
-    lineage = data.lineage(now, family)
-    ranking = data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over, evidence)
+    lineage = lineage_data.lineage(now, family)
+    ranking = course_data.trend(now, trends_view.RANKED_BY, family, workload, gpu, over, evidence)
     found, ranking = trends_view.fitting(every, ranking, kernels)
 floors = data.floors(now)
 picture = trends_view.picture(found, names, over, ranking, floors, lineage)
 every_step = [
     one
     for name, several in found.items()
-    for one in change_marks.of(data.history(now, name, family, workload, gpu, evidence), several)
+    for one in change_marks.of(course_data.history(now, name, family, workload, gpu, evidence), several)
 ]
 if picture.panels:
     drawn = change_marks.marked(picture, every_step, names, over)
