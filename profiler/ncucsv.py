@@ -13,7 +13,19 @@ from pathlib import Path
 
 from profiler.errors import UnreadableReport
 from profiler.reader import UNITS
-from profiler.values import Launch, MetricSet, Report, Rule, Session, State, Value, Values, base_name, pack
+from profiler.values import (
+    Launch,
+    MetricSet,
+    Report,
+    Rule,
+    Session,
+    State,
+    Value,
+    Values,
+    base_name,
+    is_time,
+    pack,
+)
 
 MAX_BYTES = 1 << 28  # text takes several times its size while it is read
 
@@ -272,6 +284,9 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
         name: value._replace(unit=UNITS.get(name, value.unit)) if value.text is None else value
         for name, value in draft.values.items()
     }
+    for name in filter(is_time, values):
+        if (number := values[name].number) is not None and number <= 0:
+            values[name] = Value(None, values[name].unit, state=State.FAILED)
     capability = _matched(_CAPABILITY, cells, "CC")
     if values and capability:
         for part, text in zip(("major", "minor"), capability.groups(), strict=True):

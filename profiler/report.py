@@ -16,7 +16,7 @@ from profiler import framing, ncucsv
 from profiler.detail import Detail, read_detail
 from profiler.errors import UnreadableReport
 from profiler.isolation import Answer, Worker, WorkerLost
-from profiler.values import SLOT, Launch, MetricSet, Report, Rule, Values
+from profiler.values import SLOT, Launch, MetricSet, Report, Rule, State, Values, is_time
 
 TIMEOUT_S = 60.0
 MEMORY_BYTES = (
@@ -162,6 +162,7 @@ def _unreadable(path: Path, what: str, whole: bool = False) -> UnreadableReport:
 
 def _launches(head: dict[str, Any], blob: bytes, framed: framing.Framing) -> tuple[Launch, ...]:
     sets = [MetricSet(tuple(one["names"]), tuple(one["units"]), one["kinds"]) for one in head["sets"]]
+    times = [[place for place, name in enumerate(one.names) if is_time(name)] for one in sets]
     launches, at = [], 0
     for ordinal, told in enumerate(head["launches"]):
         metric_set = sets[told["set"]]
@@ -171,6 +172,11 @@ def _launches(head: dict[str, Any], blob: bytes, framed: framing.Framing) -> tup
         at += count * (SLOT.itemsize + 1)
         texts = dict(zip(*told["texts"], strict=True))
         values = Values(metric_set, slots, states, texts)
+        for place in times[told["set"]]:
+            number = values.number(metric_set.names[place])
+            if number is not None and number <= 0:
+                values.states = values.states.copy()  # what was read is read-only
+                values.states[place] = State.FAILED
         header = framed.launches[ordinal] if ordinal < len(framed.launches) else None
         if header and header.function != told["function"]:
             header = None  # the library orders launches of several processes in its own way

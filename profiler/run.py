@@ -89,6 +89,21 @@ class Result:
     facts: tuple[Facts, ...] = ()
     captures: tuple[Capture, ...] = ()
 
+    @property
+    def outcome(self) -> tuple[str, str | None]:
+        """Status and reason by all that it says; the worse of two that contradict each other.
+
+        What its own check did not pass is wrong, and has no speed; of a version that its catalogue rejects
+        `done` is the worse, for it was not caught. The profiler never writes either; another's bundle may.
+        """
+        check = self.check or {}
+        stands = self.status == "done" or self.samples or self.captures
+        right = check.get("passed") is not False or check.get("state") == "rejected"
+        if right or not stands or self.status == "wrong":
+            return self.status, self.reason
+        contradiction = f"its own check did not pass, and it is called {self.status}"
+        return "wrong", "; ".join(filter(None, (contradiction, self.reason)))
+
 
 @dataclass(frozen=True)
 class Run:

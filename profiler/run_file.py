@@ -180,7 +180,7 @@ def parse_result(body: Any) -> Result:
         reason=_text_or_none(body["reason"]),
         source_sha256=_text_or_none(body["source_sha256"]),
         flags=_each(_text, body["flags"]),
-        check=None if body["check"] is None else _free(body["check"]),
+        check=None if body["check"] is None else _parse_check(body["check"]),
         samples=_each(_parse_samples, body["samples"]),
         facts=_each(_parse_facts, body["facts"]),
         captures=_each(_parse_capture, body["captures"]),
@@ -190,6 +190,13 @@ def parse_result(body: Any) -> Result:
 def _parse_problem(body: Any) -> dict[str, Json]:
     found = _free(body)
     _text_or_none(found.get("dtype"))
+    return found
+
+
+def _parse_check(body: Any) -> dict[str, Json]:
+    found = _free(body)
+    if not isinstance(found.get("passed", True), bool):
+        raise TypeError(f"passed is {str(found['passed'])[:40]!r}, which is neither true nor false")
     return found
 
 

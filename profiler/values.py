@@ -63,6 +63,7 @@ class Value(NamedTuple):
 
 
 NOT_COLLECTED = Value(None, state=State.NOT_COLLECTED)
+_TIME = "gpu__time_duration."
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,11 @@ class Values(Mapping[str, Value]):
         """The number as float, or None where there is none; for code that has already shown the state."""
         number = self.value(name).number
         return None if number is None else float(number)
+
+
+def is_time(name: str) -> bool:
+    """Whether the metric says how long a launch took: whatever ran took some time, so 0 or less is FAILED."""
+    return name.startswith(_TIME)
 
 
 def pack(values: Mapping[str, Value]) -> Values:

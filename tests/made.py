@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
@@ -84,6 +85,15 @@ def imported(
         reports=(ReportFile(held.name, held.sha256, held.size_bytes, f"reports/{held.name}"),),
     )
     return run, {held.sha256: held}
+
+
+def lasting(report: Path, before_ns: float, after_ns: float, copy: Path) -> Path:
+    """A copy of a real report in which one launch took another time; its bytes name `before_ns` once."""
+    content, old = report.read_bytes(), struct.pack("<d", before_ns)
+    assert content.count(old) == 1
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    copy.write_bytes(content.replace(old, struct.pack("<d", after_ns)))
+    return copy
 
 
 @contextmanager

@@ -239,6 +239,8 @@ def changed(run: Run, path: str, content: object) -> bytes:
         ("results.0.facts.0.values", [["a", None, ""]]),
         ("results.0.facts.0.values", [["a", True, ""]]),
         ("results.0.facts.0.values", [["a", 5, None]]),
+        ("results.0.check", {"passed": "no"}),
+        ("results.0.check", {"passed": None}),
         ("results.0.captures.0.report", "00" * 32),
         ("results.0.captures.0.ordinals", ["a", "b"]),
         ("results.0.captures.0.parts", ["one"]),

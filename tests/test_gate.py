@@ -21,7 +21,7 @@ from profiler.errors import Exit
 from profiler.run import COLLECT, Facts, Result, Run, Samples
 from profiler.statistics import many
 from profiler.values import Evidence, Value
-from tests import lineages, timed_runs
+from tests import lineages, made, timed_runs
 from tests.toolchain import needs_gxx, needs_sass
 
 KERNELS = Path(__file__).resolve().parent.parent / "kernels"
@@ -86,6 +86,23 @@ def test_the_baseline_in_a_run_that_is_judged_weighs_nothing(
     assert answer["compared"] == 4
     told = [one for one in answer["findings"] if "held against itself" in one["line"]]
     assert {(one["subject"], one["outcome"]) for one in told} == {("mine/zero", "noted")}
+
+
+@pytest.mark.parametrize("took_ns", [0.0, -5000.0])
+def test_a_launch_that_took_no_time_is_missing_and_no_unclear_one_that_may_pass(
+    reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], took_ns: float
+) -> None:
+    before = reports / "ncar" / "MW_Baseline.ncu-rep"
+    after = made.lasting(before, 11360.0, took_ns, tmp_path / "reports" / "after.ncu-rep")
+    held = (str(after), "--baseline", str(before), "--allow", "unclear")
+    answer = gate(capsys, *held, code=Exit.UNJUDGED)
+    (told,) = [one for one in answer["findings"] if one["outcome"] == "unjudged"]
+    assert (told["verdict"], told["concept"]) == ("missing", "duration")
+    assert "failed in B" in told["line"]
+    assert main(["import", str(before), str(after)]) == 0
+    capsys.readouterr()
+    versions = ("reports/after", "--baseline", "ncar/MW_Baseline", "--allow", "unclear")
+    assert gate(capsys, *versions, code=Exit.UNJUDGED)["verdict"] == "unjudged"
 
 
 def test_the_same_build_again_is_no_regression(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -172,6 +172,15 @@ def test_a_zero_that_stands_for_nan_is_no_number(tmp_path: Path) -> None:
     assert whole.values["dram__bytes.sum"] == Value(0.0, "byte")
 
 
+@pytest.mark.parametrize("text", ["0", "0.00", "-3.2", "0.000000"])
+def test_a_launch_that_took_no_time_has_a_duration_that_failed(tmp_path: Path, text: str) -> None:
+    (wide,) = read(tmp_path, f"{WIDE}{LAUNCH},{text},2\n").launches
+    assert wide.values["gpu__time_duration.sum"] == Value(None, "ns", state=State.FAILED)
+    assert wide.values["dram__bytes.sum"] == Value(2e6, "byte")
+    (long,) = read(tmp_path, f'{LONG}\n{LAUNCH},"SOL","gpu__time_duration.sum","us","{text}",\n').launches
+    assert long.values["gpu__time_duration.sum"] == Value(None, "ns", state=State.FAILED)
+
+
 def test_utf16_from_powershell_is_read(tmp_path: Path) -> None:
     path = tmp_path / "made.csv"
     path.write_text(f"{WIDE}{LAUNCH},1.5,2\n", "utf-16")

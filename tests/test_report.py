@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from profiler import isolation, reader, report
 from profiler.errors import Exit, UnreadableReport
 from profiler.isolation import Worker
 from profiler.values import Launch, Report, State
+from tests import made
 
 BAD = {
     "empty": "the file is empty",
@@ -259,6 +261,16 @@ def test_a_failed_launch_holds_no_number_for_its_time(small: Path) -> None:
     assert failed.values["gpu__time_duration.sum"] == (None, "ns", None, State.FAILED)
     assert failed.values.number("gpu__time_duration.sum") is None
     assert (failed.grid, failed.block, failed.stream) == (None, None, 7)
+
+
+@pytest.mark.parametrize("took_ns", [0.0, -5000.0, math.nan])
+def test_a_launch_that_took_no_time_has_a_duration_that_failed(
+    reports: Path, tmp_path: Path, took_ns: float
+) -> None:
+    report = reports / "ncar" / "MW_Baseline.ncu-rep"
+    odd, *others = launches(made.lasting(report, 11360.0, took_ns, tmp_path / "odd.ncu-rep"))
+    assert odd.values["gpu__time_duration.sum"] == (None, "ns", None, State.FAILED)
+    assert all(one.values.number("gpu__time_duration.sum") for one in others)
 
 
 def test_values_per_instance_without_a_total_are_not_zero(reports: Path) -> None:

@@ -122,7 +122,8 @@ class _Builder:
         self.workload = _text(labels.workload if labels.workload is not None else found.workload) or ""
         name = _text(labels.version or found.version) or ""
         self.version = version_key(self.family, name)
-        self.status = {"status": found.status, "reason": _text(found.reason)}
+        status, reason = found.outcome
+        self.status = {"status": status, "reason": _text(reason)}
         self.rows.versions[self.version] = {"id": self.version, "family": self.family, "name": name}
         about = {
             "problem": dict(found.problem),

@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA = "6"  # another number in an index means: rebuild it from the bundles
+SCHEMA = "7"  # another number in an index means: rebuild it from the bundles
 
 metadata = MetaData()
 

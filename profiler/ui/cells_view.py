@@ -63,18 +63,20 @@ def files(found: Sequence[Attachment]) -> list[tuple[object, object]]:
 
 def _version(family: str, name: str, several: Sequence[Result]) -> Row:
     checks = [one for one in several if one.check]
-    worst = min(several, key=lambda one: _WORST_FIRST.index(one.status) if one.status in _WORST_FIRST else 0)
+    status, reason, worst = min(
+        ((*one.outcome, one) for one in several), key=lambda told: _WORST_FIRST.index(told[0])
+    )
     functions = sum(fact.evidence is Evidence.STATIC for one in several for fact in one.facts)
     seeds = sum(len(one.check.get("seeds", ())) for one in checks if one.check)
     errors = [one.check.get("max_abs_error") for one in checks if one.check]
     known = [error for error in errors if error is not None]
     error = Value(max(known)) if known and len(known) == len(errors) else Value(None, state=State.FAILED)
-    state = markup.muted("right" if checks else worst.status)
-    if worst.status != "done":
-        state = markup.inverted(worst.status)
+    state = markup.muted("right" if checks else status)
+    if status != "done":
+        state = markup.inverted(status)
     expected = all(one.check.get("as_expected", True) for one in checks if one.check)
-    why = worst.reason or ""
-    if worst.status != "done" and expected and worst.check and worst.check.get("state") == "rejected":
+    why = reason or ""
+    if status != "done" and expected and worst.check and worst.check.get("state") == "rejected":
         why += " (as the catalogue says)"
     return Row(
         (
