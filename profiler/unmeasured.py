@@ -130,7 +130,7 @@ _Rule = Iterator[tuple[Statement | Gap, float]]  # with a severity among places
 
 def _budget(reading: Reading) -> _Rule:
     told = reading.named("static__over_budget", "over budget")
-    if told.valid and told.value.text not in ("", "nothing"):
+    if told.value.text not in (None, "", "nothing"):  # a text, so never a valid number
         text = f"Over its budget: {told.value.text}"
         yield _static("budget", BOTTLENECK, text, (told,), 0.9), 0.0
 
