@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from profiler import decisions, location
+from profiler import decisions
 from profiler.decisions import ACKNOWLEDGE, WITHDRAW, Decision
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.location import Root
@@ -178,13 +178,13 @@ def acknowledge(
     values = {"family": family, "version": version, "workload": workload, "gpu": gpu, "concept": concept}
     limit = {} if up_to is None else {"up_to": repr(up_to)}
     return _of(
-        _record(
+        decisions.record(
             root,
             ACKNOWLEDGE,
             f"{family}/{version}",
             {**values, **_end(store, until, now or datetime.now(UTC)), **limit},
-            why.strip(),
-            who,
+            why=why.strip(),
+            who=who,
         )
     )
 
@@ -197,7 +197,7 @@ def withdraw(root: Root, name: str, *, why: str = "", who: str | None = None) ->
         what = "several acknowledgements are" if found else "no acknowledgement is"
         ids = spread([one.id for one in found or there]) or "none"
         raise UnknownName(f"{what} called {name}; there are {ids}")
-    _record(root, WITHDRAW, found[0].id, {}, why, who)
+    decisions.record(root, WITHDRAW, found[0].id, {}, why=why, who=who)
     return found[0]
 
 
@@ -253,12 +253,3 @@ def _share(text: str) -> float:
     if not 0 < number < math.inf:
         raise ValueError(f"up_to is {text}")
     return number
-
-
-def _record(
-    root: Root, kind: str, subject: str, values: Mapping[str, str | None], why: str, who: str | None
-) -> Decision:
-    try:
-        return decisions.record(root, kind, subject, values, why=why, who=who)
-    except OSError as error:
-        raise location.unusable(root, error) from error

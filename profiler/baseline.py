@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler import decisions, lineage, location
+from profiler import decisions, lineage
 from profiler.decisions import BASELINE, UNSET, Decision
 from profiler.errors import CannotJudge, UnknownName
 from profiler.location import Root
@@ -209,7 +209,7 @@ def pin(
         listed = spread(nearest_first(target, there))
         raise UnknownName(f"no run and no version of {family} is called {name}; there are {listed}")
     values = {"workload": workload, "gpu": gpu, **({"run": name} if run is not None else {"version": target})}
-    return pins([_record(root, BASELINE, family, values, why, who)])[0]
+    return pins([decisions.record(root, BASELINE, family, values, why=why, who=who)])[0]
 
 
 def unpin(
@@ -225,21 +225,12 @@ def unpin(
     set_now = [one for one in pins(decisions.load(root)) if one.family == family]
     for one in set_now:
         if (one.workload, one.gpu) == (workload, gpu):
-            _record(root, UNSET, family, {"workload": workload, "gpu": gpu}, why, who)
+            decisions.record(root, UNSET, family, {"workload": workload, "gpu": gpu}, why=why, who=who)
             return one
     there = spread([one.place for one in set_now])
     where = f"it has one for {there}" if there else "it has none anywhere: `profiler baseline list`"
     place = " · ".join((workload or "every workload", gpu or "every GPU"))
     raise UnknownName(f"{family} has no baseline set for {place}; {where}")
-
-
-def _record(
-    root: Root, kind: str, family: str, values: Mapping[str, str | None], why: str, who: str | None
-) -> Decision:
-    try:
-        return decisions.record(root, kind, family, values, why=why, who=who)
-    except OSError as error:
-        raise location.unusable(root, error) from error
 
 
 def _check(store: Store, family: str, workload: str | None, gpu: str | None) -> None:

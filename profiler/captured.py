@@ -12,9 +12,8 @@ from pathlib import Path
 from profiler import capture, framing, ncucsv
 from profiler.capture import Ncu
 from profiler.errors import UnreadableReport
-from profiler.values import Launch
+from profiler.values import DURATION, Launch
 
-DURATION = "gpu__time_duration.sum"
 _READ_S = 300
 
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 from profiler.errors import BadBundle, ProfilerError
-from profiler.location import Root
+from profiler.location import Root, unusable
 from profiler.run import Json, Labels, Run, check_label
 from profiler.run_file import aware, short
 
@@ -61,7 +61,10 @@ def record(
     who: str | None = None,
     created: datetime | None = None,
 ) -> Decision:
-    """Write one decision; its file name comes from time, kind and content, so that no two records collide."""
+    """Write one decision; its file name comes from time, kind and content, so that no two records collide.
+
+    Raises ProfilerError where nothing can be written.
+    """
     created = (created or datetime.now(UTC)).astimezone(UTC)
     body = {
         "schema": SCHEMA,
@@ -75,7 +78,10 @@ def record(
     content = json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True).encode()
     stamp = created.strftime("%Y%m%dT%H%M%S%f")
     name = f"{stamp}-{kind}-{sha256(content).hexdigest()[:8]}"
-    root.write(f"{FOLDER}/{name}.json", content)
+    try:
+        root.write(f"{FOLDER}/{name}.json", content)
+    except OSError as error:
+        raise unusable(root, error) from error
     return _parse(f"{root.url}/{FOLDER}", name, content)
 
 

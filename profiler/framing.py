@@ -185,14 +185,14 @@ def _launch_header(result: bytes, at: int, end: int) -> LaunchHeader:
     while at < end:
         tag = result[at]
         if tag & 0x80:
-            tag, at = _varint(result, at)
+            tag, at = varint(result, at)
         else:
             at += 1
         wire = tag & 7
         if wire == 2:
             length = result[at]
             if length & 0x80:
-                length, at = _varint(result, at)
+                length, at = varint(result, at)
             else:
                 at += 1
             if tag == _METRIC_TAG:
@@ -201,7 +201,7 @@ def _launch_header(result: bytes, at: int, end: int) -> LaunchHeader:
                     identifier = -1
                 elif identifier & 0x80:
                     high = result[at + 2]
-                    identifier = identifier & 0x7F | high << 7 if high < 0x80 else _varint(result, at + 1)[0]
+                    identifier = identifier & 0x7F | high << 7 if high < 0x80 else varint(result, at + 1)[0]
                 seen.add(identifier)
             elif tag >> 3 == 6:
                 function = _text(result[at : at + length])
@@ -211,7 +211,7 @@ def _launch_header(result: bytes, at: int, end: int) -> LaunchHeader:
                 block = _dimensions(result[at : at + length])
             at += length
         elif wire == 0:
-            value, at = _varint(result, at)
+            value, at = varint(result, at)
             if tag >> 3 == 23:
                 stream = value
         else:
@@ -232,16 +232,16 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Field numbers and values of one protobuf message; fixed-width fields are skipped."""
     at, end = 0, len(message)
     while at < end:
-        tag, at = _varint(message, at)
+        tag, at = varint(message, at)
         wire = tag & 7
         if wire == 2:
-            length, at = _varint(message, at)
+            length, at = varint(message, at)
             if at + length > end:
                 raise ValueError("a field is longer than its message")
             yield tag >> 3, message[at : at + length]
             at += length
         elif wire == 0:
-            value, at = _varint(message, at)
+            value, at = varint(message, at)
             yield tag >> 3, value
         else:
             at = _after_fixed(wire, at)
@@ -253,7 +253,8 @@ def _after_fixed(wire: int, at: int) -> int:
     return at + (8 if wire == 1 else 4)
 
 
-def _varint(message: bytes, at: int) -> tuple[int, int]:
+def varint(message: bytes | bytearray, at: int) -> tuple[int, int]:
+    """A whole number of protobuf and where it ends. Raises IndexError, or ValueError for over 64 bits."""
     value = shift = 0
     while True:
         byte = message[at]

@@ -157,10 +157,7 @@ def _decide(
 ) -> None:
     """Record a decision and have the index follow; nothing is recorded where there is no index to do so."""
     with _store(data, given) as store:
-        try:
-            decisions.record(where, kind, run_id, values, why=why)
-        except OSError as error:
-            raise location.unusable(where, error) from error
+        decisions.record(where, kind, run_id, values, why=why)
         sync.bring_in_step(where, store)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profiler.values import State, Values
+from profiler.values import DURATION, State, Values
 
-DURATION = "gpu__time_duration.sum"
 _SECONDS = {"ns": 1e-9, "nsecond": 1e-9}
 _TWINS = {"sm": ("sm", "smsp"), "smsp": ("smsp", "sm")}  # one counter, seen from the SM or its partitions
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.errors import UnreadableReport
-from profiler.framing import MAGIC, Framing, examine
+from profiler.framing import MAGIC, Framing, examine, varint
 
 # Field numbers: ProfilerReport.proto and ProfilerReportCommon.proto of ncu 2024.1, as in framing.py.
 _SESSION, _PROCESS, _PAYLOAD_SIZE, _SOURCES = 3, 6, 5, 1
@@ -211,8 +211,8 @@ def _in_strings(content: bytearray) -> Iterator[bytes]:
         start = match.start()
         for width in (1, 2):
             try:
-                length, begin = _varint(content, start - width)
-            except IndexError:
+                length, begin = varint(content, start - width)
+            except (IndexError, ValueError):
                 continue
             text = bytes(content[start : start + length])
             if begin == start and len(text) == length and _ABSOLUTE.fullmatch(text):
@@ -283,25 +283,14 @@ def _numbers(content: bytearray, at: int, end: int) -> Iterator[tuple[int, int]]
 def _walk(content: bytearray, at: int, end: int) -> Iterator[tuple[int, int, int | None]]:
     """Number, start and end of each field with a length; number, value and None of each whole number."""
     while at < end:
-        tag, at = _varint(content, at)
+        tag, at = varint(content, at)
         wire = tag & 7
         if wire == 2:
-            length, at = _varint(content, at)
+            length, at = varint(content, at)
             yield tag >> 3, at, at + length
             at += length
         elif wire == 0:
-            value, at = _varint(content, at)
+            value, at = varint(content, at)
             yield tag >> 3, value, None
         else:
             at += 8 if wire == 1 else 4
-
-
-def _varint(content: bytearray, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = content[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if not byte & 0x80:
-            return value, at
-        shift += 7

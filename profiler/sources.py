@@ -143,7 +143,7 @@ def facts_of(
         raise NothingShared(
             f"{names[0]} and {names[1]} share nothing that is {asked}; they share {there or 'nothing'}"
         )
-    return [(_facts(store, a, cell), _facts(store, b, cell)) for cell in chosen]
+    return [(_held(store, a, cell), _held(store, b, cell)) for cell in chosen]
 
 
 def facts(
@@ -158,7 +158,7 @@ def facts(
     pair = Meant(*version_of(store, name))
     kinds = (Evidence.STATIC, Evidence.MODELLED)
     return [
-        _facts(store, pair, cell)
+        _held(store, pair, cell)
         for cell in sorted(_cells(store, pair), key=lambda cell: (natural(cell[0]), natural(cell[1])))
         if cell[2] in kinds and workload in (None, cell[0]) and gpu in (None, cell[1])
     ]
@@ -244,7 +244,9 @@ def _cells(store: Store, one: Meant) -> set[tuple[str, str, Evidence]]:
     return {(row.workload or "", row.gpu or "", row.evidence) for row in rows if row.kind in RESULTS}
 
 
-def _facts(store: Store, one: Meant, cell: tuple[str, str, Evidence]) -> Side:
+def _held(
+    store: Store, one: Meant, cell: tuple[str | None, str | None, Evidence | None], label: str = ""
+) -> Side:
     workload, gpu, evidence = cell
     return store.side(
         run_id=one.run_id,
@@ -253,7 +255,7 @@ def _facts(store: Store, one: Meant, cell: tuple[str, str, Evidence]) -> Side:
         workload=workload,
         gpu=gpu,
         evidence=evidence,
-        label=one.name,
+        label=label or one.name,
     )
 
 
@@ -311,15 +313,7 @@ def _from_store(
         _check_filters(label, there, workload, gpu)
     if evidence is not None and all(kind is not evidence for _, _, kind in _cells(store, one)):
         raise NothingShared(f"{label} has nothing {evidence}")
-    return store.side(
-        run_id=one.run_id,
-        family=one.family,
-        version=one.version,
-        workload=workload,
-        gpu=gpu,
-        evidence=evidence,
-        label=label,
-    )
+    return _held(store, one, (workload, gpu, evidence), label)
 
 
 def version_of(store: Store, name: str) -> tuple[str, str]:

@@ -63,6 +63,7 @@ class Value(NamedTuple):
 
 
 NOT_COLLECTED = Value(None, state=State.NOT_COLLECTED)
+DURATION = "gpu__time_duration.sum"  # how long a launch took under ncu; not its latency
 _TIME = "gpu__time_duration."
 
 

@@ -32,6 +32,7 @@ from profiler.location import LocalRoot
 from profiler.plan import Job
 from profiler.session import Machine, Settings
 from profiler.staging import Staging, unfinished
+from profiler.values import DURATION
 from tests.standins import GPU, SMALL, again, begin, calls, cells, finish, prepare, stand_in_ncu, tell
 from tests.toolchain import needs_gxx
 
@@ -328,7 +329,7 @@ def test_a_kernel_that_is_not_in_the_report_fails_its_cell(reports: Path) -> Non
 def test_counters_that_are_nan_fail_the_cell(reports: Path) -> None:
     path = next((reports / "oracle").glob("esmm*5c6231e5*"))
     launches = ncucsv.read_csv(path).launches
-    bad = [one for one in launches if one.values.number(captured.DURATION) is None]
+    bad = [one for one in launches if one.values.number(DURATION) is None]
     assert bad, "the report holds a launch whose duration is NaN"
     import dataclasses
 

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from profiler import present
-from profiler.cli.comparison_json import DURATION, warnings
+from profiler.cli.comparison_json import warnings
 from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
 from profiler.compare import Comparison, MetricChange, PairComparison, Verdict
-from profiler.values import Launch, spread
+from profiler.values import DURATION, Launch, spread
 
 NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
 SHOWN = 25  # pairs that a terminal or a pull request gets unasked

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 from profiler import present
 from profiler.compare import Comparison, LatencyComparison, MetricChange, PairComparison
-from profiler.values import Latency, Launch, Side, State, Value
-
-DURATION = "gpu__time_duration.sum"
+from profiler.values import DURATION, Latency, Launch, Side, State, Value
 
 
 def document(comparison: Comparison) -> dict[str, object]:

@@ -27,12 +27,11 @@ from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
 from profiler.keptcode import KeptCode, NotKept
 from profiler.matching import kernel_filter, labels, name_filter
 from profiler.sources import Meant
-from profiler.values import Evidence, Launch, Side, spread
+from profiler.values import DURATION, Evidence, Launch, Side, spread
 
 _ELF = b"\x7fELF"
 _TOOLS = ("nvcc", "cuobjdump", "nvdisasm")
 _BUILD = "`--build` builds them, with the CUDA toolkit"
-DURATION = "gpu__time_duration.sum"
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,8 @@ from profiler.cli.output import print_table, say
 from profiler.errors import UnknownName
 from profiler.matching import kernel_filter, labels
 from profiler.metrics import MetricTable, chip_of
-from profiler.values import Latency, Launch, Side, State, Value, spread
+from profiler.values import DURATION, Latency, Launch, Side, State, Value, spread
 
-DURATION = "gpu__time_duration.sum"
 SHOWN = 10  # launches that a terminal gets unasked
 
 

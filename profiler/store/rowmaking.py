@@ -15,14 +15,23 @@ from profiler.run_file import short
 from profiler.store import packing
 from profiler.store.schema import key, version_key
 from profiler.store.statements import microseconds
-from profiler.values import NOT_COLLECTED, Evidence, Launch, MetricSet, Report, Session, Values, pack
+from profiler.values import (
+    DURATION,
+    NOT_COLLECTED,
+    Evidence,
+    Launch,
+    MetricSet,
+    Report,
+    Session,
+    Values,
+    pack,
+)
 
 Row = dict[str, Any]
 Item = tuple[
     Run, Mapping[str, Report], Labels | None
 ]  # a run, its reports by sha256, what was decided about it
 
-DURATION = "gpu__time_duration.sum"
 _MOST_LAUNCHES = 2**31  # what a database takes
 
 

@@ -12,7 +12,7 @@ from profiler.compare import Comparison, MetricChange, PairComparison, Verdict
 from profiler.store import VersionInfo
 from profiler.ui import addresses, frame, markup, metrics_view
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Evidence, Launch
+from profiler.values import DURATION, Evidence, Launch
 
 TOO_FEW = (
     "Nothing to compare yet. Import two reports:",
@@ -30,7 +30,6 @@ OPCODES = {
 SHOWN_FACTS = ("static_registers", "static_shared", "static_occupancy", "modelled_error")  # on every place
 ELSEWHERE = "what is judged and the chief facts, wherever both were examined"
 PAIRS_SHOWN = 25  # the longest; a filter reaches the others
-DURATION = "gpu__time_duration.sum"
 _DURATIONS = (
     Column("A", right=True),
     Column("B", right=True),

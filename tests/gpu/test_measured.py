@@ -7,6 +7,7 @@ import pytest
 from profiler import capture, captured, check, device, floors, isolated, machine, nsight, rounds, target
 from profiler.capture import Ncu
 from profiler.problem import ATTENTION, HEADLINE
+from profiler.values import DURATION
 from tests.gpu.conftest import GOOD, keep
 
 SMALL = {"batch": 1, "heads": 2, "len_q": 128, "len_kv": 128, "head_dim": 64, "causal": False}
@@ -131,7 +132,7 @@ def count(bench, ncu, versions):
             ncu,
             capture.Request(
                 report=report,
-                metrics=(captured.DURATION, *metrics),
+                metrics=(DURATION, *metrics),
                 ranges=tuple(inside.values()),
                 kernels=tuple(sorted({kernel for name in workloads for kernel in bench.kernels[name]})),
                 section_folder=capture.write_section(folder / "sections", metrics),
