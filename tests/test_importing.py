@@ -144,3 +144,36 @@ def test_a_reader_beside_an_import_sees_whole_runs_and_never_fewer_than_before(
     assert len(store.launches(latest=False)) == ROWS * RUNS
     assert len(store.launches()) == 3 * ROWS, "of two versions on three workloads the newest"
     store.close()
+
+
+_OPENED = """
+import sys, threading
+from pathlib import Path
+from profiler.store import engine
+from sqlalchemy import text
+
+failed = []
+for at in range(100):
+    together = threading.Barrier(4)
+    made = [engine.connect(Path(sys.argv[1]) / f"{at}.db") for _ in range(4)]
+
+    def open_it(one):
+        together.wait()
+        try:
+            with engine.writing(one) as connection:
+                connection.execute(text("CREATE TABLE IF NOT EXISTS one (at INTEGER)"))
+        except Exception as error:
+            failed.append(str(error))
+
+    threads = [threading.Thread(target=open_it, args=(one,)) for one in made]
+    [one.start() for one in threads]
+    [one.join() for one in threads]
+print(len(failed), *failed[:1])
+"""
+
+
+def test_a_new_index_that_several_open_together_is_locked_to_none_of_them(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _OPENED, str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
+    assert ran.stdout.split() == ["0"], ran.stdout + ran.stderr
