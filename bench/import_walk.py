@@ -40,7 +40,7 @@ for path in sys.argv[1:]:
 """
 READ = """
 import pathlib, sys
-from profiler import report
+from profiler.reports import read as report
 values = 0
 for found in report.read(map(pathlib.Path, sys.argv[1:])):
     if isinstance(found, Exception): raise found
@@ -82,7 +82,7 @@ def main() -> int:
         print(f"no reports under {folder}", file=sys.stderr)
         return 2
     kinds = {"bare walk": WALK, "read": READ}
-    if importlib.util.find_spec("profiler.pipeline"):
+    if importlib.util.find_spec("profiler.store.operations"):
         kinds["import"] = IMPORT
     for code in kinds.values():  # once unmeasured: files and bytecode into the caches
         measure(code, paths)

@@ -28,9 +28,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from profiler.run import IMPORT, Capture, ReportFile, Result, Run, Samples
+from profiler.bundles.run import IMPORT, Capture, ReportFile, Result, Run, Samples
+from profiler.evidence.values import Launch, MetricSet, Report, Session, Values
 from profiler.store import Store
-from profiler.values import Launch, MetricSet, Report, Session, Values
 
 METRICS = 60
 CONFIGS = 100

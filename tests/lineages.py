@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from profiler import bundle, location
-from profiler.run import COLLECT, Attachment, Facts, Result, Run, Samples
-from profiler.values import Evidence, State, Value
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, Attachment, Facts, Result, Run, Samples
+from profiler.evidence.values import Evidence, State, Value
 
 FAMILY = "mine"
 CATALOG = """
 family = "mine"
-problem = "profiler.problem:ATTENTION"
+problem = "profiler.catalog.problem:ATTENTION"
 claim_source = "an earlier notebook"
 claim_gpu = "NVIDIA L4"
 [[version]]
@@ -48,7 +48,7 @@ reason = "needs a GPU"
 id = "theirs"
 technique = "somebody else's"
 state = "baseline"
-callable = "profiler.baselines:sdpa"
+callable = "profiler.catalog.torch_backends:sdpa"
 """
 SOURCE = """// a kernel
 #ifndef TILE

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.run import IMPORT, Capture, ReportFile, Result, Run
+from profiler.bundles.run import IMPORT, Capture, ReportFile, Result, Run
+from profiler.evidence.values import Launch, Report, Rule, Session, State, Value, pack
 from profiler.store import Store
-from profiler.values import Launch, Report, Rule, Session, State, Value, pack
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
 DURATION = "gpu__time_duration.sum"

@@ -10,29 +10,32 @@ from typing import Any
 
 import pytest
 
-from profiler import assembly, bundle, catalog, isolated, session
-from profiler.capture import Ncu
-from profiler.collect import Collection
-from profiler.location import LocalRoot
-from profiler.session import Machine, Settings
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot
+from profiler.catalog import catalog
+from profiler.collect import seal, subprocesses
+from profiler.collect import settings as collect_settings
+from profiler.collect.collection import Collection
+from profiler.collect.ncu_command import Ncu
+from profiler.collect.settings import Machine, Settings
 
 GPU = {"name": "stand-in", "uuid": "GPU-0", "compute_capability": "9.0", "driver": "580", "cuda": "13.0"}
 SMALL = {"batch": 1, "heads": 1, "len_q": 64, "len_kv": 64, "head_dim": 64, "causal": False, "dtype": "fp16"}
 CATALOG = """
 family = "attention"
-problem = "profiler.problem:ATTENTION"
+problem = "profiler.catalog.problem:ATTENTION"
 [[version]]
 id = "one"
 technique = "a stand-in"
-callable = "profiler.baselines:sdpa"
+callable = "profiler.catalog.torch_backends:sdpa"
 [[version]]
 id = "two"
 technique = "a stand-in"
-callable = "profiler.baselines:sdpa_math"
+callable = "profiler.catalog.torch_backends:sdpa_math"
 [[version]]
 id = "three"
 technique = "a stand-in"
-callable = "profiler.baselines:sdpa_flash"
+callable = "profiler.catalog.torch_backends:sdpa_flash"
 """
 
 # A program in the place of a stage: what it does with a version is told by a file beside the catalogue.
@@ -70,13 +73,13 @@ def samples(v, request):
     least *= 1 + told.get("wobble", 0) * ((before * 0.618) % 1 - 0.5)
     return [{"mode": f"events; cache {m}; clock none", "ns": [least + r for r in rounds], "rounds": rounds,
              "clocks_mhz": [], "throttled": [0]} for m in ("cold", "warm")]
-if stage == "gpucheck":
-    how = told.get(f"gpucheck {versions[0]['id']}")
+if stage == "correctness":
+    how = told.get(f"correctness {versions[0]['id']}")
     bad = how == "wrong"
     result = {"status": "wrong" if bad else "done", "reason": "3 wrong" if bad else None,
               "max_abs_error": 0.5 if how == "wrong" else 1e-4}
-elif stage == "target":
-    refused = [v["id"] for v in versions if told.get(f"target {v['id']}") == "refused"]
+elif stage == "ncu_target":
+    refused = [v["id"] for v in versions if told.get(f"ncu_target {v['id']}") == "refused"]
     result = {"status": "done", "reason": None, "cells": [
         {"version": v["id"], "status": "failed" if v["id"] in refused else "done",
          "reason": "launch refused" if v["id"] in refused else None} for v in versions]}
@@ -86,9 +89,9 @@ def timed(request):
         v["id"]: {"status": "done", "reason": None, "samples": samples(v, request),
                   "batch": {"cold": 1, "warm": 1}} for v in request["versions"]},
         "states": {"before": None, "during": [{"sm_mhz": 1}], "after": None}}
-if stage == "timings":
+if stage == "latencies":
     result = {"status": "done", "reason": None, "parts": {label: timed(one) for label, one in parts.items()}}
-elif stage == "timing":
+elif stage == "latency":
     result = timed(request)
 part = answer + ".part"
 json.dump(result, open(part, "w"))
@@ -101,7 +104,7 @@ def prepare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "catalog.toml").write_text(CATALOG)
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     tell(tmp_path)
-    monkeypatch.setattr(isolated, "stage_argv", stand_in_argv(tmp_path))
+    monkeypatch.setattr(subprocesses, "stage_argv", stand_in_argv(tmp_path))
     monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
     return tmp_path
 
@@ -128,18 +131,18 @@ def begin(folder: Path, machine: Machine | None = None, **changed: Any) -> Colle
         **{"versions": ("one", "two", "three"), "workloads": (SMALL,), "rounds": 6, **changed}
     )
     lineage = catalog.load(folder)
-    staging = session.begin(LocalRoot(folder / "data"), lineage, settings)
+    staging = collect_settings.begin(LocalRoot(folder / "data"), lineage, settings)
     return Collection(staging, lineage, settings, machine or Machine(GPU, None, None, ["no ncu here"]))
 
 
 def again(folder: Path, run_id: str, machine: Machine | None = None) -> Collection:
-    staging, lineage, settings = session.resume(LocalRoot(folder / "data"), run_id)
+    staging, lineage, settings = collect_settings.resume(LocalRoot(folder / "data"), run_id)
     return Collection(staging, lineage, settings, machine or Machine(GPU, None, None, ["no ncu here"]))
 
 
 def finish(folder: Path, collection: Collection) -> Any:
     root = LocalRoot(folder / "data")
-    return bundle.load(root, assembly.seal(root, collection))
+    return bundle.load(root, seal.seal(root, collection))
 
 
 def cells(run: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Imports go one way: what each module may import, read from its source."""
+"""Imports go one way: which room may import which, read from the sources."""
 
 from __future__ import annotations
 
@@ -11,131 +11,47 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "profiler"
 
-# From the bottom up. Groups of a layer do not know each other; a module imports those before it in its group.
-LAYERS: tuple[tuple[tuple[str, ...], ...], ...] = (
-    (("errors",),),
-    (
-        ("values", "metrics", "present"),
-        ("ncunames",),
-        ("location",),
-        ("version", "catalog", "origin"),
-        ("toolkit",),
-        ("occupancy",),
-        ("quantize", "problem"),
-        ("baselines",),
-        ("statistics",),
-        ("opcodemix",),
-    ),
-    (
-        ("nvperf", "chips"),
-        ("reader", "isolation", "framing", "ncucsv", "detail", "report", "scrub"),
-        ("run", "run_file", "bundle", "bundle_zip", "decisions", "store"),
-        ("build",),
-        ("static",),
-        ("capture",),
-        (
-            "isolated",
-            "nsight",
-            "launchprobe",
-            "device",
-            "rounds",
-            "cases",
-            "stage",
-            "gpucheck",
-            "timing",
-            "timings",
-            "target",
-            "torchprobe",
-            "floors",
-            "machine",
-        ),
-        ("cpubuild", "outcome", "cpucuda", "emulate", "check"),
-    ),
-    (("disassembly", "alignment", "hotspots", "machinecode", "keptcode"),),
-    (
-        (
-            "matching",
-            "comparability",
-            "verdict",
-            "calls",
-            "compare",
-            "split",
-            "waterfall",
-            "wording",
-            "explain",
-            "trend",
-            "latencies",
-            "circumstances",
-            "history",
-            "noisefloor",
-            "wobble",
-            "overview",
-            "rates",
-            "tensorpaths",
-            "roofline",
-            "roofpath",
-            "statement",
-            "levers",
-            "bottleneck",
-            "moved",
-            "unmeasured",
-            "insights",
-        ),
-        ("whatif",),
-        ("extraction", "sync", "intake", "pipeline"),
-        ("sources",),
-        ("attained", "lineage"),
-        ("sourcediff",),
-        ("rulings",),
-        ("drill",),
-        ("opcodemix",),
-        ("sourcediff", "lineage"),
-        (
-            "anatomy",
-            "evidence",
-            "dissect",
-            "plan",
-            "staging",
-            "captured",
-            "session",
-            "work",
-            "sampling",
-            "sanitizing",
-            "counting",
-            "pairing",
-            "collect",
-            "assembly",
-            "checkpoint",
-        ),
-    ),
-    (("historywords",), ("decisionwords",), ("speedups",), ("baseline", "acknowledgement")),
-    (
-        ("holdings", "opponents", "contests", "finding", "findings", "gate"),
-        ("regression", "setback", "slowdowns", "lostground", "regressions", "regressioncause"),
-    ),
-    (("cli",), ("ui",)),
-    (("__init__", "__main__", "app"),),
+# A room imports only rooms of the rows above its own; rooms of one row do not know each other.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "statistics"),
+    ("evidence",),
+    ("bundles", "reports"),
+    ("catalog",),
+    ("emulator", "store"),
+    ("build",),
+    ("sass",),
+    ("collect", "compare"),
+    ("history",),
+    ("explain",),
+    ("advice", "gate"),
+    ("regressions",),
+    ("cli", "ui"),
+    ("__init__", "__main__", "app"),
 )
-# Who alone may import what: a library, and the first names of the modules that may.
+# What stands on a bare GPU machine: beyond the rows, it never learns of these.
+NEVER = {"collect": ("compare", "store", "history")}
+# Who alone may import what: a library, and the places that may.
 ONLY_IN = {
-    "ncu_report": ("reader",),
+    "ncu_report": ("reports.reader_process",),
     "sqlalchemy": ("store",),
     "streamlit": ("ui", "app"),
     "plotly": ("ui",),
-    "torch": ("baselines", "stage", "torchprobe"),
+    "torch": ("catalog.torch_backends", "collect.gpu"),
 }
 
 
 def sources() -> dict[str, Path]:
     """Every module of the package by its dotted name below it, and app.py."""
-    found = {}
+    modules = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         parts = path.relative_to(PACKAGE).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)
-        found[name] = path
-    if (ROOT / "app.py").exists():
-        found["app"] = ROOT / "app.py"
-    return found
+        modules[name] = path
+    modules["app"] = ROOT / "app.py"
+    return modules
+
+
+SOURCES = sources()
 
 
 def imports(path: Path) -> Iterator[tuple[str, bool, int]]:
@@ -152,48 +68,43 @@ def imports(path: Path) -> Iterator[tuple[str, bool, int]]:
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}:{node.lineno}: imports are absolute"
             assert node.module
-            if node.module in (
-                "profiler",
-                "profiler.cli",
-                "profiler.ui",
-                "profiler.store",
-                "profiler.statistics",
-            ):
-                for alias in node.names:
-                    yield f"{node.module}.{alias.name}", id(node) not in inside, node.lineno
-            else:
-                yield node.module, id(node) not in inside, node.lineno
+            for alias in node.names:
+                full = f"{node.module}.{alias.name}"
+                known = full.removeprefix("profiler.") in SOURCES
+                yield full if known else node.module, id(node) not in inside, node.lineno
 
 
 def is_function(node: ast.AST) -> bool:
     return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
 
 
-def place(module: str) -> tuple[int, int, int]:
-    """Layer, group and place in the group of a module, by its first name."""
-    first = module.split(".")[0]
-    for layer, groups in enumerate(LAYERS):
-        for group, members in enumerate(groups):
-            if first in members:
-                return layer, group, members.index(first)
-    raise AssertionError(
-        f"profiler/{module.replace('.', '/')}.py is in no layer: list it in {Path(__file__).name}"
-    )
+def room_of(module: str) -> str:
+    """The room, or the file of the top level, that a module belongs to."""
+    return module.split(".")[0]
+
+
+def row_of(room: str) -> int:
+    for row, rooms in enumerate(LAYERS):
+        if room in rooms:
+            return row
+    raise AssertionError(f"profiler/{room} is no room: list it in {Path(__file__).name}")
 
 
 def allowed(importer: str, imported: str) -> bool:
-    """Whether one module may import another: of a lower layer, or before it in its own group."""
-    if importer.split(".")[0] == imported.split(".")[0]:
-        return True  # within one package
-    (layer, group, index), (below, other, before) = place(importer), place(imported)
-    return below < layer or (below == layer and other == group and before < index)
+    """Whether a module may import another: of its own room, or of a lower row."""
+    a, b = room_of(importer), room_of(imported)
+    return a == b or (row_of(b) < row_of(a) and b not in NEVER.get(a, ()))
 
 
-@pytest.mark.parametrize("module", sources())
-def test_a_module_imports_only_what_lies_below_it(module: str) -> None:
-    place(module)
+def within(module: str, places: tuple[str, ...]) -> bool:
+    return any(module == place or module.startswith(place + ".") for place in places)
+
+
+@pytest.mark.parametrize("module", SOURCES)
+def test_a_room_imports_only_what_lies_below_it(module: str) -> None:
+    row_of(room_of(module))
     wrong = []
-    for name, _, line in imports(sources()[module]):
+    for name, _, line in imports(SOURCES[module]):
         target = name.removeprefix("profiler.")
         if not name.startswith("profiler.") or target.startswith("__"):
             continue
@@ -202,33 +113,56 @@ def test_a_module_imports_only_what_lies_below_it(module: str) -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("module", sources())
+@pytest.mark.parametrize("module", SOURCES)
 def test_heavy_libraries_stay_where_they_belong(module: str) -> None:
-    first = module.split(".")[0]
     wrong = []
-    for name, at_module_level, line in imports(sources()[module]):
+    for name, at_module_level, line in imports(SOURCES[module]):
         library = name.split(".")[0]
-        if library in ONLY_IN and first not in ONLY_IN[library]:
+        if library in ONLY_IN and not within(module, ONLY_IN[library]):
             wrong.append(f"line {line}: {module} must not import {library}")
-        if library == "pandas" and at_module_level and first not in ("ui", "app"):
+        if library == "pandas" and at_module_level and room_of(module) not in ("ui", "app"):
             wrong.append(f"line {line}: {module} must not import pandas at module level")
     assert not wrong
 
 
-def test_every_listed_module_exists() -> None:
-    listed = {name for groups in LAYERS for group in groups for name in group}
-    there = {module.split(".")[0] for module in sources()}
-    assert listed - {"app"} <= there
+def test_no_module_imports_itself_in_a_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for module, path in SOURCES.items():
+        names = {name.removeprefix("profiler.") for name, at_top, _ in imports(path) if at_top}
+        graph[module] = {name for name in names if name in SOURCES and name != module}
+    done: set[str] = set()
+
+    def visit(module: str, way: tuple[str, ...]) -> None:
+        assert module not in way, f"a circle: {' → '.join((*way[way.index(module) :], module))}"
+        if module not in done:
+            for other in sorted(graph[module]):
+                visit(other, (*way, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+def test_every_listed_room_exists() -> None:
+    listed = {room for rooms in LAYERS for room in rooms}
+    assert listed == {room_of(module) for module in SOURCES}
+
+
+def test_the_package_is_rooms_and_at_most_four_files() -> None:
+    files = [path.name for path in PACKAGE.glob("*.py")]
+    rooms = [path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"]
+    assert len(files) <= 4
+    assert len(rooms) <= 20
 
 
 def test_the_rule_can_fail() -> None:
-    assert not allowed("values", "compare")
-    assert not allowed("chips", "report"), "siblings"
-    assert not allowed("matching", "compare"), "upwards within a group"
-    assert allowed("compare", "matching")
+    assert not allowed("evidence.values", "compare.comparison"), "upwards"
+    assert not allowed("bundles.run", "reports.read"), "of one row"
+    assert not allowed("collect.jobs", "store"), "a bare machine has no index"
+    assert allowed("compare.comparison", "compare.match_launches")
     assert allowed("cli.compare", "store")
 
 
 def test_no_module_is_named_after_nothing() -> None:
     vague = {"utils", "common", "helpers", "manager", "base"}
-    assert not {part for module in sources() for part in module.split(".")} & vague
+    assert not {part for module in SOURCES for part in module.split(".")} & vague

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from profiler import catalog
+from profiler.catalog import catalog
 from profiler.cli import parser
 from profiler.errors import Exit
 

@@ -9,8 +9,8 @@ from profiler.cli.output import add_filters, add_json, print_json, print_table, 
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.acknowledgement import Acknowledgement
     from profiler.cli.output import Commands
+    from profiler.gate.acknowledgement import Acknowledgement
 
 _DESCRIPTION = """\
 Let a known regression of a version pass: the gate lists it and does not fail. Kept as a decision record
@@ -56,15 +56,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _acknowledge(arguments: argparse.Namespace) -> int:
-    from profiler import acknowledgement, location, metrics, sources
+    from profiler.bundles import location
     from profiler.cli.output import open_store
+    from profiler.compare import resolve_names
+    from profiler.evidence import metric_table
+    from profiler.gate import acknowledgement
 
     store = open_store()
     made = acknowledgement.acknowledge(
         location.root(),
         store,
-        metrics.load(),
-        *sources.version_of(store, arguments.name),
+        metric_table.load(),
+        *resolve_names.version_of(store, arguments.name),
         why=arguments.why,
         workload=arguments.workload,
         gpu=arguments.gpu,
@@ -80,7 +83,8 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from profiler import acknowledgement, decisions, location
+    from profiler.bundles import decisions, location
+    from profiler.gate import acknowledgement
 
     found = acknowledgement.standing(decisions.load(location.root()))
     if arguments.json:
@@ -94,7 +98,8 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _undo(arguments: argparse.Namespace) -> int:
-    from profiler import acknowledgement, location
+    from profiler.bundles import location
+    from profiler.gate import acknowledgement
 
     gone = acknowledgement.withdraw(location.root(), arguments.undo, why=arguments.why)
     if arguments.json:

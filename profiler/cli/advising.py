@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import textwrap
 
-from profiler import present
+from profiler.advice.insights import Insights
+from profiler.advice.statement import UNKNOWN, Input, Statement, between
 from profiler.cli.output import say
-from profiler.insights import Insights
-from profiler.statement import UNKNOWN, Input, Statement, between
+from profiler.evidence import formatting
 
 _WIDTH = 110
 _SHOWN = 6  # metrics of a statement in words; --json has them all
@@ -93,7 +93,7 @@ def _value(metric: Input) -> str:
 
 
 def _baseline(metric: Input) -> str:
-    return "–" if metric.baseline is None else str(present.quantity(metric.baseline))
+    return "–" if metric.baseline is None else str(formatting.quantity(metric.baseline))
 
 
 def _share(one: Statement) -> str:

@@ -105,12 +105,13 @@ def list_workloads(arguments: argparse.Namespace) -> int:
 
 def show_launches(arguments: argparse.Namespace) -> int:
     """Print the launches of one report, run or version."""
-    from profiler import metrics, sources
     from profiler.cli import known, output, showing
+    from profiler.compare import resolve_names
+    from profiler.evidence import metric_table
 
-    table = metrics.load()
+    table = metric_table.load()
     with known.catalogued((arguments.name,), output.open_store):
-        side = sources.resolve(arguments.name, output.open_store, arguments.workload, arguments.gpu)
+        side = resolve_names.resolve(arguments.name, output.open_store, arguments.workload, arguments.gpu)
     known.note_forgotten((arguments.name,), output.open_store)
     chosen = showing.choose(side, arguments.kernel, arguments.top)
     if arguments.json:
@@ -122,15 +123,18 @@ def show_launches(arguments: argparse.Namespace) -> int:
 
 def show_trend(arguments: argparse.Namespace) -> int:
     """Print one metric over versions or runs."""
-    from profiler import lineage, location, metrics, trend
+    from profiler.bundles import location
     from profiler.cli import output, trending
+    from profiler.evidence import metric_table
+    from profiler.history import lineage
+    from profiler.history import trend as history_trend
 
     filters = {
         name: getattr(arguments, name) for name in ("family", "workload", "gpu", "kernel", "over", "across")
     }
-    store, table = output.open_store(), metrics.load()
+    store, table = output.open_store(), metric_table.load()
     stands = lineage.every(location.root(), store, arguments.family)
-    series = trend.trend(
+    series = history_trend.trend(
         store,
         arguments.concept,
         table,

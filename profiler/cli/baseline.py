@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from profiler.cli.output import add_filters, add_json, print_json, print_table, say
 
 if TYPE_CHECKING:
-    from profiler.baseline import Baseline, Pin
     from profiler.cli.output import Commands
+    from profiler.gate.baseline import Baseline, Pin
 
 _DESCRIPTION = """\
 A baseline is set for a family, or for one workload or GPU of it (--workload, --gpu), which then counts there
@@ -50,8 +50,9 @@ def add(commands: Commands) -> None:
 
 def set_(arguments: argparse.Namespace) -> int:
     """Pin, and say what is pinned now."""
-    from profiler import baseline, location
+    from profiler.bundles import location
     from profiler.cli.output import open_store
+    from profiler.gate import baseline
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
     root, store = location.root(), open_store()
@@ -62,7 +63,8 @@ def set_(arguments: argparse.Namespace) -> int:
 
 def unset(arguments: argparse.Namespace) -> int:
     """Take a pin away, and say which."""
-    from profiler import baseline, location
+    from profiler.bundles import location
+    from profiler.gate import baseline
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
     pin = baseline.unpin(location.root(), arguments.family, why=arguments.why, **place)
@@ -72,8 +74,9 @@ def unset(arguments: argparse.Namespace) -> int:
 
 def list_(arguments: argparse.Namespace) -> int:
     """Every pin with who, when and why; below, of those that are lost the way out."""
-    from profiler import baseline, decisions, location
+    from profiler.bundles import decisions, location
     from profiler.cli.output import open_store
+    from profiler.gate import baseline
 
     found = baseline.pins(decisions.load(location.root()))
     found = [one for one in found if arguments.family in (None, one.family)]
@@ -103,11 +106,13 @@ def list_(arguments: argparse.Namespace) -> int:
 
 def show(arguments: argparse.Namespace) -> int:
     """Every baseline of a version, place by place."""
-    from profiler import baseline, location, sources
+    from profiler.bundles import location
     from profiler.cli.output import open_store
+    from profiler.compare import resolve_names
+    from profiler.gate import baseline
 
     root, store = location.root(), open_store()
-    family, version = sources.version_of(store, arguments.name)
+    family, version = resolve_names.version_of(store, arguments.name)
     held = baseline.Baselines.of(root, store, family)
     found = [
         (workload, gpu, one)

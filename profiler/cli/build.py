@@ -13,8 +13,8 @@ from profiler.errors import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from profiler.build import Built, Failed
-    from profiler.catalog import Catalog, Version
+    from profiler.build.library import Built, Failed
+    from profiler.catalog.catalog import Catalog, Version
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
@@ -44,12 +44,13 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Build, and print a line a version; a compiler's message goes to stderr whole."""
-    from profiler import build, catalog
+    from profiler.build import library
+    from profiler.catalog import catalog
 
     lineage = catalog.load(arguments.catalog)
     chosen = lineage.pick(arguments.versions)
     how = {"extra_flags": _stage_flags(lineage, arguments.stage), "jobs": arguments.jobs}
-    made = list(build.build(lineage, chosen, arguments.arch, progress=progress(), **how))
+    made = list(library.build(lineage, chosen, arguments.arch, progress=progress(), **how))
     told = left_out(chosen, arguments.arch)
     if arguments.json:
         print_json({"versions": [_document(one) for one in made], "not_built": told})
@@ -85,7 +86,7 @@ def add_jobs(command: argparse.ArgumentParser) -> None:
 
 def tell_failures(made: list[Any]) -> Exit:
     """Print what the compiler said of each version that does not compile; the exit code of all together."""
-    from profiler.build import Failed
+    from profiler.build.library import Failed
 
     failures = [one for one in made if isinstance(one, Failed)]
     for one in failures:
@@ -111,7 +112,7 @@ def progress() -> Callable[[str, str], None]:
 
 
 def _arches(text: str) -> list[str]:
-    from profiler.catalog import check_arch
+    from profiler.catalog.catalog import check_arch
     from profiler.errors import BadCatalog
 
     try:
@@ -121,8 +122,8 @@ def _arches(text: str) -> list[str]:
 
 
 def _stage_flags(lineage: Catalog, stage: str | None) -> tuple[str, ...]:
+    from profiler.catalog.sources import load_problem
     from profiler.errors import UnknownName
-    from profiler.origin import load_problem
 
     if stage is None:
         return ()
@@ -136,7 +137,7 @@ def _stage_flags(lineage: Catalog, stage: str | None) -> tuple[str, ...]:
 
 def left_out(chosen: tuple[Version, ...], arches: list[str] | None) -> dict[str, str]:
     """Why versions that were asked for are not built."""
-    from profiler.build import targets
+    from profiler.build.library import targets
 
     found = {}
     for version in chosen:
@@ -148,7 +149,7 @@ def left_out(chosen: tuple[Version, ...], arches: list[str] | None) -> dict[str,
 
 
 def _document(one: Built | Failed) -> dict[str, Any]:
-    from profiler.build import Failed
+    from profiler.build.library import Failed
 
     if isinstance(one, Failed):
         return {"version": one.version, "built": False, "error": one.error, "output": one.output}
@@ -168,7 +169,7 @@ def _document(one: Built | Failed) -> dict[str, Any]:
 
 
 def _print(made: list[Built | Failed], told: dict[str, str]) -> None:
-    from profiler.build import Failed
+    from profiler.build.library import Failed
 
     rows = []
     for one in made:

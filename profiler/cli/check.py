@@ -12,10 +12,10 @@ from profiler.cli.output import add_json, positive, print_json, print_table, say
 from profiler.errors import CannotJudge, Exit, UnknownName
 
 if TYPE_CHECKING:
-    from profiler.catalog import Catalog, Version
-    from profiler.check import Checked
+    from profiler.catalog.catalog import Catalog, Version
+    from profiler.catalog.problem import Problem
     from profiler.cli.output import Commands
-    from profiler.problem import Problem
+    from profiler.emulator.cpu_check import Checked
 
 _SHOWN = 12  # findings of a version
 
@@ -59,16 +59,17 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Check, print, judge."""
-    from profiler import catalog, check, origin
+    from profiler.catalog import catalog, sources
+    from profiler.emulator import cpu_check
 
     lineage = catalog.load(arguments.catalog)
-    problem: Problem = origin.load_problem(lineage)
+    problem: Problem = sources.load_problem(lineage)
     chosen, stages = choose(lineage, problem, arguments.versions, arguments.stage)
-    for words in origin.disagreements(lineage):
+    for words in sources.disagreements(lineage):
         print(f"profiler: warning: {words}", file=sys.stderr)
     seeds = range(arguments.seeds) if arguments.seeds else None
     how = {"jobs": arguments.jobs, "progress": progress()}
-    checked = list(check.check_all(chosen, problem, seeds=seeds, stages=stages, **how))
+    checked = list(cpu_check.check_all(chosen, problem, seeds=seeds, stages=stages, **how))
     if arguments.json:
         print_json(document(checked))
     else:
@@ -80,7 +81,7 @@ def choose(
     lineage: Catalog, problem: Problem, names: Sequence[str], stage: str | None
 ) -> tuple[list[Version], tuple[str, ...]]:
     """The versions to check and their stages; for one stage the good versions that can be built for it."""
-    from profiler.problem import ALL
+    from profiler.catalog.problem import ALL
 
     chosen = [version for version in lineage.pick(names) if version.buildable]
     if not chosen:
@@ -107,13 +108,13 @@ def document(checked: Sequence[Checked]) -> dict[str, object]:
 
 def print_checked(checked: Sequence[Checked]) -> None:
     """A row a version; below, what stands against those that are not as expected."""
-    from profiler import evidence
+    from profiler.build import facts
 
     header = ("version", "state", "outcome", "runs", "max error", "wavefronts", "conflicts", "found")
     print_table(header, [_row(one) for one in checked], right=(3, 4, 5, 6))
     for one in checked:
         if not one.as_expected and (one.cells or one.error):
-            say(f"\n{evidence.check_line(one)}")
+            say(f"\n{facts.check_line(one)}")
             for line in _findings(one):
                 say(f"  {line}")
     say("\nmodelled on the CPU: wavefronts and conflicts of the first workload and schedule (seed 0)")
@@ -135,7 +136,7 @@ def judge(checked: Sequence[Checked]) -> Exit:
 
 
 def _row(one: Checked) -> list[str]:
-    from profiler import evidence
+    from profiler.build import facts
 
     if not one.cells:
         why = "does not compile" if one.error else "no workload"
@@ -158,7 +159,7 @@ def _row(one: Checked) -> list[str]:
         "not finite" if None in errors or worst is None else f"{worst:.2g}",
         str(first.shared_wavefronts),
         str(first.bank_conflicts),
-        evidence.what(seen) if seen else _apart(evidence.input_error(one.cells)),
+        facts.what(seen) if seen else _apart(facts.input_error(one.cells)),
     ]
 
 

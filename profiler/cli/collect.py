@@ -11,20 +11,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from profiler.bundles.run import NOISE
 from profiler.cli.build import add_versions
 from profiler.cli.output import add_json, positive, print_json, print_table, say
 from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
-from profiler.run import NOISE
 
 if TYPE_CHECKING:
-    from profiler.catalog import Catalog, Version
+    from profiler.bundles.location import LocalRoot
+    from profiler.bundles.run import Run
+    from profiler.catalog.catalog import Catalog, Version
+    from profiler.catalog.problem import Problem
     from profiler.cli.output import Commands
-    from profiler.collect import Collection
-    from profiler.location import LocalRoot
-    from profiler.noisefloor import Stored
-    from profiler.problem import Problem
-    from profiler.run import Run
-    from profiler.session import Settings
+    from profiler.collect.collection import Collection
+    from profiler.collect.settings import Settings
+    from profiler.compare.noise_floor import Stored
 
 NAMED = 8  # jobs in a line
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
@@ -117,23 +117,26 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _foretell(arguments: argparse.Namespace, root: LocalRoot, budget: float | None) -> Exit:
     """--dry-run: nothing is built, run or written."""
-    from profiler import bundle, catalog, collect, session
+    from profiler.bundles import bundle
+    from profiler.catalog import catalog
     from profiler.cli import forecast
-    from profiler.staging import Staging
+    from profiler.collect import collection as collect_collection
+    from profiler.collect import settings as collect_settings
+    from profiler.collect.staging import Staging
 
     if arguments.resume:
         raise ProfilerError("--dry-run plans a run that begins now: leave out --resume")
     lineage = catalog.load(arguments.catalog)
     settings = _settings(arguments, lineage)
     nowhere = Staging(root.folder / bundle.STAGING / "dry-run")
-    machine = session.look(settings.counters)
-    forecast.show(collect.Collection(nowhere, lineage, settings, machine), budget, arguments.json)
+    machine = collect_settings.look(settings.counters)
+    forecast.show(collect_collection.Collection(nowhere, lineage, settings, machine), budget, arguments.json)
     return Exit.PASS
 
 
 def budget_s(arguments: argparse.Namespace) -> float | None:
     """The seconds of --budget; whether it can be read, and --out be written, is known before a run begins."""
-    from profiler import plan
+    from profiler.collect import plan
 
     if arguments.out and not arguments.out.resolve().parent.is_dir():
         raise ProfilerError(f"--out {arguments.out}: there is no folder {arguments.out.resolve().parent}")
@@ -154,9 +157,10 @@ def measure(
 
     While it runs --out holds what has ended so far: who is killed with all that runs keeps that.
     """
-    from profiler import assembly, bundle, bundle_zip, checkpoint
+    from profiler.bundles import bundle, zip_file
     from profiler.cli import failures
-    from profiler.staging import held
+    from profiler.collect import checkpoint, seal
+    from profiler.collect.staging import held
 
     with held(collection.staging), ended_as_interrupted():
         try:
@@ -173,10 +177,10 @@ def measure(
             return None
         for kind in _ENDINGS:  # all is measured: the seconds that are left are better than none of them
             signal.signal(kind, signal.SIG_IGN)
-        run_id = assembly.seal(root, collection, zip_bytes=assembly.ZIP_BYTES if arguments.out else None)
+        run_id = seal.seal(root, collection, zip_bytes=seal.ZIP_BYTES if arguments.out else None)
         sealed = bundle.load(root, run_id)
         if arguments.out:
-            written = bundle_zip.pack(root, run_id, arguments.out)
+            written = zip_file.pack(root, run_id, arguments.out)
             print(f"written: {written}", file=sys.stderr if arguments.json else sys.stdout)
     return sealed
 
@@ -202,34 +206,39 @@ def ended_as_interrupted() -> Iterator[None]:
 
 
 def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
-    from profiler import catalog, collect, session
+    from profiler.catalog import catalog
+    from profiler.collect import collection as collect_collection
+    from profiler.collect import settings as collect_settings
 
     if arguments.resume:
-        staging, lineage, settings = session.resume(root, arguments.resume, sealing=arguments.seal)
+        staging, lineage, settings = collect_settings.resume(root, arguments.resume, sealing=arguments.seal)
     elif arguments.seal:
         raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
     else:
         lineage = catalog.load(arguments.catalog)
         settings = _settings(arguments, lineage)
-        staging = session.begin(root, lineage, settings)
-    machine = session.Machine(None, None) if arguments.seal else session.look(settings.counters)
-    return collect.Collection(staging, lineage, settings, machine, progress)
+        staging = collect_settings.begin(root, lineage, settings)
+    machine = (
+        collect_settings.Machine(None, None) if arguments.seal else collect_settings.look(settings.counters)
+    )
+    return collect_collection.Collection(staging, lineage, settings, machine, progress)
 
 
 def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
-    from profiler import origin, session
+    from profiler.catalog import sources
+    from profiler.collect import settings as collect_settings
 
     names = [*arguments.versions, *_list(arguments.against)] if arguments.versions else []
     chosen = [one for one in lineage.pick(names) if one.state != "planned"]
     if not chosen:
         raise CannotJudge(f"nothing to measure: {lineage.nothing_of(names)}")
     known = {one.id for one in chosen}
-    problem: Problem = origin.load_problem(lineage)
+    problem: Problem = sources.load_problem(lineage)
     sizes = workloads(arguments.workloads, lineage, chosen)
     first = problem.workload(**sizes[0]).label
     asked = [] if arguments.sanitize == "all" else _list(arguments.sanitize)
     sanitize = known if arguments.sanitize == "all" else _among("--sanitize", asked, known, lineage)
-    return session.Settings(
+    return collect_settings.Settings(
         versions=tuple(one.id for one in chosen),
         workloads=tuple(sizes),
         rounds=arguments.rounds,
@@ -243,7 +252,7 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
         model=() if arguments.no_model else tuple(one.id for one in chosen if one.buildable),
         counters=not arguments.no_counters,
         keep_session=arguments.keep_session,
-        command_line=session.command_line(["profiler", *sys.argv[1:]]),
+        command_line=collect_settings.command_line(["profiler", *sys.argv[1:]]),
     )
 
 
@@ -257,12 +266,12 @@ def _among(option: str, names: list[str], known: set[str], lineage: Catalog) -> 
 
 def workloads(text: str | None, lineage: Catalog, chosen: Sequence[Version]) -> list[dict[str, object]]:
     """The acceptance workloads in every dtype that a version takes, the headline first in each."""
-    from profiler import origin
-    from profiler import problem as problems
+    from profiler.catalog import problem as problems
+    from profiler.catalog import sources
 
-    problem: Problem = origin.load_problem(lineage)
+    problem: Problem = sources.load_problem(lineage)
     dtypes = list(dict.fromkeys(dtype for one in chosen for dtype in one.dtypes))
-    if lineage.problem == "profiler.problem:ATTENTION":
+    if lineage.problem == "profiler.catalog.problem:ATTENTION":
         each = [{**one.sizes(), "dtype": dtype} for dtype in dtypes for one in problems.ACCEPTANCE]
         acceptance = [problem.workload(**sizes) for sizes in each]
     else:
@@ -278,7 +287,7 @@ def workloads(text: str | None, lineage: Catalog, chosen: Sequence[Version]) -> 
 
 def local_root() -> LocalRoot:
     """Where bundles are made. Raises ProfilerError for a root that is no folder."""
-    from profiler import location
+    from profiler.bundles import location
 
     root = location.root()
     if not isinstance(root, location.LocalRoot):
@@ -313,19 +322,20 @@ def progress(done: int, total: int, what: str, left_s: float | None) -> None:
 
 def _floors(root: LocalRoot) -> list[Stored]:
     """The noise floors out of the noise runs in the folder: a GPU machine has no index."""
-    from profiler import bundle, noisefloor
+    from profiler.bundles import bundle
+    from profiler.compare import noise_floor
 
     runs = []
     for name in bundle.list_runs(root):
         if f"-{NOISE}-" in name:
             with contextlib.suppress(ProfilerError):
                 runs.append(bundle.load(root, name))
-    return noisefloor.of_runs(runs)
+    return noise_floor.of_runs(runs)
 
 
 def _tell(run: Run, as_json: bool, floors: Sequence[Stored]) -> Exit:
     from profiler.cli import floor_text
-    from profiler.collect import overhead as overhead_of
+    from profiler.collect.collection import overhead as overhead_of
 
     cells = [one for one in run.results if one.workload and not one.workload.startswith("head dim")]
     overhead = overhead_of(run.provenance)
@@ -386,7 +396,7 @@ def left_out(lines: Sequence[str]) -> list[str]:
 
 def took(run: Run) -> str:
     """How long a collection took, and how much of that its processes did not need."""
-    from profiler.collect import overhead
+    from profiler.collect.collection import overhead
 
     wall, stages = run.provenance.get("wall_s"), run.provenance.get("processes_s") or {}
     if not wall:

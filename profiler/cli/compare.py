@@ -13,10 +13,10 @@ from profiler.errors import CannotJudge, ProfilerError
 if TYPE_CHECKING:
     from profiler.cli.gate_told import Told
     from profiler.cli.output import Commands
-    from profiler.compare import Comparison
-    from profiler.metrics import MetricTable
-    from profiler.sources import StoreOpener
-    from profiler.values import Side
+    from profiler.compare.comparison import Comparison
+    from profiler.compare.resolve_names import StoreOpener
+    from profiler.evidence.metric_table import MetricTable
+    from profiler.evidence.values import Side
 
 _DESCRIPTION = """\
 Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no
@@ -80,13 +80,14 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and with --fail judge."""
-    from profiler import compare, metrics
     from profiler.cli import comparison, failing, known, output
+    from profiler.compare import comparison as compare_comparison
+    from profiler.evidence import metric_table
 
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on says which concepts --fail judges: add --fail, or leave --on out")
-    table, opener = metrics.load(), lru_cache(maxsize=1)(output.open_store)
-    compare.check_concepts(table, arguments.on)
+    table, opener = metric_table.load(), lru_cache(maxsize=1)(output.open_store)
+    compare_comparison.check_concepts(table, arguments.on)
     pairs, facts = _pairs(arguments, opener)
     if not arguments.fail:
         known.note_forgotten((arguments.a, arguments.b), opener)
@@ -100,18 +101,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _pairs(arguments: argparse.Namespace, opener: StoreOpener) -> tuple[list[tuple[Side, Side]], bool]:
     """The sides of every comparison, and whether they are all the facts that two versions share."""
-    from profiler import sources
     from profiler.cli import known
+    from profiler.compare import resolve_names
 
     names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
     kind = evidence_of(arguments)
     try:
         with known.catalogued(names, opener):
-            if pairs := sources.facts_of(names, opener, *where, kind):
+            if pairs := resolve_names.facts_of(names, opener, *where, kind):
                 return pairs, True
-            a, b = sources.resolve_all(names, opener, *where, kind)
+            a, b = resolve_names.resolve_all(names, opener, *where, kind)
             return [(a, b)], False
-    except sources.NothingShared as error:
+    except resolve_names.NothingShared as error:
         if arguments.fail:
             raise CannotJudge(str(error)) from None
         raise
@@ -123,18 +124,19 @@ def _compared(
     table: MetricTable,
     opener: StoreOpener,
 ) -> list[Comparison]:
-    from profiler import circumstances, compare, noisefloor, wobble
+    from profiler.compare import comparison as compare_comparison
+    from profiler.compare import counter_noise, environment_change, noise_floor
 
     return [
-        compare.compare(
+        compare_comparison.compare(
             a,
             b,
             table,
             across=arguments.across,
             kernel=arguments.kernel,
-            noise=noisefloor.lookup(opener),
-            same_code=circumstances.same_code(),
-            wobble=wobble.lookup(opener),
+            noise=noise_floor.lookup(opener),
+            same_code=environment_change.same_code(),
+            wobble=counter_noise.lookup(opener),
         )
         for a, b in pairs
     ]
@@ -143,7 +145,7 @@ def _compared(
 def _print(arguments: argparse.Namespace, shown: Sequence[Comparison], told: Told | None) -> None:
     """Print the comparison in the form asked for, and below it what --fail makes of it."""
     from profiler.cli import comparison, comparison_json, facts, failing, gate_markdown
-    from profiler.values import Evidence
+    from profiler.evidence.values import Evidence
 
     if arguments.json:
         print_json(failing.beside(comparison_json.documents(shown), told))

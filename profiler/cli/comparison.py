@@ -6,12 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from profiler import present
 from profiler.cli.comparison_json import warnings
 from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
-from profiler.compare import Comparison, MetricChange, PairComparison, Verdict
-from profiler.values import DURATION, Launch, spread
+from profiler.compare.comparison import Comparison, MetricChange, PairComparison, Verdict
+from profiler.evidence import formatting
+from profiler.evidence.values import DURATION, Launch, spread
 
 NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
 SHOWN = 25  # pairs that a terminal or a pull request gets unasked
@@ -72,7 +72,7 @@ def markdown(comparison: Comparison) -> str:
             pair.kernel,
             f"{change.group}: {change.label}",
             *change_numbers(change),
-            present.verdict(change.verdict),
+            formatting.verdict(change.verdict),
         )
         for pair in comparison.pairs
         for change in pair.metrics
@@ -108,7 +108,7 @@ def kernel_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     for pair in comparison.pairs:
         change = pair.headline
         numbers = change_numbers(change) if change else ("–", "–", "")
-        rows.append((pair.kernel, *numbers, present.verdict(pair.verdict)))
+        rows.append((pair.kernel, *numbers, formatting.verdict(pair.verdict)))
     return rows
 
 
@@ -119,7 +119,7 @@ def reasons(comparison: Comparison) -> list[str]:
         for pair in comparison.pairs
         if pair.verdict in (Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING)
     )
-    found = [f"{present.verdict(word)}: {reason}" for word, reason in by_reason]
+    found = [f"{formatting.verdict(word)}: {reason}" for word, reason in by_reason]
     for pair in comparison.pairs:
         if pair.differs:
             found.append(f"{pair.kernel}: {_differing(pair)}")
@@ -131,7 +131,9 @@ def _differing(pair: PairComparison) -> str:
     words = []
     for name in pair.differs:
         a, b = sizes.get(name, (None, None))
-        words.append(f"{name} {present.dims(a)} → {present.dims(b)}" if name in sizes else f"{name} differs")
+        words.append(
+            f"{name} {formatting.dims(a)} → {formatting.dims(b)}" if name in sizes else f"{name} differs"
+        )
     return ", ".join(words)
 
 
@@ -168,8 +170,8 @@ def print_unmatched(comparison: Comparison) -> None:
 
 def _described(comparison: Comparison, launch: Launch) -> str:
     duration = launch.values.value(DURATION)
-    size = f"grid {present.dims(launch.grid)}, block {present.dims(launch.block)}"
-    return f"{comparison.label(launch)} ({size}, {present.quantity(duration)})"
+    size = f"grid {formatting.dims(launch.grid)}, block {formatting.dims(launch.block)}"
+    return f"{comparison.label(launch)} ({size}, {formatting.quantity(duration)})"
 
 
 def _moved(pairs: Sequence[PairComparison]) -> Sequence[PairComparison]:
@@ -185,7 +187,7 @@ def _print_pair(pair: PairComparison, everything: bool) -> None:
     rows, last = [], None
     for change in shown:
         group = "" if change.group == last else change.group
-        rows.append((group, change.label, *change_numbers(change), present.verdict(change.verdict)))
+        rows.append((group, change.label, *change_numbers(change), formatting.verdict(change.verdict)))
         last = change.group
     if rows:
         print_table(("group", "metric", "A", "B", "change", "verdict"), rows, right=(2, 3, 4))
@@ -218,10 +220,12 @@ def change_numbers(change: MetricChange) -> tuple[str, str, str]:
     """A, B and the change; both sides in one unit."""
     numbers = [abs(value.number) for value in (change.a, change.b) if value.number is not None]
     scale = (
-        present.scale_for(change.unit, max(numbers)) if change.a.unit == change.b.unit and numbers else None
+        formatting.scale_for(change.unit, max(numbers))
+        if change.a.unit == change.b.unit and numbers
+        else None
     )
-    a, b = (str(present.quantity(value, scale)) for value in (change.a, change.b))
-    return a, b, present.change(change.a, change.b)
+    a, b = (str(formatting.quantity(value, scale)) for value in (change.a, change.b))
+    return a, b, formatting.change(change.a, change.b)
 
 
 def _print_lines(lines: Iterable[str], indent: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from profiler import present
-from profiler.compare import Comparison, LatencyComparison, MetricChange, PairComparison
-from profiler.values import DURATION, Latency, Launch, Side, State, Value
+from profiler.compare.comparison import Comparison, LatencyComparison, MetricChange, PairComparison
+from profiler.evidence import formatting
+from profiler.evidence.values import DURATION, Latency, Launch, Side, State, Value
 
 
 def document(comparison: Comparison) -> dict[str, object]:
@@ -85,7 +85,7 @@ def _launch(comparison: Comparison, launch: Launch) -> dict[str, object]:
         "kernel": launch.base_name,
         "part": comparison.label(launch),
         "demangled": launch.demangled,
-        "duration": present.as_json(launch.values.value(DURATION)),
+        "duration": formatting.as_json(launch.values.value(DURATION)),
         "grid": launch.grid,
         "block": launch.block,
         "nvtx": launch.nvtx,

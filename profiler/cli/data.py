@@ -15,8 +15,8 @@ from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.pipeline import ImportSummary
-    from profiler.sync import Progress, SyncSummary
+    from profiler.store.operations import ImportSummary
+    from profiler.store.sync import Progress, SyncSummary
 
 
 def add(commands: Commands) -> None:
@@ -65,10 +65,10 @@ def _about_a_run(commands: Commands, name: str, does: str) -> argparse.ArgumentP
 
 def import_(arguments: argparse.Namespace) -> int:
     """Import, and say what became of every file. One that is refused does not stop the others."""
-    from profiler import pipeline
+    from profiler.store import operations
 
     with _bar() as progress:
-        summary = pipeline.import_paths(
+        summary = operations.import_paths(
             arguments.paths,
             family=arguments.family,
             version=arguments.version,
@@ -85,10 +85,12 @@ def import_(arguments: argparse.Namespace) -> int:
 
 def index(arguments: argparse.Namespace) -> int:
     """Bring the index in step, or make it again."""
-    from profiler import pipeline
+    from profiler.store import operations
 
     with _bar() as progress:
-        summary = (pipeline.rebuild_index if arguments.rebuild else pipeline.sync_index)(progress=progress)
+        summary = (operations.rebuild_index if arguments.rebuild else operations.sync_index)(
+            progress=progress
+        )
     told = [f"{len(runs)} {what}" for runs, what in _changes(summary) if runs]
     print(f"index: {', '.join(told) or 'nothing to do'}")
     _complain(message for _, message in summary.refused)
@@ -97,9 +99,9 @@ def index(arguments: argparse.Namespace) -> int:
 
 def relabel(arguments: argparse.Namespace) -> int:
     """Record the labels that are valid from now on, and say them."""
-    from profiler import pipeline
+    from profiler.store import operations
 
-    labels = pipeline.relabel(
+    labels = operations.relabel(
         arguments.run,
         family=arguments.family,
         version=arguments.version,
@@ -113,9 +115,9 @@ def relabel(arguments: argparse.Namespace) -> int:
 
 def forget(arguments: argparse.Namespace) -> int:
     """Record that a run is hidden, or shown again."""
-    from profiler import pipeline
+    from profiler.store import operations
 
-    changed = pipeline.forget(arguments.run, undo=arguments.undo, why=arguments.why)
+    changed = operations.forget(arguments.run, undo=arguments.undo, why=arguments.why)
     state = "shown" if arguments.undo else "hidden"
     way_back = "" if arguments.undo else f"; `profiler forget --undo {arguments.run}` shows it again"
     print(f"{arguments.run} is {state}{way_back}" if changed else f"{arguments.run} was {state} before")
@@ -124,9 +126,9 @@ def forget(arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Write a run as a zip and say where it is."""
-    from profiler import pipeline
+    from profiler.store import operations
 
-    print(pipeline.export(arguments.run, arguments.out))
+    print(operations.export(arguments.run, arguments.out))
     return Exit.PASS
 
 

@@ -13,7 +13,7 @@ from profiler.errors import Exit
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.dissect import Dissection
+    from profiler.collect.without_gpu import Dissection
 
 _DESCRIPTION = """\
 Do `build`, `static` and `check` for all versions and keep what they find as one run: static facts of each
@@ -46,13 +46,14 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Dissect, keep, tell."""
-    from profiler import catalog, dissect
+    from profiler.catalog import catalog
+    from profiler.collect import without_gpu
 
     lineage = catalog.load(arguments.catalog)
     chosen = lineage.pick(arguments.versions)
     how = {"command_line": _command_line(arguments), "jobs": arguments.jobs, "progress": progress()}
-    found = dissect.dissect(lineage, chosen, arguments.arch, **how)
-    place, _ = dissect.keep(found, arguments.out)
+    found = without_gpu.dissect(lineage, chosen, arguments.arch, **how)
+    place, _ = without_gpu.keep(found, arguments.out)
     if arguments.json:
         print_json(document(found, place))
     else:

@@ -10,8 +10,8 @@ from profiler.errors import Exit
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.device import State
-    from profiler.machine import Machine
+    from profiler.collect.doctor import Machine
+    from profiler.collect.gpu.device import State
 
 _DESCRIPTION = """\
 Say what this machine can do: GPU and its clocks, driver, CUDA, nvcc, ncu and whether it may read counters,
@@ -36,9 +36,9 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Examine, print."""
-    from profiler import machine
+    from profiler.collect import doctor
 
-    found = machine.examine()
+    found = doctor.examine()
     if arguments.json:
         print_json(found.as_json())
     else:

@@ -55,30 +55,33 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
-    from profiler import circumstances, compare, explain, metrics, noisefloor, sources, wobble
     from profiler.cli import comparison, explanation, failing, gate_markdown, known, output
+    from profiler.compare import comparison as compare_comparison
+    from profiler.compare import counter_noise, environment_change, noise_floor, resolve_names
+    from profiler.evidence import metric_table
+    from profiler.explain import explanation as explain_explanation
 
-    table = metrics.load()
+    table = metric_table.load()
     names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
     with known.catalogued(names, output.open_store):
-        facts = sources.facts_of(names, output.open_store, *where)
-        a, b = (None, None) if facts else sources.resolve_all(names, output.open_store, *where)
+        facts = resolve_names.facts_of(names, output.open_store, *where)
+        a, b = (None, None) if facts else resolve_names.resolve_all(names, output.open_store, *where)
     if a is None or b is None:
         return _without_time(arguments, list(dict.fromkeys(one.evidence.value for one, _ in facts)))
-    found = compare.compare(
+    found = compare_comparison.compare(
         a,
         b,
         table,
         across=arguments.across,
         kernel=arguments.kernel,
-        noise=noisefloor.lookup(output.open_store),
-        wobble=wobble.lookup(output.open_store),
-        same_code=circumstances.same_code(),
+        noise=noise_floor.lookup(output.open_store),
+        wobble=counter_noise.lookup(output.open_store),
+        same_code=environment_change.same_code(),
     )
     if not arguments.fail:
         known.note_forgotten(names, output.open_store)
     shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
-    told = explain.explain(shown, table)
+    told = explain_explanation.explain(shown, table)
     verdict = failing.judged(arguments, [found], table, output.open_store) if arguments.fail else None
     if arguments.json:
         print_json(failing.beside(explanation.document(shown, told), verdict))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 
-from profiler import present
 from profiler.cli.comparison import (
     NOT_LATENCY,
     cell,
@@ -21,10 +20,11 @@ from profiler.cli.comparison import (
 from profiler.cli.comparison_json import latency_document, warnings
 from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
-from profiler.compare import Comparison, Verdict
-from profiler.explain import Explanation, how_deep, launches, level, notes, signed, to_collect
-from profiler.split import NONE
-from profiler.waterfall import largest_step, steps
+from profiler.compare.comparison import Comparison, Verdict
+from profiler.evidence import formatting
+from profiler.explain.explanation import Explanation, how_deep, launches, level, notes, signed, to_collect
+from profiler.explain.time_identity import NONE
+from profiler.explain.waterfall import largest_step, steps
 
 _NO_COUNTERS = "no counters of these launches on both sides: nothing to explain the latency by"
 _DURATIONS = ("kernel", "A", "B", "change", "verdict")
@@ -158,10 +158,11 @@ def _shown(explanations: Sequence[Explanation], everything: bool) -> list[Explan
 def _without_causes(explanations: Sequence[Explanation], everything: bool) -> Iterator[str]:
     same = sum(told.verdict is Verdict.SAME for told in explanations)
     if same:
-        yield f"{present.verdict(Verdict.SAME)}: {launches(same)} unchanged, so without causes"
+        yield f"{formatting.verdict(Verdict.SAME)}: {launches(same)} unchanged, so without causes"
     unclear = sum(told.verdict is Verdict.UNCLEAR and told.split is not None for told in explanations)
     if unclear and not everything:
-        yield f"{present.verdict(Verdict.UNCLEAR)}: no causes; --all shows how the counters split {unclear}"
+        sign = formatting.verdict(Verdict.UNCLEAR)
+        yield f"{sign}: no causes; --all shows how the counters split {unclear}"
 
 
 def _rows(told: Explanation) -> list[tuple[str, str, str]]:
@@ -173,8 +174,11 @@ def _rows(told: Explanation) -> list[tuple[str, str, str]]:
     found = steps(told.a_us, told.split)
     for step in found:
         change = signed(step.us, largest, largest_step(found))
-        rows.append((step.label, change, present.percent(100 * step.us / told.a_us)))
-    return [*rows, ("B", level(told.b_us, largest), present.percent(100 * (told.delta_us or 0) / told.a_us))]
+        rows.append((step.label, change, formatting.percent(100 * step.us / told.a_us)))
+    return [
+        *rows,
+        ("B", level(told.b_us, largest), formatting.percent(100 * (told.delta_us or 0) / told.a_us)),
+    ]
 
 
 def _collect(explanations: Sequence[Explanation]) -> str:

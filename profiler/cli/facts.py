@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from profiler import present
 from profiler.cli.comparison import change_numbers, markdown_table
 from profiler.cli.output import print_table, say
-from profiler.compare import Comparison, MetricChange, Verdict
-from profiler.values import Evidence
+from profiler.compare.comparison import Comparison, MetricChange, Verdict
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence
 
 _HEADS = ("metric", "A", "B", "change", "verdict")
 _WHERE = {
@@ -82,7 +82,7 @@ def _word(change: MetricChange, comparison: Comparison) -> str:
     """The verdict; the reason for having none stands once, above."""
     if change.verdict is Verdict.NOT_COMPARABLE and (comparison.a.wrong or comparison.b.wrong):
         return "⊘ no verdict"
-    return present.verdict(change.verdict)
+    return formatting.verdict(change.verdict)
 
 
 def _alone(comparison: Comparison) -> list[str]:

@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from profiler import acknowledgement, decisions, gate, location
+from profiler.bundles import decisions, location
 from profiler.cli.gate_output import answer, weighty
 from profiler.cli.gate_told import Told
-from profiler.contests import contests, of_sides
-from profiler.holdings import Wanted
-from profiler.opponents import Lookup
-from profiler.sources import is_file, version_of
-from profiler.values import Evidence
+from profiler.compare.resolve_names import is_file, version_of
+from profiler.evidence.values import Evidence
+from profiler.gate import acknowledgement, gate
+from profiler.gate.baseline_lookup import Lookup
+from profiler.gate.comparison_pairs import contests, of_sides
+from profiler.gate.inventory import Wanted
 
 if TYPE_CHECKING:
     import argparse
 
-    from profiler.compare import Comparison
-    from profiler.metrics import MetricTable
-    from profiler.sources import StoreOpener
+    from profiler.compare.comparison import Comparison
+    from profiler.compare.resolve_names import StoreOpener
+    from profiler.evidence.metric_table import MetricTable
 
 SHOWN = 25  # findings of a kind on a terminal
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from profiler.collect import Collection
+    from profiler.collect.collection import Collection
 
 JOBS, LINES = 6, 12  # at most, so that a terminal still shows the table after them
 _LOGS = ("*.log", "log")

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from profiler.calls import noise_command
+from profiler.bundles.run import Run
 from profiler.cli.output import print_table
-from profiler.noisefloor import Place, Stored
-from profiler.run import Run
+from profiler.compare.latency import noise_command
+from profiler.compare.noise_floor import Place, Stored
 from profiler.statistics.decision import share
 from profiler.statistics.floor import FEWEST, level
 from profiler.store import WORKLOAD_CLASSES, workload_class

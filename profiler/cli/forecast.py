@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from profiler.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
-    from profiler.collect import Collection
-    from profiler.plan import Job
+    from profiler.collect.collection import Collection
+    from profiler.collect.plan import Job
 
 
 def show(collection: Collection, budget: float | None, as_json: bool) -> None:
     """Print it. The estimates are guesses: a collection corrects them as it runs."""
-    from profiler import plan
+    from profiler.collect import plan
 
     found = plan.forecast(collection.planned, collection.at_once, budget)
     if as_json:

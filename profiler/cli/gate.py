@@ -88,37 +88,31 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
-    from profiler import (
-        acknowledgement,
-        circumstances,
-        compare,
-        decisions,
-        gate,
-        location,
-        metrics,
-        noisefloor,
-        wobble,
-    )
+    from profiler.bundles import decisions, location
     from profiler.cli import gate_output, gate_told, known, output
-    from profiler.contests import contests
-    from profiler.holdings import Wanted
-    from profiler.values import Evidence
+    from profiler.compare import comparison, counter_noise, environment_change, noise_floor
+    from profiler.evidence import metric_table
+    from profiler.evidence.values import Evidence
+    from profiler.gate import acknowledgement
+    from profiler.gate import gate as gate_gate
+    from profiler.gate.comparison_pairs import contests
+    from profiler.gate.inventory import Wanted
 
     files = [gate_output.destination(Path(name)) for name in arguments.out]
-    table = metrics.load()
-    compare.check_concepts(table, arguments.on)
+    table = metric_table.load()
+    comparison.check_concepts(table, arguments.on)
     wanted = Wanted(arguments.workload, arguments.gpu, [Evidence(kind) for kind in arguments.evidence])
     root = location.root()
     with known.catalogued((*arguments.names, arguments.baseline or ""), output.open_store):
         found = contests(arguments.names, arguments.baseline, output.open_store, root, wanted)
-    verdicts = gate.judge(
+    verdicts = gate_gate.judge(
         found,
         table,
         on=arguments.on,
         across=arguments.across,
-        noise=noisefloor.lookup(output.open_store),
-        wobble=wobble.lookup(output.open_store),
-        same_code=circumstances.same_code(),
+        noise=noise_floor.lookup(output.open_store),
+        wobble=counter_noise.lookup(output.open_store),
+        same_code=environment_change.same_code(),
         let_pass=acknowledgement.standing(decisions.load(root)),
     )
     code = verdicts.exit_code(arguments.allow)

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from profiler.cli.comparison import cell, code
 from profiler.cli.gate_told import TITLES, Told, told_lines
-from profiler.finding import Finding, Outcome
+from profiler.gate.finding import Finding, Outcome
 
 SHOWN = 30  # rows of a table, and things said in one; a pull request is no log
 SAID = 4

@@ -40,8 +40,10 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find the steps and print them."""
-    from profiler import history, lineage, location, metrics
+    from profiler.bundles import location
     from profiler.cli import output, stepping
+    from profiler.evidence import metric_table
+    from profiler.history import change_points, lineage
 
     filters = {name: getattr(arguments, name) for name in ("family", "workload", "gpu", "kernel", "version")}
     store, root = output.open_store(), location.root()
@@ -49,7 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     filters |= {"orders": {family: one.order for family, one in stands.items()}}
     filters |= {"wrong": {family: one.wrong for family, one in stands.items()}}
     evidence = evidence_of(arguments)
-    found = history.histories(store, root, metrics.load(), arguments.concept, evidence=evidence, **filters)
+    found = change_points.histories(
+        store, root, metric_table.load(), arguments.concept, evidence=evidence, **filters
+    )
     stepping.check(found, arguments.concept)
     if arguments.json:
         print_json(stepping.document(arguments.concept, found))

@@ -44,11 +44,11 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, and print."""
-    from profiler import metrics
+    from profiler.advice.insights import insights
     from profiler.cli import advising, known
-    from profiler.insights import insights
+    from profiler.evidence import metric_table
 
-    table = metrics.load()
+    table = metric_table.load()
     where = (arguments.workload, arguments.gpu)
     found = insights(known.case(arguments.version, arguments.against, *where, table), table, arguments.kernel)
     if arguments.json:

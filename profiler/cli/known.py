@@ -10,18 +10,20 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler import circumstances, compare, lineage, location, noisefloor, sources, wobble
+from profiler.advice.insights import Case
+from profiler.advice.without_gpu import Cell
+from profiler.bundles import location
+from profiler.catalog.version import Version
 from profiler.cli import output
+from profiler.compare import comparison, counter_noise, environment_change, noise_floor, resolve_names
 from profiler.errors import CannotJudge, UnknownName
-from profiler.insights import Case
-from profiler.lineage import PLANNED, Standing
-from profiler.metrics import MetricTable
-from profiler.unmeasured import Cell
-from profiler.values import Evidence, Side
-from profiler.version import Version
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence, Side
+from profiler.history import lineage
+from profiler.history.lineage import PLANNED, Standing
 
 if TYPE_CHECKING:
-    from profiler.sources import StoreOpener
+    from profiler.compare.resolve_names import StoreOpener
 
 _RUN = re.compile(r"(^|~)\d{8}T\d{6}-")  # how the id of a run begins
 
@@ -30,12 +32,12 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
     """The version's sides, each beside the baseline's: the one named, else the nearest correct ancestor."""
     opener = lru_cache(maxsize=1)(output.open_store)
     try:
-        side = sources.if_measured(name, opener, workload, gpu)
+        side = resolve_names.if_measured(name, opener, workload, gpu)
     except UnknownName:
         if entry := lineage.unmade(location.root(), opener(), name):
             return _unmade(*entry)
         raise
-    sides = sources.facts(name, opener, workload, gpu)
+    sides = resolve_names.facts(name, opener, workload, gpu)
     if side and side.evidence is not Evidence.MEASURED:  # a run that holds facts alone
         sides = [side]
         side = None
@@ -56,7 +58,7 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
         cells = tuple(Cell(one, _against(base, one, opener, table)) for one in sides)
         measured = Cell(side, _against(base, side, opener, table)) if side else None
         if against is not None:
-            sources.check_name(against, opener)
+            resolve_names.check_name(against, opener)
     if base and not any(one.against for one in (*cells, *([measured] if measured else []))):
         why = f"{base} shares no workload and GPU with it"
         base = None
@@ -73,7 +75,7 @@ def catalogued(names: Iterable[str], opener: StoreOpener) -> Iterator[None]:
         for name in names:
             if (
                 name
-                and not sources.is_file(name)
+                and not resolve_names.is_file(name)
                 and (found := lineage.unmade(location.root(), opener(), name))
             ):
                 raise CannotJudge(_nothing_of(*found)) from None
@@ -83,7 +85,7 @@ def catalogued(names: Iterable[str], opener: StoreOpener) -> Iterator[None]:
 def note_forgotten(names: Iterable[str], opener: StoreOpener) -> None:
     """Say on stderr of a run that was forgotten, which its id still shows, that it was."""
     for name in filter(_RUN.search, names):
-        found = None if sources.is_file(name) else sources.of_run(opener(), name)
+        found = None if resolve_names.is_file(name) else resolve_names.of_run(opener(), name)
         run = opener().run(found.run_id or name) if found else None
         if run is not None and run.hidden:
             print(f"profiler: run {run.run_id} was forgotten: nothing is judged by it", file=sys.stderr)
@@ -123,22 +125,22 @@ def _baseline(against: str | None, family: str | None, stands: Standing | None) 
 
 def _against(
     base: str | None, side: Side, opener: StoreOpener, table: MetricTable
-) -> compare.Comparison | None:
+) -> comparison.Comparison | None:
     """The baseline against a side of the same evidence, workload and GPU; None where it has none there."""
     if base is None:
         return None
     if side.evidence is Evidence.MEASURED:
-        other = sources.if_measured(base, opener, side.workload, side.gpu)
+        other = resolve_names.if_measured(base, opener, side.workload, side.gpu)
     else:
-        every = sources.facts(base, opener, side.workload, side.gpu)
+        every = resolve_names.facts(base, opener, side.workload, side.gpu)
         other = next((one for one in every if one.evidence is side.evidence), None)
     if other is None:
         return None
     if other.wrong:  # its numbers stand beside, but a wrong version is no baseline
         other = replace(other, label=f"{other.label} (wrong)")
-    noise, same_code = noisefloor.lookup(opener), circumstances.same_code()
-    learned = wobble.lookup(opener)
-    return compare.compare(other, side, table, noise=noise, same_code=same_code, wobble=learned)
+    noise, same_code = noise_floor.lookup(opener), environment_change.same_code()
+    learned = counter_noise.lookup(opener)
+    return comparison.compare(other, side, table, noise=noise, same_code=same_code, wobble=learned)
 
 
 def _wrong(held: list[Side], stands: Standing | None) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from profiler import decisionwords, present
-from profiler.compare import Comparison
+from profiler.compare import latency_words
+from profiler.compare.comparison import Comparison
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 from profiler.statistics.decision import share, signed
-from profiler.values import Value
 
 LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
 
@@ -15,15 +16,15 @@ def latency_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for one in comparison.latency:
         numbers = [number for number in (one.a_ns, one.b_ns) if number is not None]
-        scale = present.scale_for("ns", max(numbers)) if numbers else None
+        scale = formatting.scale_for("ns", max(numbers)) if numbers else None
         a, b = (
-            "–" if number is None else str(present.quantity(Value(number, "ns"), scale))
+            "–" if number is None else str(formatting.quantity(Value(number, "ns"), scale))
             for number in (one.a_ns, one.b_ns)
         )
         decision = one.decision
         change = "" if decision.effect is None else signed(decision.effect)
         interval = "" if decision.interval is None else str(decision.interval)
-        rows.append((one.mode, a, b, change, interval, present.verdict(decision.verdict)))
+        rows.append((one.mode, a, b, change, interval, formatting.verdict(decision.verdict)))
     return rows
 
 
@@ -47,5 +48,5 @@ def floor_notes(comparison: Comparison) -> list[str]:
     version, workload = comparison.b.version, comparison.b.workload
     for one in comparison.latency:
         if one.floor or one.floor_command:
-            by_words.setdefault(decisionwords.aa_floor(one.floor, version, workload), []).append(one.mode)
+            by_words.setdefault(latency_words.aa_floor(one.floor, version, workload), []).append(one.mode)
     return [words if len(modes) > 1 else f"{modes[0]}: {words}" for words, modes in by_words.items()]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from profiler import present
 from profiler.cli.output import print_table, say
+from profiler.evidence import formatting
 
 if TYPE_CHECKING:
     from profiler.store import RunInfo, VersionInfo, WorkloadInfo
@@ -71,7 +71,7 @@ def print_runs(runs: Sequence[RunInfo]) -> None:
             one.run_id,
             f"{one.family or _several(one.families)}/{one.version or _several(one.versions)}",
             one.workload or _several(one.workloads),
-            present.moment(one.created),
+            formatting.moment(one.created),
             one.gpu or "unknown",
             one.ncu_version or "unknown",
             str(one.launches),
@@ -88,8 +88,8 @@ def print_versions(versions: Sequence[VersionInfo]) -> None:
         (
             one.family,
             one.version,
-            present.moment(one.first_created),
-            present.moment(one.last_created),
+            formatting.moment(one.first_created),
+            formatting.moment(one.last_created),
             str(one.runs),
             ", ".join(one.workloads) or _NOBODY_SAID,
             ", ".join(one.gpus) or "unknown",

@@ -8,26 +8,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profiler import (
-    build,
-    catalog,
-    disassembly,
-    hotspots,
-    keptcode,
-    location,
-    origin,
-    report,
-    sources,
-    toolkit,
-)
-from profiler.catalog import Catalog, Version
+from profiler.build import library, toolchain
+from profiler.bundles import location
+from profiler.catalog import catalog, sources
+from profiler.catalog.catalog import Catalog, Version
 from profiler.cli.output import open_store
-from profiler.disassembly import Listing
+from profiler.compare import resolve_names
+from profiler.compare.match_launches import kernel_filter, labels, name_filter
+from profiler.compare.resolve_names import Meant
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
-from profiler.keptcode import KeptCode, NotKept
-from profiler.matching import kernel_filter, labels, name_filter
-from profiler.sources import Meant
-from profiler.values import DURATION, Evidence, Launch, Side, spread
+from profiler.evidence.values import DURATION, Evidence, Launch, Side, spread
+from profiler.reports import read
+from profiler.sass import from_runs, hotspots
+from profiler.sass import listing as sass_listing
+from profiler.sass.from_runs import KeptCode, NotKept
+from profiler.sass.listing import Listing
 
 _ELF = b"\x7fELF"
 _TOOLS = ("nvcc", "cuobjdump", "nvdisasm")
@@ -127,9 +122,9 @@ def _side(name: str, wanted: Wanted) -> Side | None:
         return None
     if entry and not _is_known(name):
         return None
-    with contextlib.suppress(sources.NothingShared):
+    with contextlib.suppress(resolve_names.NothingShared):
         kind = Evidence.MEASURED
-        return sources.resolve_all([name], open_store, wanted.workload, wanted.gpu, kind)[0]
+        return resolve_names.resolve_all([name], open_store, wanted.workload, wanted.gpu, kind)[0]
     return None
 
 
@@ -137,7 +132,7 @@ def _resolve(name: str, side: Side | None, wanted: Wanted) -> Code:
     if side is not None:
         return _measured(side, name, wanted)
     if _is_binary(name):
-        listing = disassembly.of_binary(Path(name), wanted.arch)
+        listing = sass_listing.of_binary(Path(name), wanted.arch)
         return _named(listing, name, wanted.kernel, Origin(Evidence.STATIC, arch=wanted.arch))
     entry = _entry(wanted.lineage, name)
     pair = _pair(wanted.lineage, name, entry)
@@ -156,9 +151,9 @@ def _is_binary(name: str) -> bool:
 
 def _is_known(name: str) -> bool:
     """Whether a file or the index has something of a name."""
-    if not sources.is_file(name):
+    if not resolve_names.is_file(name):
         try:
-            sources.check_name(name, open_store)
+            resolve_names.check_name(name, open_store)
         except UnknownName:
             return False
     return True
@@ -168,10 +163,10 @@ def _pair(lineage: Catalog | None, name: str, entry: Version | None) -> Meant | 
     """The version that a name of the catalogue, else of the index, means; None for a file."""
     if lineage and entry:
         return Meant(lineage.family, entry.id)
-    if sources.is_file(name):
+    if resolve_names.is_file(name):
         return None
     with contextlib.suppress(UnknownName):
-        return sources.meant(open_store(), name)
+        return resolve_names.meant(open_store(), name)
     return None
 
 
@@ -190,9 +185,9 @@ def _compiled(name: str, pair: Meant, entry: Version | None, wanted: Wanted) -> 
             why = error
         else:
             changed = pair.run_id is None and _changed(wanted.lineage, entry, kept)
-            if not changed or not all(map(toolkit.find, _TOOLS)):
+            if not changed or not all(map(toolchain.find, _TOOLS)):
                 notes = [f"the sources here are not those of that run: {_BUILD}"] if changed else []
-                if wanted.ran_on and not keptcode.running_on(wanted.ran_on, [kept.arch]):
+                if wanted.ran_on and not from_runs.running_on(wanted.ran_on, [kept.arch]):
                     notes.append(
                         f"the other side ran on compute capability {wanted.ran_on}, which this is not for"
                     )
@@ -209,17 +204,17 @@ def _compiled(name: str, pair: Meant, entry: Version | None, wanted: Wanted) -> 
 def _kept(pair: Meant, arch: str | None) -> KeptCode:
     """The code that a run keeps, for the architecture asked for or else the newest."""
     store = open_store()
-    arch = arch or keptcode.common(store, [pair])
+    arch = arch or from_runs.common(store, [pair])
     if arch is None:
         raise NotKept(f"no run keeps machine code of {pair.name}")
-    return keptcode.find(location.root(), store, pair.family, pair.version, arch, pair.run_id)
+    return from_runs.find(location.root(), store, pair.family, pair.version, arch, pair.run_id)
 
 
 def _changed(lineage: Catalog | None, entry: Version | None, kept: KeptCode) -> bool:
     """Whether the version here is not what the kept code was compiled from."""
     if lineage is None or entry is None or not entry.buildable:
         return False
-    return origin.source_sha256(lineage, entry) != kept.source_sha256
+    return sources.source_sha256(lineage, entry) != kept.source_sha256
 
 
 def _starts_with(path: Path, first: bytes) -> bool:
@@ -233,7 +228,7 @@ def _measured(side: Side, name: str, wanted: Wanted) -> Code:
     with _report(side, name, launch) as path:
         if path.suffix.lower() == ".csv":
             raise CannotJudge(f"{name}: ncu's CSV holds no machine code: name the report that it was made of")
-        detail = report.detail(path, launch.ordinal)
+        detail = read.detail(path, launch.ordinal)
     label = labels(side.launches)[side.launches.index(launch)]
     if not len(detail.pcs):
         way_out = "collect with `--set full` or `--section SourceCounters`"
@@ -242,7 +237,7 @@ def _measured(side: Side, name: str, wanted: Wanted) -> Code:
         )
         raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
     origin_of = Origin(Evidence.MEASURED, side.run_id)
-    return Code(disassembly.of_detail(detail, f"{name} {label}"), launch, origin_of)
+    return Code(sass_listing.of_detail(detail, f"{name} {label}"), launch, origin_of)
 
 
 def _choose(side: Side, name: str, wanted: Wanted) -> Launch:
@@ -271,9 +266,9 @@ def _report(side: Side, name: str, launch: Launch) -> Iterator[Path]:
     digest = next((one.report_sha256 for one in known if one.result_id == result), None)
     if digest is None:
         raise CannotJudge(f"{name} keeps no report of {launch.base_name}")
-    from profiler import pipeline  # here, since a file needs no database layer
+    from profiler.store import operations  # here, since a file needs no database layer
 
-    with pipeline.report_file(side.run_id, digest) as path:
+    with operations.report_file(side.run_id, digest) as path:
         yield path
 
 
@@ -307,31 +302,31 @@ def _arch(lineage: Catalog | None, names: list[str], build_here: bool, ran_on: s
     first = versions[0].arches if versions else ()
     shared = [arch for arch in first if all(one.supports(arch) for one in versions)]
     pairs = [pair for name in names if (pair := _pair(lineage, name, _entry(lineage, name)))]
-    declared = (ran_on and keptcode.running_on(ran_on, shared)) or (shared[-1] if shared else None)
+    declared = (ran_on and from_runs.running_on(ran_on, shared)) or (shared[-1] if shared else None)
     if build_here or not pairs:
         return declared
     store = open_store()
     if ran_on and len(pairs) == 1:
-        declared = keptcode.running_on(ran_on, keptcode.architectures(store, *pairs[0])) or declared
-    return keptcode.common(store, pairs, declared) or declared
+        declared = from_runs.running_on(ran_on, from_runs.architectures(store, *pairs[0])) or declared
+    return from_runs.common(store, pairs, declared) or declared
 
 
 def _built(lineage: Catalog | None, version: Version, name: str, wanted: Wanted) -> Code:
     assert lineage
     arch = wanted.arch
-    made = next(build.build(lineage, [version], [arch] if arch else None), None)
+    made = next(library.build(lineage, [version], [arch] if arch else None), None)
     if made is None:
         raise CannotJudge(f"{version.id} is not for {arch}; it is for {', '.join(version.arches)}")
-    if isinstance(made, build.Failed):
+    if isinstance(made, library.Failed):
         raise BuildFailed(made.error)
-    listing = disassembly.of_binary(made.library, arch)
+    listing = sass_listing.of_binary(made.library, arch)
     return _named(listing, name, wanted.kernel, Origin(Evidence.STATIC, None, arch, made.compiler))
 
 
 def _named(listing: Listing, name: str, kernel: str | None, origin_of: Origin) -> Code:
     """The functions of a binary that --kernel fits."""
     fits = name_filter(kernel) if kernel else None
-    kept = disassembly.select(listing, fits) if fits else listing
+    kept = sass_listing.select(listing, fits) if fits else listing
     if not kept.lines:
         raise UnknownName(f"{name} has no function like {kernel!r}; there are {spread(listing.functions)}")
     return Code(replace(kept, label=name), None, origin_of)

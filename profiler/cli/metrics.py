@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from profiler import chips, metrics, ncunames, nvperf
 from profiler.cli.output import add_json, print_json, print_table, say
 from profiler.errors import Exit
-from profiler.values import Evidence
+from profiler.evidence import chip_metrics, metric_table, ncu_names, nvperf
+from profiler.evidence.values import Evidence
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -27,12 +27,17 @@ def add(commands: Commands) -> None:
         "metrics", help="list the metrics, print the list for ncu, check the names", description=DESCRIPTION
     )
     what = command.add_mutually_exclusive_group()
-    what.add_argument("--chip", choices=chips.CHIPS, metavar="sm_NN", help=f"one of {', '.join(chips.CHIPS)}")
+    what.add_argument(
+        "--chip", choices=chip_metrics.CHIPS, metavar="sm_NN", help=f"one of {', '.join(chip_metrics.CHIPS)}"
+    )
     what.add_argument(
         "--check", nargs="?", const="", metavar="FILE", help="check the names in FILE (default: metrics.txt)"
     )
     command.add_argument(
-        "--tier", choices=metrics.TIERS, default="full", help="lean metrics only, or all (full, the default)"
+        "--tier",
+        choices=metric_table.TIERS,
+        default="full",
+        help="lean metrics only, or all (full, the default)",
     )
     add_json(command)
     command.set_defaults(handler=run)
@@ -42,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Do one of the three."""
     if arguments.check is not None:
         return _check(Path(arguments.check) if arguments.check else None, arguments.json)
-    table = metrics.load()
+    table = metric_table.load()
     if arguments.chip:
         _print_request(table, arguments.chip, arguments.tier, arguments.json)
     elif arguments.json:
@@ -53,9 +58,9 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(path: Path | None, as_json: bool) -> int:
-    table, problems = metrics.read(path)
-    if chips.available() or not problems:  # without NVIDIA's library what is certain is still said
-        problems += chips.check(table)
+    table, problems = metric_table.read(path)
+    if chip_metrics.available() or not problems:  # without NVIDIA's library what is certain is still said
+        problems += chip_metrics.check(table)
     start = len(f"{table.path}:")  # a path may hold colons itself
     by_line = sorted(problems, key=lambda text: int(text[start:].split(":")[0]))
     if as_json:
@@ -67,17 +72,17 @@ def _check(path: Path | None, as_json: bool) -> int:
     return Exit.UNUSABLE_INPUT if by_line else Exit.PASS
 
 
-def _print_request(table: metrics.MetricTable, chip: str, tier: str, as_json: bool) -> None:
-    wanted = chips.request(table, chip, tier)
+def _print_request(table: metric_table.MetricTable, chip: str, tier: str, as_json: bool) -> None:
+    wanted = chip_metrics.request(table, chip, tier)
     absent = [
         metric.concept
         for metric in _chosen(table, tier)
         if metric.concept not in wanted.values() and metric.evidence is Evidence.MEASURED
     ]
-    passes = chips.passes(wanted, chip)
+    passes = chip_metrics.passes(wanted, chip)
     if as_json:
         named = [
-            {"metric": name, "concept": concept or None, "cost": ncunames.cost(name) or "counted"}
+            {"metric": name, "concept": concept or None, "cost": ncu_names.cost(name) or "counted"}
             for name, concept in wanted.items()
         ]
         document = {"chip": chip, "tier": tier, "passes": passes, "metrics": named, "not_available": absent}
@@ -94,18 +99,18 @@ def _cost_line(wanted: list[str], chip: str, tier: str, passes: int | None) -> s
     if passes is None:
         reason = f"{nvperf.LIBRARY} of the wheel ncu-report does not load here"
         return f"{chip}, {tier}: {len(wanted)} metrics, replay passes unknown: {reason}"
-    costs = [ncunames.cost(name) for name in wanted]
-    counted, free = costs.count(None), costs.count(ncunames.Cost.NONE)
+    costs = [ncu_names.cost(name) for name in wanted]
+    counted, free = costs.count(None), costs.count(ncu_names.Cost.NONE)
     text = f"{chip}, {tier}: {passes} replay passes for {counted} hardware metrics; {free} facts cost none"
     own = len(wanted) - counted - free
     return text + (f"; ncu adds passes of its own (instrumented code) for {own}" if own else "")
 
 
-def _chosen(table: metrics.MetricTable, tier: str) -> list[metrics.Metric]:
+def _chosen(table: metric_table.MetricTable, tier: str) -> list[metric_table.Metric]:
     return [metric for metric in table.metrics if tier == "full" or metric.tier == "lean"]
 
 
-def _listing(table: metrics.MetricTable, tier: str) -> dict[str, Any]:
+def _listing(table: metric_table.MetricTable, tier: str) -> dict[str, Any]:
     rows = [
         {
             "concept": metric.concept,
@@ -117,7 +122,10 @@ def _listing(table: metrics.MetricTable, tier: str) -> dict[str, Any]:
             "group": metric.group,
             "tier": metric.tier,
             "metrics": [
-                {"metric": one.name, "chips": [chip for chip in chips.CHIPS if chip in one.chips] or None}
+                {
+                    "metric": one.name,
+                    "chips": [chip for chip in chip_metrics.CHIPS if chip in one.chips] or None,
+                }
                 for one in metric.alternatives
             ],
         }
@@ -126,7 +134,7 @@ def _listing(table: metrics.MetricTable, tier: str) -> dict[str, Any]:
     return {"file": str(table.path), "metrics": rows, "captured": list(table.captured)}
 
 
-def _print_listing(table: metrics.MetricTable, tier: str) -> None:
+def _print_listing(table: metric_table.MetricTable, tier: str) -> None:
     rows = []
     group = ""
     for metric in _chosen(table, tier):
@@ -139,12 +147,12 @@ def _print_listing(table: metrics.MetricTable, tier: str) -> None:
     print_table(("group", "concept", "label", "unit", "better", "threshold", "tier", "ncu metric"), rows)
 
 
-def _spelling(one: metrics.Alternative) -> str:
-    limits = " ".join(chip for chip in chips.CHIPS if chip in one.chips)
+def _spelling(one: metric_table.Alternative) -> str:
+    limits = " ".join(chip for chip in chip_metrics.CHIPS if chip in one.chips)
     return f"{one.name} @{limits}" if limits else one.name
 
 
-def _threshold(metric: metrics.Metric) -> str:
+def _threshold(metric: metric_table.Metric) -> str:
     if metric.threshold_pp is not None:
         return f"{metric.threshold_pp:g}pp"
     return f"{metric.threshold * 100:g}%"

@@ -12,12 +12,12 @@ from profiler.cli.output import add_json, positive, print_json, print_table, say
 from profiler.errors import CannotJudge, Exit, ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.catalog import Catalog
+    from profiler.bundles.location import LocalRoot
+    from profiler.bundles.run import Run
+    from profiler.catalog.catalog import Catalog
     from profiler.cli.output import Commands
-    from profiler.collect import Collection
-    from profiler.location import LocalRoot
-    from profiler.run import Run
-    from profiler.session import Settings
+    from profiler.collect.collection import Collection
+    from profiler.collect.settings import Settings
 
 _DESCRIPTION = """\
 How far do two runs of one and the same build lie apart on this GPU? Each pair is two sessions of the version,
@@ -83,18 +83,22 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.list:
         return _list(arguments.json)
-    begun, root, budget = time.monotonic(), collect.local_root(), collect.budget_s(arguments)
+    begun, root, budget = (
+        time.monotonic(),
+        collect.local_root(),
+        collect.budget_s(arguments),
+    )
     collection = _collection(arguments, root)
     sealed = collect.measure(collection, root, collect.Budget(budget, begun), arguments, "noise")
     return 130 if sealed is None else _tell(sealed, arguments.json)
 
 
 def _list(as_json: bool) -> int:
-    from profiler import noisefloor
     from profiler.cli import floor_text, output
+    from profiler.compare import noise_floor
 
     store = output.open_store()
-    found, timed = noisefloor.stored(store), noisefloor.timed(store)
+    found, timed = noise_floor.stored(store), noise_floor.timed(store)
     lacking = floor_text.missing(found, timed)
     if as_json:
         print_json({"floors": [floor_text.document(one) for one in found], "missing": lacking})
@@ -110,8 +114,10 @@ def _list(as_json: bool) -> int:
 
 
 def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
-    from profiler import catalog, collect, session
+    from profiler.catalog import catalog
     from profiler.cli.collect import progress
+    from profiler.collect import collection as collect_collection
+    from profiler.collect import settings as collect_settings
 
     if not (arguments.versions or arguments.resume):
         raise ProfilerError("which version? `profiler noise VERSION`, or `profiler noise --list`")
@@ -120,21 +126,24 @@ def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
     if not arguments.resume:
         lineage = catalog.load(arguments.catalog)
         settings = _settings(arguments, lineage)
-    machine = session.Machine(None, None) if arguments.seal else session.look(counters=False)
+    machine = (
+        collect_settings.Machine(None, None) if arguments.seal else collect_settings.look(counters=False)
+    )
     if machine.gpu is None and not arguments.seal:
         raise CannotJudge(
             "no GPU here, where A/A pairs are collected: `profiler noise --list` says what lacks"
         )
     if arguments.resume:
-        staging, lineage, settings = session.resume(root, arguments.resume, sealing=arguments.seal)
+        staging, lineage, settings = collect_settings.resume(root, arguments.resume, sealing=arguments.seal)
     else:
-        staging = session.begin(root, lineage, settings)
-    return collect.Collection(staging, lineage, settings, machine, progress)
+        staging = collect_settings.begin(root, lineage, settings)
+    return collect_collection.Collection(staging, lineage, settings, machine, progress)
 
 
 def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
-    from profiler import origin, session
+    from profiler.catalog import sources
     from profiler.cli.collect import workloads
+    from profiler.collect import settings as collect_settings
 
     chosen = lineage.pick(arguments.versions)
     if planned := [one.id for one in chosen if one.state == "planned"]:
@@ -143,27 +152,27 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
         raise ProfilerError(f"{', '.join(wrong)}: only a correct version has a latency, and so a floor")
     sizes = workloads(arguments.workloads, lineage, chosen)
     if not arguments.workloads:
-        problem = origin.load_object(lineage, lineage.problem)
+        problem = sources.load_object(lineage, lineage.problem)
         sizes = [one for one in sizes if one.get("dtype") == sizes[0].get("dtype")]
         by_size = sorted(sizes, key=lambda one: problem.flops(problem.workload(**one)))
         sizes = [one for one in sizes if one in (sizes[0], by_size[len(sizes) // 2], by_size[-1])]
-    return session.Settings(
+    return collect_settings.Settings(
         versions=tuple(one.id for one in chosen),
         workloads=tuple(sizes),
         rounds=arguments.rounds,
         samples=arguments.samples,
         processes=1,
         counters=False,
-        command_line=session.command_line(["profiler", *sys.argv[1:]]),
+        command_line=collect_settings.command_line(["profiler", *sys.argv[1:]]),
         pairs=arguments.pairs,
     )
 
 
 def _tell(run: Run, as_json: bool) -> Exit:
-    from profiler import noisefloor
     from profiler.cli import collect, floor_text
+    from profiler.compare import noise_floor
 
-    found = noisefloor.of_runs([run])
+    found = noise_floor.of_runs([run])
     cells = [one for one in run.results if one.check or one.samples or one.reason]
     left_out = run.provenance.get("left_out", ())
     if as_json:

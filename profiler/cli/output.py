@@ -16,8 +16,8 @@ from profiler.errors import ProfilerError, UnknownName
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from profiler.evidence.values import Evidence
     from profiler.store import Store
-    from profiler.values import Evidence
 
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -30,9 +30,9 @@ def open_store() -> Store:
 
     Says on stderr how many runs it had to leave out.
     """
-    from profiler import pipeline
+    from profiler.store import operations
 
-    store = pipeline.open_store()
+    store = operations.open_store()
     if refused := len(store.refused()):
         runs = "1 run" if refused == 1 else f"{refused} runs"
         with contextlib.suppress(OSError):
@@ -42,7 +42,7 @@ def open_store() -> Store:
 
 def check_family(store: Store, family: str | None) -> None:
     """Refuse a family that the index does not have, rather than list nothing."""
-    from profiler.values import nearest_first, spread  # here, since it brings numpy in
+    from profiler.evidence.values import nearest_first, spread  # here, since it brings numpy in
 
     families = store.families()
     if family is not None and family not in families:
@@ -184,7 +184,7 @@ def add_evidence(command: argparse.ArgumentParser) -> None:
 
 def evidence_of(arguments: argparse.Namespace) -> Evidence | None:
     """What `--evidence` asks for."""
-    from profiler.values import Evidence
+    from profiler.evidence.values import Evidence
 
     return Evidence(arguments.evidence) if arguments.evidence else None
 

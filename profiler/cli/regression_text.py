@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from profiler import present
-from profiler.acknowledgement import Acknowledgement
 from profiler.cli.output import print_table, say
-from profiler.compare import Verdict
-from profiler.latencies import LATENCY
-from profiler.regression import CORRECTNESS, Looked, Regression, Spot
-from profiler.regressioncause import Causes
-from profiler.regressions import Regressions
-from profiler.values import Evidence
+from profiler.compare.comparison import Verdict
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence
+from profiler.gate.acknowledgement import Acknowledgement
+from profiler.history.latency_trends import LATENCY
+from profiler.regressions.cause import Causes
+from profiler.regressions.regression import CORRECTNESS, Looked, Regression, Spot
+from profiler.regressions.search import Regressions
 
 SCHEMA = 1
 SHOWN = 40
@@ -52,7 +52,7 @@ def document(found: Regressions, causes: Causes) -> dict[str, object]:
 
 
 def _row(one: Regression, due_to: str) -> tuple[str, ...]:
-    word = "⊘ wrong" if one.place.concept == CORRECTNESS else present.verdict(Verdict.WORSE)
+    word = "⊘ wrong" if one.place.concept == CORRECTNESS else formatting.verdict(Verdict.WORSE)
     mode = one.place.mode if one.place.concept == LATENCY else ""
     place = (one.place.workload, one.place.gpu, mode, one.place.evidence.value)
     where = ", ".join(filter(None, place))
@@ -68,8 +68,8 @@ def _json(one: Regression, causes: Causes) -> dict[str, object]:
         "before": _spot(one.before),
         "possible": [_spot(spot) for spot in one.possible],
         "now": _spot(one.now),
-        "a": present.as_json(one.a),
-        "b": present.as_json(one.b),
+        "a": formatting.as_json(one.a),
+        "b": formatting.as_json(one.b),
         "effect": one.effect,
         "interval": one.interval,
         "interval_kind": one.interval_kind if one.interval else None,

@@ -34,24 +34,28 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find what is worse, ask why, and print it."""
-    from profiler import acknowledgement, baseline, decisions, lineage, location, metrics, noisefloor, wobble
+    from profiler.bundles import decisions, location
     from profiler.cli import output, regression_text
-    from profiler.regressioncause import Causes
-    from profiler.regressions import regressions
+    from profiler.compare import counter_noise, noise_floor
+    from profiler.evidence import metric_table
+    from profiler.gate import acknowledgement, baseline
+    from profiler.history import lineage
+    from profiler.regressions.cause import Causes
+    from profiler.regressions.search import regressions
 
-    store, root, table = output.open_store(), location.root(), metrics.load()
+    store, root, table = output.open_store(), location.root(), metric_table.load()
     records = decisions.load(root)
     found = regressions(
         store,
         table,
         family=arguments.family,
         lineages=lineage.every(root, store, arguments.family),
-        floors=noisefloor.lookup(lambda: store),
-        wobbles=wobble.by_place(lambda: store),
+        floors=noise_floor.lookup(lambda: store),
+        wobbles=counter_noise.by_place(lambda: store),
         acknowledged=acknowledgement.standing(records),
         pins=baseline.pins(records),
     )
-    causes = Causes(store, root, table, wobble.lookup(lambda: store))
+    causes = Causes(store, root, table, counter_noise.lookup(lambda: store))
     if arguments.json:
         print_json(regression_text.document(found, causes))
     else:

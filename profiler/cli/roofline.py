@@ -30,13 +30,14 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the roofline of every launch asked for."""
-    from profiler import metrics, sources
     from profiler.cli import known, output, roofs, showing
+    from profiler.compare import resolve_names
     from profiler.errors import Exit
+    from profiler.evidence import metric_table
 
-    table = metrics.load()
+    table = metric_table.load()
     with known.catalogued((arguments.name,), output.open_store):
-        side = sources.measured(arguments.name, output.open_store, arguments.workload, arguments.gpu)
+        side = resolve_names.measured(arguments.name, output.open_store, arguments.workload, arguments.gpu)
     known.note_forgotten((arguments.name,), output.open_store)
     chosen = showing.choose(side, arguments.kernel, arguments.top)
     found = roofs.every(chosen, table)

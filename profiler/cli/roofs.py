@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler import present
 from profiler.cli.output import print_table, say
 from profiler.cli.showing import Chosen
-from profiler.metrics import MetricTable, chip_of
-from profiler.rates import Reading
-from profiler.roofline import UNUSED, Point, Roof, Roofline, collecting, roofline
-from profiler.values import Value
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import MetricTable, chip_of
+from profiler.evidence.rollups import Reading
+from profiler.evidence.values import Value
+from profiler.explain.roofline import UNUSED, Point, Roof, Roofline, collecting, roofline
 
 
 def every(chosen: Chosen, table: MetricTable) -> list[Roofline]:
@@ -56,7 +56,7 @@ def print_rooflines(chosen: Chosen, found: Sequence[Roofline]) -> None:
     lines = [[line.replace("`", "") for line in (*_lacking(one), *one.notes)] for one in found]
     shared = [line for line in lines[0] if all(line in own for own in lines)] if len(lines) > 1 else []
     for (name, launch), one, own in zip(chosen.launches, found, lines, strict=True):
-        say(f"\n{name}  grid {present.dims(launch.grid)}, block {present.dims(launch.block)}")
+        say(f"\n{name}  grid {formatting.dims(launch.grid)}, block {formatting.dims(launch.block)}")
         _print_roofs(one)
         _print_points(one.points)
         for line in own:
@@ -93,8 +93,8 @@ def _print_points(points: Sequence[Point]) -> None:
         (
             point.precision,
             point.level,
-            present.digits(point.intensity, whole=False),
-            "–" if point.knee is None else present.digits(point.knee, whole=False),
+            formatting.digits(point.intensity, whole=False),
+            "–" if point.knee is None else formatting.digits(point.knee, whole=False),
             point.bound or "unknown",
             _pct(point.share),
         )
@@ -118,11 +118,11 @@ def _lacking(one: Roofline) -> list[str]:
 
 
 def _number(reading: Reading, unit: str) -> str:
-    return "–" if reading.number is None else str(present.quantity(Value(reading.number, unit)))
+    return "–" if reading.number is None else str(formatting.quantity(Value(reading.number, unit)))
 
 
 def _pct(share: float | None) -> str:
-    return "–" if share is None else str(present.quantity(Value(100 * share, "%")))
+    return "–" if share is None else str(formatting.quantity(Value(100 * share, "%")))
 
 
 def _roof(roof: Roof) -> dict[str, object]:

@@ -60,8 +60,8 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one listing, or two aligned."""
-    from profiler import alignment, hotspots
     from profiler.cli import listings, sass_text
+    from profiler.sass import alignment, hotspots
 
     codes = listings.resolve_all(arguments)
     if len(codes) == 1:

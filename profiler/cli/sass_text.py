@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from profiler import alignment, present
-from profiler.alignment import AlignedRow, Alignment
 from profiler.cli.listings import Code
 from profiler.cli.output import print_table, say
-from profiler.disassembly import Listing
-from profiler.hotspots import Hot, Mover
+from profiler.evidence import formatting
+from profiler.sass import alignment
+from profiler.sass.alignment import AlignedRow, Alignment
+from profiler.sass.hotspots import Hot, Mover
+from profiler.sass.listing import Listing
 
 CONTEXT = 3  # equal rows printed around each difference
 MOVED = 10  # places printed that moved
@@ -228,8 +229,8 @@ def _mostly(hot: Hot) -> str:
 
 def _reasons(one: Mover) -> str:
     first = list(one.by_reason.items())[:2]
-    return ", ".join(f"{name} {'+' if n > 0 else present.MINUS}{_count(abs(n))}" for name, n in first)
+    return ", ".join(f"{name} {'+' if n > 0 else formatting.MINUS}{_count(abs(n))}" for name, n in first)
 
 
 def _count(number: float | None) -> str:
-    return "" if number is None else present.digits(round(number))
+    return "" if number is None else formatting.digits(round(number))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profiler import present
 from profiler.cli.output import print_table, say
+from profiler.compare.match_launches import kernel_filter, labels
 from profiler.errors import UnknownName
-from profiler.matching import kernel_filter, labels
-from profiler.metrics import MetricTable, chip_of
-from profiler.values import DURATION, Latency, Launch, Side, State, Value, spread
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import MetricTable, chip_of
+from profiler.evidence.values import DURATION, Latency, Launch, Side, State, Value, spread
 
 SHOWN = 10  # launches that a terminal gets unasked
 
@@ -81,7 +81,7 @@ def level_ns(one: Latency) -> float:
 
 
 def _every_metric(launch: Launch) -> dict[str, object]:
-    return {"metrics": {name: present.as_json(value) for name, value in launch.values.items()}}
+    return {"metrics": {name: formatting.as_json(value) for name, value in launch.values.items()}}
 
 
 def _by_concept(launch: Launch, table: MetricTable, side: Side) -> dict[str, object]:
@@ -96,25 +96,25 @@ def _by_concept(launch: Launch, table: MetricTable, side: Side) -> dict[str, obj
             lacking.append(concept)
             continue
         concepts.setdefault(name, []).append(concept)
-        told[name] = {**present.as_json(value), "concept": concepts[name][0], "concepts": concepts[name]}
+        told[name] = {**formatting.as_json(value), "concept": concepts[name][0], "concepts": concepts[name]}
     return {"metrics": told, "not_available": lacking}
 
 
 def print_launches(chosen: Chosen, table: MetricTable, *, everything: bool) -> None:
     """Print the launches; without --top at most SHOWN of them, the longest."""
     side = chosen.side
-    made = present.moment(side.session.created)
+    made = formatting.moment(side.session.created)
     say(
         f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {side.session.ncu_version or 'unknown'}, made {made}"
     )
     for one in timed(side):
-        ns = present.quantity(Value(level_ns(one), "ns"))
+        ns = formatting.quantity(Value(level_ns(one), "ns"))
         say(f"latency, {one.mode}: {ns} a call, {len(one.ns)} samples")
     if not side.launches:
         say("no launch with counters here: no report of it was collected or imported")
     launches = list(chosen.launches) if chosen.cut else _longest(chosen.launches, SHOWN)
     for name, launch in launches:
-        say(f"\n{name}  grid {present.dims(launch.grid)}, block {present.dims(launch.block)}")
+        say(f"\n{name}  grid {formatting.dims(launch.grid)}, block {formatting.dims(launch.block)}")
         if everything:
             _print_all(launch)
         else:
@@ -149,7 +149,7 @@ def _print_all(launch: Launch) -> None:
     rows = []
     for name, value in launch.values.items():
         if value.state is not State.PRESENT:
-            rows.append((name, present.state_words(value), ""))
+            rows.append((name, formatting.state_words(value), ""))
         else:
             rows.append((name, value.text or "" if value.number is None else str(value.number), value.unit))
     print_table(("metric", "value", "unit"), rows, right=(1,))
@@ -162,9 +162,9 @@ def _print_groups(launch: Launch, table: MetricTable, side: Side) -> None:
     for concept, name, value in _resolved(launch, table, side):
         metric = table.by_concept[concept]
         if value.state is not State.PRESENT:
-            absent.setdefault(present.state_words(value), []).append(concept)
+            absent.setdefault(formatting.state_words(value), []).append(concept)
             continue
-        quantity = present.quantity(value)
+        quantity = formatting.quantity(value)
         group = metric.group if metric.group != last else ""
         last = metric.group
         rows.append((group, metric.label, quantity.number, quantity.unit, name))

@@ -19,8 +19,8 @@ from profiler.cli.output import add_json, print_json, print_table
 from profiler.errors import Exit
 
 if TYPE_CHECKING:
-    from profiler.anatomy import Anatomy, Function
-    from profiler.build import Failed
+    from profiler.build.library import Failed
+    from profiler.build.resources import Anatomy, Function
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
@@ -57,15 +57,16 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Build, take apart, print, judge."""
-    from profiler import anatomy, catalog
+    from profiler.build import resources as build_resources
+    from profiler.catalog import catalog
 
     lineage = catalog.load(arguments.catalog)
     chosen = lineage.pick(arguments.versions)
     examined = list(
-        anatomy.examine(lineage, chosen, arguments.arch, progress=progress(), jobs=arguments.jobs)
+        build_resources.examine(lineage, chosen, arguments.arch, progress=progress(), jobs=arguments.jobs)
     )
-    found = [one for one in examined if isinstance(one, anatomy.Anatomy)]
-    failed = [one for one in examined if not isinstance(one, anatomy.Anatomy)]
+    found = [one for one in examined if isinstance(one, build_resources.Anatomy)]
+    failed = [one for one in examined if not isinstance(one, build_resources.Anatomy)]
     if arguments.json:
         print_json(document(found, failed))
     elif examined:

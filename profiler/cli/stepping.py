@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from profiler import present
 from profiler.cli.output import print_table, say
 from profiler.errors import CannotJudge
-from profiler.history import VERSIONS, Change, History
-from profiler.historywords import (
+from profiler.evidence import formatting
+from profiler.history.change_points import VERSIONS, Change, History
+from profiler.history.latency_trends import LATENCY
+from profiler.history.step_words import (
     LAST_POINT,
     code_words,
     environment_words,
@@ -19,8 +20,7 @@ from profiler.historywords import (
     size_words,
     where_words,
 )
-from profiler.latencies import LATENCY
-from profiler.trend import TrendPoint
+from profiler.history.trend import TrendPoint
 
 
 def document(concept: str, found: Sequence[History]) -> dict[str, object]:
@@ -80,7 +80,7 @@ def _name(one: History) -> str:
 def _row(one: History, change: Change) -> tuple[str, ...]:
     return (
         _name(one),
-        present.verdict(change.verdict),
+        formatting.verdict(change.verdict),
         size_words(change),
         level_words(change),
         moment(change.likeliest),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from profiler import present
 from profiler.cli.output import print_table, say
 from profiler.errors import CannotJudge
-from profiler.trend import ABSENT, Trend, TrendPoint
-from profiler.values import Evidence
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence
+from profiler.history.trend import ABSENT, Trend, TrendPoint
 
 
 def document(one: Trend) -> dict[str, object]:
@@ -44,7 +44,7 @@ def print_trends(series: Sequence[Trend], last: int) -> None:
         where = ", ".join(
             filter(None, (first.workload, first.gpu or _unnamed(first), first.evidence, first.mode))
         )
-        unit = f", {first.unit}" if present.is_word(first.unit) else ""
+        unit = f", {first.unit}" if formatting.is_word(first.unit) else ""
         say(f"{first.family}: {first.label}{unit} ({where})")
         moments = first.points[-last:]
         header = ["kernel", *(point.version for point in moments)]
@@ -69,9 +69,9 @@ def _rows(series: Sequence[Trend], last: int) -> list[list[str]]:
     parts = {one.part for one in series}
     for one in series:
         numbers = [abs(p.value.number) for p in one.points[-last:] if p.value.number is not None]
-        scale = present.scale_for(one.unit, max(numbers)) if numbers else None
-        if scale and present.is_word(one.unit):  # it stands in the table's head
-            scale = present.Scale(scale.divisor, scale.unit.removesuffix(one.unit).strip())
+        scale = formatting.scale_for(one.unit, max(numbers)) if numbers else None
+        if scale and formatting.is_word(one.unit):  # it stands in the table's head
+            scale = formatting.Scale(scale.divisor, scale.unit.removesuffix(one.unit).strip())
         # a kernel that is launched once needs no #0
         alone = one.part.endswith("#0") and f"{one.part[:-1]}1" not in parts
         name = one.part.removesuffix("#0") if alone else one.part
@@ -83,11 +83,11 @@ def _unnamed(one: Trend) -> str:
     return "" if one.evidence is Evidence.MODELLED else "GPU unknown"
 
 
-def _cell(point: TrendPoint, one: Trend, scale: present.Scale | None) -> str:
+def _cell(point: TrendPoint, one: Trend, scale: formatting.Scale | None) -> str:
     if point.gap == ABSENT:
         return "·"
     same = point.value.unit == one.unit
-    text = str(present.quantity(point.value, scale if same else None))
+    text = str(formatting.quantity(point.value, scale if same else None))
     if point.wrong:
         return f"⊘ {text}"
     return f"| {text}" if point.breaks else text
@@ -99,7 +99,7 @@ def _point(point: TrendPoint) -> dict[str, object]:
         "version": point.version,
         "created": point.created.isoformat(),
         "metric": point.metric or None,
-        **(present.as_json(point.value) if point.gap != ABSENT else {"state": ABSENT}),
+        **(formatting.as_json(point.value) if point.gap != ABSENT else {"state": ABSENT}),
         "grid": point.grid,
         "block": point.block,
         "breaks": point.breaks or None,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
+from profiler.evidence.values import SLOT
 from profiler.store import packing, schema
 from profiler.store.columns import MARK, Column, Columns, Form, Head
 from profiler.store.gathering import from_payloads
@@ -20,7 +21,6 @@ from profiler.store.rows import ROW_LIMIT
 from profiler.store.schema import BAND, CHUNK, key
 from profiler.store.statements import slices
 from profiler.store.writer import put_meta
-from profiler.values import SLOT
 
 TAIL = 8  # points that are read from payloads before a series is prepared again
 _CONFIGS_AT_ONCE = 200

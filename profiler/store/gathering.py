@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Select, and_, func, select, true
 
+from profiler.evidence.values import SLOT, MetricSet, State
 from profiler.store import packing, schema
 from profiler.store.columns import ABSENT, MARK, Column, Columns, Form, Head
 from profiler.store.known import Known
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import slices
-from profiler.values import SLOT, MetricSet, State
 
 _COLUMNS = ("config", "id", "run", "version", "created", "grid", "block", "metric_set")
 

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, select
 
+from profiler.evidence.values import Evidence
 from profiler.store import chunks, schema
 from profiler.store.columns import Column, Columns, Head
 from profiler.store.known import Known
 from profiler.store.rows import PartArrays, Point, Series, Size
 from profiler.store.statements import Filter, capped, conditions, moment
-from profiler.values import Evidence
 
 _GRID, _BLOCK = slice(0, 3), slice(3, 6)  # of a shape
 

@@ -13,9 +13,10 @@ from typing import TypeAlias
 from sqlalchemy import Connection, inspect, select
 from sqlalchemy.exc import DatabaseError
 
-from profiler.decisions import Decided
+from profiler.bundles.decisions import Decided
+from profiler.bundles.run import Labels, Run
 from profiler.errors import ProfilerError
-from profiler.run import Labels, Run
+from profiler.evidence.values import Evidence, Launch, Report, Side, spread
 from profiler.store import (
     chunks,
     engine,
@@ -46,7 +47,6 @@ from profiler.store.rows import (
     WorkloadInfo,
 )
 from profiler.store.statements import Filter, pages
-from profiler.values import Evidence, Launch, Report, Side, spread
 
 _BATCH = 100  # runs that go in together during a rebuild
 _MANY = 50  # new series: what a database counted of its rows is out of date

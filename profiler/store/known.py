@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Select, select
 
+from profiler.evidence.values import MetricSet
 from profiler.store import schema
 from profiler.store.rows import Environment
 from profiler.store.statements import slices
-from profiler.values import MetricSet
 
 T = TypeVar("T")
 

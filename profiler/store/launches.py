@@ -9,11 +9,11 @@ import numpy as np
 from sqlalchemy import Connection, Select, select
 
 from profiler.errors import UnknownName
+from profiler.evidence.values import Evidence, Launch, MetricSet, State, Value
 from profiler.store import packing, schema
 from profiler.store.known import Known
 from profiler.store.rows import ROW_LIMIT, LaunchInfo, Rows, SampleArrays, Size
 from profiler.store.statements import Filter, capped, joined, moment, slices, where
-from profiler.values import Evidence, Launch, MetricSet, State, Value
 
 _NO_METRICS = MetricSet((), (), "")
 

@@ -10,12 +10,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, func, select
 
-from profiler.run import ReportFile
+from profiler.bundles.run import ReportFile
+from profiler.evidence.values import Evidence
 from profiler.store import schema
 from profiler.store.known import Known
 from profiler.store.rows import ROW_LIMIT, CellInfo, Rows, RunInfo, VersionInfo, WorkloadInfo
 from profiler.store.statements import capped, moment, slices
-from profiler.values import Evidence
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from profiler.bundles.run import IMPORT, NOISE, Capture, Labels, Result, Run, launch_parts, ncu_mode
+from profiler.bundles.run_json import short
 from profiler.errors import BadBundle
-from profiler.run import IMPORT, NOISE, Capture, Labels, Result, Run, launch_parts, ncu_mode
-from profiler.run_file import short
-from profiler.store import packing
-from profiler.store.schema import key, version_key
-from profiler.store.statements import microseconds
-from profiler.values import (
+from profiler.evidence.values import (
     DURATION,
     NOT_COLLECTED,
     Evidence,
@@ -26,6 +23,9 @@ from profiler.values import (
     Values,
     pack,
 )
+from profiler.store import packing
+from profiler.store.schema import key, version_key
+from profiler.store.statements import microseconds
 
 Row = dict[str, Any]
 Item = tuple[

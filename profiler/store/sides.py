@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from profiler.errors import UnknownName
+from profiler.evidence.values import Evidence, Latency, Session, Side, spread
 from profiler.store import packing, schema
 from profiler.store.known import Known
 from profiler.store.launches import load, samples
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import Filter, capped, joined, moment, where
-from profiler.values import Evidence, Latency, Session, Side, spread
 
 _LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few modes
 _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, func, select
 
+from profiler.evidence.values import Evidence
 from profiler.store import schema
 from profiler.store.rows import ROW_LIMIT, Rows
-from profiler.values import Evidence
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SLICE = 500  # parameters in one IN list

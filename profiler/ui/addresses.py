@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from profiler.lineage import Lineage
+from profiler.evidence.values import Evidence, natural
+from profiler.history.lineage import Lineage
 from profiler.store import CellInfo, RunInfo, VersionInfo
 from profiler.ui import markup
 from profiler.ui.markup import Html
-from profiler.values import Evidence, natural
 
 _OF_RUN = "~"  # between a version and the run that is meant
 

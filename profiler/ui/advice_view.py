@@ -6,14 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from profiler import insights, present, roofline
-from profiler.compare import Comparison, PairComparison
-from profiler.metrics import MetricTable, chip_of
-from profiler.statement import CHANGE, NO_ACTION, UNKNOWN, Input, Statement, between
+from profiler.advice import insights
+from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, Input, Statement, between
+from profiler.advice.without_gpu import Cell, Traffic
+from profiler.compare.comparison import Comparison, PairComparison
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import MetricTable, chip_of
+from profiler.evidence.values import Evidence, Launch, Side
+from profiler.explain import roofline
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.unmeasured import Cell, Traffic
-from profiler.values import Evidence, Launch, Side
 
 CAPTION = "for B, and what calls for it; its numbers under the pointer"
 CAPTION_ONE = "and what calls for it; its numbers under the pointer"
@@ -134,4 +136,4 @@ def _number(metric: Input) -> str:
         return metric.state
     if metric.baseline is not None and metric.baseline.number is not None:
         return between(metric.baseline, metric.value)
-    return str(present.quantity(metric.value))
+    return str(formatting.quantity(metric.value))

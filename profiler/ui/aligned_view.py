@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from profiler import alignment, hotspots
-from profiler.alignment import AlignedRow, Alignment
-from profiler.disassembly import Listing
-from profiler.hotspots import Hot
+from profiler.sass import alignment, hotspots
+from profiler.sass.alignment import AlignedRow, Alignment
+from profiler.sass.hotspots import Hot
+from profiler.sass.listing import Listing
 from profiler.ui import grid, markup
 from profiler.ui.code_view import function_labels, source_words
 from profiler.ui.markup import Html

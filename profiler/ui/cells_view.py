@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from profiler import present
-from profiler.run import Attachment, Result, Run
+from profiler.bundles.run import Attachment, Result, Run
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, State, Value
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Evidence, State, Value
 
 _WORST_FIRST = ("wrong", "failed", "skipped", "done")
 _KINDS = {"catalog": "catalogue", "source": "source", "lines": "line table", "sass": "machine code"}
@@ -50,7 +50,7 @@ def files(found: Sequence[Attachment]) -> list[tuple[object, object]]:
         by_kind[file.kind].append(file)
     lines: list[tuple[object, object]] = []
     for kind, several in by_kind.items():
-        size = present.quantity(Value(sum(file.size_bytes for file in several), "byte"))
+        size = formatting.quantity(Value(sum(file.size_bytes for file in several), "byte"))
         names = ", ".join(file.name for file in several)
         label = _KINDS.get(kind, kind)
         shown = (
@@ -82,9 +82,9 @@ def _version(family: str, name: str, several: Sequence[Result]) -> Row:
         (
             markup.link(markup.href("lineage", {"family": family}), markup.code(name)),
             state,
-            present.digits(functions),
-            present.digits(len(checks)),
-            present.digits(seeds),
+            formatting.digits(functions),
+            formatting.digits(len(checks)),
+            formatting.digits(seeds),
             (markup.value(error) if error.number is not None else markup.state("failed")) if checks else "–",
             why,
         )

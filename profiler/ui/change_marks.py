@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profiler import historywords
-from profiler.history import VERSIONS, Change, History
-from profiler.trend import Trend, TrendPoint
+from profiler.compare.metric_verdict import Verdict
+from profiler.evidence.values import natural, spread
+from profiler.history import step_words
+from profiler.history.change_points import VERSIONS, Change, History
+from profiler.history.trend import Trend, TrendPoint
 from profiler.ui import markup
 from profiler.ui.figures import Line
 from profiler.ui.frame import Figure
@@ -14,8 +16,6 @@ from profiler.ui.markup import Column, Html, Row
 from profiler.ui.scales import charted
 from profiler.ui.theme import light
 from profiler.ui.trends_view import Picture, line_names
-from profiler.values import natural, spread
-from profiler.verdict import Verdict
 
 ROWS_SHOWN = 30
 _COLOURED = {Verdict.BETTER: "better", Verdict.WORSE: "worse"}
@@ -80,7 +80,7 @@ def caption(histories: Sequence[History]) -> str:
     """What the rows are, and how many."""
     count = sum(len(one.changes) for one in histories)
     cut = f"the newest {ROWS_SHOWN} of {count}; " if count > ROWS_SHOWN else ""
-    return f"{cut}where a level changed, with 95 % intervals; {historywords.LAST_POINT}"
+    return f"{cut}where a level changed, with 95 % intervals; {step_words.LAST_POINT}"
 
 
 def notes(histories: Sequence[History]) -> list[Html]:
@@ -121,12 +121,12 @@ def _traces(change: Change, line: Line, axis: str, places: Mapping[str, float], 
     if x is None or y is None:
         return []
     colour = light(_COLOURED.get(change.verdict, "muted"))
-    words = f"{change.verdict.value.replace('_', ' ')} {historywords.size_words(change)}"
+    words = f"{change.verdict.value.replace('_', ' ')} {step_words.size_words(change)}"
     hover = "<br>".join(
         charted(text)
         for text in (
             words,
-            f"can lie in {historywords.where_words(change)}",
+            f"can lie in {step_words.where_words(change)}",
             f"due to: {change.circumstances.cause}",
         )
     )
@@ -152,13 +152,11 @@ def _row(one: History, change: Change, line: str) -> Row:
             name,
             one.series.label,
             markup.verdict(change.verdict.value, reason=change.reason),
-            historywords.size_words(change),
-            historywords.level_words(change),
-            markup.tag(
-                "span", historywords.short_where_words(change), title=historywords.where_words(change)
-            ),
-            historywords.code_words(change),
-            historywords.environment_words(change),
+            step_words.size_words(change),
+            step_words.level_words(change),
+            markup.tag("span", step_words.short_where_words(change), title=step_words.where_words(change)),
+            step_words.code_words(change),
+            step_words.environment_words(change),
             change.circumstances.cause,
         )
     )

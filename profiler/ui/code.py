@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from profiler.disassembly import Listing
+from profiler.evidence.values import Evidence
+from profiler.sass.listing import Listing
 from profiler.ui import (
     aligned_view,
     code_choice,
@@ -15,7 +16,6 @@ from profiler.ui import (
     grid,
     markup,
 )
-from profiler.values import Evidence
 
 now = data.stamp()
 reports, versions = code_data.reports(now), code_data.compiled_versions(now)

@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.keptcode import KeptCode, NotKept
+from profiler.sass.from_runs import KeptCode, NotKept
 from profiler.ui import addresses, code_data, code_view, compiled_view, controls, data, markup, pair_data
 from profiler.ui.addresses import CompiledPlace
 from profiler.ui.code_data import Place

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from profiler import alignment, disassembly, hotspots, keptcode, location
-from profiler.compare import Comparison, PairComparison
-from profiler.disassembly import Listing
-from profiler.keptcode import KeptCode
+from profiler.bundles import location
+from profiler.compare.comparison import Comparison, PairComparison
+from profiler.evidence.values import Evidence, Launch, Side, natural
+from profiler.sass import alignment, from_runs, hotspots
+from profiler.sass import listing as sass_listing
+from profiler.sass.from_runs import KeptCode
+from profiler.sass.listing import Listing
 from profiler.store import LaunchInfo
 from profiler.ui import addresses, compiled_view, data, lineage_data, parts
 from profiler.ui.addresses import CompiledPlace
-from profiler.values import Evidence, Launch, Side, natural
 
 Place = tuple[str, str] | CompiledPlace  # a report with the launch's place in it, or what a compiler made
 
@@ -68,7 +70,7 @@ def listing(now: data.Stamp, report: str, launch: str) -> Listing:
     place, one = reports(now)[report], launches(now, report)[launch]
     held = data.detail(place.run_id, place.sha256, int(launch))
     names = parts.short_names(other.part for other in launches(now, report).values())
-    return disassembly.of_detail(held, f"{place.title.rpartition('/')[2]} {names[one.part]}")
+    return sass_listing.of_detail(held, f"{place.title.rpartition('/')[2]} {names[one.part]}")
 
 
 def compiled_versions(now: data.Stamp) -> list[str]:
@@ -79,7 +81,7 @@ def compiled_versions(now: data.Stamp) -> list[str]:
 
 def architectures(now: data.Stamp, names: Sequence[str]) -> list[str]:
     """What all of the named were compiled for, the newest first."""
-    shared = [set(keptcode.architectures(data.store(), *_parts(name))) for name in dict.fromkeys(names)]
+    shared = [set(from_runs.architectures(data.store(), *_parts(name))) for name in dict.fromkeys(names)]
     return sorted(set.intersection(*shared), key=natural, reverse=True) if shared else []
 
 
@@ -87,7 +89,7 @@ def architectures(now: data.Stamp, names: Sequence[str]) -> list[str]:
 def kept(now: data.Stamp, name: str, arch: str) -> KeptCode:
     """The code that a run keeps of a version; NotKept where none does."""
     family, version, run_id = _parts(name)
-    return keptcode.find(location.root(), data.store(), family, version, arch, run_id)
+    return from_runs.find(location.root(), data.store(), family, version, arch, run_id)
 
 
 def _parts(name: str) -> tuple[str, str, str | None]:

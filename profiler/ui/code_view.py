@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import PurePath
 
-from profiler import hotspots, present, static
-from profiler.disassembly import Listing
-from profiler.hotspots import Hot
+from profiler.build import opcode_counts
+from profiler.evidence import formatting
+from profiler.sass import hotspots
+from profiler.sass.hotspots import Hot
+from profiler.sass.listing import Listing
 from profiler.store import LaunchInfo
 from profiler.ui import grid, markup
 from profiler.ui.addresses import CodeReport
@@ -43,7 +45,8 @@ def launch_labels(launches: Mapping[str, LaunchInfo]) -> dict[str, str]:
     names = short_names(launch.part for launch in launches.values())
     order = sorted(launches, key=lambda key: -(launches[key].duration_ns.number or 0))
     return {
-        key: f"{names[launches[key].part]} · {present.quantity(launches[key].duration_ns)}" for key in order
+        key: f"{names[launches[key].part]} · {formatting.quantity(launches[key].duration_ns)}"
+        for key in order
     }
 
 
@@ -120,7 +123,7 @@ def head(code: Sequence[Listing], context: Sequence[str]) -> Html:
 
 def function_label(mangled: str) -> str:
     """A function as it is called on screen: `v2d<64>`."""
-    name, size = static.function_name(mangled), static.template_integer(mangled)
+    name, size = opcode_counts.function_name(mangled), opcode_counts.template_integer(mangled)
     return name if size is None else f"{name}<{size}>"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from profiler.compare import Comparison
-from profiler.keptcode import NotKept
+from profiler.compare.comparison import Comparison
+from profiler.sass.from_runs import NotKept
 from profiler.ui import addresses, code_data, code_view, compiled_view, data, drill_view, markup
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler import alignment, disassembly, static
-from profiler.disassembly import Listing
-from profiler.keptcode import KeptCode
+from profiler.build import opcode_counts
+from profiler.sass import alignment
+from profiler.sass import listing as sass_listing
+from profiler.sass.from_runs import KeptCode
+from profiler.sass.listing import Listing
 from profiler.ui import addresses, grid, markup
 from profiler.ui.code_view import function_label, function_labels
 from profiler.ui.markup import Html
@@ -18,8 +20,8 @@ NOTHING_RAN = "nothing was run: no samples, no counts"
 
 def of_function(listing: Listing, version: str, function: str) -> Listing:
     """The listing of one function, or of all; labelled as the page's head wants it."""
-    kept = disassembly.select(listing, lambda name: name == function) if function else listing
-    names = list(dict.fromkeys(static.function_name(name) for name in kept.functions))
+    kept = sass_listing.select(listing, lambda name: name == function) if function else listing
+    names = list(dict.fromkeys(opcode_counts.function_name(name) for name in kept.functions))
     kernel = function_label(function) if function else ", ".join(names)
     return Listing(f"{version} {kernel}", kept.functions, kept.lines, kept.counts, kept.texts)
 
@@ -47,7 +49,7 @@ def functions_of_size(code: Sequence[Listing], workload: str) -> list[str]:
     size = workload.removeprefix(SIZE) if workload.startswith(SIZE) else ""
     found = []
     for one in code:
-        mine = [name for name in one.functions if str(static.template_integer(name)) == size]
+        mine = [name for name in one.functions if str(opcode_counts.template_integer(name)) == size]
         found.append(mine[0] if len(mine) == 1 else "")
     return found if all(found) else [""] * len(code)
 

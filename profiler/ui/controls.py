@@ -7,8 +7,8 @@ from typing import Any
 
 import streamlit as st
 
+from profiler.evidence.values import Evidence
 from profiler.ui import markup
-from profiler.values import Evidence
 
 _UNNAMED = "–"  # stands in the URL for what no report says
 

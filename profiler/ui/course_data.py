@@ -6,17 +6,21 @@ from datetime import UTC, date, datetime
 
 import streamlit as st
 
-from profiler import acknowledgement, baseline, decisions, latencies, location, roofpath, wobble
-from profiler import overview as overviewing
-from profiler import regressions as regressing
-from profiler import trend as trending
-from profiler.history import History, histories
-from profiler.latencies import LATENCY
-from profiler.regression import Regression
-from profiler.regressioncause import Cause, Causes
-from profiler.trend import Trend
+from profiler.bundles import decisions, location
+from profiler.compare import counter_noise
+from profiler.evidence.values import Evidence
+from profiler.explain import roofline_path
+from profiler.gate import acknowledgement, baseline
+from profiler.history import latency_trends
+from profiler.history import overview as overviewing
+from profiler.history import trend as trending
+from profiler.history.change_points import History, histories
+from profiler.history.latency_trends import LATENCY
+from profiler.history.trend import Trend
+from profiler.regressions import search as regressing
+from profiler.regressions.cause import Cause, Causes
+from profiler.regressions.regression import Regression
 from profiler.ui import data, lineage_data
-from profiler.values import Evidence
 
 
 @st.cache_resource(show_spinner=False, max_entries=data.KEPT)
@@ -27,11 +31,13 @@ def trend(
     found = lineage_data.lineage(now, family)
     if name == LATENCY:
         wrong = {family: found.wrong} if found else None
-        several = latencies.latencies(data.store(), family=family, workload=workload, gpu=gpu, wrong=wrong)
+        several = latency_trends.latencies(
+            data.store(), family=family, workload=workload, gpu=gpu, wrong=wrong
+        )
         if over == "time":
             return several
         order = [version.version for version in lineage_data.versions(now) if version.family == family]
-        return [latencies.newest_of_each(one, order) for one in several]
+        return [latency_trends.newest_of_each(one, order) for one in several]
     return trending.trend(
         data.store(),
         name,
@@ -67,20 +73,20 @@ def history(
 
 
 @st.cache_resource(show_spinner=False, max_entries=data.KEPT)
-def roofline_paths(now: data.Stamp, family: str, workload: str, gpu: str) -> list[roofpath.Path]:
+def roofline_paths(now: data.Stamp, family: str, workload: str, gpu: str) -> list[roofline_path.Path]:
     """The path of each kernel through the roofline of its GPU, the longest kernel first."""
-    series = trend(now, roofpath.SERIES, family, workload, gpu, "versions", Evidence.MEASURED)
+    series = trend(now, roofline_path.SERIES, family, workload, gpu, "versions", Evidence.MEASURED)
     of_family = {run.run_id: run for run in data.runs(now)}
     found = lineage_data.lineage(now, family)
     parents = {one.version.id: one.version.parent for one in found.standings} if found else None
-    return [roofpath.path(one, data.store().load, of_family, data.table(now), parents) for one in series]
+    return [roofline_path.path(one, data.store().load, of_family, data.table(now), parents) for one in series]
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def overview(now: data.Stamp) -> overviewing.Overview:
     """The newest state of every family."""
     return overviewing.overview(
-        data.store(), data.table(now), noise=data.floors(now), wobble=wobble.lookup(data.store)
+        data.store(), data.table(now), noise=data.floors(now), wobble=counter_noise.lookup(data.store)
     )
 
 
@@ -98,7 +104,7 @@ def _regressions(now: data.Stamp, decided: tuple[str, ...], today: date) -> regr
         data.table(now),
         lineages=lineage_data.lineages_by_family(now),
         floors=data.floors(now),
-        wobbles=wobble.by_place(data.store),
+        wobbles=counter_noise.by_place(data.store),
         acknowledged=acknowledgement.standing(records),
         pins=baseline.pins(records),
     )
@@ -106,7 +112,7 @@ def _regressions(now: data.Stamp, decided: tuple[str, ...], today: date) -> regr
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def _causes(now: data.Stamp) -> Causes:
-    return Causes(data.store(), location.root(), data.table(now), wobble.lookup(data.store))
+    return Causes(data.store(), location.root(), data.table(now), counter_noise.lookup(data.store))
 
 
 @st.cache_resource(show_spinner=False, max_entries=data.KEPT)

@@ -13,14 +13,17 @@ from typing import NamedTuple, Protocol
 
 import streamlit as st
 
-from profiler import bundle, location, metrics, noisefloor, pipeline, report, sync
-from profiler.compare import FloorLookup
-from profiler.detail import Detail
+from profiler.bundles import bundle, location
+from profiler.bundles.run import Run
+from profiler.compare import noise_floor
+from profiler.compare.comparison import FloorLookup
 from profiler.errors import ProfilerError
-from profiler.run import Run
-from profiler.store import LaunchInfo, RunInfo, Store
+from profiler.evidence import metric_table
+from profiler.evidence.values import Launch
+from profiler.reports import read as reports_read
+from profiler.reports.instances import Detail
+from profiler.store import LaunchInfo, RunInfo, Store, operations, sync
 from profiler.ui import addresses, markup
-from profiler.values import Launch
 
 _LAST_IMPORT = "runs_last_import"
 _STEP_S = 30.0  # how often a page looks for bundles that arrived beside the server
@@ -55,7 +58,7 @@ def errors_shown() -> Iterator[None]:
 @st.cache_resource(show_spinner=False)
 def store() -> Store:
     """The index, opened and brought up to date once a server."""
-    opened = pipeline.open_store()
+    opened = operations.open_store()
     opened.settle()
     return opened
 
@@ -70,14 +73,14 @@ def stamp() -> Stamp:
     """The state of the data now."""
     with errors_shown():  # old data stays visible where new cannot be read
         _bring_in_step()
-    path = metrics.DEFAULT_PATH
+    path = metric_table.DEFAULT_PATH
     return Stamp(store().data_version(), f"{path}:{path.stat().st_mtime_ns if path.exists() else 0}")
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
-def table(now: Stamp) -> metrics.MetricTable:
+def table(now: Stamp) -> metric_table.MetricTable:
     """metrics.txt."""
-    return metrics.load()
+    return metric_table.load()
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
@@ -142,7 +145,7 @@ def launch(now: Stamp, result_id: int) -> Launch:
 @st.cache_resource(show_spinner=False, max_entries=2)
 def floors(now: Stamp) -> FloorLookup:
     """The noise floor of a GPU, mode and latency."""
-    return noisefloor.lookup(store)
+    return noise_floor.lookup(store)
 
 
 @st.cache_resource(show_spinner=False, max_entries=KEPT)
@@ -161,7 +164,7 @@ def report_content(run_id: str, sha256: str) -> Callable[[], bytes]:
     """The bytes of an original report, read when they are asked for."""
 
     def read() -> bytes:
-        with pipeline.report_file(run_id, sha256) as path:
+        with operations.report_file(run_id, sha256) as path:
             return path.read_bytes()
 
     return read
@@ -170,11 +173,11 @@ def report_content(run_id: str, sha256: str) -> Callable[[], bytes]:
 @st.cache_resource(show_spinner="Reading the instructions …", max_entries=8)
 def detail(run_id: str, sha256: str, ordinal: int) -> Detail:
     """What one launch holds per instruction; extracted on first view and kept by the report's hash."""
-    with pipeline.report_file(run_id, sha256) as path:
-        return report.detail(path, ordinal, location.root().cache() / "detail")
+    with operations.report_file(run_id, sha256) as path:
+        return reports_read.detail(path, ordinal, location.root().cache() / "detail")
 
 
-def last_import() -> pipeline.ImportSummary | None:
+def last_import() -> operations.ImportSummary | None:
     """What the last import of this session did."""
     return st.session_state.get(_LAST_IMPORT)
 
@@ -191,7 +194,7 @@ def take_in(files: Sequence[Upload], family: str, version: str | None) -> None:
             path.parent.mkdir()
             path.write_bytes(file.getbuffer())
             paths.append(path)
-        done = pipeline.import_paths(paths, family=family, version=version, store=store())
+        done = operations.import_paths(paths, family=family, version=version, store=store())
     refused = tuple(
         (Path(path).name, message.replace(path, Path(path).name)) for path, message in done.refused
     )

@@ -3,6 +3,7 @@
 import streamlit as st
 
 from profiler.errors import UnknownName
+from profiler.evidence.values import Evidence
 from profiler.ui import (
     addresses,
     advice_view,
@@ -22,7 +23,6 @@ from profiler.ui import (
     source_view,
     why_view,
 )
-from profiler.values import Evidence
 
 now = data.stamp()
 versions = lineage_data.versions(now)

@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profiler import present
-from profiler.comparability import CORRECTNESS
-from profiler.compare import Comparison, MetricChange, PairComparison, Verdict
+from profiler.compare.comparability import CORRECTNESS
+from profiler.compare.comparison import Comparison, MetricChange, PairComparison, Verdict
+from profiler.evidence import formatting
+from profiler.evidence.values import DURATION, Evidence, Launch
 from profiler.store import VersionInfo
 from profiler.ui import addresses, frame, markup, metrics_view
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import DURATION, Evidence, Launch
 
 TOO_FEW = (
     "Nothing to compare yet. Import two reports:",
@@ -164,7 +164,7 @@ def judged(comparisons: Mapping[tuple[str, str], Comparison], view: addresses.Di
 
 def _moved(change: MetricChange) -> Html:
     a, b = (
-        metrics_view.short(v._replace(unit="") if present.is_word(v.unit) else v)
+        metrics_view.short(v._replace(unit="") if formatting.is_word(v.unit) else v)
         for v in (change.a, change.b)
     )
     if change.a == change.b:
@@ -180,7 +180,7 @@ def verdict(pair: PairComparison | None) -> Html:
     if change is None:
         return markup.big((markup.verdict("missing"),), "metrics.txt declares no duration")
     sure = "unreplicated: one launch a side" if change.unreplicated else change.reason
-    return markup.big((markup.verdict(change.verdict), present.change(change.a, change.b)), sure)
+    return markup.big((markup.verdict(change.verdict), formatting.change(change.a, change.b)), sure)
 
 
 def second_verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
@@ -188,7 +188,7 @@ def second_verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
     change = pair.headline if pair else None
     if change is None:
         return markup.note(unpaired(comparison))
-    word = markup.verdict(change.verdict, present.change(change.a, change.b), change.reason)
+    word = markup.verdict(change.verdict, formatting.change(change.a, change.b), change.reason)
     sure = "unreplicated: one launch a side" if change.unreplicated else change.reason
     return markup.paragraph(markup.join((word, markup.muted(sure))))
 
@@ -215,9 +215,9 @@ def duration_ticks(pair: PairComparison | None) -> frame.Figure | None:
     change = pair.headline if pair else None
     if change is None or change.a.number is None or change.b.number is None:
         return None
-    scale = present.scale_for(change.a.unit, max(change.a.number, change.b.number))
+    scale = formatting.scale_for(change.a.unit, max(change.a.number, change.b.number))
     sides = [
-        (name, value.number / scale.divisor, str(present.quantity(value, scale)))
+        (name, value.number / scale.divisor, str(formatting.quantity(value, scale)))
         for name, value in (("A", change.a), ("B", change.b))
         if value.number is not None
     ]
@@ -227,7 +227,11 @@ def duration_ticks(pair: PairComparison | None) -> frame.Figure | None:
 def alt(pair: PairComparison | None) -> str:
     """The duration chart in words."""
     change = pair.headline if pair else None
-    return f"ncu duration: A {present.quantity(change.a)}, B {present.quantity(change.b)}" if change else ""
+    return (
+        f"ncu duration: A {formatting.quantity(change.a)}, B {formatting.quantity(change.b)}"
+        if change
+        else ""
+    )
 
 
 def launches(comparison: Comparison, chosen: PairComparison | None, view: addresses.Diff) -> Html:
@@ -239,7 +243,7 @@ def launches(comparison: Comparison, chosen: PairComparison | None, view: addres
         address = replace(view, launch=pair.kernel).href
         name = markup.link(address, markup.name(pair.kernel), title=pair.a.demangled)
         word = markup.verdict(pair.verdict, reason=change.reason if change else "")
-        cells = (name, metrics_view.short(a), metrics_view.short(b), present.change(a, b), word)
+        cells = (name, metrics_view.short(a), metrics_view.short(b), formatting.change(a, b), word)
         rows.append(Row(cells, selected=chosen is not None and pair.kernel == chosen.kernel))
     for side, alone in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
         rows += [_alone(comparison.label(launch), launch, side) for launch in alone]
@@ -262,7 +266,7 @@ def elsewhere(comparisons: Mapping[tuple[str, str], Comparison], view: addresses
         address = replace(view, workload=workload, gpu=gpu, launch=pair.kernel).href
         words = (workload or "no workload named") + (f" · {gpu or 'unknown GPU'}" if several else "")
         word = markup.verdict(pair.verdict, reason=pair.headline.reason if pair.headline else "")
-        values = (metrics_view.short(a), metrics_view.short(b), present.change(a, b))
+        values = (metrics_view.short(a), metrics_view.short(b), formatting.change(a, b))
         here = (workload, gpu) == (view.workload, view.gpu)
         rows.append(Row((markup.link(address, words, title=pair.kernel), *values, word), selected=here))
     return markup.table("the same pair elsewhere", (Column("workload", cut=3), *_DURATIONS), rows)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler import drill, hotspots, present
-from profiler.compare import PairComparison
-from profiler.disassembly import Listing
-from profiler.drill import ClassChange, Conflicts
-from profiler.hotspots import Hot, Mover
+from profiler.compare.comparison import PairComparison
+from profiler.evidence import formatting
+from profiler.evidence.values import NOT_COLLECTED, Launch, Value
+from profiler.explain import drilldown
+from profiler.explain.drilldown import ClassChange, Conflicts
+from profiler.sass import hotspots
+from profiler.sass.hotspots import Hot, Mover
+from profiler.sass.listing import Listing
 from profiler.ui import addresses, code_view, markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import NOT_COLLECTED, Launch, Value
 
 WAITING, SHARED = "waiting", "shared memory"
 VIEWS = ("closed", "work", WAITING, SHARED, "tensor cores")
@@ -58,7 +60,7 @@ def section(view: str, pair: PairComparison, code: Sequence[Listing]) -> list[Ht
 
 def work(pair: PairComparison) -> list[Html]:
     """Executed instructions by opcode class, largest change first, with the opcodes that came and went."""
-    changes = drill.opcode_classes(pair.a.opcodes, pair.b.opcodes)
+    changes = drilldown.opcode_classes(pair.a.opcodes, pair.b.opcodes)
     if not changes:
         return [markup.note(markup.state(NO_OPCODES))]
     largest = max(abs(one.b - one.a) for one in changes) or 1.0
@@ -100,12 +102,14 @@ def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
 
 def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
     """The hardware's conflicts: what the access pattern explains, and arbitration; then the lines."""
-    sides = [drill.conflicts(launch) for launch in (pair.a, pair.b)]
+    sides = [drilldown.conflicts(launch) for launch in (pair.a, pair.b)]
     rows = [
-        _value_row("bank conflicts, by the hardware", drill.CONFLICTS, sides[0].counted, sides[1].counted),
-        _value_row("excess wavefronts, by instruction", drill.EXCESS, sides[0].excess, sides[1].excess),
+        _value_row(
+            "bank conflicts, by the hardware", drilldown.CONFLICTS, sides[0].counted, sides[1].counted
+        ),
+        _value_row("excess wavefronts, by instruction", drilldown.EXCESS, sides[0].excess, sides[1].excess),
         _value_row("arbitration residue", _RESIDUE, _residue(sides[0]), _residue(sides[1])),
-        _value_row("ideal wavefronts", drill.IDEAL, sides[0].ideal, sides[1].ideal),
+        _value_row("ideal wavefronts", drilldown.IDEAL, sides[0].ideal, sides[1].ideal),
     ]
     found = [
         markup.section("Shared memory", "what the access pattern costs, beside what the hardware counted"),
@@ -126,7 +130,7 @@ def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
 
 def tensor_cores(pair: PairComparison) -> list[Html]:
     """The tensor pipe beside the counter of matrix work alone, where the chip has it, and the opcodes."""
-    a, b = drill.tensor(pair.a), drill.tensor(pair.b)
+    a, b = drilldown.tensor(pair.a), drilldown.tensor(pair.b)
     executed = (a.instructions, b.instructions)
     rows = [
         _value_row("tensor pipe busy, HFMA2.MMA too", a.pipe_name, a.pipe, b.pipe),
@@ -210,7 +214,7 @@ def _excess_table(side: str, hots: Sequence[Hot]) -> Html:
 
 def _value_row(label: str, hint: str, a: Value, b: Value) -> Row:
     a, b = (value._replace(unit="%" if value.unit == "%" else "") for value in (a, b))
-    change = present.change(a, b) if a.number is not None and b.number is not None else ""
+    change = formatting.change(a, b) if a.number is not None and b.number is not None else ""
     return Row((markup.tag("span", label, title=hint), markup.value(a), markup.value(b), change))
 
 
@@ -234,14 +238,14 @@ def _count(number: float | None) -> Html:
 
 
 def _text(number: float) -> str:
-    return str(present.quantity(Value(round(number))))
+    return str(formatting.quantity(Value(round(number))))
 
 
 def _signed(number: float) -> Html:
     """A difference with its sign; ±0 where it rounds to none."""
     if not round(number):
         return markup.esc("±0")
-    return markup.join(("+" if number > 0 else present.MINUS, _count(abs(number))), "")
+    return markup.join(("+" if number > 0 else formatting.MINUS, _count(abs(number))), "")
 
 
 def _sampled(*code: Listing) -> bool:
@@ -253,7 +257,7 @@ def _scale_words(scale: float | None) -> str:
         return "A report does not say its sampling interval: samples stand as they were counted."
     if scale == 1.0:
         return ""
-    return f"The two were sampled at different intervals: each sample of B counts {present.digits(scale)}."
+    return f"The two were sampled at different intervals: each sample of B counts {formatting.digits(scale)}."
 
 
 def _dropped(pair: PairComparison) -> list[str]:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from profiler import hotspots
-from profiler.detail import source_lines
-from profiler.disassembly import Listing
-from profiler.hotspots import Hot, Place
-from profiler.sourcediff import SourceRow, side_by_side
+from profiler.reports.instances import source_lines
+from profiler.sass import hotspots
+from profiler.sass.hotspots import Hot, Place
+from profiler.sass.listing import Listing
+from profiler.sass.source_diff import SourceRow, side_by_side
 from profiler.ui import grid, markup
 from profiler.ui.code_view import COUNTS, EXCESS, mostly
 from profiler.ui.markup import Html

@@ -10,10 +10,10 @@ from functools import lru_cache
 from html import escape
 from typing import Protocol
 
-from profiler import present
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 from profiler.ui import markup
 from profiler.ui.markup import Html
-from profiler.values import Value
 
 _DIGITS = 15  # of a row's number: an address may say anything
 LONGEST = 500  # characters of a cell: more is no line that anybody reads
@@ -157,4 +157,4 @@ def sign(text: str) -> Cell:
 @lru_cache(maxsize=50_000)
 def count(amount: float) -> str:
     """A count: written out below 10 000, then with three digits and a prefix."""
-    return str(present.quantity(Value(round(amount))))
+    return str(formatting.quantity(Value(round(amount))))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from pathlib import PurePosixPath
 
-from profiler import present
-from profiler.detail import Detail
+from profiler.evidence import formatting
+from profiler.reports.instances import Detail
 
 SAMPLES = "smsp__pcsamp_sample_count"
 EXECUTED = "inst_executed"
@@ -47,10 +47,10 @@ def columns(detail: Detail, words: str) -> dict[str, list[object]]:
 
 def caption(detail: Detail) -> str:
     """How much there is, and what the report does not hold."""
-    words = f"{present.digits(len(detail.pcs))} instructions"
+    words = f"{formatting.digits(len(detail.pcs))} instructions"
     if SAMPLES in detail.per_pc:
         total = sum(value for value in detail.per_pc[SAMPLES].values if not math.isnan(value))
-        words += f", {present.digits(int(total))} samples"
+        words += f", {formatting.digits(int(total))} samples"
     if not any(detail.sass):
         words += "; the report holds no SASS text"
     if not any(file.text for file in detail.files):

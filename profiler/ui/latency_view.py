@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profiler import decisionwords, present
-from profiler.calls import FloorLookup, LatencyComparison
-from profiler.compare import Comparison
+from profiler.compare import latency_words
+from profiler.compare.comparison import Comparison
+from profiler.compare.latency import FloorLookup, LatencyComparison
+from profiler.evidence import formatting
+from profiler.evidence.values import Latency, Side, Value
 from profiler.statistics.decision import Verdict
 from profiler.ui import addresses, frame, markup, samples
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Latency, Side, Value
 
 SPREADS = ("samples", "ecdf")  # how a distribution is drawn
 NONE = "latency samples: not collected"
@@ -33,14 +34,14 @@ def choose(comparison: Comparison, mode: str | None) -> LatencyComparison | None
 
 def caption(one: LatencyComparison) -> str:
     """What was timed, and what the verdict rests on."""
-    return f"latency of calls; {one.mode}; {decisionwords.basis(one)}"
+    return f"latency of calls; {one.mode}; {latency_words.basis(one)}"
 
 
 def verdict(one: LatencyComparison) -> Html:
     """The big verdict with the change and its interval, and of what kind the interval is."""
     decision = one.decision
-    parts = (markup.verdict(decision.verdict), decisionwords.change(decision))
-    return markup.big(parts, decisionwords.interval(decision))
+    parts = (markup.verdict(decision.verdict), latency_words.change(decision))
+    return markup.big(parts, latency_words.interval(decision))
 
 
 def notes(one: LatencyComparison, side: Side, floors: FloorLookup) -> list[Html]:
@@ -49,8 +50,8 @@ def notes(one: LatencyComparison, side: Side, floors: FloorLookup) -> list[Html]
     lines: list[object] = []
     level = one.a_ns or one.b_ns
     here = floors(side.gpu or "", one.mode, level) if level is not None else None
-    words = decisionwords.aa_floor(here, side.version, side.workload)
-    facts = [markup.esc(decisionwords.detectable(decision)), markup.ticked(words)]
+    words = latency_words.aa_floor(here, side.version, side.workload)
+    facts = [markup.esc(latency_words.detectable(decision)), markup.ticked(words)]
     lines.append(markup.join(facts, "; "))
     lines.append(_rest(one))
     lines += [f"note: {warning}" for warning in decision.warnings]
@@ -88,7 +89,7 @@ def elsewhere(
 def cells(one: LatencyComparison) -> tuple[object, ...]:
     """A, B, change, interval and verdict of one mode."""
     numbers = [number for number in (one.a_ns, one.b_ns) if number is not None]
-    scale = present.scale_for("ns", max(numbers)) if numbers else None
+    scale = formatting.scale_for("ns", max(numbers)) if numbers else None
     shown = [
         markup.muted("–") if number is None else markup.value(Value(number, "ns"), scale)
         for number in (one.a_ns, one.b_ns)
@@ -96,8 +97,8 @@ def cells(one: LatencyComparison) -> tuple[object, ...]:
     decision = one.decision
     return (
         *shown,
-        decisionwords.change(decision),
-        decisionwords.interval(decision, brief=True),
+        latency_words.change(decision),
+        latency_words.interval(decision, brief=True),
         markup.verdict(decision.verdict, reason=decision.reason),
     )
 
@@ -144,7 +145,7 @@ def chart_note(one: LatencyComparison, spread: str) -> Html:
 def alt(one: LatencyComparison) -> str:
     """The chart in words."""
     sides = ", ".join(
-        f"{name} {present.quantity(Value(level, 'ns'))}"
+        f"{name} {formatting.quantity(Value(level, 'ns'))}"
         for name, level in (("A", one.a_ns), ("B", one.b_ns))
         if level is not None
     )

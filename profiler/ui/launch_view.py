@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler import present
-from profiler.metrics import MetricTable
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Launch, Value
 from profiler.store import LaunchInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.parts import short_names
-from profiler.values import Launch, Value
 
 LAUNCHES_SHOWN = 30  # the longest; the filter reaches the others
 VIEWS = ("metrics", "rules", "roofline", "occupancy", "opcodes", "instructions")
@@ -36,8 +36,8 @@ def table(found: Sequence[LaunchInfo], selected: LaunchInfo | None, every: Seque
         shown = markup.name(names[launch.part])
         cells = (
             markup.link(addresses.run(launch.run_id, names[launch.part]), shown, title=launch.demangled),
-            present.dims(launch.grid),
-            present.dims(launch.block),
+            formatting.dims(launch.grid),
+            formatting.dims(launch.block),
             markup.value(launch.duration_ns),
             markup.value(share) if share else "–",
         )
@@ -74,7 +74,7 @@ def cut_note(found: Sequence[LaunchInfo], every: Sequence[LaunchInfo]) -> str:
 
 def size(launch: LaunchInfo) -> str:
     """Grid and block, for a caption."""
-    return f"{present.dims(launch.grid)} blocks of {present.dims(launch.block)} threads"
+    return f"{formatting.dims(launch.grid)} blocks of {formatting.dims(launch.block)} threads"
 
 
 def about(launch: LaunchInfo, code: tuple[str, str] | None) -> Html:
@@ -100,7 +100,7 @@ def metric_columns(launch: Launch, table: MetricTable, words: str) -> dict[str, 
         if all(word in f"{name} {label}".lower() for word in wanted):
             found["metric"].append(name)
             found["label"].append(label)
-            found["value"].append(str(present.quantity(value)))
+            found["value"].append(str(formatting.quantity(value)))
             found["in base units"].append(None if value.number is None else float(value.number))
             found["unit"].append(value.unit)
     return found

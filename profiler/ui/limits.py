@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from profiler import whatif
-from profiler.detail import Detail
-from profiler.metrics import chip_of
-from profiler.roofline import roofline
+from profiler.evidence.metric_table import chip_of
+from profiler.evidence.values import Evidence, Launch
+from profiler.explain import occupancy_whatif
+from profiler.explain.roofline import roofline
+from profiler.reports.instances import Detail
 from profiler.store import LaunchInfo, RunInfo
 from profiler.ui import (
     addresses,
@@ -24,7 +25,6 @@ from profiler.ui import (
     roofline_view,
     roofpath_view,
 )
-from profiler.values import Evidence, Launch
 
 
 def show_roofline(now: data.Stamp, run: RunInfo, launch: Launch) -> None:
@@ -47,7 +47,7 @@ def show_roofline(now: data.Stamp, run: RunInfo, launch: Launch) -> None:
 
 def show_occupancy(launch: Launch, detail: Detail | None) -> None:
     """Achieved against theoretical, what limits, and the curves that the report carries."""
-    _occupancy(whatif.measured(launch.values, detail), "runs_occupancy")
+    _occupancy(occupancy_whatif.measured(launch.values, detail), "runs_occupancy")
 
 
 def show_static_occupancy(now: data.Stamp, facts: Sequence[LaunchInfo], pick: controls.View) -> None:
@@ -62,7 +62,7 @@ def show_static_occupancy(now: data.Stamp, facts: Sequence[LaunchInfo], pick: co
     chosen = named[name]
     with data.errors_shown():
         values = data.launch(now, chosen.result_id).values
-        _occupancy(whatif.static(values, chosen.gpu or ""), "runs_static_occupancy")
+        _occupancy(occupancy_whatif.static(values, chosen.gpu or ""), "runs_static_occupancy")
     command = f"profiler collect {chosen.version} --full {chosen.version}"
     st.html(
         markup.note(markup.ticked(f"Roofline and achieved occupancy: not measured; `{command}` on a GPU"))
@@ -95,7 +95,7 @@ def show_roofline_path(
         st.html(line)
 
 
-def _occupancy(found: whatif.Fullness, key: str) -> None:
+def _occupancy(found: occupancy_whatif.Fullness, key: str) -> None:
     table_box, *curve_boxes = st.columns([1.15, 1, 1, 1], gap="medium")
     table_box.html(occupancy_view.table(found))
     for box, one in zip(curve_boxes, found.curves, strict=False):

@@ -7,10 +7,11 @@ from contextlib import suppress
 
 import streamlit as st
 
-from profiler import lineage as lineages
-from profiler import location, speedups
+from profiler.bundles import location
 from profiler.errors import ProfilerError
-from profiler.speedups import SpeedUp
+from profiler.history import lineage as lineages
+from profiler.history import speedups
+from profiler.history.speedups import SpeedUp
 from profiler.store import VersionInfo
 from profiler.ui import data, source_view
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler import present
-from profiler.attained import Attained
-from profiler.lineage import GOOD, PLANNED, Lineage, Standing
-from profiler.regressions import Regressions
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
+from profiler.history.lineage import GOOD, PLANNED, Lineage, Standing
+from profiler.history.timed_calls import Attained
+from profiler.regressions.search import Regressions
 from profiler.ui import addresses, markup, track
 from profiler.ui.markup import Column, Html, Row, Tile
-from profiler.values import Evidence, Value
 
 MEASURE = "profiler collect"  # on a machine with a GPU: the whole lineage, or the versions named
 NAMED = 4  # versions that a tile's sentence names
@@ -23,7 +23,7 @@ def caption(lineage: Lineage) -> Html:
     links = (
         markup.link(markup.href("lineage", {"family": family}), "all versions"),
         markup.link(addresses.trends(family), "trends"),
-        f"catalogue of {present.moment(lineage.attached.created)}",
+        f"catalogue of {formatting.moment(lineage.attached.created)}",
     )
     return markup.join(links, " · ")
 
@@ -82,7 +82,9 @@ def attained(lineage: Lineage) -> Html | None:
                     markup.tag("span", markup.value(Value(own.ns, "ns")), title=own.mode),
                     picture,
                     track.gap(own),
-                    f"{present.TIMES}{present.digits(beside.ns / own.ns)}" if beside else markup.muted("–"),
+                    f"{formatting.TIMES}{formatting.digits(beside.ns / own.ns)}"
+                    if beside
+                    else markup.muted("–"),
                     _base(base, beside),
                 )
             )

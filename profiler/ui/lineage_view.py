@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from profiler import present
-from profiler.attained import Attained
-from profiler.catalog import Claim, Version
-from profiler.lineage import BASELINE, GOOD, PLANNED, Lineage, Standing
-from profiler.speedups import SpeedUp
+from profiler.catalog.catalog import Claim, Version
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Launch, State, Value
+from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, Standing
+from profiler.history.speedups import SpeedUp
+from profiler.history.timed_calls import Attained
 from profiler.ui import addresses, lanes, markup, track
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Evidence, Launch, State, Value
 
 _KINDS = (Evidence.STATIC, Evidence.MODELLED, Evidence.MEASURED)
 _NANOSECONDS = "ns"
@@ -51,7 +51,7 @@ def context(lineage: Lineage) -> Html:
     )
     words = " · ".join(f"{count} {word}" for count, word in counts if count)
     run = markup.link(addresses.run(lineage.attached.run_id), "run", title=lineage.attached.run_id)
-    made = f"catalogue of {present.moment(lineage.attached.created)},"
+    made = f"catalogue of {formatting.moment(lineage.attached.created)},"
     return markup.join((f"{words} · {made}", run))
 
 
@@ -250,12 +250,12 @@ def _claimed(version: Version, choice: Choice) -> Html:
 
 
 def _range(claim: Claim) -> str:
-    low = str(present.quantity(Value(claim.value, claim.unit)))
+    low = str(formatting.quantity(Value(claim.value, claim.unit)))
     if claim.high is None:
         return low
-    scale = present.scale_for(claim.unit, claim.high)
-    first = present.quantity(Value(claim.value, claim.unit), scale).number
-    return f"{first}–{present.quantity(Value(claim.high, claim.unit), scale)}"
+    scale = formatting.scale_for(claim.unit, claim.high)
+    first = formatting.quantity(Value(claim.value, claim.unit), scale).number
+    return f"{first}–{formatting.quantity(Value(claim.high, claim.unit), scale)}"
 
 
 def _about(claim: Claim) -> str:
@@ -283,7 +283,7 @@ def _against(one: Standing, lineage: Lineage, choice: Choice, timed: SpeedUp | N
     link = markup.link(view.href, markup.code(one.against.id))
     before, now = choice.latency(lineage.by_id[one.against.id]), choice.latency(one)
     hint = ""
-    small: str = f"{present.TIMES}{present.digits(before / now)}" if before and now else ""
+    small: str = f"{formatting.TIMES}{formatting.digits(before / now)}" if before and now else ""
     if timed is not None:
         small, hint = _speed_up(timed), timed.compared.decision.reason
     if one.against.id != one.version.parent:
@@ -295,10 +295,10 @@ def _against(one: Standing, lineage: Lineage, choice: Choice, timed: SpeedUp | N
 
 def _speed_up(timed: SpeedUp) -> Html:
     """The verdict and the speed-up with its interval; it is of the rounds of one run, or of the floor."""
-    words = markup.verdict(timed.compared.verdict, f"{present.TIMES}{present.digits(timed.times)}")
+    words = markup.verdict(timed.compared.verdict, f"{formatting.TIMES}{formatting.digits(timed.times)}")
     if timed.interval is None:
         return words
-    low, high = (present.digits(end) for end in timed.interval)
+    low, high = (formatting.digits(end) for end in timed.interval)
     return markup.join((words, f"({low}–{high})"))
 
 

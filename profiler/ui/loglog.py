@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profiler import present
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 from profiler.ui import frame, labels
 from profiler.ui.frame import FONT, MUTED, Figure, note
 from profiler.ui.scales import charted, log_ticks, share_of
 from profiler.ui.theme import light
-from profiler.values import Value
 
 _HEIGHT_PX, _AXIS_PX, _FLAG_PX = 430, 52, 17
 _WIDTH_PX, _PLOT_PX = 700, 290  # for which labels are placed
@@ -70,7 +70,7 @@ def roofline(
     flags = len(slopes) + 1 if ceilings else 0
     layout["margin"] = {"l": 8, "r": 16, "t": 30 + _FLAG_PX * flags, "b": _AXIS_PX, "pad": 0}
     layout["hovermode"] = "closest"
-    scale = present.scale_for("FLOP/s", ys[1] / 10)
+    scale = formatting.scale_for("FLOP/s", ys[1] / 10)
     layout["xaxis"] = {**_axis(xs, 1.0, title), "showline": True}
     layout["yaxis"] = {**_axis(ys, scale.divisor, ""), "showgrid": True}
     layout["annotations"] = [
@@ -115,7 +115,7 @@ def _axis(span: tuple[float, float], divisor: float, title: str) -> Figure:
         "type": "log",
         "range": [math.log10(low), math.log10(high)],
         "tickvals": [mark * divisor for mark in marks],
-        "ticktext": [f"{mark:,.10g}".replace(",", present.THIN) for mark in marks],
+        "ticktext": [f"{mark:,.10g}".replace(",", formatting.THIN) for mark in marks],
         "automargin": True,
     }
 
@@ -124,7 +124,7 @@ def _slope(slope: Slope, xs: tuple[float, float], ys: tuple[float, float], most:
     """Up to the highest ceiling, else to the chart's edge."""
     start = max(xs[0], ys[0] / slope.bytes_per_second)
     end = min(xs[1], most / slope.bytes_per_second)
-    rate = present.quantity(Value(slope.bytes_per_second, "byte/s"))
+    rate = formatting.quantity(Value(slope.bytes_per_second, "byte/s"))
     return {
         **_line("solid"),
         "x": [start, end],
@@ -162,7 +162,7 @@ def _flags(
     place = share_of(top, *ys, log=True) if top else 0.0
     for index, slope in enumerate(order):
         knee, height = top / slope.bytes_per_second, _FLAG_PX * (index + 1)
-        rate = present.quantity(Value(slope.bytes_per_second, "byte/s"))
+        rate = formatting.quantity(Value(slope.bytes_per_second, "byte/s"))
         look = {"xanchor": "left", "yanchor": "bottom", "xshift": 2, "yshift": height - 2, "font": MUTED}
         text = note(f"{charted(slope.label)} {charted(str(rate))}", math.log10(knee), place, xref="x", **look)
         pole = {
@@ -192,7 +192,9 @@ def _ceiling_labels(ceilings: Sequence[Ceiling], ys: tuple[float, float]) -> lis
             groups.append([one])
     return [
         note(
-            charted(", ".join(f"{one.label} {present.quantity(Value(one.peak, 'FLOP/s'))}" for one in group)),
+            charted(
+                ", ".join(f"{one.label} {formatting.quantity(Value(one.peak, 'FLOP/s'))}" for one in group)
+            ),
             1.0,
             math.log10(group[0].peak),
             yref="y",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
 
-from profiler import present
-from profiler.values import State, Value
+from profiler.evidence import formatting
+from profiler.evidence.values import State, Value
 
 _COLOURED = ("better", "worse")
 _NAME_END = 6  # letters of a name that are always seen: as many as `.mid` leaves room for
@@ -84,28 +84,28 @@ def quantity(number: str, unit: str = "") -> Html:
     if len(word) <= _SHORT_UNIT or not word.islower():  # GB/s, TFLOP/s: they hold the scale
         prefix, word = unit, ""
     parts = [(prefix, "u"), (word, "u wide")]
-    units = "".join(f'<span class="{css}">{present.THIN}{esc(text)}</span>' for text, css in parts if text)
+    units = "".join(f'<span class="{css}">{formatting.THIN}{esc(text)}</span>' for text, css in parts if text)
     return Html(esc(number) + units)
 
 
-def value(shown: Value, scale: present.Scale | None = None) -> Html:
+def value(shown: Value, scale: formatting.Scale | None = None) -> Html:
     """A value as a number with its unit, as its text, or as the state that stands in its place."""
     if shown.state is not State.PRESENT:
-        return state(present.state_words(shown))
-    return quantity(*present.quantity(shown, scale))
+        return state(formatting.state_words(shown))
+    return quantity(*formatting.quantity(shown, scale))
 
 
 def verdict(word: str, change: str = "", reason: str = "") -> Html:
     """The verdict: sign and word, coloured only for better and worse; `change` follows the word."""
     css = word if word in _COLOURED else "quiet"
     text = word.replace("_", " ") + (f" {change}" if change else "")
-    return tag("span", Html(f"<i>{present.SIGNS[word]}</i> {esc(text)}"), f"v {css}", reason)
+    return tag("span", Html(f"<i>{formatting.SIGNS[word]}</i> {esc(text)}"), f"v {css}", reason)
 
 
 def count(word: str, number: int) -> Html:
     """How many have a verdict: its sign and the number, coloured only where there are any."""
     css = word if word in _COLOURED and number else "quiet"
-    return tag("span", Html(f"<i>{present.SIGNS[word]}</i> {number}"), f"v {css}")
+    return tag("span", Html(f"<i>{formatting.SIGNS[word]}</i> {number}"), f"v {css}")
 
 
 def state(words: str) -> Html:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from profiler import present
-from profiler.compare import Comparison, MetricChange, OpcodeChange, PairComparison
-from profiler.matching import template
+from profiler.compare.comparison import Comparison, MetricChange, OpcodeChange, PairComparison
+from profiler.compare.match_launches import template
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Side, State, Value
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Evidence, Side, State, Value
 
 OPCODES_SHOWN = 12
 ENVIRONMENT = ("GPU", "driver", "CUDA", "ncu", "dtype", "clock control", "cache control", "replay mode")
@@ -83,7 +83,7 @@ def environment(comparison: Comparison, pair: PairComparison | None) -> Html:
             rows.append((name, same[name]))
         elif name in differences:
             rows.append((name, _both(differences[name].a, differences[name].b)))
-    made = [present.moment(side.session.created) for side in sides(comparison)]
+    made = [formatting.moment(side.session.created) for side in sides(comparison)]
     rows.append(("made", " → ".join(dict.fromkeys(made))))
     if pair is not None:
         rows += _launch_attributes(pair)
@@ -108,11 +108,11 @@ def short(value: Value) -> Html:
     """A value for a narrow column: the state without its swatch's long words where they would not fit."""
     if value.state is State.PRESENT:
         return markup.value(value)
-    return markup.tag("span", markup.state(present.state_words(value).replace(" on this GPU", "")))
+    return markup.tag("span", markup.state(formatting.state_words(value).replace(" on this GPU", "")))
 
 
 def _metric(change: MetricChange) -> Row:
-    text = present.change(change.a, change.b)
+    text = formatting.change(change.a, change.b)
     share = None
     if change.a.number is not None and change.b.number is not None:
         share = (change.b.number - change.a.number if change.unit == "%" else change.change_pct or 0.0) / 100
@@ -139,7 +139,7 @@ def _closing(changes: Sequence[MetricChange]) -> list[Row]:
     """What needs no row of its own: zero on both sides, or no number on either, by reason."""
     reasons: dict[str, list[str]] = defaultdict(list)
     for change in changes:
-        a, b = (present.state_words(value) for value in (change.a, change.b))
+        a, b = (formatting.state_words(value) for value in (change.a, change.b))
         reasons["" if change.a.number == 0 else a if a == b else f"{a} in A, {b} in B"].append(change.label)
     lines = []
     for words, labels in reasons.items():
@@ -177,7 +177,7 @@ def _launch_attributes(pair: PairComparison) -> list[tuple[object, object]]:
 
 
 def _size(extent: tuple[int, int, int] | None) -> str | None:
-    return present.dims(extent) if extent else None
+    return formatting.dims(extent) if extent else None
 
 
 def _both(a: str | None, b: str | None) -> Html:
@@ -196,5 +196,5 @@ def _count(number: float) -> Html:
 
 
 def _signed_count(difference: float) -> Html:
-    sign = "+" if difference > 0 else present.MINUS
+    sign = "+" if difference > 0 else formatting.MINUS
     return markup.join((sign, _count(abs(difference))), "")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler import present
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
+from profiler.explain.occupancy_whatif import Curve, Fullness
 from profiler.store import LaunchInfo
 from profiler.ui import frame, markup
 from profiler.ui.frame import FONT, Figure, note
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.scales import charted
 from profiler.ui.theme import light
-from profiler.values import Evidence, Value
-from profiler.whatif import Curve, Fullness
 
 _HEIGHT_PX = 210
 
@@ -45,8 +45,8 @@ def sentence(found: Fullness) -> str:
         if gain is None or curve.here is None:
             continue
         step, warps = gain
-        value = present.quantity(Value(step, curve.unit))
-        gains.append(f"{present.digits(warps)} warps at {value} {curve.name}")
+        value = formatting.quantity(Value(step, curve.unit))
+        gains.append(f"{formatting.digits(warps)} warps at {value} {curve.name}")
     if not gains:
         return f"{limits}; no single resource alone would let more warps in."
     return f"{limits}. More with one change alone: {'; '.join(gains)}."
@@ -84,9 +84,9 @@ def curve(one: Curve, most: float | None) -> tuple[Figure, str]:
     now = one.now
     words = f"warps per SM over {one.name}"
     if now is not None and one.here is not None:
-        here = present.quantity(Value(one.here, one.unit))
-        words += f"; now {present.digits(now)} at {here}"
-        traces.append(_here(one.here / divisor, now, f"{here}: {present.digits(now)} warps", max(steps)))
+        here = formatting.quantity(Value(one.here, one.unit))
+        words += f"; now {formatting.digits(now)} at {here}"
+        traces.append(_here(one.here / divisor, now, f"{here}: {formatting.digits(now)} warps", max(steps)))
     return {"data": traces, "layout": layout}, words
 
 
@@ -122,7 +122,7 @@ def _warps(found: Fullness) -> Html:
     share, most = found.theoretical.number, found.most_warps
     if share is None or most is None:
         return Html("")
-    return markup.muted(f"{present.digits(share * most / 100)} of {present.digits(most)} warps")
+    return markup.muted(f"{formatting.digits(share * most / 100)} of {formatting.digits(most)} warps")
 
 
 def _here(x: float, y: float, text: str, most: float) -> Figure:

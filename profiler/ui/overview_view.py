@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from profiler import decisionwords, present
-from profiler.calls import LatencyComparison
-from profiler.metrics import MetricTable
-from profiler.overview import SHOWN, Overview, OverviewCell, OverviewRow
+from profiler.compare import latency_words
+from profiler.compare.latency import LatencyComparison
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Value
+from profiler.history.overview import SHOWN, Overview, OverviewCell, OverviewRow
 from profiler.store import RunInfo
 from profiler.ui import addresses, markup, metrics_view
 from profiler.ui.markup import Column, Html, Row, Tile
-from profiler.values import Value
 
 MOVED = "launches of each family's newest version against the version before; of every version:"
 CAPTION = "timed calls first, then every launch by its ncu duration, which is not latency; longest first"
@@ -28,9 +29,9 @@ TILES = (
 def context(overview: Overview, runs: Sequence[RunInfo]) -> Html:
     """How much there is and when the newest of it was made."""
     made = [cell.created for cell in overview.cells if cell.created]
-    words = f"newest report {present.moment(max(made))} · " if made else ""
+    words = f"newest report {formatting.moment(max(made))} · " if made else ""
     if not made and runs:
-        words = f"newest run {present.moment(max(run.created for run in runs))} · "
+        words = f"newest run {formatting.moment(max(run.created for run in runs))} · "
     number = f"{len(runs)} run" + ("s" if len(runs) != 1 else "")
     return markup.join((words, markup.link(markup.href("runs", {}), number)), "")
 
@@ -145,7 +146,7 @@ def _cell_head(cell: OverviewCell) -> Html:
 
 
 def _made(cell: OverviewCell) -> str:
-    return present.moment(cell.created) if cell.created else ""
+    return formatting.moment(cell.created) if cell.created else ""
 
 
 def _cell_foot(cell: OverviewCell) -> list[Html]:
@@ -168,7 +169,7 @@ def _call(cell: OverviewCell, one: LatencyComparison, blanks: int) -> Row:
     if cell.before is None:
         word: Html = markup.muted("–")
     else:
-        words = markup.verdict(one.verdict, decisionwords.change(decision), decision.reason)
+        words = markup.verdict(one.verdict, latency_words.change(decision), decision.reason)
         word = markup.join((words, markup.tag("span", _interval(one), "m wide")))
         name = markup.link(diff_address(cell, mode=one.mode) or "", name)
     number = Html("") if one.b_ns is None else markup.value(Value(one.b_ns, "ns"))
@@ -179,8 +180,8 @@ def _interval(one: LatencyComparison) -> str:
     """The interval and its kind; without one, what would settle it stands in the diff."""
     if one.decision.interval is None:
         return ""
-    kind = decisionwords.interval_kind(one.decision)
-    floor = decisionwords.short_floor(one.floor)
+    kind = latency_words.interval_kind(one.decision)
+    floor = latency_words.short_floor(one.floor)
     return f"{one.decision.interval} ({kind}); {floor}"
 
 
@@ -188,7 +189,7 @@ def _launch(cell: OverviewCell, row: OverviewRow, concepts: Sequence[str]) -> Ro
     name = markup.name(row.part, row.part)
     address = diff_address(cell, row) if row.change else None
     if row.change:
-        words = markup.verdict(str(row.verdict), present.change(row.change.a, row.change.b), row.reason)
+        words = markup.verdict(str(row.verdict), formatting.change(row.change.a, row.change.b), row.reason)
         word = markup.join((words, markup.muted("unreplicated") if row.change.unreplicated else ""))
     else:
         word = markup.muted(row.reason if cell.before else "–")

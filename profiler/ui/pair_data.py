@@ -8,12 +8,12 @@ from difflib import get_close_matches
 
 import streamlit as st
 
-from profiler import circumstances, wobble
-from profiler.compare import Comparison, compare
+from profiler.bundles.run import IMPORT
+from profiler.compare import counter_noise, environment_change
+from profiler.compare.comparison import Comparison, compare
 from profiler.errors import ProfilerError, UnknownName
-from profiler.run import IMPORT
+from profiler.evidence.values import Evidence, Side, spread
 from profiler.ui import addresses, data, lineage_data, source_view
-from profiler.values import Evidence, Side, spread
 
 _CELLS = 20  # workloads and GPUs of one pair compared for one page
 
@@ -78,8 +78,8 @@ def comparison(
         data.table(now),
         kernel=kernel or None,
         noise=data.floors(now),
-        same_code=circumstances.same_code(),
-        wobble=wobble.lookup(data.store),
+        same_code=environment_change.same_code(),
+        wobble=counter_noise.lookup(data.store),
     )
 
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 
-from profiler import decisionwords, present
-from profiler.compare import Verdict
-from profiler.latencies import LATENCY
-from profiler.regression import BASELINE, CORRECTNESS, Looked, Regression, Spot
-from profiler.regressioncause import Cause
-from profiler.regressions import Regressions
+from profiler.compare import latency_words
+from profiler.compare.comparison import Verdict
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence
+from profiler.history.latency_trends import LATENCY
+from profiler.regressions.cause import Cause
+from profiler.regressions.regression import BASELINE, CORRECTNESS, Looked, Regression, Spot
+from profiler.regressions.search import Regressions
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row, Tile
 from profiler.ui.trends_view import mode_name
-from profiler.values import Evidence
 
 ROWS_SHOWN = 40
 ALL = "all"
@@ -155,8 +156,8 @@ def _level(one: Regression) -> Html:
     if one.place.concept == CORRECTNESS:
         return markup.muted("right → wrong")
     numbers = [value.number for value in (one.a, one.b) if value.number is not None]
-    scale = present.scale_for(one.b.unit, max(map(abs, numbers))) if numbers else None
-    bare = present.is_word(one.b.unit)
+    scale = formatting.scale_for(one.b.unit, max(map(abs, numbers))) if numbers else None
+    bare = formatting.is_word(one.b.unit)
     a, b = (
         markup.value(value._replace(unit="") if bare else value, None if bare else scale)
         for value in (one.a, one.b)
@@ -169,14 +170,14 @@ def _interval(one: Regression) -> Html:
     if one.interval is None:
         return markup.muted(one.sure) if one.place.concept != CORRECTNESS else Html("")
     words = f"({one.interval_kind})"
-    floor = decisionwords.short_floor(one.floor) if one.place.concept == LATENCY else ""
+    floor = latency_words.short_floor(one.floor) if one.place.concept == LATENCY else ""
     return markup.join((str(one.interval), markup.muted(words), markup.muted(floor)))
 
 
 def _floor(one: Regression) -> Html:
     if one.place.concept != LATENCY:
         return Html("")
-    return markup.ticked(decisionwords.aa_floor(one.floor, one.place.version, one.place.workload or None))
+    return markup.ticked(latency_words.aa_floor(one.floor, one.place.version, one.place.workload or None))
 
 
 def _what(one: Regression, css: str = "") -> Html:
@@ -204,7 +205,7 @@ def _suspicion(cause: Cause) -> Html:
 
 
 def _moment(spot: Spot) -> str:
-    return f"{spot.version} {present.moment(spot.created)}"
+    return f"{spot.version} {formatting.moment(spot.created)}"
 
 
 def _passed(one: Regression) -> Html:

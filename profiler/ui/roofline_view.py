@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler import present
-from profiler.rates import Reading
-from profiler.roofline import LEVELS, UNKNOWN, UNUSED, Point, Roof, Roofline, collecting
+from profiler.evidence import formatting
+from profiler.evidence.rollups import Reading
+from profiler.evidence.values import Value
+from profiler.explain.roofline import LEVELS, UNKNOWN, UNUSED, Point, Roof, Roofline, collecting
 from profiler.ui import loglog, markup
 from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Value
 
 NO_POINT = "No point to draw: no operations and bytes of this launch were counted together."
 
@@ -61,7 +61,7 @@ def points(found: Roofline) -> Html:
                 (
                     point.precision if point.precision != last else "",
                     point.level,
-                    present.digits(point.intensity, whole=False),
+                    formatting.digits(point.intensity, whole=False),
                     _knee(point),
                     point.bound or "–",
                     "–" if point.share is None else markup.value(Value(100 * point.share, "%")),
@@ -84,7 +84,7 @@ def chart(found: Roofline) -> tuple[Figure, str]:
     """The chart of a roofline with points, and what it shows in words."""
     figure = loglog.roofline(*lines(found), [_mark(point) for point in found.points])
     told = "; ".join(
-        f"{point.precision} from {point.level}: {present.digits(point.intensity)} operations per byte"
+        f"{point.precision} from {point.level}: {formatting.digits(point.intensity)} operations per byte"
         for point in found.points
     )
     return figure, f"roofline: {told}"
@@ -131,21 +131,21 @@ def _mark(point: Point) -> loglog.Mark:
 
 def hover(point: Point, name: str) -> str:
     """A point in full, for the pointer: plain text with line breaks."""
-    work = present.quantity(Value(point.work, point.unit))
+    work = formatting.quantity(Value(point.work, point.unit))
     share = (
         ""
         if point.share is None
         else f"<br>{100 * point.share:.1f} % of attainable, limited by {point.bound}"
     )
     where = f"{point.precision} from {point.level}"
-    intensity = f"{present.digits(point.intensity, whole=False)} operations per byte"
+    intensity = f"{formatting.digits(point.intensity, whole=False)} operations per byte"
     return f"<b>{markup.esc(name)}</b><br>{where}<br>{work}, {intensity}{share}"
 
 
 def _knee(point: Point) -> Html:
     if point.knee is None:
         return markup.state("peak missing")
-    return markup.esc(present.digits(point.knee, whole=False))
+    return markup.esc(formatting.digits(point.knee, whole=False))
 
 
 def _reading(reading: Reading, unit: str) -> Html:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler import present
+from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
-from profiler.matching import name_filter
-from profiler.roofline import LEVELS
-from profiler.roofpath import Path, Step
-from profiler.trend import ABSENT
+from profiler.evidence import formatting
+from profiler.evidence.values import Value, spread
+from profiler.explain.roofline import LEVELS
+from profiler.explain.roofline_path import Path, Step
+from profiler.history.trend import ABSENT
 from profiler.ui import loglog, markup, roofline_view, trends_view
 from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.scales import shorten
-from profiler.values import Value, spread
 
 VIEWS = ("metrics", "roofline")
 SEEN_FROM = tuple(reversed(LEVELS))  # DRAM first
@@ -78,7 +78,7 @@ def table(found: Path, level: str) -> Html:
                     name,
                     markup.value(Value(point.work, point.unit)),
                     point.precision,
-                    present.digits(point.intensity, whole=False),
+                    formatting.digits(point.intensity, whole=False),
                     point.bound or "–",
                     "–" if point.share is None else markup.value(Value(100 * point.share, "%")),
                 )

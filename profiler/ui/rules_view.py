@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from profiler import rulings
-from profiler.compare import PairComparison
+from profiler.compare.comparison import PairComparison
+from profiler.evidence.values import Rule
+from profiler.reports import rule_changes
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Rule
 
 _UNBROKEN = 24  # letters that a phone has room for
 _NONE = "The report holds no rule results: it was collected without `--apply-rules` or sections."
@@ -20,10 +20,10 @@ _COLUMNS = (
     Column("est. speed-up", right=True),
 )
 _WORDS = {
-    rulings.NEW: "new in B",
-    rulings.GONE: "gone from A",
-    rulings.CHANGED: "changed",
-    rulings.SAME: "the same in both",
+    rule_changes.NEW: "new in B",
+    rule_changes.GONE: "gone from A",
+    rule_changes.CHANGED: "changed",
+    rule_changes.SAME: "the same in both",
 }
 
 
@@ -32,7 +32,7 @@ def ranked(rules: Sequence[Rule], report: str | None = None) -> Html:
 
     `report` is the file's name: all that is not here stands in it, and the command that opens it below.
     """
-    shown = rulings.ranked(rules)
+    shown = rule_changes.ranked(rules)
     none = markup.note(markup.ticked(_NONE))
     body = markup.table("rules", _COLUMNS, [_row(rule) for rule in shown]) if shown else none
     notes = []
@@ -54,7 +54,7 @@ def opening(report: str | None) -> Html:
 
 def changed(pair: PairComparison) -> Html:
     """Which rule results are new, gone or changed from A to B; what stayed is counted."""
-    found = rulings.changes(pair.a.rules, pair.b.rules)
+    found = rule_changes.changes(pair.a.rules, pair.b.rules)
     sides = [name for name, launch in (("A", pair.a), ("B", pair.b)) if not launch.rules]
     if sides:
         return markup.note(f"No rule results in {' or '.join(sides)}: nothing to hold against each other.")
@@ -63,7 +63,7 @@ def changed(pair: PairComparison) -> Html:
         group = [change for change in found if change.state == state]
         if not group:
             continue
-        if state == rulings.SAME:
+        if state == rule_changes.SAME:
             rows.append(markup.closing(f"{len(group)} {words}: {_named(group)}"))
             continue
         rows.append(markup.group(words))
@@ -73,14 +73,16 @@ def changed(pair: PairComparison) -> Html:
 
 def caption(pair: PairComparison) -> str:
     """How many are new, gone and changed, beside the section's title."""
-    states = [change.state for change in rulings.changes(pair.a.rules, pair.b.rules)]
-    counted = ((states.count(state), state) for state in (rulings.NEW, rulings.GONE, rulings.CHANGED))
+    states = [change.state for change in rule_changes.changes(pair.a.rules, pair.b.rules)]
+    counted = (
+        (states.count(state), state) for state in (rule_changes.NEW, rule_changes.GONE, rule_changes.CHANGED)
+    )
     told = ", ".join(f"{number} {word}" for number, word in counted if number)
     return f"in their own words; {told or 'none new, gone or changed'}"
 
 
-def _row(rule: Rule, change: rulings.RulingChange | None = None) -> Row:
-    name = rulings.heading(rule)
+def _row(rule: Rule, change: rule_changes.RulingChange | None = None) -> Row:
+    name = rule_changes.heading(rule)
     # A long message beside it would squeeze it to a word a line.
     title = [markup.tag("b", name, "nw" * (len(name) <= _UNBROKEN)), markup.muted(rule.section)]
     if change and change.why:
@@ -88,8 +90,8 @@ def _row(rule: Rule, change: rulings.RulingChange | None = None) -> Row:
     estimate: object = "–"
     if rule.speedup_pct is not None:
         estimate = markup.join((f"{rule.speedup_pct:.1f} %", markup.muted(rule.speedup_scope or "")))
-    return Row((markup.muted(rule.kind), markup.join(title), rulings.plain(rule.message), estimate))
+    return Row((markup.muted(rule.kind), markup.join(title), rule_changes.plain(rule.message), estimate))
 
 
-def _named(group: Sequence[rulings.RulingChange]) -> str:
-    return ", ".join(dict.fromkeys(rulings.heading(change.rule) for change in group))
+def _named(group: Sequence[rule_changes.RulingChange]) -> str:
+    return ", ".join(dict.fromkeys(rule_changes.heading(change.rule) for change in group))

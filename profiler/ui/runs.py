@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from profiler.run import COLLECT
+from profiler.bundles.run import COLLECT
 from profiler.ui import (
     advice_view,
     cells_view,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from profiler import present
-from profiler.pipeline import ImportSummary
-from profiler.run import ReportFile
+from profiler.bundles.run import ReportFile
+from profiler.evidence import formatting
+from profiler.evidence.values import Evidence, Value
 from profiler.store import RunInfo
+from profiler.store.operations import ImportSummary
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Evidence, Value
 
 RUNS_SHOWN = 100
 _LINKED = 4  # runs of one import
@@ -85,8 +85,8 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
             markup.link(addresses.run(run.run_id), name, title=run.run_id),
             *([run.workload or "–"] if named else []),
             run.gpu or _no_gpu(run),
-            present.moment(run.created),
-            present.digits(run.launches) if run.launches else "–",
+            formatting.moment(run.created),
+            formatting.digits(run.launches) if run.launches else "–",
             run.ncu_version or "–",
             badges,
         )
@@ -172,7 +172,7 @@ def provenance(run: RunInfo, files: Sequence[tuple[object, object]] = ()) -> Htm
     unknown = markup.state("not in the report")
     facts: list[tuple[object, object]] = [
         ("run", markup.code(run.run_id)),
-        ("made", present.moment(run.created)),
+        ("made", formatting.moment(run.created)),
         ("GPU", run.gpu or unknown),
         ("compute capability", run.compute_capability or unknown),
         ("driver", run.driver or unknown),
@@ -191,7 +191,7 @@ def provenance(run: RunInfo, files: Sequence[tuple[object, object]] = ()) -> Htm
         for name in sorted(run.provenance.keys() - _SHOWN)
     ]
     for report in run.reports:
-        size = str(present.quantity(Value(report.size_bytes, "byte")))
+        size = str(formatting.quantity(Value(report.size_bytes, "byte")))
         sha = markup.code(report.sha256[:12], title=report.sha256)
         facts.append(("report", markup.join((markup.code(report.name), f"{size}, sha256", sha))))
     return markup.pairs("provenance", [*facts, *files])

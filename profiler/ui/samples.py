@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler import present
+from profiler.evidence import formatting
+from profiler.evidence.values import Latency, Value
 from profiler.statistics.floor import level
 from profiler.statistics.ratios import SHORT_NS
 from profiler.ui import frame
 from profiler.ui.frame import FONT, MUTED, Figure, note
 from profiler.ui.scales import charted
 from profiler.ui.theme import light
-from profiler.values import Latency, Value
 
 MOST = 1000  # dots of a side that are drawn; more are thinned evenly
 _HEIGHT_PX, _RIGHT_PX, _TOP_PX, _AXIS_PX = 268, 78, 8, 44
@@ -153,7 +153,7 @@ def middle_word(one: Latency) -> str:
 
 def _in_one_unit(sides: Sequence[tuple[str, Latency]]) -> tuple[list[_Side], str]:
     levels = [float(level(one.ns)) for _, one in sides]
-    scale = present.scale_for("ns", max(levels))
+    scale = formatting.scale_for("ns", max(levels))
     every = np.unique(np.concatenate([np.asarray(one.rounds, np.int64) for _, one in sides]))
     found = []
     for (name, one), middle in zip(sides, levels, strict=True):
@@ -168,7 +168,7 @@ def _in_one_unit(sides: Sequence[tuple[str, Latency]]) -> tuple[list[_Side], str
                 rounds,
                 throttled,
                 middle / scale.divisor,
-                str(present.quantity(Value(middle, "ns"), scale)),
+                str(formatting.quantity(Value(middle, "ns"), scale)),
                 scale.unit,
             )
         )
@@ -239,7 +239,7 @@ def _dots(one: _Side, axis: str, low: float, high: float) -> list[Figure]:
                     "line": {"width": 1.5 if cross else 0, "color": colour},
                 },
                 "customdata": [
-                    [int(number), present.digits(float(value), whole=False)]
+                    [int(number), formatting.digits(float(value), whole=False)]
                     for number, value in zip(one.rounds[which], one.numbers[which], strict=True)
                 ],
                 "hovertemplate": f"<b>{charted(one.name)}</b> %{{customdata[1]}} {charted(one.unit)}, "

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from profiler import present
-from profiler.catalog import Version
-from profiler.sourcediff import LineTraffic, SourceRow, Traffic, flag_changes, side_by_side, traffic
+from profiler.catalog.catalog import Version
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.sass.source_diff import LineTraffic, SourceRow, Traffic, flag_changes, side_by_side, traffic
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import Value
 
 LINES_SHOWN = 14  # lines with most conflicts
 _SIGNS = {"changed": ("−", "+"), "removed": ("−", ""), "added": ("", "+"), "flag": ("Δ", "Δ")}
@@ -130,7 +130,7 @@ def conflicts(a: Kept, b: Kept, workloads: tuple[str, str]) -> Html:
 def _conflict_row(row: LineTraffic) -> Row:
     a, b = (Value(count) if count is not None else None for count in row.conflicts)
     hint = " → ".join(f"{side[1]} wavefronts, {side[2]} ideal" for side in (row.a, row.b) if side is not None)
-    change = present.change(a, b) if a and b else f"only in {'A' if a else 'B'}"
+    change = formatting.change(a, b) if a and b else f"only in {'A' if a else 'B'}"
     return Row(
         (
             markup.code(row.a_line or "–"),
@@ -191,6 +191,6 @@ def _limits(found: Mapping[str, int | None]) -> str:
         if most is not None:
             unit = "byte" if name.endswith("_bytes") else ""
             words.append(
-                f"{name.removesuffix('_bytes').replace('_', ' ')} ≤ {present.quantity(Value(most, unit))}"
+                f"{name.removesuffix('_bytes').replace('_', ' ')} ≤ {formatting.quantity(Value(most, unit))}"
             )
     return ", ".join(words) or "none"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from profiler import history
-from profiler.trend import Trend, TrendPoint
+from profiler.history import change_points
+from profiler.history.trend import Trend, TrendPoint
 
 
 def timelines(one: Trend) -> list[tuple[str | None, Trend]]:
@@ -15,7 +15,7 @@ def timelines(one: Trend) -> list[tuple[str | None, Trend]]:
     As `history.views` has it: where runs hold several versions, or versions take turns, a line from one to
     the next would show differences between versions as if they were changes.
     """
-    if [told[:2] for told in history.views(one, (), None)] == [(history.RUNS, None)]:
+    if [told[:2] for told in change_points.views(one, (), None)] == [(change_points.RUNS, None)]:
         return [(None, one)]
     own: dict[str, list[TrendPoint]] = defaultdict(list)
     met: dict[str, int] = {}  # breaks up to the last number of each version

@@ -6,11 +6,11 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from profiler import present
-from profiler.attained import Attained
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
+from profiler.history.timed_calls import Attained
 from profiler.ui import markup
 from profiler.ui.markup import Html
-from profiler.values import Value
 
 _ROOM = 1.08  # beyond the slowest
 
@@ -49,7 +49,7 @@ def gap(one: Attained) -> Html:
     """How many times its floor; a dash where its run computed none."""
     if one.gap is None:
         return markup.muted("–")
-    words = f"{present.TIMES}{present.digits(one.gap)}" + (" ?" if one.gap < 1 else "")
+    words = f"{formatting.TIMES}{formatting.digits(one.gap)}" + (" ?" if one.gap < 1 else "")
     return markup.tag("span", words, title=floor_words(one))
 
 
@@ -64,4 +64,4 @@ def floor_words(one: Attained) -> str:
 
 def nanoseconds(number: float) -> str:
     """A time as text."""
-    return str(present.quantity(Value(number, "ns")))
+    return str(formatting.quantity(Value(number, "ns")))

@@ -5,7 +5,8 @@ from functools import partial
 import streamlit as st
 
 from profiler.errors import ProfilerError
-from profiler.trend import Trend
+from profiler.evidence.values import Evidence
+from profiler.history.trend import Trend
 from profiler.ui import (
     addresses,
     change_marks,
@@ -21,7 +22,6 @@ from profiler.ui import (
     trends_csv,
     trends_view,
 )
-from profiler.values import Evidence
 
 now = data.stamp()
 versions = lineage_data.versions(now)

@@ -8,22 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from profiler import decisionwords, opcodemix, present
-from profiler.calls import FloorLookup
+from profiler.compare import latency_words
+from profiler.compare.latency import FloorLookup
+from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
-from profiler.latencies import LATENCY
-from profiler.lineage import Lineage
-from profiler.matching import name_filter
-from profiler.metrics import MetricTable
+from profiler.evidence import formatting, opcodes
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence, spread
+from profiler.history.latency_trends import LATENCY
+from profiler.history.lineage import Lineage
+from profiler.history.trend import ABSENT, Trend, TrendPoint
 from profiler.statistics.floor import FEWEST, Floor
-from profiler.trend import ABSENT, Trend, TrendPoint
 from profiler.ui import addresses, figures, markup, stacks
 from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.parts import short_names
 from profiler.ui.scales import shorten
 from profiler.ui.timelines import timelines
-from profiler.values import Evidence, spread
 
 LINES_SHOWN = 8  # more are no longer told apart; the filter reaches the others
 ROWS_SHOWN = 30
@@ -247,9 +248,7 @@ def opcode_mix(
         if one is not None and one.is_wrong:
             found[version] = one.state
         else:
-            found[version] = (
-                opcodemix.shares(launch.opcodes) if launch and launch.opcodes else "not collected"
-            )
+            found[version] = opcodes.shares(launch.opcodes) if launch and launch.opcodes else "not collected"
     caption = f"static, {size}, {arch}"
     mix = stacks.shares("opcode mix, %", caption, versions, found, gutter)
     return mix, f"opcode mix of {spread(list(versions))}"
@@ -281,7 +280,7 @@ def _kind(name: str) -> Evidence:
 def table_caption(several: Sequence[Trend], versions: Sequence[str]) -> str:
     """What the table holds, and what it leaves out."""
     unit = several[0].unit if several else ""
-    parts = [unit] if present.is_word(unit) else []
+    parts = [unit] if formatting.is_word(unit) else []
     parts += ["a version's name leads to the diff with the one before"]
     if len(several) > ROWS_SHOWN:
         parts.insert(0, f"the {ROWS_SHOWN} longest of {len(several)} kernels")
@@ -310,7 +309,7 @@ def floor_notes(found: Mapping[str, Sequence[Trend]], floors: FloorLookup) -> li
     """How wide the band around each latency is, or the command that finds out; each once."""
     lines = []
     for one in found.get(LATENCY, ()):
-        words = decisionwords.aa_floor(_floor(one, floors), one.points[-1].version, one.workload)
+        words = latency_words.aa_floor(_floor(one, floors), one.points[-1].version, one.workload)
         lines.append(f"{one.mode}: {words}{'; grey band' if band(one, floors) else ''}")
     return [markup.note(markup.ticked(line)) for line in dict.fromkeys(lines)]
 
@@ -338,7 +337,7 @@ def _panel(
     several = [one for _, one in keyed]
     values = [p.value.number for one in several for p in one.points if p.joins and p.value.number is not None]
     unit = next((one.unit for one in several if one.unit), "")
-    scale = present.scale_for(unit, max(map(abs, values), default=0.0))
+    scale = formatting.scale_for(unit, max(map(abs, values), default=0.0))
     order = {version: index for index, version in enumerate(versions)}
     lines = []
     for key, one in keyed:
@@ -356,15 +355,16 @@ def _place(point: TrendPoint, order: Mapping[str, int], over: str) -> float:
     return point.created.timestamp() * 1000 if over == "time" else float(order[point.version])
 
 
-def _point(point: TrendPoint, scale: present.Scale, at: float) -> figures.Point:
+def _point(point: TrendPoint, scale: formatting.Scale, at: float) -> figures.Point:
     if not point.joins or point.value.number is None:
-        words = point.gap if point.gap == ABSENT or point.wrong else present.state_words(point.value)
+        words = point.gap if point.gap == ABSENT or point.wrong else formatting.state_words(point.value)
         return figures.Point(at, None, hover=f"{point.version}: {words}", gap=words)
-    size = f" · {present.dims(point.grid)} blocks of {present.dims(point.block)}" if point.grid else ""
-    hover = f"{point.version}: {present.quantity(point.value, scale)}{size} · {present.moment(point.created)}"
+    size = f" · {formatting.dims(point.grid)} blocks of {formatting.dims(point.block)}" if point.grid else ""
+    amount = formatting.quantity(point.value, scale)
+    hover = f"{point.version}: {amount}{size} · {formatting.moment(point.created)}"
     if point.breaks:
         hover += f" · not joined: {point.breaks}"
-    label = present.quantity(point.value, scale).number
+    label = formatting.quantity(point.value, scale).number
     number = point.value.number / scale.divisor
     return figures.Point(at, number, hover=hover, label=label, joined=not point.breaks)
 
@@ -373,8 +373,8 @@ def _cell(point: TrendPoint | None) -> Html:
     if point is None or point.gap == ABSENT:
         return markup.muted("–")
     value = point.value
-    if present.is_word(value.unit):  # it stands in the caption
+    if formatting.is_word(value.unit):  # it stands in the caption
         value = value._replace(unit="")
     if point.wrong:
-        return markup.tag("span", markup.muted(f"⊘ {present.quantity(value)}"), title=point.gap)
+        return markup.tag("span", markup.muted(f"⊘ {formatting.quantity(value)}"), title=point.gap)
     return markup.value(value)

@@ -6,17 +6,17 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from profiler import present
-from profiler.compare import Comparison, PairComparison, Verdict
-from profiler.explain import Explanation, explain, level, notes, signed, to_collect
-from profiler.metrics import MetricTable
-from profiler.split import WAITING
+from profiler.compare.comparison import Comparison, PairComparison, Verdict
+from profiler.evidence import formatting
+from profiler.evidence.metric_table import MetricTable
+from profiler.explain.explanation import Explanation, explain, level, notes, signed, to_collect
+from profiler.explain.time_identity import WAITING
+from profiler.explain.waterfall import RESIDUE, Step, largest_step, steps
 from profiler.ui import frame, markup
 from profiler.ui.frame import CLEAR, FONT, Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.scales import charted
 from profiler.ui.theme import HATCH, light
-from profiler.waterfall import RESIDUE, Step, largest_step, steps
 
 CAPTION = "ncu duration split by cause; measured"
 _ROW_PX, _AXIS_PX, _VALUES_PX = 23, 34, 78
@@ -83,7 +83,7 @@ def waterfall(told: Explanation) -> Figure | None:
     if told.split is None or told.a_us is None or told.b_us is None:
         return None
     bars = list(_bars(told, told.a_us, told.b_us))
-    scale = present.scale_for("us", max(told.a_us, told.b_us))
+    scale = formatting.scale_for("us", max(told.a_us, told.b_us))
     layout = frame.layout(_ROW_PX * len(bars) + _AXIS_PX)
     layout["margin"] = {"l": 8, "r": _VALUES_PX, "t": 4, "b": _AXIS_PX, "pad": 0}
     reach = max(max(bar.start_us, bar.start_us + bar.us) for bar in bars)

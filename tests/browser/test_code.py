@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profiler import detail, framing, isolation, location, pipeline, report
+from profiler.bundles import location
+from profiler.reports import file_format, instances, read, reader_client
+from profiler.store import operations
 from tests.browser.conftest import served
 from tests.browser.test_dashboard import DESKTOP, PHONE, settle, text, watch
 
@@ -31,24 +33,24 @@ def large(
     """A dashboard whose cache holds a real launch with every instruction twice: no report has 5,000."""
     folder = tmp_path_factory.mktemp("large")
     source = reports / "cutlass" / "report80.ncu-rep"
-    pipeline.import_paths([source], family="cutlass", data=str(folder / "data"))
+    operations.import_paths([source], family="cutlass", data=str(folder / "data"))
     cache = location.root(str(folder / "data")).cache() / "detail"
-    report.detail(source, 2, cache)
+    read.detail(source, 2, cache)
     (kept,) = cache.iterdir()
-    answer = detail._load(kept)
+    answer = instances._load(kept)
     assert answer
     head, count = answer.head, answer.head["pcs"]
     head["sass"], head["pcs"], head["timelines"] = head["sass"] * TIMES, count * TIMES, []
-    take = detail._columns(answer.blob)
+    take = instances._columns(answer.blob)
     pcs = take(np.dtype("<u8"), count)
     columns = [np.concatenate([pcs + np.uint64(n * count * 16) for n in range(TIMES)])]
     columns += [
         np.tile(take(np.dtype(kind), count), TIMES) for kind in ("<i4", "<i4", *["<f8"] * len(head["per_pc"]))
     ]
-    detail._save(
-        kept, isolation.Answer(json.loads(json.dumps(head)), b"".join(one.tobytes() for one in columns))
+    instances._save(
+        kept, reader_client.Answer(json.loads(json.dumps(head)), b"".join(one.tobytes() for one in columns))
     )
-    key = framing.examine(source).sha256[:16]
+    key = file_format.examine(source).sha256[:16]
     with served(folder) as address:
         yield browser, f"{address}/code?report={key}&launch=2", count * TIMES
 

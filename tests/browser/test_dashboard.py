@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from profiler import present
-from profiler.values import Value
+from profiler.evidence import formatting
+from profiler.evidence.values import Value
 
 pytestmark = pytest.mark.browser
 
@@ -82,8 +82,8 @@ def compared(reports: Path) -> dict[str, Any]:
 def shown(metric: dict[str, Any]) -> list[str]:
     """A metric of the JSON as the page writes it: A, B, change and verdict."""
     a, b = (Value(metric[side], metric["unit"]) for side in "ab")
-    numbers = [str(present.quantity(a)), str(present.quantity(b)), present.change(a, b)]
-    return [" ".join(part.split()) for part in (*numbers, present.verdict(metric["verdict"]))]
+    numbers = [str(formatting.quantity(a)), str(formatting.quantity(b)), formatting.change(a, b)]
+    return [" ".join(part.split()) for part in (*numbers, formatting.verdict(metric["verdict"]))]
 
 
 def test_the_diff_of_two_dropped_reports_opens_in_a_new_tab_with_the_numbers_of_compare(

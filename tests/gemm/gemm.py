@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.problem import ALL, Case, Tolerance
+from profiler.catalog.problem import ALL, Case, Tolerance
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,12 @@ from typing import TypeVar
 
 import pytest
 
-from profiler import build, catalog, device, isolated, static, toolkit
-from profiler.catalog import Version
-from profiler.problem import ACCEPTANCE, ATTENTION, AttentionWorkload
+from profiler.build import library, opcode_counts, toolchain
+from profiler.catalog import catalog
+from profiler.catalog.catalog import Version
+from profiler.catalog.problem import ACCEPTANCE, ATTENTION, AttentionWorkload
+from profiler.collect import subprocesses
+from profiler.collect.gpu import device
 
 TOGETHER = max(4, min(16, os.cpu_count() or 1))  # at a time: most of a check's time is torch's import
 BUILD_S = 120  # of one version; a compiler that hangs costs its version
@@ -35,7 +38,7 @@ def pytest_collection_modifyitems(config, items):
     missing = []
     if device.describe() is None:
         missing.append("no GPU")
-    if toolkit.find("nvcc") is None:
+    if toolchain.find("nvcc") is None:
         missing.append("no nvcc")
     for item in mine:
         item.add_marker(pytest.mark.gpu)
@@ -81,7 +84,7 @@ class Bench:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 self.interrupted.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            isolated.end_leftovers(self.folder)
+            subprocesses.end_leftovers(self.folder)
             raise
         finally:
             pool.shutdown()
@@ -91,12 +94,12 @@ class Bench:
         return {"id": name, "library": str(self.libraries[name])}
 
     def check(self, name: str, workload: AttentionWorkload, **settings) -> dict:
-        """One gpucheck in a process of its own."""
+        """One check in a process of its own."""
         label = workload.label.replace(" ", "-").replace(":", "-")
         request = {"version": self.version(name), "workload": workload.sizes(), "seed": 0}
         request["cases"] = str(self.folder / "cases")
         folder = self.folder / "check" / name / f"{label}-{settings.get('seed', 0)}"
-        return isolated.run_stage("gpucheck", {**request, **settings}, folder, timeout_s=120)
+        return subprocesses.run_stage("correctness", {**request, **settings}, folder, timeout_s=120)
 
 
 @pytest.fixture(scope="session")
@@ -113,14 +116,14 @@ def bench(tmp_path_factory) -> Iterator[Bench]:
             by_arch.setdefault(arch, []).append(version)
     libraries, kernels, failed = {}, {}, {}
     for arch, versions in by_arch.items():  # all of an architecture side by side
-        for made in build.build(LINEAGE, versions, (arch,), limit_s=BUILD_S):
-            if isinstance(made, build.Failed):
+        for made in library.build(LINEAGE, versions, (arch,), limit_s=BUILD_S):
+            if isinstance(made, library.Failed):
                 failed[made.version] = made.error
                 continue
             libraries[made.version] = made.library
-            kernels[made.version] = {static.function_name(one.function) for one in made.resources}
+            kernels[made.version] = {opcode_counts.function_name(one.function) for one in made.resources}
     folder = tmp_path_factory.mktemp("gpu")
-    with isolated.ended_with_this_process(folder):
+    with subprocesses.ended_with_this_process(folder):
         yield Bench(folder, libraries, kernels, failed, gpu)
 
 

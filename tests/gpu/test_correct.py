@@ -6,10 +6,11 @@ import threading
 import numpy as np
 import pytest
 
-from profiler import cpubuild, isolated, nsight, sanitizing
-from profiler.emulate import Emulator, Schedule
-from profiler.origin import include_folders
-from profiler.problem import ATTENTION, judge
+from profiler.catalog.problem import ATTENTION, judge
+from profiler.catalog.sources import include_folders
+from profiler.collect import find_tools, sanitizer, subprocesses
+from profiler.emulator import cpu_library
+from profiler.emulator.emulator import Emulator, Schedule
 from tests.gpu.conftest import GOOD, REJECTED, keep, workloads_of, write
 
 GOOD_CELLS = [(version.id, workload) for version in GOOD for workload in workloads_of(version)]
@@ -60,7 +61,7 @@ def on_gpu(bench):
 @pytest.mark.parametrize("version", GOOD, ids=lambda version: version.id)
 def test_the_cpu_and_the_gpu_write_the_same(bench, on_gpu, version):
     bench.need(version.id)
-    library = cpubuild.build(version.source, version.flags, include_folders(version))
+    library = cpu_library.build(version.source, version.flags, include_folders(version))
     for workload in ATTENTION.check_workloads(version.dtype, version.head_dims)[:4]:
         found, path = on_gpu[version.id, workload]
         assert found["status"] == "done", found["reason"]
@@ -82,7 +83,7 @@ def raced(bench, checked, kept):
 
     Rejected ones come first, and what caught them is written as it is known: time may be up before the last.
     """
-    tool = nsight.find("compute-sanitizer")
+    tool = find_tools.find("compute-sanitizer")
     chosen = [version for version in (*REJECTED, *GOOD) if version.id in bench.libraries]
     if tool is None:
         nothing = {"found": None, "summary": "there is no compute-sanitizer", "tail": ""}
@@ -107,13 +108,13 @@ def raced(bench, checked, kept):
 
         request = {"versions": [bench.version(version.id)], "cells": cells, "calls": 1, "warm_up": 0}
         asked.write_text(json.dumps(request))
-        command = sanitizing.command_line(
-            tool.path, "racecheck", isolated.stage_argv("target", asked, answer)
+        command = sanitizer.command_line(
+            tool.path, "racecheck", subprocesses.stage_argv("ncu_target", asked, answer)
         )
-        environment = {**isolated.stage_environment(), **sanitizing.ENVIRONMENT}
-        ended = isolated.run(command, timeout_s=120, log=folder / "log", env=environment)
-        result = isolated.result_of(answer, ended)
-        said = sanitizing.verdict((folder / "log").read_text(errors="replace"), result, ended.words)
+        environment = {**subprocesses.stage_environment(), **sanitizer.ENVIRONMENT}
+        ended = subprocesses.run(command, timeout_s=120, log=folder / "log", env=environment)
+        result = subprocesses.result_of(answer, ended)
+        said = sanitizer.verdict((folder / "log").read_text(errors="replace"), result, ended.words)
         return {**said, "tail": ended.tail}
 
     return dict(zip([version.id for version in chosen], bench.side_by_side(one, chosen), strict=True))

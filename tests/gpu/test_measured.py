@@ -4,10 +4,13 @@ import json
 
 import pytest
 
-from profiler import capture, captured, check, device, floors, isolated, machine, nsight, rounds, target
-from profiler.capture import Ncu
-from profiler.problem import ATTENTION, HEADLINE
-from profiler.values import DURATION
+from profiler.build import lower_bounds
+from profiler.catalog.problem import ATTENTION, HEADLINE
+from profiler.collect import captured, doctor, find_tools, ncu_command, sample_schedule, subprocesses
+from profiler.collect.gpu import device, ncu_target
+from profiler.collect.ncu_command import Ncu
+from profiler.emulator import cpu_check
+from profiler.evidence.values import DURATION
 from tests.gpu.conftest import GOOD, keep
 
 SMALL = {"batch": 1, "heads": 2, "len_q": 128, "len_kv": 128, "head_dim": 64, "causal": False}
@@ -24,7 +27,7 @@ def test_the_device_says_all_that_the_floors_need(bench):
     gpu = bench.gpu
     assert gpu.driver
     assert gpu.uuid
-    found = floors.floors(ATTENTION, HEADLINE, gpu.as_json(), launch_ns=1000.0)
+    found = lower_bounds.floors(ATTENTION, HEADLINE, gpu.as_json(), launch_ns=1000.0)
     assert found.unknown == ()
 
 
@@ -37,7 +40,7 @@ def test_the_state_is_read_whole():
 
 
 def test_the_doctor_can_measure_here(kept):
-    found = machine.examine()
+    found = doctor.examine()
     keep(kept, "doctor.json", found.as_json())
     assert found.can_measure
 
@@ -46,7 +49,7 @@ def test_the_doctor_can_measure_here(kept):
 def timed(bench):
     chosen = [name for name in ("v2d_c", "v2d_b", "v2c_v5") if name in bench.libraries]
     versions = [bench.version(name) for name in chosen]
-    versions += [{"id": "sdpa", "library": None, "callable": "profiler.baselines:sdpa"}]
+    versions += [{"id": "sdpa", "library": None, "callable": "profiler.catalog.torch_backends:sdpa"}]
     versions += [{**versions[0], "id": "again"}]  # the same library twice: what differs is noise
     request = {
         "versions": versions,
@@ -55,7 +58,7 @@ def timed(bench):
         "rounds": list(range(10)),
         "cases": str(bench.folder / "cases"),
     }
-    return isolated.run_stage("timing", request, bench.folder / "timing", timeout_s=300)
+    return subprocesses.run_stage("latency", request, bench.folder / "latency", timeout_s=300)
 
 
 def median(samples):
@@ -72,7 +75,7 @@ def test_every_version_is_timed_in_every_mode(timed, kept):
     for name, one in timed["versions"].items():
         assert one["status"] == "done", (name, one["reason"])
         for samples in one["samples"]:
-            assert len(samples["ns"]) == 10 * rounds.SAMPLES
+            assert len(samples["ns"]) == 10 * sample_schedule.SAMPLES
             assert min(samples["ns"]) > 500
             assert len(samples["clocks_mhz"]) in (0, len(samples["ns"])), "one a sample, or none at all"
 
@@ -104,10 +107,10 @@ def test_an_empty_launch_is_a_floor(timed):
 @pytest.fixture(scope="module")
 def counted(bench):
     """CONFLICTS of every good version on a small workload, by ncu as `collect` calls it; or why not."""
-    tool = nsight.find("ncu")
+    tool = find_tools.find("ncu")
     if tool is None:
         pytest.skip("there is no ncu")
-    permitted, reason = machine.may_read_counters(tool.path, bench.folder)
+    permitted, reason = doctor.may_read_counters(tool.path, bench.folder)
     if not permitted:
         pytest.skip(reason)
     return count(bench, Ncu(tool.path, tool.version), [one for one in GOOD if one.id in bench.libraries])
@@ -118,7 +121,7 @@ def count(bench, ncu, versions):
     folder = bench.folder / "counters"
     folder.mkdir()
     workloads = {one.id: ATTENTION.workload(**SMALL, dtype=one.dtype) for one in versions}
-    inside = {name: target.range_name(name, workload.label) for name, workload in workloads.items()}
+    inside = {name: ncu_target.range_name(name, workload.label) for name, workload in workloads.items()}
     request = {
         "versions": [bench.version(name) for name in workloads],
         "cells": [{"version": name, "workload": one.sizes()} for name, one in workloads.items()],
@@ -127,23 +130,23 @@ def count(bench, ncu, versions):
     asked, answer, log = folder / "asked.json", folder / "answer.json", folder / "log"
     asked.write_text(json.dumps(request))
     report = folder / "report.ncu-rep"
-    for metrics in (CONFLICTS, [one for one in CONFLICTS if one not in capture.DERIVED]):
-        line = capture.command_line(
+    for metrics in (CONFLICTS, [one for one in CONFLICTS if one not in ncu_command.DERIVED]):
+        line = ncu_command.command_line(
             ncu,
-            capture.Request(
+            ncu_command.Request(
                 report=report,
                 metrics=(DURATION, *metrics),
                 ranges=tuple(inside.values()),
                 kernels=tuple(sorted({kernel for name in workloads for kernel in bench.kernels[name]})),
-                section_folder=capture.write_section(folder / "sections", metrics),
+                section_folder=ncu_command.write_section(folder / "sections", metrics),
             ),
-            isolated.stage_argv("target", asked, answer),
+            subprocesses.stage_argv("ncu_target", asked, answer),
         )
-        ended = isolated.run(line, timeout_s=200, log=log, env=isolated.stage_environment())
+        ended = subprocesses.run(line, timeout_s=200, log=log, env=subprocesses.stage_environment())
         if report.is_file():
             break
     else:
-        problem = capture.complaint(log.read_text(errors="replace"), ended.code)
+        problem = ncu_command.complaint(log.read_text(errors="replace"), ended.code)
         return {name: {"failed": problem.reason if problem else ended.words} for name in workloads}
     launches = captured.launches(ncu, report)
     return {name: numbers(launches, inside[name], tuple(bench.kernels[name])) for name in workloads}
@@ -180,7 +183,7 @@ def test_modelled_conflicts_against_counters(bench, counted, kept):
             table[version.id] = measured
             continue
         workload = ATTENTION.workload(**SMALL, dtype=version.dtype)
-        (cell,) = check.check(version, ATTENTION, [workload], [0])
+        (cell,) = cpu_check.check(version, ATTENTION, [workload], [0])
         excess = measured["derived__memory_l1_wavefronts_shared_excessive"]
         conflicts = measured["l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"]
         wavefronts = measured["l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from profiler.run import Samples
+from profiler.bundles.run import Samples
 from profiler.statistics import pair, ratios
 from profiler.statistics.decision import Verdict
 

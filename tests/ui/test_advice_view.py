@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from profiler import metrics, sources
-from profiler.compare import Comparison, compare
-from profiler.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN, Statement
+from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN, Statement
+from profiler.compare import resolve_names
+from profiler.compare.comparison import Comparison, compare
+from profiler.evidence import metric_table
+from profiler.evidence.values import Evidence
 from profiler.ui import advice_view
-from profiler.values import Evidence
 from tests.ui.test_pages import NCAR, page, text
 
-TABLE = metrics.load()
+TABLE = metric_table.load()
 DRAM = "→ move fewer bytes through DRAM"
 
 
@@ -24,7 +25,7 @@ def no_store() -> None:
 @pytest.fixture(scope="module")
 def ncar(reports: Path) -> Comparison:
     names = [str(reports / "ncar" / f"{name}.ncu-rep") for name in ("MW_Baseline", "MW_DivToMult")]
-    return compare(*sources.resolve_all(names, no_store), TABLE)
+    return compare(*resolve_names.resolve_all(names, no_store), TABLE)
 
 
 def plain(markup: str) -> str:

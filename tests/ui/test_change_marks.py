@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from profiler.circumstances import Circumstances, CodeChange, EnvironmentChange
-from profiler.history import RUNS, Change, History, steps
-from profiler.metrics import load
-from profiler.trend import Trend, TrendPoint
+from profiler.compare.environment_change import Circumstances, CodeChange, EnvironmentChange
+from profiler.compare.metric_verdict import Verdict
+from profiler.evidence.metric_table import load
+from profiler.evidence.values import Evidence, Value
+from profiler.history.change_points import RUNS, Change, History, steps
+from profiler.history.trend import Trend, TrendPoint
 from profiler.ui import change_marks, trends_view
 from profiler.ui.theme import light
-from profiler.values import Evidence, Value
-from profiler.verdict import Verdict
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 METRIC = load().by_concept["duration"]

@@ -13,20 +13,23 @@ from urllib.parse import parse_qsl
 import numpy as np
 import pytest
 
-from profiler import alignment, disassembly, framing, hotspots, pipeline, report
-from profiler.detail import Column
-from profiler.disassembly import Listing, SassLine
+from profiler.reports import file_format, read
+from profiler.reports.instances import Column
+from profiler.sass import alignment, hotspots
+from profiler.sass import listing as sass_listing
+from profiler.sass.listing import Listing, SassLine
+from profiler.store import operations
 from profiler.ui import aligned_view, code_view, drill_view, embedded_view, grid
 from tests.ui.test_pages import page, text
 
 
 def key(reports: Path, name: str) -> str:
     """What a report is called in an address."""
-    return framing.examine(reports / f"{name}.ncu-rep").sha256[:16]
+    return file_format.examine(reports / f"{name}.ncu-rep").sha256[:16]
 
 
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
-    return disassembly.of_detail(report.detail(reports / f"{name}.ncu-rep", ordinal))
+    return sass_listing.of_detail(read.detail(reports / f"{name}.ncu-rep", ordinal))
 
 
 def plain(html: str) -> str:
@@ -215,7 +218,7 @@ class TestCode:
     def test_code_of_reports_and_of_versions_is_never_mixed(
         self, clone: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        pipeline.import_paths([reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"], data=str(clone))
+        operations.import_paths([reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"], data=str(clone))
         app = page("code", clone, monkeypatch)
         assert "samples" in text(app)
         assert "report A" in [box.label for box in app.selectbox]
@@ -227,7 +230,7 @@ class TestCode:
         self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         paths = [reports / "csv" / f"kernel_{one}.details.csv" for one in ("0009", "0013")]
-        pipeline.import_paths(paths, family="csv", data=str(tmp_path / "data"))
+        operations.import_paths(paths, family="csv", data=str(tmp_path / "data"))
         name = "csv/kernel_0009.details"
         for drill in drill_view.VIEWS:
             app = page("diff", tmp_path / "data", monkeypatch, a=name, b=name, drill=drill)
@@ -316,11 +319,12 @@ class TestDrillDown:
 
 def test_conflicts_without_excess_are_called_arbitration(reports: Path) -> None:
     """llm.c: the counter says 11,596 and 10,604 conflicts, the addresses of the instructions say none."""
-    from profiler import compare, metrics, sources
+    from profiler.compare import comparison, resolve_names
+    from profiler.evidence import metric_table
 
     path = str(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep")
-    side = sources.resolve(path, lambda: pytest.fail("a file needs no store"))
-    pair = compare.compare(side, side, metrics.load()).pairs[0]
+    side = resolve_names.resolve(path, lambda: pytest.fail("a file needs no store"))
+    pair = comparison.compare(side, side, metric_table.load()).pairs[0]
     code = listing(reports, "llm.c/adamw_coalsecing_shared", pair.a.ordinal)
     shown = plain(" ".join(drill_view.section(drill_view.SHARED, pair, (code, code))))
     assert re.search(r"arbitration residue 1[01]\.\d k", shown)
@@ -329,17 +333,18 @@ def test_conflicts_without_excess_are_called_arbitration(reports: Path) -> None:
 
 
 def test_lines_with_excess_wavefronts_are_named_most_first(reports: Path) -> None:
-    from profiler import compare, metrics, sources
+    from profiler.compare import comparison, resolve_names
+    from profiler.evidence import metric_table
 
     path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
-    side = sources.resolve(str(path), lambda: pytest.fail("a file needs no store"))
-    pair = compare.compare(side, side, metrics.load()).pairs[0]
-    detail = report.detail(path, pair.a.ordinal)
+    side = resolve_names.resolve(str(path), lambda: pytest.fail("a file needs no store"))
+    pair = comparison.compare(side, side, metric_table.load()).pairs[0]
+    detail = read.detail(path, pair.a.ordinal)
     excess = detail.per_pc[hotspots.EXCESS]
     planted = np.where(np.isnan(excess.values), np.nan, np.where(detail.line == 97, 9000.0, 70.0))
     per_pc = {**detail.per_pc, hotspots.EXCESS: Column(excess.unit, planted)}
-    b = disassembly.of_detail(replace(detail, per_pc=per_pc))
-    shown = plain(" ".join(drill_view.section(drill_view.SHARED, pair, (disassembly.of_detail(detail), b))))
+    b = sass_listing.of_detail(replace(detail, per_pc=per_pc))
+    shown = plain(" ".join(drill_view.section(drill_view.SHARED, pair, (sass_listing.of_detail(detail), b))))
     lines = shown.partition("Lines of B")[2]
     assert re.findall(r"adamw\.cu:\d+", lines)[0] == "adamw.cu:97"
     assert "shared_v[local_i] = v_memory[i]; 9 000" in lines

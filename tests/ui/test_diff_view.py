@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from profiler import metrics, present, sources
-from profiler.compare import Comparison, compare
+from profiler.compare import resolve_names
+from profiler.compare.comparison import Comparison, compare
+from profiler.evidence import formatting, metric_table
+from profiler.evidence.values import Evidence
 from profiler.store import VersionInfo
 from profiler.ui import addresses, diff_view, metrics_view
-from profiler.values import Evidence
 
 
 def no_store() -> None:
@@ -20,7 +21,7 @@ def no_store() -> None:
 
 def of(reports: Path, a: str, b: str) -> Comparison:
     names = [str(reports / f"{name}.ncu-rep") for name in (a, b)]
-    return compare(*sources.resolve_all(names, no_store), metrics.load())
+    return compare(*resolve_names.resolve_all(names, no_store), metric_table.load())
 
 
 @pytest.fixture(scope="module")
@@ -58,9 +59,9 @@ def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(nca
         for change in pair.metrics:
             if change.a.number is None or change.b.number is None or change.a.number == change.b.number == 0:
                 continue
-            a, b = (str(present.quantity(value)) for value in (change.a, change.b))
-            moved = present.change(change.a, change.b)
-            verdict = present.verdict(change.verdict)
+            a, b = (str(formatting.quantity(value)) for value in (change.a, change.b))
+            moved = formatting.change(change.a, change.b)
+            verdict = formatting.verdict(change.verdict)
             expected = " ".join(f"{change.label} {a} {b} {moved} {verdict}".split())
             assert expected in shown
 
@@ -72,7 +73,7 @@ def test_metrics_without_a_number_stand_once_in_a_closing_line_and_never_as_zero
     assert absent
     for change in absent:
         (line,) = [row for row in shown if change.label in row.partition(": ")[2].split(" · ")]
-        assert line.startswith(present.state_words(change.a))
+        assert line.startswith(formatting.state_words(change.a))
 
 
 def test_a_metric_that_only_one_side_has_keeps_its_row_and_is_missing(esmm: Comparison) -> None:

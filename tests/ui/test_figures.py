@@ -6,10 +6,10 @@ from itertools import pairwise
 
 import pytest
 
+from profiler.evidence.values import State, Value
 from profiler.ui import frame
 from profiler.ui.figures import FAILED, MAX_POINTS, Axis, Line, Panel, Point, thin, trends, whole_gaps
 from profiler.ui.scales import log_ticks, share_of, shorten, spread_labels, value_range
-from profiler.values import State, Value
 
 AXIS = Axis(("v1", "v2", "v3", "v4"), span=(0, 3))
 
@@ -88,9 +88,9 @@ def test_a_failed_launch_beside_other_kernels_is_a_cross_and_not_a_zero() -> Non
 
 
 def test_the_word_for_a_failed_value_is_the_one_the_charts_look_for() -> None:
-    from profiler import present
+    from profiler.evidence import formatting
 
-    assert present.state_words(Value(None, state=State.FAILED)) == FAILED
+    assert formatting.state_words(Value(None, state=State.FAILED)) == FAILED
 
 
 def test_a_place_where_one_line_has_a_number_is_no_gap() -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from profiler import location, pipeline
-from profiler.attained import attained, floor_of
-from profiler.lineage import Lineage, every
-from profiler.problem import ACCEPTANCE
-from profiler.session import Machine
+from profiler.bundles import location
+from profiler.catalog.problem import ACCEPTANCE
+from profiler.collect.settings import Machine
+from profiler.history.lineage import Lineage, every
+from profiler.history.timed_calls import attained, floor_of
+from profiler.store import operations
 from profiler.ui import lineage_summary, lineage_view
 from tests import lineages, standins
 from tests.ui.test_lineage_pages import rows
@@ -43,7 +44,7 @@ def collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def of(data: Path, family: str = "attention") -> Lineage:
-    return every(location.root(str(data)), pipeline.open_store(str(data)))[family]
+    return every(location.root(str(data)), operations.open_store(str(data)))[family]
 
 
 CHOICE = lineage_view.Choice("", "", "1x8x512x64", H100["name"])
@@ -58,7 +59,7 @@ def test_the_floor_is_the_one_of_the_timer(collected: Path) -> None:
     assert large.binding == "wave"
     flops = 4 * 2 * 8 * 2048 * 2048 * 128
     assert large.floor_ns == pytest.approx(flops / (4096 * 132 * 1.98), rel=0.05)  # waves fill 97 %
-    (run,) = pipeline.open_store(str(collected)).runs()
+    (run,) = operations.open_store(str(collected)).runs()
     assert floor_of(run.provenance, "1x8x512x64", "graph replay; cache warm; clock none") == (
         1500.0,
         "launch",
@@ -129,7 +130,7 @@ def test_where_some_were_timed_the_command_names_the_rest(tmp_path: Path) -> Non
 
 
 def test_versions_are_compared_in_one_mode(collected: Path) -> None:
-    store = pipeline.open_store(str(collected))
+    store = operations.open_store(str(collected))
     found = attained(store.launches(family="attention"), {})
     assert {one.mode for one in found.values()} == {"events; cache warm; clock none"}
     cold = [one for one in store.launches(family="attention") if "warm" not in one.mode]

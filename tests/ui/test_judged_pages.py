@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler import lineage, location, noisefloor
-from profiler.speedups import speed_ups
+from profiler.bundles import location
+from profiler.compare import noise_floor
+from profiler.history import lineage
+from profiler.history.speedups import speed_ups
 from profiler.statistics.decision import Verdict
-from profiler.sync import open_store
+from profiler.store.sync import open_store
 from profiler.ui import figures
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, run
@@ -62,7 +64,7 @@ class TestLineage:
     ) -> None:
         store = open_store(str(mine))
         found = lineage.every(location.root(str(mine)), store)[lineages.FAMILY]
-        told = speed_ups(store, found, WORKLOAD, GPU, noisefloor.lookup(lambda: store))
+        told = speed_ups(store, found, WORKLOAD, GPU, noise_floor.lookup(lambda: store))
         store.close()
         assert set(told) == {"alpha"}, "a wrong version has no speed"
         one = told["alpha"]

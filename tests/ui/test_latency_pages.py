@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler import bundle, location
-from profiler.calls import compare_calls
-from profiler.run import COLLECT, Capture, ReportFile, Result, Run
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, Capture, ReportFile, Result, Run
+from profiler.compare.latency import compare_calls
+from profiler.evidence.values import Latency, Side
 from profiler.ui import latency_view, samples
-from profiler.values import Latency, Side
 from tests import timed_runs
 from tests.timed_runs import COLD, WARM
 from tests.ui.test_pages import charts, page, text

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from profiler import metrics
-from profiler.roofline import roofline
+from profiler.evidence import metric_table
+from profiler.explain.roofline import roofline
 from profiler.ui import labels, loglog, roofline_view
-from tests.test_roofline import PEAK, launch, whole
+from tests.explain.test_roofline import PEAK, launch, whole
 
-TABLE = metrics.load()
+TABLE = metric_table.load()
 SLOPES = [loglog.Slope("L1", 13e12), loglog.Slope("L2", 2.5e12), loglog.Slope("DRAM", 0.9e12)]
 CEILINGS = [loglog.Ceiling("fp64", 6.6e12), loglog.Ceiling("fp32", 13.2e12)]
 

@@ -1,8 +1,8 @@
 """What the pages' HTML must hold: escaping, signs beside colours, states in words."""
 
+from profiler.evidence.values import NOT_COLLECTED, State, Value
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
-from profiler.values import NOT_COLLECTED, State, Value
 
 
 def test_a_kernel_name_with_angle_brackets_is_escaped_in_a_table_cell() -> None:

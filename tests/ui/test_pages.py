@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from profiler import metrics, pipeline, present, sources
-from profiler.compare import compare
+from profiler.compare import resolve_names
+from profiler.compare.comparison import compare
+from profiler.evidence import formatting, metric_table
+from profiler.store import operations
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 PAGES = ("overview", "trends", "diff", "code", "runs")
@@ -88,7 +90,7 @@ class TestBroken:
     def test_a_damaged_bundle_is_named_and_the_others_stay(
         self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        pipeline.import_paths([reports / "ncar"], data=str(tmp_path))
+        operations.import_paths([reports / "ncar"], data=str(tmp_path))
         broken = tmp_path / "runs" / "20260101T000000-f-v-00000000"
         broken.mkdir()
         (broken / "run.json").write_text("{")
@@ -121,12 +123,12 @@ class TestFull:
     ) -> None:
         shown = text(page("diff", full_data, monkeypatch, **NCAR))
         paths = [str(reports / f"{name}.ncu-rep") for name in NCAR.values()]
-        comparison = compare(*sources.resolve_all(paths, lambda: None), metrics.load())
+        comparison = compare(*resolve_names.resolve_all(paths, lambda: None), metric_table.load())
         for pair in comparison.pairs:
             assert pair.headline is not None
-            a, b = (present.quantity(value) for value in (pair.headline.a, pair.headline.b))
-            moved = present.change(pair.headline.a, pair.headline.b)
-            assert f"{pair.kernel} {a} {b} {moved} {present.verdict(pair.verdict)}" in shown
+            a, b = (formatting.quantity(value) for value in (pair.headline.a, pair.headline.b))
+            moved = formatting.change(pair.headline.a, pair.headline.b)
+            assert f"{pair.kernel} {a} {b} {moved} {formatting.verdict(pair.verdict)}" in shown
 
     def test_another_launch_is_chosen_by_the_address(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
@@ -274,7 +276,7 @@ def two_cells(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("join", "mistic/prof1", "mistic/prof2"),
     ):
         for version, name in (("v1", before), ("v2", after)):
-            pipeline.import_paths(
+            operations.import_paths(
                 [reports / f"{name}.ncu-rep"], family="f", version=version, workload=workload, data=str(data)
             )
     return data

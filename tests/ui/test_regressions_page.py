@@ -8,10 +8,12 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from profiler import cli, metrics, noisefloor
-from profiler.regression import Looked
-from profiler.regressions import Regressions, regressions
-from profiler.sync import open_store
+from profiler import cli
+from profiler.compare import noise_floor
+from profiler.evidence import metric_table
+from profiler.regressions.regression import Looked
+from profiler.regressions.search import Regressions, regressions
+from profiler.store.sync import open_store
 from profiler.ui import regressions_view
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WORKLOAD, run
@@ -33,7 +35,7 @@ def data(tmp_path: Path) -> Path:
 
 def look(data: Path) -> Regressions:
     store = open_store(str(data))
-    found = regressions(store, metrics.load(), floors=noisefloor.lookup(lambda: store))
+    found = regressions(store, metric_table.load(), floors=noise_floor.lookup(lambda: store))
     store.close()
     return found
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profiler import metrics, report
-from profiler.compare import PairComparison, compare
-from profiler.sources import side_of
+from profiler.compare.comparison import PairComparison, compare
+from profiler.compare.resolve_names import side_of
+from profiler.evidence import metric_table
+from profiler.reports import read
 from profiler.ui import rules_view
 
 
 def pair_of(reports: Path, kernel: str) -> PairComparison:
     a, b = (
-        side_of(report.read_one(reports / "ncar" / f"{name}.ncu-rep"), name)
+        side_of(read.read_one(reports / "ncar" / f"{name}.ncu-rep"), name)
         for name in ("MW_Baseline", "MW_DivToMult")
     )
-    return compare(a, b, metrics.load(), kernel=kernel).pairs[0]
+    return compare(a, b, metric_table.load(), kernel=kernel).pairs[0]
 
 
 def test_the_pair_of_an_edited_kernel_lists_what_is_new_and_counts_what_stayed(reports: Path) -> None:
@@ -36,7 +37,7 @@ def test_a_pair_whose_rules_stayed_says_so_in_one_line(reports: Path) -> None:
 
 
 def test_an_old_report_says_that_its_rules_carry_no_estimate(reports: Path) -> None:
-    rules = report.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0].rules
+    rules = read.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0].rules
     assert "No estimates" in rules_view.ranked(rules)
     assert "<td" not in rules_view.ranked(())
     assert "holds no rule results" in rules_view.ranked(())
@@ -51,5 +52,5 @@ def test_the_way_to_nsight_compute_names_the_file_and_quotes_it() -> None:
 def test_what_a_rule_says_cannot_break_the_page(reports: Path) -> None:
     from dataclasses import replace
 
-    rule = report.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0].rules[0]
+    rule = read.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0].rules[0]
     assert "<script" not in rules_view.ranked([replace(rule, title="<script>", message="<script>")])

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from profiler import metrics, report
-from profiler.detail import Detail
-from profiler.pipeline import Already, Imported, ImportSummary
+from profiler.evidence import metric_table
+from profiler.evidence.values import Evidence, State, Value
+from profiler.reports import read
+from profiler.reports.instances import Detail
 from profiler.store import LaunchInfo, RunInfo
+from profiler.store.operations import Already, Imported, ImportSummary
 from profiler.ui import instructions_view, launch_view, runs_view
 from profiler.ui.parts import short_names
-from profiler.values import Evidence, State, Value
 
 
 def run(family: str, version: str, day: int, **other: object) -> RunInfo:
@@ -159,15 +160,15 @@ def test_a_kernel_that_ran_once_goes_without_its_number() -> None:
 
 
 def test_a_failed_metric_has_its_state_and_no_number(reports: Path) -> None:
-    failed = report.read_one(reports / "mistic" / "profileHIGGS.ncu-rep").launches[0]
-    columns = launch_view.metric_columns(failed, metrics.load(), "time_duration")
+    failed = read.read_one(reports / "mistic" / "profileHIGGS.ncu-rep").launches[0]
+    columns = launch_view.metric_columns(failed, metric_table.load(), "time_duration")
     assert columns["value"] == ["failed (NaN)"]
     assert columns["in base units"] == [None]
 
 
 def test_the_metrics_of_a_launch_start_with_those_of_metrics_txt_under_their_labels(reports: Path) -> None:
-    one = report.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0]
-    table = metrics.load()
+    one = read.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0]
+    table = metric_table.load()
     columns = launch_view.metric_columns(one, table, "")
     assert sorted(map(str, columns["metric"])) == sorted(one.values)
     assert (columns["metric"][0], columns["label"][0]) == (
@@ -185,7 +186,7 @@ def test_the_metrics_of_a_launch_start_with_those_of_metrics_txt_under_their_lab
 
 @pytest.fixture(scope="module")
 def detail(reports: Path) -> Detail:
-    return report.detail(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep", 0)
+    return read.detail(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep", 0)
 
 
 def test_instructions_hold_their_samples_and_what_they_wait_for(detail: Detail) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from profiler.history import RUNS, History
-from profiler.trend import Trend, TrendPoint
+from profiler.evidence.values import Evidence, Value
+from profiler.history.change_points import RUNS, History
+from profiler.history.trend import Trend, TrendPoint
 from profiler.ui import change_marks, trends_view
 from profiler.ui.timelines import timelines
-from profiler.values import Evidence, Value
 from tests.ui.test_change_marks import history, series
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,17 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from profiler import location, metrics, pipeline
+from profiler.bundles import location
 from profiler.errors import UnknownName
-from profiler.lineage import every
-from profiler.trend import ABSENT, Trend, TrendPoint
+from profiler.evidence import metric_table
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.history.lineage import every
+from profiler.history.trend import ABSENT, Trend, TrendPoint
+from profiler.store import operations
 from profiler.ui import trends_csv, trends_view
 from profiler.ui.figures import FAILED, whole_gaps
-from profiler.values import NOT_COLLECTED, Evidence, State, Value
 from tests import lineages
 
 NAN = Value(None, "ns", state=State.FAILED)
-WORDS = trends_view.metric_words(metrics.load())
+WORDS = trends_view.metric_words(metric_table.load())
 VERSIONS = ["v1", "v2", "v3"]
 
 
@@ -163,7 +165,7 @@ def test_a_version_without_any_result_is_a_gap_and_no_blank_that_reads_as_nothin
 
 def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Path) -> None:
     lineages.dissected(tmp_path)
-    found = every(location.root(str(tmp_path)), pipeline.open_store(str(tmp_path)))[lineages.FAMILY]
+    found = every(location.root(str(tmp_path)), operations.open_store(str(tmp_path)))[lineages.FAMILY]
     names = [one.version.id for one in found.standings]
     child = next(one for one in found.standings if one.against is not None and not one.is_wrong)
     parent = child.against.id if child.against else ""

@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from profiler import metrics, sources
-from profiler.compare import Comparison, compare
-from profiler.explain import Explanation
+from profiler.compare import resolve_names
+from profiler.compare.comparison import Comparison, compare
+from profiler.evidence import metric_table
+from profiler.explain.explanation import Explanation
 from profiler.ui import why_view
 from profiler.ui.theme import HATCH, light
 from tests.ui.test_pages import NCAR, charts, page, text
 
-TABLE = metrics.load()
+TABLE = metric_table.load()
 CHANGED = "compute_tendencies_x_279_gpu"
 
 
@@ -24,7 +25,7 @@ def no_store() -> None:
 
 def of(reports: Path, a: str, b: str) -> dict[str, Explanation]:
     names = [str(reports / f"{name}.ncu-rep") for name in (a, b)]
-    found: Comparison = compare(*sources.resolve_all(names, no_store), TABLE)
+    found: Comparison = compare(*resolve_names.resolve_all(names, no_store), TABLE)
     return {pair.kernel: why_view.of(found, pair, TABLE) for pair in found.pairs}
 
 

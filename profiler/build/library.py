@@ -1,0 +1,297 @@
+"""How a version becomes a shared library: nvcc's command line, the cache key, ptxas' resource lines."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from profiler.build.toolchain import Tool, require
+from profiler.catalog.catalog import Catalog, Version
+from profiler.catalog.sources import include_folders, source_sha256, without_folders
+
+TIME_LIMIT_S = 600
+DAY_S = 24 * 3600
+LIBRARY = "kernel.so"
+RECORD = "build.json"
+Progress = Callable[[str, str], None]  # version id, what happened
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What ptxas says of one kernel function on one architecture."""
+
+    function: str  # mangled
+    arch: str
+    registers: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+    static_shared_bytes: int
+    barriers: int
+    line: str  # ptxas' own words
+
+    @property
+    def spill_bytes(self) -> int:
+        """Stores and loads together: 0 only where nothing is spilled."""
+        return self.spill_store_bytes + self.spill_load_bytes
+
+
+@dataclass(frozen=True)
+class Built:
+    """A version's shared library and what its making told."""
+
+    version: str
+    library: Path
+    arches: tuple[str, ...]
+    key: str
+    source_sha256: str
+    compiler: str  # nvcc 13.0.88
+    command: tuple[str, ...]
+    resources: tuple[Resources, ...]
+    warnings: str
+    seconds: float  # that the compiler took when it was made
+    cached: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A version that does not compile."""
+
+    version: str
+    error: str  # one line: the compiler's own first error
+    output: str  # all that the compiler said
+
+
+def cache_folder() -> Path:
+    """Where libraries are kept: $PROFILER_BUILD, else build/ in the working directory."""
+    return Path(os.environ.get("PROFILER_BUILD", "build")).resolve()
+
+
+def build(
+    catalog: Catalog,
+    versions: Sequence[Version],
+    arches: Sequence[str] | None = None,
+    *,
+    extra_flags: Sequence[str] = (),
+    progress: Progress | None = None,
+    jobs: int | None = None,
+    limit_s: float = TIME_LIMIT_S,
+) -> Iterator[Built | Failed]:
+    """Compile versions side by side, in the order given; one that fails does not stop the others.
+
+    arches: for example ("sm_90a",); None takes each version's own. A version without a source, or for none of
+    the architectures, is left out. limit_s: of one version, which has failed after it. Raises CannotJudge
+    where there is no nvcc.
+    """
+    nvcc = require("nvcc")
+    told = progress or (lambda _version, _what: None)
+
+    def one(version: Version) -> Built | Failed:
+        made = _build_one(catalog, version, targets(version, arches), tuple(extra_flags), nvcc, limit_s)
+        if isinstance(made, Failed):
+            told(version.id, "does not compile")
+        else:
+            told(version.id, "cached" if made.cached else f"built in {made.seconds:.1f} s")
+        return made
+
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        yield from pool.map(one, [version for version in versions if targets(version, arches)])
+
+
+def targets(version: Version, arches: Sequence[str] | None = None) -> tuple[str, ...]:
+    """The architectures a version is compiled for: of those asked for the ones it supports, else its own."""
+    if not version.buildable:
+        return ()
+    return tuple(arch for arch in dict.fromkeys(arches or version.arches) if version.supports(arch))
+
+
+def command_line(
+    catalog: Catalog,
+    version: Version,
+    arches: Sequence[str],
+    extra_flags: Sequence[str],
+    nvcc: Tool,
+    output: Path,
+) -> list[str]:
+    """The nvcc call. -lineinfo so that counters land on source lines; ptxas -v for registers and spills."""
+    codes = [f"-gencode=arch={arch.replace('sm_', 'compute_')},code={arch}" for arch in arches]
+    includes = [f"-I{folder}" for folder in include_folders(version)]
+    libraries = [f"-L{nvcc.wheel_root / 'lib'}"] if nvcc.wheel_root else []  # the wheel's profile misses it
+    return [
+        str(nvcc.path),
+        "-shared",
+        "-Xcompiler=-fPIC",
+        "-lineinfo",
+        "-Xptxas=-v",
+        *without_folders(catalog.compile_flags),
+        *codes,
+        *without_folders(version.flags),
+        *extra_flags,
+        *includes,
+        *libraries,
+        "-o",
+        str(output),
+        str(version.source),
+    ]
+
+
+def _build_one(
+    catalog: Catalog,
+    version: Version,
+    arches: tuple[str, ...],
+    extra_flags: tuple[str, ...],
+    nvcc: Tool,
+    limit_s: float,
+) -> Built | Failed:
+    source_hash = source_sha256(catalog, version, extra_flags)
+    key = hashlib.sha256(f"{source_hash} {nvcc.version} {' '.join(sorted(arches))}".encode()).hexdigest()[:20]
+    folder = cache_folder() / version.family / version.id / key
+    if _complete(folder):
+        return _load(folder, cached=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    sweep(folder.parent)
+    making = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
+    try:
+        command = command_line(catalog, version, arches, extra_flags, nvcc, making / LIBRARY)
+        started = time.perf_counter()
+        passed, text = _run(command, limit_s)
+        if not passed:
+            return Failed(version.id, f"{version.id} does not compile: {_first_error(text)}", text.strip())
+        shown = [word.replace(str(making), str(folder)) for word in command]
+        facts = {
+            "version": version.id,
+            "arches": arches,
+            "key": key,
+            "source_sha256": source_hash,
+            "compiler": f"nvcc {nvcc.version}",
+            "command": shown,
+            "resources": [asdict(resource) for resource in parse_ptxas(text)],
+            "warnings": "\n".join(line for line in text.splitlines() if "warning" in line.lower()),
+            "seconds": round(time.perf_counter() - started, 2),
+        }
+        (making / "ptxas.txt").write_text(text, encoding="utf-8")
+        (making / RECORD).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        if not _complete(folder):
+            shutil.rmtree(folder, ignore_errors=True)  # somebody deleted a part of it
+        with contextlib.suppress(OSError):  # another process was first
+            making.rename(folder)  # whole or not at all
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+    return _load(folder, cached=False)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed process was making in a folder, a day after."""
+    for left in folder.glob(".making-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > DAY_S:
+                shutil.rmtree(left, ignore_errors=True)
+
+
+def _complete(folder: Path) -> bool:
+    return (folder / RECORD).is_file() and (folder / LIBRARY).is_file()
+
+
+def _run(command: list[str], limit_s: float) -> tuple[bool, str]:
+    """Whether the compiler was content, and what it said. What it started ends with it."""
+    with tempfile.TemporaryFile(
+        "w+", errors="replace"
+    ) as said:  # a pipe would be held open by what it started
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+        try:
+            code = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            _kill_tree(process.pid)
+            process.wait()
+            return False, f"error: nvcc did not finish within {limit_s:g} s"
+        said.seek(0)
+        return code == 0, said.read()
+
+
+def _kill_tree(pid: int) -> None:
+    """Kill a process that is ours and all below it; stopped first, so that none starts another meanwhile."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGSTOP)
+    for child in _children(pid):
+        _kill_tree(child)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if path.read_text(errors="replace").rpartition(")")[2].split()[1] == str(pid):
+                found.append(int(path.parent.name))
+    return found
+
+
+def _first_error(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if re.search(r"\b(error|fatal|undefined reference)\b", line)]
+    return (errors or lines[-1:] or ["the compiler said nothing"])[0]
+
+
+def _load(folder: Path, *, cached: bool) -> Built:
+    facts = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    return Built(
+        version=facts["version"],
+        library=folder / LIBRARY,
+        arches=tuple(facts["arches"]),
+        key=facts["key"],
+        source_sha256=facts["source_sha256"],
+        compiler=facts["compiler"],
+        command=tuple(facts["command"]),
+        resources=tuple(Resources(**resource) for resource in facts["resources"]),
+        warnings=facts["warnings"],
+        seconds=facts["seconds"],
+        cached=cached,
+    )
+
+
+_ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(sm_\w+)'")
+_SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+
+
+def parse_ptxas(text: str) -> list[Resources]:
+    """ptxas -v's resource lines, one record per entry function and architecture."""
+    found = []
+    function = arch = ""
+    stack = stores = loads = 0
+    for line in text.splitlines():
+        if match := _ENTRY.search(line):
+            function, arch = match[1], match[2]
+        elif match := _SPILL.search(line):
+            stack, stores, loads = (int(number) for number in match.groups())
+        elif function and (match := re.search(r"Used (\d+) registers", line)):
+            barriers = re.search(r"used (\d+) barriers", line)
+            shared = re.search(r"(\d+) bytes smem", line)
+            spilled = f"{stack} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads"
+            found.append(
+                Resources(
+                    function=function,
+                    arch=arch,
+                    registers=int(match[1]),
+                    spill_store_bytes=stores,
+                    spill_load_bytes=loads,
+                    stack_bytes=stack,
+                    static_shared_bytes=int(shared[1]) if shared else 0,
+                    barriers=int(barriers[1]) if barriers else 0,
+                    line=f"{spilled}; {line.partition(':')[2].strip()}",
+                )
+            )
+            function = ""
+    return found

@@ -1,0 +1,201 @@
+"""What the machine code says without running: opcode counts by class, code size; what breaks a budget."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import os
+import re
+import subprocess
+import uuid
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from profiler.build.toolchain import require
+from profiler.errors import BuildFailed
+
+# Class -> what the whole opcode, modifiers included, must match. ^LDG would take LDGSTS and LDGDEPBAR too.
+CLASSES: Mapping[str, str] = {
+    "HMMA": r"HMMA\b",
+    "HGMMA": r"HGMMA\b",
+    "QGMMA": r"QGMMA\b",
+    "IMMA": r"IMMA\b",
+    "FFMA": r"FFMA\b",
+    "FMUL": r"FMUL\b",
+    "FADD": r"FADD\b",
+    "HFMA2": r"HFMA2\b",
+    "MUFU": r"MUFU\b",
+    "MUFU.EX2": r"MUFU\.EX2\b",
+    "LDSM": r"LDSM\b",
+    "LDSM.T": r"LDSM\b.*\.MT",
+    "STSM": r"STSM\b",
+    "LDS": r"LDS(\.|$)",
+    "STS": r"STS(\.|$)",
+    "LDG": r"LDG(\.|$)",
+    "LDG.128": r"LDG\..*128",
+    "STG": r"STG(\.|$)",
+    "STG.128": r"STG\..*128",
+    "LDGSTS": r"LDGSTS\b",
+    "UTMALDG": r"UTMALDG\b",
+    "BAR": r"BAR\b",
+    "WARPSYNC": r"WARPSYNC\b",
+    "SHFL": r"SHFL\b",
+    "ATOMS": r"ATOMS\b",
+    "RED": r"(RED|ATOMG)\b",
+    "LDL": r"LDL\b",
+    "STL": r"STL\b",
+    "DEPBAR": r"(LDGDEPBAR|DEPBAR)\b",
+}
+_PATTERNS = [(name, re.compile(pattern)) for name, pattern in CLASSES.items()]
+_INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][A-Z0-9_.]*)\s*(\S*)")
+_NEVER = ("!PT", "!UPT")  # ptxas pads LDGSTS with @!PT LDS that never run
+INSTRUCTION_BYTES = 16  # since sm_70
+TIME_LIMIT_S = 120
+
+
+@dataclass(frozen=True)
+class Code:
+    """The machine code of one kernel function on one architecture: counts of sites, not of executions."""
+
+    function: str  # mangled
+    arch: str
+    instructions: int  # without padding: NOP and instructions whose predicate is never true
+    code_bytes: int  # with padding
+    classes: Mapping[str, int] = field(default_factory=dict)  # every class, 0 where there is none
+    opcodes: Mapping[str, int] = field(default_factory=dict)  # by opcode without modifiers
+    sha256: str = ""  # of the instructions and their encoding: equal for equal machine code
+
+    @property
+    def head_dim(self) -> int | None:
+        """The first integer template argument, which is the head dimension by the lineage's convention."""
+        return template_integer(self.function)
+
+
+def template_integer(mangled: str) -> int | None:
+    """The first integer template argument of an Itanium-mangled name, or None: `_Z1kILi64EE…` gives 64."""
+    match = re.search(r"L[ijlm](\d+)E", _after_name(mangled)[1])
+    return int(match[1]) if match else None
+
+
+def function_name(mangled: str) -> str:
+    """The plain function name of an Itanium-mangled one, without namespace and template."""
+    return _after_name(mangled)[0]
+
+
+def _after_name(mangled: str) -> tuple[str, str]:
+    """The function's name and what follows it. Source: Itanium C++ ABI, "External Names"."""
+    start = re.match(r"_ZN?", mangled)
+    if not start:
+        return mangled, ""  # extern "C"
+    name, rest = mangled, mangled[start.end() :]
+    while number := re.match(r"\d+", rest):
+        end = number.end() + int(number[0])
+        name, rest = rest[number.end() : end], rest[end:]
+    return name, rest
+
+
+def disassemble(library: Path, arch: str) -> str:
+    """cuobjdump's listing of one architecture's machine code; kept beside the library and made once.
+
+    Raises CannotJudge where the tools are missing, BuildFailed where the library has no such code or they do
+    not end.
+    """
+    kept = library.with_name(f"{arch}.sass.gz")
+    with contextlib.suppress(OSError, EOFError):  # not there, or half a file
+        return gzip.decompress(kept.read_bytes()).decode()
+    cuobjdump, nvdisasm = require("cuobjdump"), require("nvdisasm")
+    environment = {**os.environ, "PATH": f"{nvdisasm.path.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+    command = [str(cuobjdump.path), "--dump-sass", "--gpu-architecture", arch, str(library)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIME_LIMIT_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise BuildFailed(f"no {arch} machine code of {library}: {error}") from error
+    if done.returncode or "Function :" not in done.stdout:
+        message = (done.stderr or done.stdout).strip().splitlines()
+        raise BuildFailed(
+            f"no {arch} machine code in {library}: {message[-1] if message else 'cuobjdump printed nothing'}"
+        )
+    partial = kept.with_name(f".{uuid.uuid4().hex}")
+    partial.write_bytes(gzip.compress(done.stdout.encode(), 6, mtime=0))
+    partial.replace(kept)
+    return done.stdout
+
+
+def count(sass: str, arch: str) -> list[Code]:
+    """Opcode counts of every function in cuobjdump's listing, in its order, without what never executes."""
+    found: list[Code] = []
+    for part in sass.split("Function :")[1:]:
+        function, _, listing = part.partition("\n")
+        total = 0
+        executed: Counter[str] = Counter()  # whole opcodes, modifiers included
+        for line in listing.splitlines():
+            if match := _INSTRUCTION.match(line):
+                total += 1
+                address, predicate, opcode, operand = match.groups()
+                if not _never_executes(address, predicate, opcode, operand):
+                    executed[opcode] += 1
+        classes = dict.fromkeys(CLASSES, 0)
+        opcodes: Counter[str] = Counter()
+        for opcode, sites in executed.items():
+            opcodes[opcode.split(".")[0]] += sites
+            for name in _classes(opcode):
+                classes[name] += sites
+        found.append(
+            Code(
+                function.strip(),
+                arch,
+                sum(opcodes.values()),
+                total * INSTRUCTION_BYTES,
+                classes,
+                dict(sorted(opcodes.items())),
+                _digest(listing),
+            )
+        )
+    return found
+
+
+def _digest(listing: str) -> str:
+    """The hash of instructions and encodings: the lines that begin with `/*`, however they are aligned."""
+    lines = (" ".join(line.split()) for line in listing.splitlines())
+    return sha256("\n".join(line for line in lines if line.startswith("/*")).encode()).hexdigest()
+
+
+@cache
+def _classes(opcode: str) -> tuple[str, ...]:
+    return tuple(name for name, pattern in _PATTERNS if pattern.match(opcode))
+
+
+def _never_executes(address: str, predicate: str | None, opcode: str, operand: str) -> bool:
+    """Padding: NOP, what is predicated off for good, and the jump to itself behind the last EXIT."""
+    if opcode == "NOP" or predicate in _NEVER:
+        return True
+    return opcode == "BRA" and predicate is None and _same_address(operand, address)
+
+
+def _same_address(operand: str, address: str) -> bool:
+    try:
+        return int(operand.rstrip(";"), 16) == int(address, 16)
+    except ValueError:
+        return False
+
+
+def over_budget(facts: Mapping[str, int | None], limits: Mapping[str, int | None]) -> list[tuple[str, bool]]:
+    """What does not keep its limit, in words (`registers 80 over 72`), and whether that is known.
+
+    A fact that is None keeps no limit; a limit that is None is not judged.
+    """
+    found = []
+    for name, most in limits.items():
+        value = facts.get(name)
+        if most is None or (value is not None and value <= most):
+            continue
+        words = name.replace("_", " ")
+        if value is None:
+            found.append((f"{words} unknown, budget {most}", False))
+        else:
+            found.append((f"{words} {value} over {most}", True))
+    return found

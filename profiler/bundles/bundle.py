@@ -1,0 +1,306 @@
+"""What a sealed bundle is on disk: a folder named by its run, with run.json, written last, and its files."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import IO
+
+from profiler.bundles.location import LocalRoot, Root, unusable
+from profiler.bundles.run import (
+    COLLECT,
+    IMPORT,
+    Attachment,
+    Capture,
+    Facts,
+    ReportFile,
+    Result,
+    Run,
+    Samples,
+)
+from profiler.bundles.run_json import RUN_FILE, dump, parse
+from profiler.errors import BadBundle
+
+__all__ = [
+    "COLLECT",
+    "IMPORT",
+    "RUN_FILE",
+    "Attachment",
+    "Capture",
+    "Facts",
+    "ReportFile",
+    "Result",
+    "Run",
+    "Samples",
+]
+
+RUNS = "runs"
+UNFINISHED = "unfinished"  # in the provenance of what was written while the collection ran
+STAGING = "staging"
+_IMPORTING = "import-"  # what an import stages; a collection stages under its run id
+_DIGITS = 8  # of the report's sha256, at the end of an imported run's id
+
+
+def run_id(created: datetime, family: str, version: str, sha256_hex: str) -> str:
+    """The id of an imported report's run: time, labels when it was imported, the content's first digits."""
+    stamp = created.astimezone(UTC).strftime("%Y%m%dT%H%M%S")
+    return f"{stamp}-{_plain(family)}-{_plain(version)}-{sha256_hex[:_DIGITS]}"
+
+
+def report_entry(name: str, digest: str, size_bytes: int) -> ReportFile:
+    """A report of an imported run, kept under its own name as far as all file systems take it."""
+    name = os.fsencode(name).decode(errors="replace")  # a file's name may be bytes that are no text
+    suffix = Path(name).suffix
+    return ReportFile(
+        name, digest, size_bytes, f"reports/{_plain(name.removesuffix(suffix))}{_plain(suffix, '.')}"
+    )
+
+
+def hash_file(path: Path) -> tuple[str, int]:
+    """sha256 and size of a file."""
+    with path.open("rb") as file:
+        digest, size = sha256(), 0
+        while block := file.read(1 << 20):
+            digest.update(block)
+            size += len(block)
+    return digest.hexdigest(), size
+
+
+def list_runs(root: Root) -> list[str]:
+    """The ids of all sealed runs, sorted; a folder without run.json is none."""
+    return [name for name in root.holding(RUNS, RUN_FILE) if not name.startswith(".")]
+
+
+def load(root: Root, run: str) -> Run:
+    """A sealed run. Raises BadBundle where there is none, or one that this version cannot read."""
+    where = f"{root.url}/{RUNS}/{run}/{RUN_FILE}"
+    try:
+        found = parse(root.read(f"{RUNS}/{run}/{RUN_FILE}"), where)
+    except FileNotFoundError as error:
+        raise BadBundle(f"no run {run} in {root.url}: `profiler runs` lists what there is") from error
+    except OSError as error:
+        raise BadBundle(f"{where} cannot be read ({error.strerror or error})") from error
+    if found.run_id != run:
+        raise BadBundle(f"{where} says that it is run {found.run_id}: a bundle's folder keeps the run's id")
+    return found
+
+
+def load_folder(folder: Path) -> Run:
+    """The run in a bundle's folder that may lie anywhere, such as one copied from a GPU machine."""
+    return parse((folder / RUN_FILE).read_bytes(), str(folder / RUN_FILE))
+
+
+def read_file(root: Root, run: str, file: ReportFile | Attachment) -> bytes:
+    """The content of a file of a sealed run. Raises BadBundle where it is gone, or not what the run names."""
+    try:
+        content = root.read(f"{RUNS}/{run}/{file.path}")
+    except OSError as error:
+        raise BadBundle(f"run {run} cannot read its {file.path} ({error.strerror or error})") from error
+    if (sha256(content).hexdigest(), len(content)) != (file.sha256, file.size_bytes):
+        raise BadBundle(f"run {run}: {_changed(file)}")
+    return content
+
+
+def stage(root: LocalRoot, run: Run, sources: Mapping[str, Path]) -> Path:
+    """Write the whole bundle into staging. `sources` has the local file of each path inside the bundle.
+
+    Raises BadBundle where a file's content is not what the run says.
+    """
+    folder = root.folder / STAGING / f"{_IMPORTING}{uuid.uuid4().hex}"
+    folder.mkdir(parents=True)
+    try:
+        for file in run.contents:
+            target = folder / file.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with sources[file.path].open("rb") as source, target.open("wb") as copy:
+                copy_checked(source, copy, file)
+                copy.flush()
+                os.fsync(copy.fileno())
+        with (folder / RUN_FILE).open("wb") as copy:
+            copy.write(dump(run))
+            copy.flush()
+            os.fsync(copy.fileno())
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return folder
+
+
+def publish(root: LocalRoot, run: Run, staged: Path) -> bool:
+    """Rename the staged bundle to its place, which is the commit.
+
+    False if it is there already; then nothing staged is left. Nobody ever sees half of it; only `settle`
+    saves it from a power cut.
+    """
+    runs = root.folder / RUNS
+    runs.mkdir(parents=True, exist_ok=True)
+    try:
+        staged.rename(runs / run.run_id)
+    except OSError:
+        shutil.rmtree(staged, ignore_errors=True)
+        if not (runs / run.run_id / RUN_FILE).is_file():
+            raise
+        _same_or_refuse(root, run)
+        return False
+    return True
+
+
+def settle(root: Root) -> None:
+    """Make sure that the runs published so far outlive a power cut."""
+    if isinstance(root, LocalRoot):
+        descriptor = os.open(root.folder / RUNS, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def upload(root: Root, run: Run, sources: Mapping[str, Path]) -> bool:
+    """Seal a bundle where nothing can be renamed: every file first, run.json last. False if it is there."""
+    if run.run_id in list_runs(root):
+        _same_or_refuse(root, run)
+        return False
+    for file in run.contents:
+        if hash_file(sources[file.path]) != (file.sha256, file.size_bytes):
+            raise BadBundle(_changed(file))
+        root.put(sources[file.path], f"{RUNS}/{run.run_id}/{file.path}")
+    root.write(f"{RUNS}/{run.run_id}/{RUN_FILE}", dump(run))
+    return True
+
+
+def seal(root: Root, run: Run, sources: Mapping[str, Path]) -> bool:
+    """Keep a run for good. False if it is there already; BadBundle if its id is taken by another content."""
+    if isinstance(root, LocalRoot):
+        staged = stage(root, run, sources)
+        with _publishing(root):
+            published = publish(root, run, staged)
+        settle(root)
+        return published
+    return upload(root, run, sources)
+
+
+def seal_import(root: Root, run: Run, sources: Mapping[str, Path]) -> str | None:
+    """Keep an imported run, unless an import of before holds its report: then that run's id.
+
+    Two imports of one report at the same time leave one run, whatever they call it; on a remote root they
+    have to call it the same.
+    """
+    if not isinstance(root, LocalRoot):
+        return None if upload(root, run, sources) else run.run_id
+    staged = stage(root, run, sources)
+    try:
+        with _publishing(root):
+            if run.kind == IMPORT:
+                there = imports_by_digest(os.listdir(root.folder / RUNS))
+                for report in run.reports:
+                    found = holder(root, there, report.sha256)
+                    if found not in (None, run.run_id):
+                        return found
+            return None if publish(root, run, staged) else run.run_id
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def imports_by_digest(run_ids: Iterable[str]) -> dict[str, list[str]]:
+    """Run ids by the first digits of the report that an imported run's id ends in."""
+    found: dict[str, list[str]] = {}
+    for run_id_there in sorted(run_ids):
+        found.setdefault(run_id_there[-_DIGITS:], []).append(run_id_there)
+    return found
+
+
+def holder(root: Root, there: Mapping[str, Sequence[str]], digest: str) -> str | None:
+    """The imported run that holds the report with this sha256."""
+    for candidate in there.get(digest[:_DIGITS], ()):
+        try:
+            run = load(root, candidate)
+        except BadBundle:
+            continue  # whoever lists the runs says that this one cannot be read
+        if run.kind == IMPORT and any(report.sha256 == digest for report in run.reports):
+            return candidate
+    return None
+
+
+@contextlib.contextmanager
+def staging(root: Root) -> Iterator[None]:
+    """Hold the staging folder while something is imported. What a killed import left is swept first."""
+    if not isinstance(root, LocalRoot):
+        yield
+        return
+    folder = root.folder / STAGING
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (root.folder / RUNS).mkdir(exist_ok=True)
+        opened = (folder / ".importing").open("w")
+    except OSError as error:
+        raise unusable(root, error) from error
+    with opened as lock:
+        with contextlib.suppress(
+            BlockingIOError
+        ):  # another import is at work: what lies there may be its own
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for left in folder.glob(f"{_IMPORTING}*"):
+                shutil.rmtree(left, ignore_errors=True)
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+
+
+@contextlib.contextmanager
+def _publishing(root: LocalRoot) -> Iterator[None]:
+    """One process at a time looks at what there is and adds to it."""
+    with (root.folder / STAGING / ".publishing").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _same_or_refuse(root: Root, run: Run) -> None:
+    there = root.read(f"{RUNS}/{run.run_id}/{RUN_FILE}")
+    if there == dump(run):
+        return
+    what = f"run {run.run_id} is already in {root.url} with other content"
+    if parse(there, RUN_FILE).provenance.get(UNFINISHED):
+        place = f"{root.url}/{RUNS}/{run.run_id}"
+        raise BadBundle(f"{what}, a part of this one: remove {place}, `profiler index`, import again")
+    if run.provenance.get(UNFINISHED):
+        raise BadBundle(f"run {run.run_id} is in {root.url}, whole: this part of it adds nothing")
+    raise BadBundle(f"{what}: a sealed run is never changed")
+
+
+def refuse_part(root: Root, run_id: str) -> None:
+    """Raises BadBundle where a part of a run was imported where it is collected: the whole has no place."""
+    if run_id in list_runs(root) and load(root, run_id).provenance.get(UNFINISHED):
+        raise BadBundle(
+            f"a part of run {run_id} was imported here: remove {root.url}/{RUNS}/{run_id}, `profiler index`, "
+            "then go on"
+        )
+
+
+def copy_checked(source: IO[bytes], copy: IO[bytes], file: ReportFile | Attachment) -> None:
+    """Copy at most the declared size and check the content on the way."""
+    digest, left = sha256(), file.size_bytes
+    while block := source.read(min(1 << 20, left + 1)):
+        left -= len(block)
+        if left < 0:
+            raise BadBundle(_changed(file))
+        digest.update(block)
+        copy.write(block)
+    if left or digest.hexdigest() != file.sha256:
+        raise BadBundle(_changed(file))
+
+
+def _changed(file: ReportFile | Attachment) -> str:
+    return f"{file.path} is not the file whose size and sha256 the run names: damaged, or changed meanwhile"
+
+
+def _plain(text: str, start: str = "") -> str:
+    """Fit for a folder's name on any file system, and never hidden; a suffix keeps its point."""
+    kept = re.sub(r"[^A-Za-z0-9@+=_.-]+", "_", text).strip("._-")[:60]
+    return start + kept if kept else "" if start else "unnamed"

@@ -1,0 +1,231 @@
+"""Where the data lies: a local folder or any URL that fsspec knows, and how files are read and made there."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+from profiler.errors import ProfilerError
+
+
+class Root(Protocol):
+    """A place for bundles and decisions. Paths are relative to it and use forward slashes."""
+
+    url: str
+
+    def holding(self, folder: str, name: str) -> list[str]:
+        """The subfolders of `folder` that hold a file `name`, sorted."""
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        """The names of the files in `folder` that end in `suffix`, sorted; none where it is not there."""
+
+    def read(self, path: str) -> bytes:
+        """The file's content; FileNotFoundError where there is none."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make the file in one step: nobody sees half of it."""
+
+    def put(self, source: Path, path: str) -> None:
+        """Copy a local file there."""
+
+    def open_local(self, path: str) -> contextlib.AbstractContextManager[Path]:
+        """A local path with the file's content and name, for as long as the context lasts."""
+
+    def cache(self) -> Path:
+        """A local folder for what can be made again."""
+
+
+class LocalRoot:
+    """A folder on this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = str(folder)
+
+    def holding(self, folder: str, name: str) -> list[str]:
+        """See Root."""
+        try:
+            with os.scandir(self.folder / folder) as entries:
+                return sorted(
+                    entry.name for entry in entries if os.path.isfile(os.path.join(entry.path, name))
+                )
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise unusable(self, error) from error
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        """See Root."""
+        try:
+            return sorted(name for name in os.listdir(self.folder / folder) if name.endswith(suffix))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise unusable(self, error) from error
+
+    def read(self, path: str) -> bytes:
+        """See Root."""
+        return (self.folder / path).read_bytes()
+
+    def write(self, path: str, content: bytes) -> None:
+        """See Root."""
+        target = self.folder / path
+        partial = target.parent / f".tmp-{uuid.uuid4().hex}"
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with partial.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(target)
+        except OSError as error:
+            error.filename = str(target)  # a full disk names no file, and the partial one says nothing
+            raise
+        finally:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+    def put(self, source: Path, path: str) -> None:
+        """See Root."""
+        target = self.folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+    @contextlib.contextmanager
+    def open_local(self, path: str) -> Iterator[Path]:
+        """See Root."""
+        target = self.folder / path
+        if not target.is_file():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(target))
+        yield target
+
+    def cache(self) -> Path:
+        """See Root."""
+        return self.folder / "cache"
+
+
+class RemoteRoot:
+    """A URL of any file system that fsspec knows, such as S3: writing a file is one step, renaming is not."""
+
+    def __init__(self, url: str) -> None:
+        import fsspec
+
+        self.url = url.rstrip("/")
+        try:
+            files, base = fsspec.core.url_to_fs(self.url)
+        except Exception as error:  # whatever this file system, or the one it lies in, raises
+            raise ProfilerError(f"PROFILER_DATA={url} cannot be used: {error}") from error
+        self._base = base.rstrip("/")
+        self._files: Any = files
+
+    def _path(self, path: str) -> str:
+        return f"{self._base}/{path}"
+
+    @contextlib.contextmanager
+    def _asked(self) -> Iterator[Any]:
+        """The file system; what is no OSError, such as lacking credentials, is told as unusable data."""
+        try:
+            yield self._files
+        except OSError:
+            raise
+        except Exception as error:
+            raise ProfilerError(
+                f"the data in {self.url} cannot be used: {type(error).__name__}: {error}; "
+                "PROFILER_DATA names another place"
+            ) from error
+
+    def holding(self, folder: str, name: str) -> list[str]:
+        """See Root."""
+        with self._asked() as files:
+            found = files.glob(self._path(f"{folder}/*/{name}"))
+        return sorted(str(path).rstrip("/").rsplit("/", 2)[-2] for path in found)
+
+    def files(self, folder: str, suffix: str) -> list[str]:
+        """See Root."""
+        with self._asked() as files:
+            found = files.glob(self._path(f"{folder}/*{suffix}"))
+        return sorted(str(path).rsplit("/", 1)[-1] for path in found)
+
+    def read(self, path: str) -> bytes:
+        """See Root."""
+        with self._asked() as files:
+            return bytes(files.cat_file(self._path(path)))
+
+    def write(self, path: str, content: bytes) -> None:
+        """See Root."""
+        with self._asked() as files:
+            files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
+            files.pipe_file(self._path(path), content)
+
+    def put(self, source: Path, path: str) -> None:
+        """See Root."""
+        with self._asked() as files:
+            files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
+            files.put_file(str(source), self._path(path))
+
+    @contextlib.contextmanager
+    def open_local(self, path: str) -> Iterator[Path]:
+        """See Root."""
+        with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
+            target = Path(folder) / path.rsplit("/", 1)[-1]
+            with self._asked() as files:
+                files.get_file(self._path(path), str(target))
+            yield target
+
+    def cache(self) -> Path:
+        """See Root."""
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        return Path(base) / "profiler" / sha256(self.url.encode()).hexdigest()[:16]
+
+
+def unusable(where: Root, error: OSError) -> ProfilerError:
+    """What to say where the data folder cannot be read or written."""
+    said = error.strerror or str(error)
+    return ProfilerError(
+        f"the data in {where.url} cannot be used: {said}"
+        f"{f' ({error.filename})' if error.filename else ''}; PROFILER_DATA names another place"
+    )
+
+
+def root(url: str | None = None) -> Root:
+    """The place that is named, else PROFILER_DATA, else data/ here, else data/ beside the package."""
+    named = os.environ.get("PROFILER_DATA") or None
+    if url is None and named is not None and named.startswith("memory:"):
+        raise ProfilerError(f"PROFILER_DATA={named} is gone with the command that fills it: name a folder")
+    url = url or named
+    if url is None:
+        here, beside = Path("data"), Path(__file__).resolve().parents[2] / "data"
+        return LocalRoot((beside if beside.is_dir() and not here.is_dir() else here).absolute())
+    if url.startswith("file://"):
+        return LocalRoot(_path_of(url))
+    if "://" in url or "::" in url:
+        return RemoteRoot(url)
+    return LocalRoot(Path(os.path.expanduser(url)).absolute())
+
+
+def database(where: Root, url: str | None = None) -> str | Path:
+    """The index's SQLAlchemy URL: the one that is named, else PROFILER_DB; else the SQLite file by the data.
+
+    A path is given as one, since a URL cannot hold every path: what follows a `?` is no path to SQLAlchemy.
+    """
+    folder = where.folder if isinstance(where, LocalRoot) else where.cache()
+    return url or os.environ.get("PROFILER_DB") or folder / "index.db"
+
+
+def _path_of(url: str) -> Path:
+    """The path in a file:// URL, of this machine only."""
+    parts = urlsplit(url)
+    if parts.netloc not in ("", "localhost"):
+        raise ProfilerError(f"PROFILER_DATA={url} is on {parts.netloc}: a file:// URL names a path here")
+    if parts.query or parts.fragment or not parts.path:
+        raise ProfilerError(f"PROFILER_DATA={url} is no path: write ? as %3F and # as %23, or a plain path")
+    return Path(unquote(parts.path)).absolute()

@@ -1,0 +1,160 @@
+"""How a bundle travels as one zip: packed the same every time, unpacked without trusting what is in it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import stat
+import uuid
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from profiler.bundles.bundle import RUNS, copy_checked, load
+from profiler.bundles.location import Root
+from profiler.bundles.run import Run
+from profiler.bundles.run_json import RUN_FILE, check_inside, dump, parse, short
+from profiler.errors import BadBundle, ProfilerError
+
+MAX_RUN_JSON_BYTES = 256 << 20
+MAX_FILES = 10_000
+MAX_UNPACKED_BYTES = 8 << 30
+MAX_RATIO = 100  # deflate reaches 1000; reports and samples stay below 20
+_FREE_BYTES = 64 << 20  # a small zip may be as dense as it likes
+# RuntimeError: encrypted; NotImplementedError: a compression this Python does not know.
+_ZIP_ERRORS = (
+    zipfile.BadZipFile,
+    zipfile.LargeZipFile,
+    zlib.error,
+    RuntimeError,
+    EOFError,
+    OSError,
+    ValueError,
+)
+
+
+def pack(root: Root, run: str, target: Path) -> Path:
+    """Write the bundle as one zip, RUN_ID.zip where `target` is a folder; the same bundle, the same bytes."""
+    content = load(root, run)
+    target = place(target, run)
+    partial = target.with_name(f".{uuid.uuid4().hex}.part")
+    try:
+        partial.touch()
+    except OSError as error:
+        raise ProfilerError(f"{target} cannot be written: {error.strerror or error}") from error
+    try:
+        written = root.read(f"{RUNS}/{run}/{RUN_FILE}")
+        _fill(partial, content, written, lambda path: root.open_local(f"{RUNS}/{run}/{path}"))
+        partial.replace(target)
+    except OSError as error:
+        named = "" if error.filename in (None, str(partial)) else f" ({error.filename})"
+        raise ProfilerError(
+            f"{run} cannot be written to {target}: {error.strerror or error}{named}"
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return target
+
+
+def place(target: Path, run: str) -> Path:
+    """Where the zip of a run is written."""
+    return target / f"{run}.zip" if os.path.isdir(target) else target
+
+
+def write(run: Run, sources: Mapping[str, Path], path: Path) -> None:
+    """Write a run that is not sealed as one zip; `sources` has the local file of each path inside it."""
+    _fill(path, run, dump(run), lambda inside: contextlib.nullcontext(sources[inside]))
+
+
+def _fill(
+    path: Path, run: Run, run_json: bytes, local: Callable[[str], contextlib.AbstractContextManager[Path]]
+) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_entry(f"{run.run_id}/{RUN_FILE}"), run_json)
+        for file in run.contents:
+            with (
+                local(file.path) as there,
+                there.open("rb") as source,
+                archive.open(_entry(f"{run.run_id}/{file.path}"), "w", force_zip64=True) as copy,
+            ):
+                shutil.copyfileobj(source, copy, 1 << 20)
+
+
+def is_packed(path: Path) -> bool:
+    """Whether the file is a zip that holds a run.json at its top or in its only folder."""
+    if not zipfile.is_zipfile(path):
+        return False
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _find_run_file(archive) is not None
+    except _ZIP_ERRORS:
+        return False
+
+
+def unpack(path: Path, into: Path) -> Run:
+    """Unpack a bundle's zip into an empty folder: run.json and exactly the files it names.
+
+    Raises BadBundle for anything else in it: paths that lead out, links, files nobody declared, sizes or
+    contents that differ from what run.json says, and zips that unpack to far more than they weigh.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _unpack(archive, path, into)
+    except _ZIP_ERRORS as error:
+        raise BadBundle(f"{path} is no bundle zip that can be read ({short(error)})") from error
+
+
+def _unpack(archive: zipfile.ZipFile, path: Path, into: Path) -> Run:
+    run_file = _find_run_file(archive)
+    if run_file is None:
+        raise BadBundle(f"{path} holds no {RUN_FILE}: it is no bundle")
+    entries = [entry for entry in archive.infolist() if not entry.is_dir()]
+    if len(entries) > MAX_FILES:
+        raise BadBundle(f"{path} holds {len(entries)} files; a bundle has at most {MAX_FILES}")
+    total = sum(entry.file_size for entry in entries)
+    if total > MAX_UNPACKED_BYTES or total > max(_FREE_BYTES, MAX_RATIO * path.stat().st_size):
+        raise BadBundle(f"{path} would unpack to {total} bytes: refused as a zip bomb")
+    if run_file.file_size > MAX_RUN_JSON_BYTES:
+        raise BadBundle(f"{path}: its {RUN_FILE} has {run_file.file_size} bytes")
+    prefix = run_file.filename.removesuffix(RUN_FILE)
+    with archive.open(run_file) as source:
+        content = source.read(run_file.file_size + 1)
+    run = parse(content, f"{path}!{run_file.filename}")
+    declared = {file.path: file for file in run.contents}
+    by_path = {}
+    for entry in entries:
+        inside = entry.filename.removeprefix(prefix)
+        check_inside(inside, str(path))
+        if stat.S_ISLNK(entry.external_attr >> 16) or inside in by_path:
+            raise BadBundle(f"{path} holds {entry.filename} as a link or twice")
+        if not entry.filename.startswith(prefix) or (inside != RUN_FILE and inside not in declared):
+            raise BadBundle(f"{path} holds {entry.filename[:80]!r}, which its {RUN_FILE} does not name")
+        by_path[inside] = entry
+    for name, file in declared.items():
+        if name not in by_path:
+            raise BadBundle(f"{path} lacks {name}, which its {RUN_FILE} names")
+        target = into / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with archive.open(by_path[name]) as source, target.open("xb") as copy:
+            copy_checked(source, copy, file)
+    (into / RUN_FILE).write_bytes(content)
+    return run
+
+
+def _find_run_file(archive: zipfile.ZipFile) -> zipfile.ZipInfo | None:
+    found = [
+        entry
+        for entry in archive.infolist()
+        if entry.filename == RUN_FILE or re.fullmatch(rf"[^/]+/{re.escape(RUN_FILE)}", entry.filename)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    entry.external_attr = 0o644 << 16
+    return entry

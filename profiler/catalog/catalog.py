@@ -1,0 +1,287 @@
+"""What a lineage is: the versions of a family in order, and how a catalog.toml is read into them."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from profiler.catalog.version import ARCH, CATCHES, DEFAULT_ARCHES, STATES, Budget, Claim, Version
+from profiler.errors import BadCatalog, UnknownName
+
+__all__ = ["Budget", "Catalog", "Claim", "Version", "check_arch", "default_path", "load", "parse"]
+
+DEFAULT_FLAGS = ("-std=c++17", "-O3")
+# Modules that catalogues name by an earlier place: a sealed bundle keeps its catalogue as it was.
+MOVED = {
+    "profiler.problem": "profiler.catalog.problem",
+    "profiler.baselines": "profiler.catalog.torch_backends",
+}
+PROJECT_KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+
+MAX_BYTES = 16 << 20  # of a catalogue: a device would never end
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The versions of one family, in the catalogue's order, parents before children."""
+
+    path: Path
+    family: str
+    problem: str  # module:object or file.py:object: inputs, reference, tolerance
+    compile_flags: tuple[str, ...]
+    versions: tuple[Version, ...]
+
+    @property
+    def folder(self) -> Path:
+        """Where sources and Python files that the catalogue names are looked for."""
+        return self.path.parent
+
+    @cached_property
+    def by_id(self) -> dict[str, Version]:
+        """Version by id."""
+        return {version.id: version for version in self.versions}
+
+    def pick(self, names: Sequence[str]) -> tuple[Version, ...]:
+        """The named versions in the catalogue's order; all of them where none is named.
+
+        Raises UnknownName for an id that is not there, with the nearest one.
+        """
+        for name in names:
+            if name not in self.by_id:
+                near = difflib.get_close_matches(name, self.by_id, 1)
+                hint = f"; did you mean {near[0]}?" if near else f": it has {', '.join(self.by_id)}"
+                raise UnknownName(f"{self.path} has no version {name}{hint}")
+        wanted = set(names)
+        return tuple(version for version in self.versions if not wanted or version.id in wanted)
+
+    def nothing_of(self, names: Sequence[str]) -> str:
+        """Why none of the named versions, or of all, can be built: `v2e is planned: needs a GPU`."""
+        told = [f"{one.id} is {one.why_not_built}" for one in self.pick(names) if one.why_not_built]
+        return "; ".join(told) if names else f"no version of {self.path} has a source"
+
+    def correct_ancestor(self, version: Version) -> Version | None:
+        """The nearest ancestor that is good: what a version's speed is compared with."""
+        seen = version
+        while seen.parent is not None:
+            seen = self.by_id[seen.parent]
+            if seen.state == "good":
+                return seen
+        return None
+
+
+def load(path: Path | None = None) -> Catalog:
+    """Read a catalogue, or the catalog.toml of a folder; without a path the project's own.
+
+    Raises BadCatalog, naming the file and the version, for anything that cannot be used.
+    """
+    where = path or default_path()
+    if where.is_dir():
+        where = where / "catalog.toml"
+    try:
+        with where.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        if len(content) > MAX_BYTES:
+            raise BadCatalog(f"{where}: over {MAX_BYTES >> 20} MiB, so no catalogue: name one with --catalog")
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    except FileNotFoundError:
+        first = "" if path else f"{Path.cwd() / 'kernels' / 'catalog.toml'} or "
+        raise BadCatalog(f"no catalogue at {first}{where}: name one with --catalog PATH") from None
+    except (UnicodeDecodeError, OSError) as error:
+        raise BadCatalog(f"{where}: {error}") from None
+    return parse(text, where.resolve())
+
+
+def parse(text: str, where: Path, *, check_files: bool = True) -> Catalog:
+    """The catalogue in a text that lies at `where`; check_files=False where its sources need not be there."""
+    try:
+        raw = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadCatalog(f"{where}: {error}") from None
+    _known_keys(
+        raw, {"family", "problem", "compile_flags", "claim_source", "claim_gpu", "version"}, str(where)
+    )
+    family = _name(raw.get("family"), f"{where}: family")
+    claimed = {"source": raw.get("claim_source", ""), "gpu": raw.get("claim_gpu", "")}
+    versions: dict[str, Version] = {}
+    flags = _flags(raw, "compile_flags", DEFAULT_FLAGS, str(where))
+    entries = raw.get("version", [])
+    if not isinstance(entries, list):
+        raise BadCatalog(f"{where}: version must be a list of tables: write [[version]]")
+    for number, entry in enumerate(entries, 1):
+        if not isinstance(entry, dict):
+            raise BadCatalog(f"{where}: version {number} must be a table: write [[version]]")
+        version = _version(
+            entry, f"{where}: version {entry.get('id', number)}", family, where.parent, claimed, flags
+        )
+        if version.id in versions:
+            raise BadCatalog(f"{where}: version {version.id} is there twice")
+        if version.parent is not None and version.parent not in versions:
+            raise BadCatalog(
+                f"{where}: version {version.id} has parent {version.parent}, which no entry before it is"
+            )
+        if check_files and version.buildable and version.source and not version.source.is_file():
+            raise BadCatalog(f"{where}: version {version.id}: its file {version.source} is not there")
+        versions[version.id] = version
+    if not versions:
+        raise BadCatalog(f"{where} has no [[version]]")
+    problem = _reference(raw.get("problem"), f"{where}: problem")
+    return Catalog(where, family, problem, flags, tuple(versions.values()))
+
+
+def default_path() -> Path:
+    """kernels/catalog.toml in the working directory, else beside the package."""
+    here = Path("kernels/catalog.toml")
+    return here if here.is_file() else PROJECT_KERNELS / "catalog.toml"
+
+
+def _version(
+    entry: dict[str, Any],
+    where: str,
+    family: str,
+    folder: Path,
+    claimed: dict[str, str],
+    common: tuple[str, ...],
+) -> Version:
+    _known_keys(
+        entry, {"file", *(one.name for one in fields(Version))} - {"family", "source", "include"}, where
+    )
+    state = _word(entry.get("state", "good"), STATES, f"{where}: state")
+    if state != "planned" and ("file" in entry) == ("callable" in entry):
+        raise BadCatalog(f"{where}: give either file or callable")
+    caught_by = _texts(entry, "caught_by", (), where, CATCHES)
+    if (state == "rejected") != bool(caught_by):
+        raise BadCatalog(f"{where}: a rejected version, and no other, says what must catch it (caught_by)")
+    if state in ("rejected", "planned") and not entry.get("reason"):
+        raise BadCatalog(f"{where}: a {state} version needs a reason")
+    arches = _texts(entry, "arches", DEFAULT_ARCHES, where)
+    for arch in arches:
+        check_arch(arch, where)
+    head_dims = entry.get("head_dims", [64, 128])
+    if not isinstance(head_dims, list) or not head_dims or any(type(one) is not int for one in head_dims):
+        raise BadCatalog(f"{where}: head_dims must be a list of whole numbers")
+    flags = _flags(entry, "flags", (), where)
+    claims, roles = entry.get("claims", []), entry.get("roles", {})
+    if not isinstance(claims, list):
+        raise BadCatalog(f"{where}: claims must be a list of tables")
+    if not isinstance(roles, dict):
+        raise BadCatalog(f"{where}: roles must be a table of kernel function = role")
+    return Version(
+        id=_name(entry.get("id"), f"{where}: id"),
+        family=family,
+        parent=_name(entry["parent"], f"{where}: parent") if "parent" in entry else None,
+        technique=_text(entry.get("technique"), f"{where}: technique"),
+        state=state,
+        source=folder / _text(entry["file"], f"{where}: file") if "file" in entry else None,
+        callable=_reference(entry["callable"], f"{where}: callable") if "callable" in entry else None,
+        flags=flags,
+        include=tuple((folder / flag[2:]).resolve() for flag in (*flags, *common) if flag.startswith("-I")),
+        dtypes=_texts(entry, "dtypes", ("fp16",), where),
+        head_dims=tuple(head_dims),
+        arches=arches,
+        reason=_text(entry["reason"], f"{where}: reason") if "reason" in entry else "",
+        caught_by=caught_by,
+        budget=_budget(entry.get("budget", {}), f"{where}: budget"),
+        claims=tuple(_claim(claim, claimed, f"{where}: claims") for claim in claims),
+        stages=_texts(entry, "stages", (), where),
+        roles={name: _text(role, f"{where}: roles") for name, role in roles.items()},
+    )
+
+
+def _budget(entry: dict[str, Any], where: str) -> Budget:
+    _known_keys(entry, {one.name for one in fields(Budget)}, where)
+    registers = entry.get("registers")
+    by_head_dim = registers if isinstance(registers, dict) else {}
+    if any(not head_dim.isdecimal() for head_dim in by_head_dim):
+        raise BadCatalog(f"{where}: registers by head dim are written {{ 64 = 128, 128 = 168 }}")
+    limits = [
+        *by_head_dim.items(),
+        *((name, most) for name, most in entry.items() if most is not by_head_dim),
+    ]
+    for name, most in limits:
+        if type(most) is not int or most < 0:
+            raise BadCatalog(f"{where}: {name} must be a whole number from 0")
+    if by_head_dim:
+        entry = {**entry, "registers": {int(head_dim): most for head_dim, most in by_head_dim.items()}}
+    return Budget(**entry)
+
+
+def _claim(entry: dict[str, Any], claimed: dict[str, str], where: str) -> Claim:
+    _known_keys(entry, {one.name for one in fields(Claim)}, where)
+    entry = {**claimed, "unit": "", **entry}
+    for name in ("value", "high"):
+        if name in entry and type(entry[name]) not in (int, float):
+            raise BadCatalog(f"{where}: {name} must be a number")
+    for name in ("fact", "source", "gpu"):
+        _text(entry.get(name), f"{where}: {name}")
+    if "value" not in entry:
+        raise BadCatalog(f"{where}: a claim needs a value")
+    _word(entry.get("kind", "measured"), ("measured", "goal"), f"{where}: kind")
+    return Claim(**entry)
+
+
+def check_arch(arch: str, where: str = "--arch") -> str:
+    """The architecture if it is spelled like one (sm_89, sm_90a). Raises BadCatalog."""
+    if not ARCH.fullmatch(arch):
+        raise BadCatalog(f"{where}: {arch!r} is no architecture: write sm_80, sm_89 or sm_90a")
+    return arch
+
+
+def _known_keys(entry: Mapping[str, Any], known: set[str], where: str) -> None:
+    if not isinstance(entry, dict):
+        raise BadCatalog(f"{where} must be a table")
+    for key in entry:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            raise BadCatalog(f"{where}: unknown key {key}" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise BadCatalog(f"{where} must be a text")
+    return value
+
+
+def _reference(value: Any, where: str) -> str:
+    """module:name or file.py:name, by where the module lies now."""
+    place, colon, name = _text(value, where).partition(":")
+    return f"{MOVED.get(place, place)}{colon}{name}"
+
+
+def _name(value: Any, where: str) -> str:
+    """A text that is also fit for a folder's name and for the command line."""
+    if not _NAME.fullmatch(_text(value, where)):
+        raise BadCatalog(f"{where} {value!r}: write letters, digits and _ . + - only")
+    return str(value)
+
+
+def _texts(
+    entry: Mapping[str, Any], key: str, default: tuple[str, ...], where: str, known: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    """A list of texts, each of them known where only some are."""
+    value = entry.get(key, list(default))
+    if not isinstance(value, list) or any(not isinstance(one, str) or not one for one in value):
+        raise BadCatalog(f"{where}: {key} must be a list of texts")
+    return tuple(_word(one, known, f"{where}: {key}") if known else one for one in value)
+
+
+def _flags(entry: Mapping[str, Any], key: str, default: tuple[str, ...], where: str) -> tuple[str, ...]:
+    """A compiler's flags; -I, -D and -U in one word with what they are for."""
+    flags = _texts(entry, key, default, where)
+    for flag in flags:
+        if flag in ("-I", "-D", "-U"):
+            raise BadCatalog(f"{where}: {key}: write {flag}... as one word, such as -DNAME=1 or -Ifolder")
+    return flags
+
+
+def _word(value: Any, known: tuple[str, ...], where: str) -> str:
+    if value not in known:
+        raise BadCatalog(f"{where} {value!r} is none of {', '.join(known)}")
+    return str(value)

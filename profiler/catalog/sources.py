@@ -1,0 +1,195 @@
+"""What a version is made from: files, hash, Python object; and where catalogue and sources disagree."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from profiler.catalog.catalog import PROJECT_KERNELS, Catalog, Version
+from profiler.errors import BadCatalog, ProfilerError
+
+_INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
+_DEFINE_BUG = re.compile(r"^\s*#\s*define\s+(BUG_\w+)\s+(\d+)", re.MULTILINE)
+_MACRO = re.compile(r"-D(\w+)(?:=(\w+))?")
+NO_BUG = "BUG_NONE"
+
+
+def include_folders(version: Version) -> tuple[Path, ...]:
+    """Where headers are looked for: its -I folders, beside the source, then the project's kernels/."""
+    beside = version.source.parent if version.source else PROJECT_KERNELS
+    return tuple(dict.fromkeys((*version.include, beside.resolve(), PROJECT_KERNELS)))
+
+
+def without_folders(flags: Sequence[str]) -> tuple[str, ...]:
+    """The flags but -I, whose folders are those of include_folders, resolved."""
+    return tuple(flag for flag in flags if not flag.startswith("-I"))
+
+
+def files(version: Version) -> tuple[Path, ...]:
+    """The source and every header it includes, source first; none for a callable."""
+    return included(version.source, include_folders(version)) if version.source else ()
+
+
+def included(source: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
+    """A source and every header it includes, at any depth; headers that are in no folder are the system's."""
+    found: dict[Path, None] = {}
+    waiting = [source.resolve()]
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found[path] = None
+        for mark, name in _INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace")):
+            beside = (path.parent,) if mark == '"' else ()
+            places = (folder / name for folder in (*beside, *folders))
+            waiting += [place.resolve() for place in places if place.is_file()][:1]
+    return tuple(found)
+
+
+def source_sha256(catalog: Catalog, version: Version, extra_flags: Sequence[str] = ()) -> str:
+    """The hash of what a version is made from: its source, the headers it includes, and its flags.
+
+    For a callable the file that holds it, as far as it can be found without importing it.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(files(version) or _python_files(catalog, version)):
+        digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
+    flags = (*catalog.compile_flags, *version.flags, *extra_flags) if version.source else (version.callable,)
+    digest.update("\0".join(map(str, flags)).encode())
+    return digest.hexdigest()
+
+
+_OF_A_PROBLEM = ("name", "symbol", "stages", "workload", "check_workloads", "case")
+
+
+def load_object(catalog: Catalog, reference: str) -> Any:
+    """What module:name or file.py:name (beside the catalogue) stands for. Raises BadCatalog."""
+    place, _, name = reference.partition(":")
+    try:
+        module = _module(catalog.folder / place) if place.endswith(".py") else importlib.import_module(place)
+        return getattr(module, name)
+    except ProfilerError:
+        raise
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # whatever somebody's file does; an exit would pass for a verdict
+        raise BadCatalog(
+            f"{catalog.path}: {reference} cannot be loaded ({type(error).__name__}: {error}): "
+            "write module:name, or file.py:name for a file beside the catalogue"
+        ) from error
+
+
+def load_problem(catalog: Catalog) -> Any:
+    """The catalogue's profiler.catalog.problem.Problem. Raises BadCatalog where a version does not fit it."""
+    problem = load_object(catalog, catalog.problem)
+    if lacking := [name for name in _OF_A_PROBLEM if not hasattr(problem, name)]:
+        raise BadCatalog(
+            f"{catalog.path}: {catalog.problem} is no problem: it has no {' or '.join(lacking)}; see class "
+            "Problem in profiler/catalog/problem.py"
+        )
+    for version in catalog.versions:
+        for stage in version.stages:
+            if stage not in problem.stages:
+                known = ", ".join(problem.stages) or "none"
+                raise BadCatalog(
+                    f"{catalog.path}: version {version.id}: {catalog.problem} has no stage {stage}: "
+                    f"it has {known}"
+                )
+        for dtype in version.dtypes:
+            try:
+                problem.check_workloads(dtype, version.head_dims)
+            except (ValueError, TypeError, KeyError) as error:
+                raise BadCatalog(
+                    f"{catalog.path}: version {version.id}: {catalog.problem} refuses {dtype} with head_dims "
+                    f"{list(version.head_dims)}: {error}"
+                ) from error
+    return problem
+
+
+def disagreements(catalog: Catalog) -> list[str]:
+    """Where the catalogue and the sources beside it do not fit together, in words; empty where they do."""
+    sources = {path.resolve(): path.read_text(encoding="utf-8") for path in _beside(catalog.folder)}
+    return [*_unused_files(catalog, sources), *_bugs_without_entry(catalog, sources), *_bad_flags(catalog)]
+
+
+def _beside(folder: Path) -> list[Path]:
+    return sorted(path for suffix in ("*.cu", "*.cuh", "*.h") for path in folder.glob(suffix))
+
+
+def _unused_files(catalog: Catalog, sources: dict[Path, str]) -> Iterator[str]:
+    used = {version.source.resolve() for version in catalog.versions if version.source}
+    for path in sources:
+        if path.suffix == ".cu" and path not in used:
+            yield f"{path.name} is no version's file: add an entry to {catalog.path.name}, or remove it"
+
+
+def _bugs_without_entry(catalog: Catalog, sources: dict[Path, str]) -> Iterator[str]:
+    planted = {bug for version in catalog.versions if (bug := planted_bug(version))}
+    for path, text in sources.items():
+        for name, _ in _DEFINE_BUG.findall(text):
+            if name not in planted and name != NO_BUG:
+                yield (f"{path.name} defines {name}, and no version has the flag -DBUG={name}: add its entry")
+
+
+def _bad_flags(catalog: Catalog) -> Iterator[str]:
+    """A misspelt macro would build the version without its idea, or without its bug."""
+    for version in catalog.versions:
+        if not version.buildable or version.source is None:
+            continue
+        texts = [path.read_text(encoding="utf-8", errors="replace") for path in files(version)]
+        words = set(re.findall(r"\w+", "\n".join(texts)))
+        for name in [match[1] for flag in version.flags if (match := _MACRO.match(flag))]:
+            if name not in words:
+                yield f"{version.id}: its flag -D{name} is a macro that {version.source.name} never asks for"
+        bug = planted_bug(version)
+        if (version.state == "rejected") != (bug is not None):
+            yield f"{version.id} is {version.state}: a rejected version, and no other, is a -DBUG build"
+        numbers = [pair for text in texts for pair in _DEFINE_BUG.findall(text)]
+        if bug and (bug not in dict(numbers) or not re.search(rf"\b{bug}\b", _code(texts[0]))):
+            yield f"{version.id}: its bug {bug} is not in {version.source.name}"
+        taken = [number for _, number in numbers]
+        for name, number in numbers:
+            if taken.count(number) > 1 and name == bug:
+                yield f"{version.id}: {name} has the number {number} of another bug"
+
+
+def planted_bug(version: Version) -> str | None:
+    """The name after -DBUG=, or None."""
+    matches = (_MACRO.fullmatch(flag) for flag in version.flags)
+    return next((match[2] for match in matches if match and match[1] == "BUG"), None)
+
+
+def _code(text: str) -> str:
+    """A source without its comments and without the lines that define the bugs."""
+    return _DEFINE_BUG.sub("", re.sub(r"//.*", "", text))
+
+
+def _python_files(catalog: Catalog, version: Version) -> list[Path]:
+    place = (version.callable or "").partition(":")[0]
+    if place.endswith(".py"):
+        return [catalog.folder / place]
+    try:
+        spec = importlib.util.find_spec(place) if place else None
+    except (ImportError, ValueError):
+        return []
+    return [Path(spec.origin)] if spec and spec.origin and Path(spec.origin).is_file() else []
+
+
+def _module(path: Path) -> Any:
+    """A Python file as a module of its own name space, loaded once."""
+    name = f"profiler_catalog_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"{path} is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        sys.modules[name] = module
+    return sys.modules[name]

@@ -1,0 +1,114 @@
+"""What lies under --out while a collection runs: the run as it would be sealed now, whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import shutil
+import sys
+import time
+import uuid
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+
+from profiler.bundles import bundle, zip_file
+from profiler.collect import seal
+from profiler.collect.collection import Collection
+from profiler.collect.staging import JOBS
+
+SHARE = 0.05  # of the time, at most, that writing takes
+TOLD = (
+    "unfinished: this file was written while the collection ran, which was then ended from outside; "
+    "what had ended by then is here"
+)
+
+
+class Checkpoint:
+    """Keeps a file up to date with a collection, as long as its body runs; who is killed leaves the last one.
+
+    It is written between jobs, when nothing runs: compressing takes a CPU for a second, beside which
+    nothing is to be timed. What cannot be written is tried again, and said once: a full disk must not end a
+    measurement.
+    """
+
+    def __init__(self, collection: Collection, target: Path, share: float | None = None) -> None:
+        self._collection, self._share = collection, SHARE if share is None else share
+        self._target = zip_file.place(target, collection.staging.run_id)
+        self._begun = time.monotonic()
+        self._last_s = self._all_s = 0.0  # that writing took
+        self._ended: frozenset[tuple[str, int]] = frozenset()  # jobs that the file holds, and when each ended
+        self._complained = False
+
+    def __enter__(self) -> Checkpoint:
+        self._collection.between = self.look
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
+    ) -> None:
+        """The file is brought up to date: whoever is killed while the run is sealed has all of it here."""
+        self._collection.between = lambda: None
+        self.update()
+
+    def look(self) -> None:
+        """Update where that, taking as long as the last time, keeps within the share."""
+        if self._all_s + self._last_s <= self._share * (time.monotonic() - self._begun):
+            self.update()
+
+    def update(self) -> bool:
+        """Write the file if a job has ended since; whether it holds all that has ended."""
+        begun, ended = time.monotonic(), self._jobs()
+        if ended == self._ended:
+            return True
+        try:
+            self._write()
+        except Exception as error:  # whatever it is, what is measured goes on
+            if not self._complained:
+                print(f"profiler: {self._target} is not kept up to date: {error!r}", file=sys.stderr)
+            self._complained = True
+            return False
+        finally:
+            self._last_s = time.monotonic() - begun
+            self._all_s += self._last_s
+        self._ended = ended
+        return True
+
+    def _jobs(self) -> frozenset[tuple[str, int]]:
+        """A run that goes on ends some once more: the name alone would not tell."""
+        found = []
+        for path in (self._collection.staging.folder / JOBS).glob("*.json"):
+            with contextlib.suppress(OSError):
+                found.append((path.name, path.stat().st_mtime_ns))
+        return frozenset(found)
+
+    def _write(self) -> None:
+        run, sources = seal.assemble(self._collection, seal.ZIP_BYTES)
+        told = [*run.provenance.get("degraded", ()), TOLD]
+        so_far = replace(run, provenance={**run.provenance, "degraded": told, bundle.UNFINISHED: True})
+        making = self._collection.staging.folder / f".{uuid.uuid4().hex}"
+        try:
+            zip_file.write(so_far, sources, making)
+            _move(making, self._target)
+        finally:
+            making.unlink(missing_ok=True)
+
+
+def _move(made: Path, target: Path) -> None:
+    """To its place, whole or not at all, on another file system too; there one file may be left over."""
+    try:
+        made.replace(target)
+    except OSError as error:
+        if error.errno != errno.EXDEV:
+            raise
+        partial = target.with_name(f"{target.name}.part")
+        try:
+            shutil.copyfile(made, partial)
+            partial.replace(target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def kept(collection: Collection, target: Path | None) -> contextlib.AbstractContextManager[object]:
+    """A Checkpoint, or nothing where there is no file to keep."""
+    return Checkpoint(collection, target) if target else contextlib.nullcontext()

@@ -1,0 +1,300 @@
+"""How counters are taken: one ncu process a batch, then each version that is missing by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profiler.collect import captured, ncu_command, subprocesses
+from profiler.collect.gpu.ncu_target import UNLAUNCHED, range_name
+from profiler.collect.jobs import Alike, Json, LeftOut, Work, far_apart
+from profiler.collect.ncu_command import Ncu
+from profiler.collect.plan import Job
+from profiler.collect.subprocesses import Ended
+from profiler.errors import UnreadableReport
+from profiler.evidence import chip_metrics, metric_table
+from profiler.evidence.values import Launch
+from profiler.reports import redact
+
+_TRIES = 5  # calls for one batch, each simpler than the one before
+
+
+@dataclass(frozen=True)
+class _Ask:
+    """How one call finds the launches, and what it asks of them."""
+
+    metrics: tuple[str, ...]
+    by_kernel: bool = True  # filter by function name as well as by range
+    by_profiler: bool = False  # by cudaProfilerStart and Stop instead of NVTX ranges
+
+    @property
+    def words(self) -> str:
+        """How the launches were found."""
+        where = "cudaProfilerStart" if self.by_profiler else "NVTX range"
+        return f"{where} and kernel name" if self.by_kernel else where
+
+
+class Counters:
+    """The capture jobs of one session; what one of them learns of this ncu holds for those after it."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._off = None if work.machine.ncu else "no ncu here"
+        self._by_kernel, self._by_profiler = True, False
+        self._refused: set[str] = set()
+
+    def take(self, job: Job) -> Json:
+        """One batch in one process; each version that it brought nothing of once more, by itself.
+
+        What a time budget cuts off is named as `unfinished` beside what there is; going on does it.
+        """
+        work = self._work
+        if not work.settings.counters or self._off:
+            raise LeftOut(self._off or "counters were not asked for")
+        before = work.staging.outcomes().get(job.key, {})
+        names = work.right(before.get("unfinished") or job.versions, job.workload)
+        if not names:
+            return work.nobody(job)
+        found: Json = {"results": dict(before.get("results", {})), "reports": list(before.get("reports", ()))}
+        try:
+            again, why = self._batches(job, names, found)
+            alike = Alike()
+            for name in far_apart(again):
+                if alike.words:
+                    found["results"][name] = {"status": "skipped", "reason": alike.words}
+                    continue
+                _add(found, self._ncu(job, [name], work.folder(job, name)))
+                alike.see(name, found["results"][name])
+            if again:
+                found["reason"] = f"captured by itself: {', '.join(again)} ({why})"
+        except LeftOut as left:
+            settled = [name for name in names if _settled(found["results"].get(name, {}))]
+            if work.stopped or not settled:
+                raise
+            found["unfinished"] = [name for name in names if name not in settled]
+            left_out = {"status": "skipped", "reason": str(left)}
+            found["results"] |= dict.fromkeys(found["unfinished"], left_out)
+        done = any(one["status"] == "done" for one in found["results"].values())
+        return {"reason": None, **found, "status": "done" if done else "failed"}
+
+    def _batches(self, job: Job, names: Sequence[str], found: Json) -> tuple[list[str], str]:
+        """Together, and what no time was left for in one process together in the next; who is to be tried
+        apart, and why.
+        """
+        if self._by_profiler and len(names) > 1:
+            return list(names), "this ncu does not find NVTX ranges"
+        waiting, part, reason = list(names), 0, None
+        while waiting:
+            got = self._ncu(job, waiting, self._work.folder(job, f"part{part}" if part else ""))
+            _add(found, got)
+            reason = reason or got.get("reason")
+            later = [name for name in waiting if got["results"].get(name, {}).get("status") == UNLAUNCHED]
+            if len(later) == len(waiting):
+                break
+            waiting, part = later, part + 1
+        again = [name for name in names if not _settled(found["results"].get(name, {}))]
+        return (again if len(names) > 1 else []), reason or "the batch brought nothing of it"
+
+    # ------------------------------------------------------------ one process
+
+    def _ncu(self, job: Job, names: Sequence[str], folder: Path) -> Json:
+        ncu = self._work.machine.ncu
+        assert ncu
+        folder.mkdir(parents=True, exist_ok=True)
+        ask: _Ask | None = _Ask(
+            tuple(name for name in self._wanted(ncu, job.stage) if name not in self._refused),
+            self._by_kernel,
+            self._by_profiler and len(names) == 1,
+        )
+        for _ in range(_TRIES):
+            assert ask
+            ended, output, report = self._call(ncu, job, names, folder, ask)
+            if report.is_file():
+                break
+            problem = ncu_command.complaint(output, ended.code)
+            if problem and not problem.usable:
+                self._off = problem.reason
+                self._work.machine.missing.append(f"latency is measured, counters are not: {problem.reason}")
+                raise LeftOut(problem.reason)
+            answer = subprocesses.result_of(folder / "target.result.json", ended)
+            simpler = _simpler(ask, output, ended, answer, alone=len(names) == 1)
+            if simpler is None:
+                return self._nothing(names, ended, answer, problem)
+            ask = simpler
+        else:
+            return self._nothing(names, ended, answer, problem)
+        self._by_kernel, self._by_profiler = ask.by_kernel, ask.by_profiler
+        self._refused |= set(self._wanted(ncu, job.stage)) - set(ask.metrics)
+        answer = subprocesses.result_of(folder / "target.result.json", ended)
+        told = {cell["version"]: cell for cell in answer.get("cells", ())}
+        return self._keep(ncu, job, names, report, told, ask)
+
+    @staticmethod
+    def _nothing(
+        names: Sequence[str], ended: Ended, answer: Json, problem: ncu_command.Complaint | None
+    ) -> Json:
+        """Neither the batch nor a simpler call brought a report."""
+        reason = problem.reason if problem and ended.kind == "exited" else f"ncu {ended.words}"
+        told = {cell["version"]: cell for cell in answer.get("cells", ())}
+        if not told and ended.ok and answer["status"] != "done":
+            reason = f"{reason}; the program: {answer['reason']}"
+        return _failed(names, reason, told)
+
+    def _wanted(self, ncu: Ncu, tier: str) -> list[str]:
+        chip = self._work.machine.chip or "sm_90"
+        table = metric_table.load()
+        settled, _ = ncu_command.settle(
+            chip_metrics.request(table, chip, tier), table, chip, ncu_command.known_metrics(ncu, chip)
+        )
+        return list(settled)
+
+    def _call(
+        self, ncu: Ncu, job: Job, names: Sequence[str], folder: Path, ask: _Ask
+    ) -> tuple[Ended, str, Path]:
+        work = self._work
+        report = folder / "report.ncu-rep"
+        asked, answer = folder / "target.request.json", folder / "target.result.json"
+        for stale in (report, answer):
+            stale.unlink(missing_ok=True)
+        sizes = work.workloads[job.workload].sizes()
+        content = {
+            **work.request(job.workload),
+            "versions": [work.version(name) for name in names],
+            # The newest first: what an ncu that is slower than anybody thought leaves out are the oldest.
+            "cells": [{"version": name, "workload": sizes} for name in reversed(names)],
+            "calls": 1,
+            "warm_up": 1,
+            "profiler": ask.by_profiler,
+            "max_seconds": work.own_limit_s(job.stage),
+        }
+        asked.write_text(json.dumps(content), encoding="utf-8")
+        kernels = [kernel for name in names for kernel in work.kernels.get(name, ("",))]
+        stock = ncu_command.known_sections(ncu) if job.stage == "full" else None
+        request = ncu_command.Request(
+            report=report,
+            metrics=ask.metrics,
+            ranges=tuple(range_name(name, job.workload) for name in names),
+            kernels=tuple(kernels) if ask.by_kernel and "" not in kernels else (),
+            tier=job.stage,
+            clock_control=work.settings.clock_control,
+            cache_control=work.settings.cache_control,
+            section_folder=ncu_command.write_section(folder / "sections", ask.metrics),
+            sections=tuple(one for one in ncu_command.FULL_SECTIONS if stock is None or one in stock),
+            by_profiler=ask.by_profiler,
+        )
+        log = folder / "ncu.log"
+        line = ncu_command.command_line(ncu, request, subprocesses.stage_argv("ncu_target", asked, answer))
+        ended = work.program(line, job, log)
+        return ended, log.read_text(encoding="utf-8", errors="replace"), report
+
+    def _keep(
+        self,
+        ncu: Ncu,
+        job: Job,
+        names: Sequence[str],
+        report: Path,
+        told: Mapping[str, Json],
+        ask: _Ask,
+    ) -> Json:
+        """Look whether all that was asked for is there, overwrite what is private, keep the report."""
+        work = self._work
+        try:
+            found = captured.launches(ncu, report)
+            results = {name: self._cell(job, name, found, told, len(names) == 1) for name in names}
+            kept_as = report if work.settings.keep_session else _cleaned(ncu, report, len(found))
+        except UnreadableReport as error:
+            return _failed(names, " ".join(str(error).split()), told)
+        done = [name for name in names if results[name]["status"] == "done"]
+        if not done:  # nothing in it belongs to anybody
+            return {"status": "failed", "reason": results[names[0]]["reason"], "results": results}
+        digest, size, place = work.staging.keep(kept_as)
+        for name in done:
+            results[name]["report"] = digest
+        kept = {
+            "sha256": digest,
+            "size": size,
+            "path": place.name,
+            "tier": job.stage,
+            "workload": job.workload,
+            "versions": done,
+            "metrics": len(ask.metrics),
+            "found_by": ask.words,
+        }
+        return {
+            "status": "done",
+            "reason": None,
+            "results": results,
+            "reports": [kept],
+            "passes": work.passes(job.stage),
+            "refused": sorted(self._refused),
+        }
+
+    def _cell(
+        self, job: Job, name: str, found: Sequence[Launch], told: Mapping[str, Json], alone: bool
+    ) -> Json:
+        if (told.get(name) or {}).get("status") == UNLAUNCHED:
+            return {"status": UNLAUNCHED, "reason": "no time was left for it in this process"}
+        kernels = self._work.kernels.get(name, ())
+        roles = dict(self._work.versions[name].roles) or ({kernels[0]: "main"} if len(kernels) == 1 else {})
+        inside = range_name(name, job.workload)
+        if alone and found and not any(one.nvtx for one in found):  # all there is was launched in its range
+            found = [replace(one, nvtx=(inside,)) for one in found]
+        cell = captured.of_cell(found, inside, kernels, roles)
+        reason = (told.get(name) or {}).get("reason") or cell.reason
+        return {
+            "status": "failed" if reason else "done",
+            "reason": reason,
+            "told": bool((told.get(name) or {}).get("reason")),
+            "ordinals": list(cell.ordinals),
+            "parts": list(cell.parts),
+        }
+
+
+def _failed(names: Sequence[str], reason: str, told: Mapping[str, Json]) -> Json:
+    """No version of a batch has counters: its own reason where the program told one, else the batch's."""
+    each = {}
+    for name in names:
+        own = (told.get(name) or {}).get("reason")
+        each[name] = {"status": "failed", "reason": own or reason, "told": bool(own)}
+    return {"status": "failed", "reason": reason, "results": each}
+
+
+def _add(found: Json, got: Json) -> None:
+    """What one more process brought."""
+    found["results"] |= got["results"]
+    found["reports"] += got.get("reports", ())
+    found |= {key: got[key] for key in ("reason", "passes", "refused") if key in got}
+
+
+def _settled(result: Json) -> bool:
+    """Whether another call would bring nothing else: it is there, or the program said why it is not."""
+    return result.get("status") == "done" or bool(result.get("told"))
+
+
+def _simpler(ask: _Ask, output: str, ended: Ended, answer: Json, *, alone: bool) -> _Ask | None:
+    """What to try after a call that brought no report; None: nothing that could help."""
+    if ended.kind != "exited":
+        return None
+    if lacking := ncu_command.refused(output, ask.metrics):
+        return replace(ask, metrics=tuple(name for name in ask.metrics if name not in lacking))
+    if ncu_command.NOTHING in output:
+        if answer["status"] != "done":  # nothing was launched: its own reason counts
+            return None
+        if ask.by_kernel:
+            return replace(ask, by_kernel=False)
+        return replace(ask, by_profiler=True) if alone and not ask.by_profiler else None
+    derived = [name for name in ask.metrics if name in ncu_command.DERIVED]
+    if derived and any("ection" in line for line in output.splitlines() if line.startswith("==ERROR==")):
+        return replace(ask, metrics=tuple(name for name in ask.metrics if name not in derived))
+    return None
+
+
+def _cleaned(ncu: Ncu, report: Path, launches: int) -> Path:
+    """The report without what it tells of this machine, read again. Raises UnreadableReport."""
+    clean = report.with_name("clean.ncu-rep")
+    redact.scrub(report, clean, redact.private_words())
+    if len(captured.launches(ncu, clean)) != launches:
+        raise UnreadableReport(f"{clean} lost launches when its session was overwritten")
+    return clean

@@ -1,0 +1,180 @@
+"""What this machine can measure, and what is missing for the rest."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from profiler.build import toolchain
+from profiler.collect import find_tools, subprocesses
+from profiler.collect.gpu import device, launch_probe
+
+PROBE_METRIC = "smsp__inst_executed.sum"
+# Source: developer.nvidia.com/ERR_NVGPUCTRPERM.
+PERMISSION = (
+    "ncu may not read GPU counters (ERR_NVGPUCTRPERM): run as root, or give the container CAP_SYS_ADMIN, or "
+    "let the administrator load the driver with NVreg_RestrictProfilingToAdminUsers=0 "
+    "(/etc/modprobe.d, then reboot); until then latency and static facts are collected"
+)
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A program, or what to do where it is not there."""
+
+    path: str | None
+    version: str | None
+    missing: str | None = None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Everything that `profiler doctor` shows."""
+
+    system: str
+    python: str
+    gpu: device.Gpu | None
+    state: device.State | None
+    tools: Mapping[str, Tool]  # nvcc, cuobjdump, ncu, compute-sanitizer, g++
+    counters: bool | None  # whether ncu may read them; None: not tried, or it could not be told
+    counters_reason: str
+    torch: Mapping[str, Any]  # the result of the stage torchprobe
+
+    @property
+    def can(self) -> dict[str, tuple[bool, str]]:
+        """What works here, and why not or by what, in the order in which it is needed."""
+        gpu, torch = self.gpu is not None, self.torch.get("status") == "done"
+        on_gpu = gpu and torch
+        here = {name for name, tool in self.tools.items() if tool.path}
+        why = "" if on_gpu else self._no_gpu
+        build = "" if "nvcc" in here else "no nvcc: only Python versions (baselines)"
+        return {
+            "import, compare, dashboard": (True, "needs no GPU and no CUDA"),
+            "check on the CPU": ("g++" in here, "" if "g++" in here else "no g++"),
+            "build, static": ("nvcc" in here, "" if "nvcc" in here else "no nvcc"),
+            "check on the GPU": (on_gpu, why or build),
+            "latency": (on_gpu, why or build),
+            "counters": (on_gpu and self.counters is True, why or self.counters_reason),
+            "races on the GPU": (
+                on_gpu and "compute-sanitizer" in here,
+                why or ("" if "compute-sanitizer" in here else "no compute-sanitizer"),
+            ),
+        }
+
+    @property
+    def can_measure(self) -> bool:
+        """Whether anything can be measured on a GPU."""
+        return self.can["latency"][0]
+
+    @property
+    def shared(self) -> str:
+        """Whether others may change the clocks or use the GPU, and what follows for `--clock-control`."""
+        gpu = self.gpu
+        if gpu is None:
+            return "unknown: no GPU"
+        others = gpu.other_processes
+        signs = [f"{others} other processes on the GPU"] if others else []
+        signs += ["MIG is on"] if gpu.mig else []
+        signs += [f"virtual machine ({gpu.virtual})"] if gpu.virtual not in (None, "none") else []
+        if signs:
+            return f"shared: {', '.join(signs)}; leave the clocks alone (--clock-control none)"
+        if others is None:
+            return "unknown: the driver does not say who uses the GPU; --clock-control none is safe"
+        return "nobody else is on the GPU; --clock-control base steadies the counters, none is the default"
+
+    @property
+    def _no_gpu(self) -> str:
+        if self.gpu is None:
+            return "no GPU"
+        return str(self.torch.get("reason") or "torch does not run")
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything; null is unknown."""
+        return {
+            "system": self.system,
+            "python": self.python,
+            "gpu": self.gpu.as_json() if self.gpu else None,
+            "state": self.state.as_json() if self.state else None,
+            "shared": self.shared,
+            "tools": {name: asdict(tool) for name, tool in self.tools.items()},
+            "counters": self.counters,
+            "counters_reason": self.counters_reason,
+            "torch": dict(self.torch),
+            "can": {name: {"works": works, "why": why} for name, (works, why) in self.can.items()},
+            "can_measure": self.can_measure,
+        }
+
+
+def examine() -> Machine:
+    """Look at this machine; what might crash or hang is tried in processes of its own. Takes up to 30 s."""
+    gpu = device.describe()
+    ncu = find_tools.find("ncu")
+    with (
+        tempfile.TemporaryDirectory(prefix="profiler-doctor-") as name,
+        subprocesses.ended_with_this_process(Path(name)),  # an ncu that hangs must not outlive `timeout`
+    ):
+        folder = Path(name)
+        torch = subprocesses.run_stage("torch_probe", {}, folder, timeout_s=180)
+        if ncu is None:
+            counters, reason = None, "no ncu"
+        elif gpu is None:
+            counters, reason = None, "no GPU"
+        else:
+            counters, reason = may_read_counters(ncu.path, folder)
+    return Machine(
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        python=f"{platform.python_version()} ({sys.executable})",
+        gpu=gpu,
+        state=device.state() if gpu else None,
+        tools=tools(),
+        counters=counters,
+        counters_reason=reason,
+        torch=torch,
+    )
+
+
+def tools() -> dict[str, Tool]:
+    """The programs, or how to get them."""
+    compiler = shutil.which("g++")
+    found: dict[str, Tool] = {}
+    for name in ("nvcc", "cuobjdump"):
+        tool = toolchain.find(name)
+        found[name] = Tool(str(tool.path), tool.version) if tool else Tool(None, None, toolchain.INSTALL)
+    get = "install Nsight Compute, or put it on the PATH"
+    for name, way in (("ncu", get), ("compute-sanitizer", "it comes with the CUDA toolkit")):
+        tool = find_tools.find(name)
+        found[name] = Tool(str(tool.path), tool.version) if tool else Tool(None, None, way)
+    found["g++"] = Tool(compiler, None) if compiler else Tool(None, None, "install g++ 12 or newer")
+    return found
+
+
+def counter_argv(ncu: Path) -> list[str]:
+    """The smallest ncu call that reads a counter; the clocks are left alone."""
+    options = ["--metrics", PROBE_METRIC, "--clock-control", "none", "--csv", "--print-units", "base"]
+    return [str(ncu), *options, sys.executable, "-I", "-S", str(launch_probe.__file__)]
+
+
+def may_read_counters(ncu: Path, folder: Path) -> tuple[bool | None, str]:
+    """Whether ncu may read counters here, tried on the smallest kernel; None where that could not be told."""
+    log = folder / "counters.log"
+    ended = subprocesses.run(counter_argv(ncu), timeout_s=120, log=log, env={"TMPDIR": str(folder)})
+    return counters_of(log.read_text(encoding="utf-8", errors="replace"), ended)
+
+
+def counters_of(output: str, ended: subprocesses.Ended) -> tuple[bool | None, str]:
+    """What ncu's output says of the permission."""
+    if "ERR_NVGPUCTRPERM" in output:
+        return False, PERMISSION
+    values = re.findall(rf'"{re.escape(PROBE_METRIC)}","[^"]*","([\d.,]+)"', output)
+    if any(float(value.replace(",", "")) > 0 for value in values):
+        return True, "ncu reads counters"
+    errors = [line.strip() for line in output.splitlines() if line.startswith("==ERROR==")]
+    said = errors[0].removeprefix("==ERROR==").strip() if errors else ended.last_line
+    return None, f"ncu read no counter: it {ended.words}" + (f": {said}" if said else "")

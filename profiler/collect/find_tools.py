@@ -1,0 +1,52 @@
+"""Where ncu and compute-sanitizer are, and which versions: toolkits and packages keep them off the PATH."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+
+from profiler.build.toolchain import Tool
+from profiler.evidence.values import natural
+
+# Where the installers of NVIDIA and the distributions put them. The newest of several wins.
+_FOLDERS = (
+    "/usr/local/cuda/bin",
+    "/usr/local/cuda*/bin",
+    "/usr/local/cuda*/compute-sanitizer",
+    "/opt/nvidia/nsight-compute/*",
+    "/usr/lib/nsight-compute",
+)
+_VERSION = re.compile(r"\bVersion (\d+(?:\.\d+)+)")
+
+
+def find(name: str) -> Tool | None:
+    """ncu or compute-sanitizer; None where it is nowhere. $CUDA_HOME wins over the PATH."""
+    return _find(name, os.environ.get("CUDA_HOME", ""), os.environ.get("PATH", ""))
+
+
+@cache
+def _find(name: str, cuda_home: str, path: str) -> Tool | None:
+    candidates = [Path(cuda_home) / "bin" / name, Path(cuda_home) / name / name] if cuda_home else []
+    if found := shutil.which(name, path=path):
+        candidates.append(Path(found))
+    for pattern in _FOLDERS:
+        folders = Path("/").glob(pattern.lstrip("/"))
+        candidates += sorted((folder / name for folder in folders), key=lambda one: natural(str(one)))[::-1]
+    for program in candidates:
+        if program.is_file() and os.access(program, os.X_OK) and (version := version_of(program)):
+            return Tool(program, version, None)
+    return None
+
+
+def version_of(program: Path) -> str | None:
+    """What the program says it is: 2025.3.1.0. None where it does not run or says nothing of the kind."""
+    try:
+        done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _VERSION.search(done.stdout)
+    return match[1] if match else None

@@ -1,0 +1,80 @@
+"""How a made case is kept on disk, with its inputs and its reference, which takes seconds to compute."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from profiler.catalog.problem import Argument, Array, Case, Problem, Tolerance, Workload
+
+
+def make(problem: Problem, workload: Workload, seed: int, folder: Path | None) -> Case:
+    """The problem's case of that seed: from the folder where it was made before, else made and kept there."""
+    if folder is None:
+        return problem.case(workload, seed)
+    path = folder / f"{_key(problem, workload, seed)}.npz"
+    with contextlib.suppress(OSError, EOFError, ValueError, LookupError, zipfile.BadZipFile):
+        return _load(path)
+    case = problem.case(workload, seed)
+    with contextlib.suppress(OSError):  # a full disk costs time, not the check
+        _save(case, path)
+    return case
+
+
+def _key(problem: Problem, workload: Workload, seed: int) -> str:
+    text = json.dumps([problem.name, workload.sizes(), seed], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _save(case: Case, path: Path) -> None:
+    """Whole or not at all; an array that stands in several places is written once."""
+    arrays: dict[int, tuple[str, Array]] = {}
+
+    def place(value: Argument) -> dict[str, Any]:
+        if not isinstance(value, np.ndarray):
+            return {"value": value}
+        name, _ = arrays.setdefault(id(value), (f"array{len(arrays)}", value))
+        return {"array": name}
+
+    facts = {
+        "arguments": [place(value) for value in case.arguments],
+        "operands": [place(value) for value in case.operands],
+        "output": place(case.output),
+        "reference": place(case.reference),
+        "tolerance": [case.tolerance.absolute, case.tolerance.relative],
+        "input_error": case.input_error,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file:
+        try:
+            np.savez(file, facts=np.array(json.dumps(facts)), **dict(arrays.values()))  # type: ignore[arg-type]
+            file.close()
+            os.replace(file.name, path)
+        finally:
+            Path(file.name).unlink(missing_ok=True)
+
+
+def _load(path: Path) -> Case:
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    facts = json.loads(str(arrays.pop("facts")))
+
+    def value(place: dict[str, Any]) -> Any:
+        return arrays[place["array"]] if "array" in place else place["value"]
+
+    return Case(
+        arguments=tuple(value(one) for one in facts["arguments"]),
+        operands=tuple(value(one) for one in facts["operands"]),
+        output=value(facts["output"]),
+        reference=value(facts["reference"]),
+        tolerance=Tolerance(*facts["tolerance"]),
+        input_error=facts["input_error"],
+    )

@@ -1,0 +1,319 @@
+"""How ncu is called: its command line, what differs between its versions, and what its complaints mean."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from profiler.errors import CannotJudge, ProfilerError
+from profiler.evidence import ncu_names
+from profiler.evidence.metric_table import MetricTable
+
+OLDEST, NEWEST = (2022, 4), (2026, 3)  # the versions whose command lines are known
+CLOCKS = ("none", "base", "boost")
+CACHES = ("none", "all")
+TIERS = ("lean", "full")
+_BOOST_SINCE = (2025, 4)
+
+# Of the stock sections those that fill the pages; one that an ncu does not list is left out. The stalls, the
+# scheduler and the memory tables are in no smaller set. Source: --list-sections of ncu 2024.1.
+FULL_SECTIONS = (
+    "SpeedOfLight",
+    "SpeedOfLight_RooflineChart",
+    "ComputeWorkloadAnalysis",
+    "MemoryWorkloadAnalysis",
+    "MemoryWorkloadAnalysis_Chart",
+    "MemoryWorkloadAnalysis_Tables",
+    "SchedulerStats",
+    "WarpStateStats",
+    "InstructionStats",
+    "LaunchStats",
+    "Occupancy",
+    "SourceCounters",
+    "WorkloadDistribution",
+)
+
+# ncu takes a name that starts with derived__ from no other place than a section file (ncu 2024.1: "derived
+# metrics must be collected through their section file"), and SourceCounters would bring the sampler along.
+DERIVED = {
+    "derived__memory_l1_wavefronts_shared_excessive": (
+        "memory_l1_wavefronts_shared - memory_l1_wavefronts_shared_ideal"
+    ),
+    "derived__memory_l1_conflicts_shared_nway": "memory_l1_wavefronts_shared / inst_executed",
+    "derived__memory_l2_theoretical_sectors_global_excessive": (
+        "memory_l2_theoretical_sectors_global - memory_l2_theoretical_sectors_global_ideal"
+    ),
+}
+SECTION = "ProfilerDerived"
+
+# What `ncu --chips` calls the chip of each compute capability; another one of that capability has the same
+# metrics. Source: ncu --list-chips of 2024.1; the last two, which are newer, have not been tried.
+_CHIPS = {
+    "sm_70": "gv100",
+    "sm_75": "tu102",
+    "sm_80": "ga100",
+    "sm_86": "ga102",
+    "sm_89": "ad102",
+    "sm_90": "gh100",
+    "sm_100": "gb100",
+    "sm_120": "gb202",
+}
+_NVTX_SPECIAL = re.compile(r"[\\@,\[\]/*+]")
+_ASK_S = 120
+
+
+@dataclass(frozen=True)
+class Ncu:
+    """An installed ncu."""
+
+    path: Path
+    version: str  # 2025.3.1.0
+
+    @property
+    def release(self) -> tuple[int, int]:
+        """Year and number: (2025, 3)."""
+        year, number = self.version.split(".")[:2]
+        return int(year), int(number)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one ncu process is asked for."""
+
+    report: Path  # ends in .ncu-rep
+    metrics: tuple[str, ...]
+    ranges: tuple[str, ...]  # NVTX push/pop ranges, whole names; a launch in any of them counts
+    kernels: tuple[str, ...] = ()  # function names without templates; none: any kernel in the ranges
+    tier: str = "lean"
+    clock_control: str = "none"
+    cache_control: str = "none"
+    section_folder: Path | None = None  # where write_section has been
+    sections: tuple[str, ...] = FULL_SECTIONS  # of the full tier
+    by_profiler: bool = False  # between cudaProfilerStart and Stop instead of in ranges
+
+
+@dataclass(frozen=True)
+class Complaint:
+    """Why ncu has brought nothing. usable is False where no other call would do better on this machine."""
+
+    reason: str
+    usable: bool = True
+
+
+def command_line(ncu: Ncu, request: Request, program: Sequence[str]) -> list[str]:
+    """The whole call. Clock and cache control are always said: their defaults move between versions.
+
+    Raises ProfilerError for what this ncu does not take. `--target-processes application-only`: a compiler
+    that torch starts is not what was asked for.
+    """
+    _refuse_unknown(ncu, request)
+    derived = [name for name in request.metrics if name in DERIVED]
+    plain = [name for name in request.metrics if name not in DERIVED]
+    options = [
+        "--clock-control",
+        request.clock_control,
+        "--cache-control",
+        request.cache_control,
+        "--replay-mode",
+        "kernel",
+        "--target-processes",
+        "application-only",
+        "--nvtx",
+    ]
+    if request.by_profiler:
+        options += ["--profile-from-start", "no"]
+    for name in () if request.by_profiler else request.ranges:
+        options += ["--nvtx-include", nvtx_filter(name)]
+    if request.kernels:
+        names = "|".join(re.escape(name) for name in sorted(set(request.kernels)))
+        options += ["--kernel-name-base", "function", "--kernel-name", f"regex:^({names})$"]
+    if request.tier == "full":
+        for section in request.sections:
+            options += ["--section", section]
+        options += ["--import-source", "yes", "--apply-rules", "yes"]
+    else:
+        if derived and request.section_folder:
+            options += ["--section-folder", str(request.section_folder), "--section", SECTION]
+        options += ["--apply-rules", "no"]
+    if plain:
+        options += ["--metrics", ",".join(plain)]
+    options += ["--force-overwrite", "--export", str(request.report)]
+    return [str(ncu.path), *options, *program]
+
+
+def _refuse_unknown(ncu: Ncu, request: Request) -> None:
+    for what, word, known in (
+        ("clock control", request.clock_control, CLOCKS),
+        ("cache control", request.cache_control, CACHES),
+        ("tier", request.tier, TIERS),
+    ):
+        if word not in known:
+            raise ProfilerError(f"{what} {word!r} is none of {', '.join(known)}")
+    if request.clock_control == "boost" and ncu.release < _BOOST_SINCE:
+        raise ProfilerError(
+            f"ncu {ncu.version} has no --clock-control boost, which came with 2025.4: write none or base"
+        )
+    if ncu.release < OLDEST:
+        raise CannotJudge(f"ncu {ncu.version} is older than 2022.4: install the one of a newer CUDA toolkit")
+    if request.report.suffix != ".ncu-rep":
+        raise ProfilerError(f"{request.report}: ncu appends .ncu-rep to any other name")
+
+
+def nvtx_filter(name: str) -> str:
+    """The filter for launches inside this push/pop range, which is the outermost one.
+
+    The slash makes it a push/pop range (reports of ncu 2024.1). target.range_name gives names with nothing to
+    escape: no ncu has been seen yet to take what is escaped here.
+    """
+    return _NVTX_SPECIAL.sub(lambda match: f"\\{match[0]}", name) + "/"
+
+
+def import_line(ncu: Ncu, report: Path) -> list[str]:
+    """The call that prints a report as CSV. --print-metric-name is refused on this page (ncu 2024.1)."""
+    return [str(ncu.path), "--import", str(report), "--page", "raw", "--csv", "--print-units", "base"]
+
+
+def write_section(folder: Path, metrics: Iterable[str]) -> Path | None:
+    """Write the section file that brings derived metrics without their whole section; None: none asked."""
+    wanted = [name for name in metrics if name in DERIVED]
+    if not wanted:
+        return None
+    definitions = "".join(
+        f'  MetricDefinitions {{\n    Name: "{name}"\n    Expression: "{DERIVED[name]}"\n  }}\n'
+        for name in wanted
+    )
+    listed = "".join(f'  Metrics {{\n    Name: "{name}"\n  }}\n' for name in wanted)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{SECTION}.section").write_text(
+        f'Identifier: "{SECTION}"\nDisplayName: "Derived metrics of metrics.txt"\nOrder: 900\n'
+        f"MetricDefinitions {{\n{definitions}}}\nMetrics {{\n{listed}}}\n",
+        encoding="utf-8",
+    )
+    return folder
+
+
+@cache
+def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
+    """The base names that this ncu has for the chip (sm_90); None where it does not say. No GPU needed.
+
+    A list without the duration, which every chip has, is none that can be read: nothing is left out by it.
+    """
+    if chip not in _CHIPS:
+        return None
+    found = parse_query(_said([str(ncu.path), "--query-metrics", "--chips", _CHIPS[chip]]) or "")
+    return found if "gpu__time_duration" in found else None
+
+
+def parse_query(text: str) -> frozenset[str]:
+    """The names in what `ncu --query-metrics` prints: the first word of each row, without headings."""
+    words = (line.split(None, 1)[0] for line in text.splitlines() if line.strip())
+    return frozenset(word for word in words if "__" in word and not word.startswith(("-", "=")))
+
+
+@cache
+def known_sections(ncu: Ncu) -> frozenset[str] | None:
+    """The identifiers of the sections that this ncu has; None where it does not say."""
+    text = _said([str(ncu.path), "--list-sections"]) or ""
+    words = [line.split(None, 1)[0] for line in text.splitlines() if line.strip()]
+    return frozenset(word for word in words if re.fullmatch(r"[A-Z]\w+", word)) - {"Identifier"} or None
+
+
+def available(metrics: Iterable[str], known: frozenset[str] | None) -> tuple[list[str], list[str]]:
+    """The metrics that an ncu has, and those it lacks, by `known_metrics`.
+
+    What ncu computes itself is in no list of names, and counts as there.
+    """
+    there: list[str] = []
+    lacking: list[str] = []
+    for name in metrics:
+        own = ncu_names.cost(name) is not None
+        (there if own or known is None or name.partition(".")[0] in known else lacking).append(name)
+    return there, lacking
+
+
+def settle(
+    wanted: Mapping[str, str], table: MetricTable, chip: str, known: frozenset[str] | None
+) -> tuple[dict[str, str], list[str]]:
+    """Wanted names with their concepts as this ncu has them, and the names for which it has nothing.
+
+    Where it lacks a name, the concept's next alternative is taken: an older ncu has it under the older name.
+    """
+    _, lacking = available(wanted, known)
+    settled: dict[str, str] = {}
+    without: list[str] = []
+    for name, concept in wanted.items():
+        if name not in lacking:
+            settled.setdefault(name, concept)
+            continue
+        metric = table.by_concept.get(concept)
+        others = [one for one in (metric.names_for(chip) if metric else ()) if one != name]
+        there, _ = available(others, known)
+        if there:
+            settled.setdefault(there[0], concept)
+        else:
+            without.append(name)
+    return settled, without
+
+
+def refused(output: str, metrics: Iterable[str]) -> list[str]:
+    """Those of the metrics that ncu names in a complaint: collected without them, the rest may come."""
+    errors = " ".join(line for line in output.splitlines() if line.startswith(("==ERROR==", "==WARNING==")))
+    words = {
+        word.rstrip(".") for word in re.findall(r"[\w.]+", errors)
+    }  # memory_l1_… has no double underscore
+    return [name for name in metrics if name in words or name.partition(".")[0] in words]
+
+
+NOTHING = "No kernels were profiled"  # ncu's own words
+# Substring of ncu's output -> why, and whether another call could do better here.
+_COMPLAINTS: Mapping[str, Complaint] = {
+    "ERR_NVGPUCTRPERM": Complaint(
+        "ncu may not read GPU counters (ERR_NVGPUCTRPERM): run as root, or let the administrator load "
+        "the nvidia module with NVreg_RestrictProfilingToAdminUsers=0, or give the container CAP_SYS_ADMIN",
+        usable=False,
+    ),
+    "LibraryNotLoaded": Complaint(
+        "ncu cannot start on this machine (LibraryNotLoaded): its driver part is not reachable, as in some "
+        "sandboxes",
+        usable=False,
+    ),
+    "failed to connect to the CUDA driver": Complaint(
+        "ncu finds no CUDA driver here: there is no GPU, or a stub libcuda.so comes first", usable=False
+    ),
+    "driver is not compatible": Complaint(
+        "the driver does not fit this ncu: take the ncu of the driver's CUDA version", usable=False
+    ),
+    "driver resource was unavailable": Complaint(
+        "another profiler holds the GPU's counters: stop it (often dcgm-exporter: dcgmi profile --pause)",
+        usable=False,
+    ),
+}
+
+
+def complaint(output: str, exit_code: int | None) -> Complaint | None:
+    """What ncu's output says went wrong; None where it says nothing and ended well."""
+    for words, known in _COMPLAINTS.items():
+        if words in output:
+            return known
+    errors = [
+        line.removeprefix("==ERROR==").strip() for line in output.splitlines() if line.startswith("==ERROR==")
+    ]
+    if any("unrecognised option" in line or "is invalid" in line for line in errors):
+        return Complaint(f"ncu does not take this command line: {errors[0]}")
+    if errors:
+        return Complaint(f"ncu: {errors[0]}")
+    if NOTHING in output:
+        return Complaint("ncu profiled no kernel: none that was asked for was launched in its NVTX range")
+    return Complaint(f"ncu ended with exit code {exit_code}") if exit_code else None
+
+
+def _said(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_ASK_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None

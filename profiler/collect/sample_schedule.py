@@ -1,0 +1,132 @@
+"""How latency is sampled, decided without a GPU: order of rounds, batches, cache modes, throttling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from profiler.collect.gpu.device import State
+
+ROUNDS, SAMPLES = 25, 4  # a version and mode: 100 samples, as `statistics.md` asks
+BATCH_BELOW_US = 100.0  # event timers tick at up to 1 µs: a call this long is known to 1 %
+BATCHES = (1, 2, 5, 10, 20, 50)  # few steps: fresh processes decide alike although calls vary a little
+GRAPH_CALLS = 10  # fewest calls in a graph of short ones: a replay's own start is spread over them
+SETS_MOST = 256
+L2_UNKNOWN_BYTES = 128 << 20  # more than any GPU of today has
+
+# mode as asked for -> timer and cache as every output names them
+MODES = {
+    "cold": ("events", "cold"),
+    "warm": ("events", "warm"),
+    "graph": ("graph replay", "warm"),
+}
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One version's samples of one round in one mode, taken together."""
+
+    round: int
+    mode: str
+    version: str
+
+
+def turns(versions: Sequence[str], rounds: Sequence[int], modes: Sequence[str]) -> Iterator[Turn]:
+    """Every version in every round, A B B A: the order is reversed in odd rounds, by its own number."""
+    for number in rounds:
+        order = list(versions) if number % 2 == 0 else list(reversed(versions))
+        for mode in modes:
+            for version in order:
+                yield Turn(number, mode, version)
+
+
+def blocks(rounds: int, processes: int) -> list[list[int]]:
+    """The round numbers of each fresh process, as even as they go and in order."""
+    count = max(1, min(processes, rounds))
+    edges = [rounds * index // count for index in range(count + 1)]
+    return [list(range(begin, end)) for begin, end in pairwise(edges)]
+
+
+def batch_size(call_ns: float, below_us: float = BATCH_BELOW_US) -> int:
+    """Calls timed together so that a sample takes at least below_us; 1 for a call that does so alone."""
+    for size in BATCHES:
+        if size * call_ns >= below_us * 1000:
+            return size
+    return BATCHES[-1]
+
+
+def graph_size(call_ns: float, below_us: float = BATCH_BELOW_US) -> int:
+    """Calls in one graph."""
+    size = batch_size(call_ns, below_us)
+    return size if size == 1 else max(size, GRAPH_CALLS)
+
+
+def mode_name(mode: str, clock: str) -> str:
+    """The mode in the words of every output: `events; cache warm; clock none`.
+
+    Batches are not named: every version is timed by the same rule, and its batch stands beside the samples.
+    """
+    timer, cache = MODES[mode]
+    return f"{timer}; cache {cache}; clock {clock}"
+
+
+def input_sets(set_bytes: int, l2_bytes: int | None, free_bytes: int) -> int:
+    """How many sets of arrays to rotate so that none is still in L2 when its turn comes again.
+
+    Together three times L2, the set in use left out; at most a quarter of the free memory.
+    """
+    l2 = l2_bytes or L2_UNKNOWN_BYTES
+    wanted = 1 + -(-3 * l2 // max(set_bytes, 1))
+    affordable = max(2, free_bytes // 4 // max(set_bytes, 1))
+    return max(2, min(wanted, affordable, SETS_MOST))
+
+
+def wait_cycles(host_ns: float, clock_mhz: float) -> int:
+    """How long the GPU is kept busy while the host queues a sample: twice as long as the queueing takes."""
+    return int(min(max(2 * host_ns, 20_000.0), 50_000_000.0) * clock_mhz / 1000)
+
+
+@dataclass
+class Series:
+    """The samples of one version and mode, in time order."""
+
+    mode: str
+    ns: list[float] = field(default_factory=list)
+    rounds: list[int] = field(default_factory=list)
+    clocks_mhz: list[float | None] = field(default_factory=list)
+    throttled: list[int] = field(default_factory=list)  # positions
+    host_bound: list[int] = field(default_factory=list)  # positions: the GPU waited for the host
+
+    def add(
+        self,
+        number: int,
+        samples: Sequence[tuple[float, bool]],
+        before: State | None,
+        after: State | None,
+    ) -> None:
+        """One turn's samples: (ns a call, whether the GPU waited for the host).
+
+        All of them are marked where the GPU was throttled just before the turn or at its end.
+        """
+        slowed = any(one is not None and bool(one.throttled) for one in (before, after))
+        for ns, host_bound in samples:
+            position = len(self.ns)
+            self.ns.append(ns)
+            self.rounds.append(number)
+            self.clocks_mhz.append(after.sm_mhz if after else None)
+            if slowed:
+                self.throttled.append(position)
+            if host_bound:
+                self.host_bound.append(position)
+
+    def as_json(self, clock: str) -> dict[str, object]:
+        """Keyword arguments of run.Samples. Clocks are one a sample, or none at all."""
+        known = [clock_mhz for clock_mhz in self.clocks_mhz if clock_mhz is not None]
+        return {
+            "mode": mode_name(self.mode, clock),
+            "ns": self.ns,
+            "rounds": self.rounds,
+            "clocks_mhz": known if len(known) == len(self.ns) else [],
+            "throttled": self.throttled,
+        }

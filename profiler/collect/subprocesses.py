@@ -1,0 +1,351 @@
+"""How a program is run apart: with limits on time, memory and output, and nothing of it left afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+LOG_BYTES = 1 << 20  # of a program's output that its log keeps from the start
+TAIL_BYTES = 4 << 10  # and from the end
+POLL_S = 0.05  # how often time and memory are looked at
+_MARK = "PROFILER_ISOLATED"  # set in the environment of everything that a program starts: its log's path
+_RUNNER = "PROFILER_RUNNER"  # likewise: the pid of who runs it; also stage.DIE_WITH_PARENT
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_DEATH_S = 10.0  # a process that the driver holds can outlive SIGKILL; nobody waits longer for it
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended."""
+
+    kind: str  # exited, signalled, timed_out or out_of_memory
+    code: int | None  # exit code, or the signal's number; None where it was ended here
+    seconds: float
+    tail: str  # the last of its output, at most TAIL_BYTES
+    words: str  # how it ended, as the end of a sentence
+
+    @property
+    def ok(self) -> bool:
+        """Whether it ended by itself with exit code 0."""
+        return self.kind == "exited" and self.code == 0
+
+    @property
+    def last_line(self) -> str:
+        """The last line of its output that says anything, or nothing."""
+        return next((line.strip() for line in reversed(self.tail.splitlines()) if line.strip()), "")
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    timeout_s: float,
+    log: Path,
+    memory_bytes: int | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Ended:
+    """Run a program to its end; whatever it started is gone when this returns, also after Ctrl-C.
+
+    Its stdout and stderr go to `log`: the first LOG_BYTES and the last TAIL_BYTES. memory_bytes: resident, of
+    all its processes together; an address-space limit would stop CUDA, which reserves terabytes. env adds to
+    this process's environment. A program that cannot be started has ended with exit code 127.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    mark = str(log.resolve())
+    environment = {**os.environ, **(env or {}), _MARK: mark, _RUNNER: str(os.getpid())}
+    started = time.monotonic()
+    with log.open("wb") as kept:
+        try:
+            process = subprocess.Popen(
+                [str(part) for part in argv],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a group of its own, and Ctrl-C is the caller's to handle
+                env=environment,
+                cwd=cwd,
+            )
+        except OSError as error:
+            text = f"{argv[0]} cannot be started: {error.strerror}"
+            kept.write(text.encode())
+            return Ended("exited", 127, time.monotonic() - started, text, text)
+        with contextlib.suppress(OSError):
+            resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
+        output = _Output(process.stdout, kept)
+        try:
+            stopped = _watch(process, output, started + timeout_s, memory_bytes)
+        finally:
+            _end_all(process, mark)
+            output.drain()
+            tail = output.finish()
+    seconds = time.monotonic() - started
+    if stopped == "timed_out":
+        return Ended(stopped, None, seconds, tail, f"did not end within {timeout_s:g} s")
+    if stopped == "out_of_memory":
+        assert memory_bytes is not None
+        return Ended(stopped, None, seconds, tail, f"took more than {memory_bytes / 1e9:.1f} GB of memory")
+    code = process.returncode
+    if code is None:
+        return Ended("timed_out", None, seconds, tail, "could not be killed: the driver holds it")
+    if code < 0:
+        return Ended("signalled", -code, seconds, tail, f"was killed by {_signal_name(-code)}")
+    return Ended("exited", code, seconds, tail, f"ended with exit code {code}")
+
+
+def stage_argv(stage: str, request: Path, result: Path) -> list[str]:
+    """The command line of a stage; a profiler or a sanitizer may be put in front of it."""
+    return [sys.executable, "-m", f"profiler.collect.gpu.{stage}", str(request), str(result)]
+
+
+def run_stage(
+    stage: str,
+    request: Mapping[str, Any],
+    folder: Path,
+    *,
+    timeout_s: float,
+    memory_bytes: int | None = None,
+    env: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """Run one stage in a process of its own and give its result; its files are left in `folder`.
+
+    A stage that died without a result is failed, with how it ended as the reason, its `ended` and the `tail`
+    of its output.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    asked, answered = folder / f"{stage}.request.json", folder / f"{stage}.result.json"
+    answered.unlink(missing_ok=True)
+    asked.write_text(json.dumps(request, indent=1), encoding="utf-8")
+    ended = run(
+        stage_argv(stage, asked, answered),
+        timeout_s=timeout_s,
+        log=folder / f"{stage}.log",
+        memory_bytes=memory_bytes,
+        env={**stage_environment(), **(env or {})},
+    )
+    return {**result_of(answered, ended), "seconds": round(ended.seconds, 3)}
+
+
+def stage_environment() -> dict[str, str]:
+    """What a stage needs in its environment to find this package."""
+    ours = str(Path(__file__).resolve().parents[2])
+    others = os.environ.get("PYTHONPATH")
+    return {
+        "PYTHONPATH": f"{ours}{os.pathsep}{others}" if others else ours,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def result_of(path: Path, ended: Ended) -> dict[str, Any]:
+    """What a stage wrote, or why it wrote nothing."""
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(result, dict) and "status" in result:
+            return result if ended.ok else {**result, "ended": ended.kind}
+        problem = "and its result is no result"
+    except FileNotFoundError:
+        problem = ended.last_line
+    except (OSError, ValueError) as error:
+        problem = f"and its result cannot be read: {error}"
+    reason = f"its process {ended.words}" + (f": {problem}" if problem else "")
+    if ended.kind == "signalled" and ended.code == signal.SIGKILL:
+        reason += " (by the system where memory ran out, or by somebody)"
+    return {"status": "failed", "reason": reason, "ended": ended.kind, "tail": ended.tail}
+
+
+@contextlib.contextmanager
+def ended_with_this_process(folder: Path) -> Iterator[None]:
+    """What runs with its log below `folder` does not outlive this process, also after kill -9 of its group.
+
+    A process in a session of its own, as every program here is, is met by no signal to the group: another one
+    such waits for the end of this process and ends it then. Whoever goes on in the same folder may have begun
+    by that time: what another process runs is let alone.
+    """
+    guard = subprocess.Popen(
+        [sys.executable, "-m", "profiler.collect.subprocesses", str(folder.resolve()), str(os.getpid())],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, **stage_environment()},
+    )
+    try:
+        yield
+    finally:
+        assert guard.stdin
+        with contextlib.suppress(OSError):  # it is gone
+            guard.stdin.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            guard.wait(timeout=_DEATH_S)
+
+
+def guard(argv: Sequence[str]) -> int:
+    """Wait for the end of stdin, which is the end of whoever holds its other end; then end what it left."""
+    folder, runner = argv
+    while os.read(0, 1):
+        pass
+    end_leftovers(Path(folder), int(runner))
+    return 0
+
+
+def end_leftovers(folder: Path, runner: int | None = None) -> int:
+    """Kill what a caller that was itself killed left running with its log below `folder`; how many.
+
+    runner: the caller's pid, of whom alone it may be; None: whoever it was.
+    """
+    prefix = str(folder.resolve()) + os.sep
+    return _kill_marked(
+        lambda mark, whose: mark.startswith(prefix) and (runner is None or whose == str(runner))
+    )
+
+
+# ---------------------------------------------------------------- output
+
+
+class _Output:
+    """A pipe read without end: its start in a file, its end in memory."""
+
+    def __init__(self, pipe: IO[bytes] | None, kept: IO[bytes]) -> None:
+        assert pipe is not None
+        self._pipe = pipe
+        self._kept = kept
+        self._written = 0
+        self._last: deque[bytes] = deque()  # the latest parts, at least TAIL_BYTES in all
+        self._last_bytes = 0
+        self._left_out = 0
+        self.open = True
+
+    def read(self, wait_s: float) -> None:
+        """Take what is there, or wait for it so long."""
+        if not self.open:
+            time.sleep(wait_s)
+            return
+        if not select.select([self._pipe], [], [], wait_s)[0]:
+            return
+        part = os.read(self._pipe.fileno(), 1 << 16)
+        if not part:
+            self.open = False
+            return
+        fits = max(0, LOG_BYTES - self._written)
+        self._kept.write(part[:fits])
+        self._written += len(part[:fits])
+        self._left_out += len(part) - len(part[:fits])
+        self._last.append(part)
+        self._last_bytes += len(part)
+        while self._last_bytes - len(self._last[0]) >= TAIL_BYTES:
+            self._last_bytes -= len(self._last.popleft())
+
+    def drain(self) -> None:
+        """Take what a dead program left in the pipe; somebody else may still hold its other end."""
+        until = time.monotonic() + 1.0
+        while self.open and time.monotonic() < until and select.select([self._pipe], [], [], 0)[0]:
+            self.read(0)
+
+    def finish(self) -> str:
+        """Close the pipe and write the end to the log; the tail as text."""
+        tail = b"".join(self._last)[-TAIL_BYTES:]
+        if self._left_out:
+            between = max(0, self._left_out - len(tail))
+            self._kept.write(f"\n[{between} bytes left out]\n".encode() + tail)
+        self._pipe.close()
+        return tail.decode(errors="replace")
+
+
+# ---------------------------------------------------------------- limits
+
+
+def _watch(
+    process: subprocess.Popen[bytes], output: _Output, until: float, memory_bytes: int | None
+) -> str | None:
+    """Read until the program has ended (None) or must be ended, and why."""
+    look = 0.0
+    while process.poll() is None:
+        now = time.monotonic()
+        if now >= until:
+            return "timed_out"
+        if memory_bytes is not None and now >= look:
+            if _resident_bytes(process.pid) > memory_bytes:
+                return "out_of_memory"
+            look = now + POLL_S
+        output.read(min(POLL_S, until - now))
+    return None
+
+
+def _resident_bytes(group: int) -> int:
+    """Memory of all processes of a session, shared pages counted in each."""
+    total = 0
+    for pid in _processes():
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            if int(fields[3]) == group:  # session
+                total += int(fields[21]) * _PAGE
+    return total
+
+
+def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
+    """Kill the program, its group, and what left the group but kept its environment."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    for _ in range(20):  # one that forks while the list is read is met the next time
+        if not _kill_marked(lambda one, _whose: one == mark):
+            break
+        time.sleep(0.01)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(timeout=_DEATH_S)
+
+
+def _kill_marked(wanted: Callable[[str, str | None], bool]) -> int:
+    """Kill every process of this user whose mark and runner are wanted; how many there were."""
+    killed = 0
+    for pid in _processes():
+        if pid == os.getpid():
+            continue
+        # The descriptor is taken first: a number that is given to another process meanwhile harms nobody.
+        with contextlib.suppress(OSError):
+            descriptor = os.pidfd_open(pid)
+            try:
+                found = _mark_of(pid)
+                if found is not None and wanted(*found) and _state_of(pid) != "Z":
+                    signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                    killed += 1
+            finally:
+                os.close(descriptor)
+    return killed
+
+
+def _mark_of(pid: int) -> tuple[str, str | None] | None:
+    """Its log's path and its runner's pid; None: nobody here runs it."""
+    entries = (entry.partition(b"=") for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+    known = {name: os.fsdecode(value) for name, _, value in entries}
+    mark = known.get(_MARK.encode())
+    return None if mark is None else (mark, known.get(_RUNNER.encode()))
+
+
+def _state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def _processes() -> Iterator[int]:
+    return (int(name) for name in os.listdir("/proc") if name.isdecimal())
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+if __name__ == "__main__":
+    sys.exit(guard(sys.argv[1:]))

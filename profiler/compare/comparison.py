@@ -1,0 +1,307 @@
+"""What moved between two sides: launch by launch and metric by metric, each with its verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+from profiler.compare.comparability import ACROSS, Difference, comparability
+from profiler.compare.latency import CodeLookup, FloorLookup, LatencyComparison, compare_calls
+from profiler.compare.match_launches import Ambiguous, differences, kernel_filter, labels, match
+from profiler.compare.metric_verdict import SHORT_NS, Verdict, Wobble, WobbleLookup, judge, known_to, missing
+from profiler.errors import UnknownName
+from profiler.evidence.metric_table import Metric, MetricTable, chip_of
+from profiler.evidence.values import Evidence, Launch, Side, State, Value, spread
+from profiler.statistics.decision import Interval
+
+__all__ = [
+    "ACROSS",
+    "HEADLINE",
+    "CodeLookup",
+    "Comparison",
+    "Difference",
+    "FloorLookup",
+    "LatencyComparison",
+    "MetricChange",
+    "PairComparison",
+    "Verdict",
+    "WobbleLookup",
+    "compare",
+    "in_full",
+]
+
+HEADLINE = "duration"  # the concept whose verdict is the pair's: ncu's duration, which is not latency
+
+
+@dataclass(frozen=True)
+class MetricChange:
+    """One metric on both sides of a pair, with its verdict."""
+
+    concept: str
+    label: str
+    metric: str  # the exact ncu name both sides were compared by; A's where they carry different ones
+    group: str
+    unit: str
+    a: Value
+    b: Value
+    change_pct: float | None  # of a; None where a side has no number, or a is 0 and b is not
+    verdict: Verdict
+    reason: str
+    unreplicated: bool  # better or worse from one launch a side
+    judged: bool = True  # whether one direction is better
+    wobble: float | None = None  # share of a that a change must exceed, by A/A pairs; None: nobody learned it
+
+    @property
+    def interval(self) -> Interval | None:
+        """The change as far as the wobble lets it be known; None without one."""
+        return known_to(self.change_pct, self.wobble)
+
+
+@dataclass(frozen=True)
+class OpcodeChange:
+    """Warp instructions of one opcode; 0 is a real 0, since a list of opcodes names all that ran."""
+
+    opcode: str
+    a: float
+    b: float
+
+
+@dataclass(frozen=True)
+class PairComparison:
+    """Two launches that belong together."""
+
+    a: Launch
+    b: Launch
+    kernel: str  # A's label: range/kernel#n
+    metrics: tuple[MetricChange, ...]  # in the order of metrics.txt
+    opcodes: tuple[OpcodeChange, ...]  # largest change first; empty where a side has no opcode mix
+    differs: tuple[str, ...]  # template, grid, block, NVTX range
+
+    @property
+    def headline(self) -> MetricChange | None:
+        """The change of ncu's duration; None where metrics.txt has no such concept."""
+        return next((change for change in self.metrics if change.concept == HEADLINE), None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the duration."""
+        return self.headline.verdict if self.headline else Verdict.MISSING
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that can be said of A against B. Pairs come longest first."""
+
+    a: Side
+    b: Side
+    comparable: bool
+    differences: tuple[Difference, ...]
+    same: tuple[tuple[str, str], ...]
+    pairs: tuple[PairComparison, ...]
+    only_in_a: tuple[Launch, ...]
+    only_in_b: tuple[Launch, ...]
+    ambiguous: tuple[Ambiguous, ...]
+    hidden_pairs: int = 0  # cut off by `top`
+    hidden_verdicts: tuple[Verdict, ...] = ()  # of their durations
+    latency: tuple[LatencyComparison, ...] = ()  # of the calls, a mode each; empty where nobody timed them
+
+    def label(self, launch: Launch) -> str:
+        """What a launch of either side is called: range/kernel#n."""
+        found = self._labels.get(id(launch))
+        return found[1] if found and found[0] is launch else launch.base_name
+
+    @cached_property
+    def _labels(self) -> dict[int, tuple[Launch, str]]:
+        sides = (zip(side.launches, labels(side.launches), strict=True) for side in (self.a, self.b))
+        return {id(launch): (launch, name) for side in sides for launch, name in side}
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The concepts of any pair that have a better direction and a number on a side."""
+        found = (change for pair in self.pairs for change in pair.metrics if change.judged)
+        with_number = (one for one in found if (one.a.number, one.b.number) != (None, None))
+        return tuple(dict.fromkeys(one.concept for one in with_number))
+
+    @property
+    def blocked_by(self) -> tuple[Difference, ...]:
+        """What makes the sides not comparable."""
+        return tuple(difference for difference in self.differences if difference.blocks)
+
+    @property
+    def unknown(self) -> tuple[Difference, ...]:
+        """What a side does not say: a warning, not a match."""
+        return tuple(difference for difference in self.differences if difference.kind == "unknown")
+
+    def top(self, count: int | None) -> Comparison:
+        """The `count` pairs that take longest; the others are counted in hidden_pairs."""
+        if count is None or count >= len(self.pairs):
+            return self
+        cut = self.pairs[count:]
+        return replace(
+            self,
+            pairs=self.pairs[:count],
+            hidden_pairs=self.hidden_pairs + len(cut),
+            hidden_verdicts=(*(pair.verdict for pair in cut), *self.hidden_verdicts),
+        )
+
+
+def compare(
+    a: Side,
+    b: Side,
+    table: MetricTable,
+    *,
+    across: Collection[str] = frozenset(),
+    kernel: str | None = None,
+    top: int | None = None,
+    noise: FloorLookup | None = None,
+    same_code: CodeLookup | None = None,
+    wobble: WobbleLookup | None = None,
+) -> Comparison:
+    """Compare two sides: latencies mode by mode, counters launch by launch.
+
+    `across` names what of ACROSS may differ. Latencies of one run are judged by its rounds, those of two runs
+    by the floor that `noise` gives; `same_code` is asked whether one that moved ran the same machine code.
+    Counters that do not repeat exactly are judged by what `wobble` learned, else by their threshold alone.
+    """
+    found, same = comparability(a, b, across)
+    matching = match(a.launches, b.launches)
+    wanted = kernel_filter(kernel)
+    if kernel is not None and not any(map(wanted, (*a.launches, *b.launches))):
+        there = sorted({launch.base_name for launch in (*a.launches, *b.launches)})
+        raise UnknownName(
+            f"no kernel matches {kernel!r} in {a.label} or {b.label}; there are {spread(there)}"
+        )
+    names = {id(launch): name for launch, name in zip(a.launches, labels(a.launches), strict=True)}
+    blocks = [difference.words for difference in found if difference.blocks]
+    bench = _bench(a, b, table, blocks, wobble)
+    pairs = [bench.pair(x, y, names[id(x)]) for x, y in matching.pairs if wanted(x) or wanted(y)]
+    return Comparison(
+        a,
+        b,
+        not blocks,
+        found,
+        same,
+        tuple(sorted(pairs, key=_longest_first)),
+        tuple(filter(wanted, matching.only_in_a)),
+        tuple(filter(wanted, matching.only_in_b)),
+        tuple(group for group in matching.ambiguous if any(map(wanted, (*group.a, *group.b)))),
+        latency=compare_calls(a, b, found, noise, same_code),
+    ).top(top)
+
+
+def in_full(
+    found: Comparison, pair: PairComparison, table: MetricTable, wobble: WobbleLookup | None = None
+) -> PairComparison:
+    """A pair of a comparison that was made by a few metrics, by every metric of a table."""
+    blocks = [difference.words for difference in found.blocked_by]
+    return _bench(found.a, found.b, table, blocks, wobble).pair(pair.a, pair.b, pair.kernel)
+
+
+def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
+    """Refuse a concept that metrics.txt does not declare, or that it does not judge."""
+    for concept in concepts:
+        metric = table.by_concept.get(concept)
+        if metric is None:
+            raise UnknownName(f"no concept {concept!r} in {table.path}: `profiler metrics` lists them")
+        if metric.better == "-":
+            raise UnknownName(f"nobody judges {concept}: {table.path}:{metric.line} gives it no direction")
+
+
+def _chip(side: Side) -> str | None:
+    return chip_of(side.compute_capability) if side.compute_capability else None
+
+
+def _bench(
+    a: Side, b: Side, table: MetricTable, blocks: Sequence[str], wobble: WobbleLookup | None
+) -> _Bench:
+    table = replace(table, metrics=table.of(a.evidence))  # the others cannot be there
+    return _Bench(table, _chip(a), _chip(b), "; ".join(blocks), a, None if blocks else wobble)
+
+
+def _longest_first(pair: PairComparison) -> float:
+    """Missing durations come first: they want attention, and a cut by time must not hide them."""
+    headline = pair.headline
+    if headline is None:
+        return 0.0
+    numbers = [value.number for value in (headline.a, headline.b) if value.number is not None]
+    return -float(max(numbers)) if len(numbers) == 2 else float("-inf")
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """What every pair of one comparison is judged by."""
+
+    table: MetricTable
+    chip_a: str | None
+    chip_b: str | None
+    blocked: str  # why nothing is comparable; "" where it is
+    a: Side
+    wobble: WobbleLookup | None
+
+    def pair(self, a: Launch, b: Launch, name: str) -> PairComparison:
+        short = self._is_short(a, b)
+        wobble = partial(self.wobble, self.a, a.base_name) if self.wobble else None
+        metrics = tuple(self._change(metric, a, b, short, wobble) for metric in self.table.metrics)
+        return PairComparison(a, b, name, metrics, _opcode_changes(a, b), differences(a, b))
+
+    def _is_short(self, a: Launch, b: Launch) -> bool:
+        headline = self.table.by_concept.get(HEADLINE)
+        if headline is None:
+            return False
+        _, value_a, _, value_b = self._values(headline, a, b)
+        return any(v.number is not None and v.number < SHORT_NS for v in (value_a, value_b))
+
+    def _values(self, metric: Metric, a: Launch, b: Launch) -> tuple[str, Value, str, Value]:
+        """Both sides by the same ncu name where both carry one as a number, else each by its own."""
+        name_a, value_a = self.table.resolve(metric, a.values, self.chip_a)
+        name_b, value_b = self.table.resolve(metric, b.values, self.chip_b)
+        if name_a != name_b:
+            allowed_b = metric.names_for(self.chip_b)
+            for name in metric.names_for(self.chip_a):
+                x, y = a.values.value(name), b.values.value(name)
+                if name in allowed_b and x.state is State.PRESENT and y.state is State.PRESENT:
+                    return name, x, name, y
+        return name_a, value_a, name_b, value_b
+
+    def _change(
+        self,
+        metric: Metric,
+        a: Launch,
+        b: Launch,
+        short: bool,
+        wobble: Callable[[str, bool], Wobble | None] | None,
+    ) -> MetricChange:
+        name_a, value_a, name_b, value_b = self._values(metric, a, b)
+        verdict, reason, change_pct, limit = judge(
+            metric, (name_a, name_b), value_a, value_b, short=short, wobble=wobble
+        )
+        if self.blocked:
+            verdict = Verdict.NOT_COMPARABLE
+            reason = "; ".join(filter(None, (self.blocked, missing(value_a, value_b))))
+        by_a = value_a.number is not None or value_b.number is None
+        return MetricChange(
+            metric.concept,
+            metric.label,
+            name_a if by_a else name_b,
+            metric.group,
+            (value_a if by_a else value_b).unit or metric.unit,
+            value_a,
+            value_b,
+            change_pct,
+            verdict,
+            reason,
+            verdict in (Verdict.BETTER, Verdict.WORSE)
+            and metric.evidence is Evidence.MEASURED
+            and limit is None,
+            metric.better != "-",
+            limit,
+        )
+
+
+def _opcode_changes(a: Launch, b: Launch) -> tuple[OpcodeChange, ...]:
+    if not a.opcodes or not b.opcodes:
+        return ()
+    names = dict.fromkeys((*a.opcodes, *b.opcodes))
+    changes = [OpcodeChange(name, a.opcodes.get(name, 0.0), b.opcodes.get(name, 0.0)) for name in names]
+    return tuple(sorted(changes, key=lambda change: -abs(change.b - change.a)))

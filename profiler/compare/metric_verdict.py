@@ -1,0 +1,153 @@
+"""The verdict on one metric: from its direction and threshold, and from what one launch a side can tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+from profiler.evidence.metric_table import Metric
+from profiler.evidence.values import Evidence, Side, State, Value
+from profiler.statistics import counters
+from profiler.statistics.decision import UNJUDGED, Decision, Interval, Verdict, share
+
+__all__ = [
+    "SHORT_NS",
+    "UNJUDGED",
+    "Judgement",
+    "Verdict",
+    "Wobble",
+    "WobbleLookup",
+    "judge",
+    "missing",
+    "wobbling",
+]
+
+SHORT_NS = 50_000  # below this one launch a side cannot tell a change from noise
+DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
+SESSION_GROUPS = ("time", "clock")  # repeats within a report say nothing of how these move between two
+
+
+class Wobble(NamedTuple):
+    """How far a counter moves by itself."""
+
+    share: float  # of its value
+    pairs: int  # A/A pairs that it was learned from
+    kernel: str  # whose they are; "" for all kernels of the family's workload
+
+    @property
+    def words(self) -> str:
+        """What was learned and from what."""
+        return f"{self.pairs} A/A pairs of {self.kernel or 'its family'} wobble by {share(self.share)}"
+
+
+# By A, kernel, exact metric name, and whether only pairs of two runs count.
+WobbleLookup = Callable[[Side, str, str, bool], Wobble | None]
+
+
+class Judgement(NamedTuple):
+    """A verdict, why, and the change in per cent of A (None without two numbers, or from 0)."""
+
+    verdict: Verdict
+    reason: str
+    change_pct: float | None = None
+    limit: float | None = None  # by which a learned wobble judged, as a share of A
+
+    @property
+    def interval(self) -> Interval | None:
+        """The change as far as the wobble lets it be known, as shares of A; None without one."""
+        return known_to(self.change_pct, self.limit)
+
+
+def judge(
+    metric: Metric,
+    names: tuple[str, str],
+    a: Value,
+    b: Value,
+    *,
+    short: bool,
+    wobble: Callable[[str, bool], Wobble | None] | None = None,
+) -> Judgement:
+    """Judge b against a. `names` are the ncu names the two were read by; `short`: a launch under SHORT_NS.
+
+    `wobble` gives what was learned of a name, where that is anything; it is asked about what is not exact.
+    """
+    if a.number is None or b.number is None:
+        return Judgement(Verdict.MISSING, missing(a, b))
+    if names[0] != names[1]:
+        return Judgement(Verdict.NOT_COMPARABLE, f"different counters: {names[0]} and {names[1]}")
+    if a.unit != b.unit:
+        units = f"{a.unit or 'none'} and {b.unit or 'none'}"
+        return Judgement(Verdict.NOT_COMPARABLE, f"{names[0]} has different units: {units}")
+    change_pct = _percent(a.number, b.number)
+    difference = b.number - a.number
+    if not difference:
+        return Judgement(Verdict.SAME, "equal", change_pct)
+    if wobble and a.number and metric.evidence is Evidence.MEASURED and not is_exact(metric, a.unit):
+        sessions = metric.group in SESSION_GROUPS or "/s" in a.unit or a.unit == "hz"
+        learned = wobble(names[0], sessions)
+        if learned and (learned.kernel or not short):
+            decision = wobbling(metric, a.number, b.number, learned.share)
+            reason = f"{decision.reason}; {learned.words}"
+            return Judgement(decision.verdict, reason, change_pct, decision.detectable)
+    limit, over = _relevant(metric, a.number, difference)
+    if not over:
+        return Judgement(Verdict.SAME, f"within {limit}", change_pct)
+    if metric.better == "-":
+        return Judgement(Verdict.CHANGED, f"over {limit}; neither direction is better by itself", change_pct)
+    if short and not is_exact(metric, a.unit):
+        reason = (
+            f"over {limit}, but a launch under {SHORT_NS // 1000} µs moves as much by itself: "
+            "profile several launches a side, or time many calls"
+        )
+        return Judgement(Verdict.UNCLEAR, reason, change_pct)
+    word = Verdict.BETTER if (difference < 0) == (metric.better == "lower") else Verdict.WORSE
+    sure = "unreplicated: one launch a side" if metric.evidence is Evidence.MEASURED else "exact"
+    reason = f"over {limit}, {metric.better} is better; {sure}"
+    return Judgement(word, reason, change_pct)
+
+
+def wobbling(metric: Metric, a: float, b: float, wobble: float | None) -> Decision:
+    """The rule on counters that do not repeat exactly; `a` is not 0. Unclear beyond the threshold without."""
+    points = metric.threshold_pp
+    margin = metric.threshold if points is None else points / abs(a)
+    return counters.decide(a, b, better=metric.better, exact=False, wobble=wobble, margin=margin)
+
+
+def known_to(change_pct: float | None, wobble: float | None) -> Interval | None:
+    """A change as far as a wobble, as a share of A, lets it be known; None without either."""
+    if change_pct is None or wobble is None:
+        return None
+    return Interval(change_pct / 100 - wobble, change_pct / 100 + wobble)
+
+
+def missing(a: Value, b: Value) -> str:
+    """Which side has no number and why; "" where both have one."""
+    if a.number is None and b.number is None and a.state is b.state:
+        return f"{_state(a)} in either"
+    sides = [f"{_state(value)} in {side}" for side, value in (("A", a), ("B", b)) if value.number is None]
+    return ", ".join(sides)
+
+
+def _state(value: Value) -> str:
+    return "a text" if value.state is State.PRESENT else value.state.words
+
+
+def _percent(a: float, b: float) -> float | None:
+    if a == b:
+        return 0.0
+    change = 100 * (b - a) / abs(a) if a else math.inf
+    return change if math.isfinite(change) else None
+
+
+def _relevant(metric: Metric, start: float, difference: float) -> tuple[str, bool]:
+    """The threshold in words, and whether the difference is over it. From 0 every relative change is."""
+    if metric.threshold_pp is not None:
+        return f"{metric.threshold_pp:g} pp", abs(difference) > metric.threshold_pp
+    return f"{100 * metric.threshold:g} %", not start or abs(difference) > metric.threshold * abs(start)
+
+
+def is_exact(metric: Metric, unit: str) -> bool:
+    """Counts that the same code on the same data repeats exactly; rates and shares in those groups do not."""
+    rate = "%" in unit or "cycle" in unit or unit.endswith(("/s", "/second"))
+    return metric.group in DETERMINISTIC_GROUPS and not rate

@@ -1,0 +1,268 @@
+"""What metrics.txt declares: which concept has which ncu name on which chip, and how its change is judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
+from pathlib import Path
+
+from profiler.errors import BadMetricsFile
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, Values
+
+CHIPS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+DIRECTIONS = ("lower", "higher", "-")
+TIERS = ("lean", "full")
+GROUPS = (
+    "time",
+    "clock",
+    "speed of light",
+    "tensor core",
+    "shared memory",
+    "occupancy",
+    "instructions",
+    "memory",
+    "roofline",
+    "scheduler",
+    "stalls",
+    "spills",
+    "launch",
+    "static",
+    "modelled",
+)
+DEFAULT_PATH = Path(__file__).resolve().parents[2] / "metrics.txt"
+
+MAX_BYTES = 16 << 20  # of a metrics file: a device would never end
+
+_COLUMNS = ("concept", "label", "unit", "better", "threshold", "group", "tier", "ncu metric")
+_CONCEPT = re.compile(r"[a-z][a-z0-9_]*")
+_NCU_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
+_THRESHOLD = re.compile(r"(\d+(?:\.\d+)?)\s*(%|pp|)")
+_COMMENT = re.compile(r"(^|\s)#.*$")
+_SCALED = re.compile(r"(us|ms|s|usecond|msecond|second|[KMGT]i?(byte|B|hz|Hz).*|[kmgt]hz)")
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """One spelling of a concept; `chips` limits it, empty means every chip."""
+
+    name: str
+    chips: frozenset[str] = frozenset()
+
+    def allowed(self, chip: str | None) -> bool:
+        """Whether this spelling holds on the chip; a chip that is none of CHIPS excludes nothing."""
+        return chip not in CHIPS or not self.chips or chip in self.chips
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One line of metrics.txt."""
+
+    concept: str
+    label: str
+    unit: str  # ncu's base unit, "" for a bare count
+    better: str  # lower, higher or -
+    threshold: float  # fraction of the old value: 0.02 = 2 %; 0 where threshold_pp stands
+    threshold_pp: float | None  # percentage points, for a metric in %
+    group: str
+    tier: str  # lean or full
+    alternatives: tuple[Alternative, ...]
+    line: int
+
+    @property
+    def evidence(self) -> Evidence:
+        """What kind of evidence carries it: static__ and modelled__ names are our own, the rest is ncu's."""
+        kind = self.alternatives[0].name.partition("__")[0]
+        return Evidence(kind) if kind in (Evidence.STATIC, Evidence.MODELLED) else Evidence.MEASURED
+
+    def names_for(self, chip: str | None) -> tuple[str, ...]:
+        """The ncu names allowed on the chip, best first; all of them where the chip is none of CHIPS."""
+        return tuple(one.name for one in self.alternatives if one.allowed(chip))
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """A metrics file: metrics in display order, and the names that are captured without being judged."""
+
+    path: Path
+    metrics: tuple[Metric, ...]
+    captured: tuple[str, ...] = ()
+    captured_lines: tuple[int, ...] = ()  # where each captured name stands
+
+    @cached_property
+    def by_concept(self) -> dict[str, Metric]:
+        """The metric of each concept."""
+        return {metric.concept: metric for metric in self.metrics}
+
+    def of(self, evidence: Evidence) -> tuple[Metric, ...]:
+        """The metrics that values of this evidence can carry, in display order."""
+        return tuple(metric for metric in self.metrics if metric.evidence == evidence)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """The groups that occur, in display order."""
+        return tuple(dict.fromkeys(metric.group for metric in self.metrics))
+
+    @staticmethod
+    def resolve(metric: Metric, values: Values, chip: str | None) -> tuple[str, Value]:
+        """The ncu name under which a launch carries the concept, and what it carries.
+
+        The first name with a number wins; then the first that is there at all, with its state. Where none is
+        there, the value says whether the chip has the concept (not collected) or has not (not available).
+        """
+        names = metric.names_for(chip)
+        if not names:
+            return metric.alternatives[0].name, Value(None, metric.unit, state=State.NOT_AVAILABLE)
+        carried: tuple[str, Value] | None = None
+        for name in names:
+            if name in values.metric_set.position:
+                value = values[name]
+                if value.number is not None:
+                    return name, value
+                carried = carried or (name, value)
+        return carried or (names[0], NOT_COLLECTED)
+
+
+def load(path: Path | None = None) -> MetricTable:
+    """Read a metrics file; without a path, the metrics.txt beside the package. Raises BadMetricsFile."""
+    table, problems = read(path)
+    if problems:
+        more = len(problems) - 1
+        ending = f" (and {more} more: profiler metrics --check {table.path})" if more else ""
+        raise BadMetricsFile(problems[0] + ending)
+    return table
+
+
+def read(path: Path | None = None) -> tuple[MetricTable, list[str]]:
+    """Read a metrics file as far as it can be used, and a message `FILE:LINE: …` for each line that cannot.
+
+    Raises BadMetricsFile where the file itself cannot be read.
+    """
+    shown = Path("metrics.txt") if path is None else path
+    try:
+        with (path or DEFAULT_PATH).open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+        if len(raw) > MAX_BYTES:
+            raise BadMetricsFile(f"{shown}: over {MAX_BYTES >> 20} MiB, so no metrics file: name another one")
+        text = raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    except OSError as error:
+        raise BadMetricsFile(
+            f"{path or DEFAULT_PATH}: {error.strerror}: name a metrics file, or run from a checkout"
+        ) from None
+    except UnicodeDecodeError:
+        raise BadMetricsFile(f"{shown}: not UTF-8 text: name a metrics file") from None
+    metrics: dict[str, Metric] = {}
+    captured: dict[str, int] = {}
+    problems = []
+    for line, content in _lines(text):
+        try:
+            if "|" not in content:
+                captured.setdefault(_ncu_name(content), line)
+                continue
+            metric = _metric(content, line)
+            if metric.concept in metrics:
+                first = metrics[metric.concept].line
+                raise ValueError(
+                    f"concept {metric.concept} stands on line {first} already: a concept is one line"
+                )
+            metrics[metric.concept] = metric
+        except ValueError as error:
+            problems.append(f"{shown}:{line}: {error}")
+    if not metrics and not captured and not problems:
+        problems.append(f"{shown}:1: no metric in this file: write a line {' | '.join(_COLUMNS)}")
+    table = MetricTable(shown, tuple(metrics.values()), tuple(captured), tuple(captured.values()))
+    return table, problems
+
+
+def chip_of(compute_capability: str) -> str:
+    """The chip of a compute capability: "9.0" is sm_90, "12.0" is sm_120."""
+    major, minor = (int(part) for part in compute_capability.split("."))
+    return f"sm_{major}{minor}"
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Line number and content of every line that says something."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if content := _COMMENT.sub("", line).strip():
+            yield number, content
+
+
+def _metric(content: str, line: int) -> Metric:
+    cells = [cell.strip() for cell in content.split("|")]
+    if len(cells) != len(_COLUMNS):
+        raise ValueError(f"{len(cells)} cells, not {len(_COLUMNS)}: write {' | '.join(_COLUMNS)}")
+    concept, label, unit, better, threshold, group, tier, names = cells
+    if not _CONCEPT.fullmatch(concept):
+        raise ValueError(f"concept {concept!r}: write small letters, digits and _")
+    if not label:
+        raise ValueError(f"{concept} has no label")
+    if _SCALED.fullmatch(unit):
+        raise ValueError(f"unit {unit!r} is scaled: write ncu's base unit (ns, hz, byte, byte/s)")
+    fraction, points = _threshold(threshold, unit)
+    return Metric(
+        concept,
+        label,
+        unit,
+        _word("better", better, DIRECTIONS),
+        fraction,
+        points,
+        _word("group", group, GROUPS),
+        _word("tier", tier, TIERS),
+        _alternatives(names),
+        line,
+    )
+
+
+def _threshold(cell: str, unit: str) -> tuple[float, float | None]:
+    """`2%` and `0.02` are relative; `1pp` is absolute and means nothing but for a metric in %."""
+    match = _THRESHOLD.fullmatch(cell)
+    if not match or (not match[2] and float(match[1]) >= 1):
+        raise ValueError(f"threshold {cell!r}: write 2% of the old value, or 1pp for percentage points")
+    if match[2] == "pp":
+        if unit != "%":
+            raise ValueError(
+                f"threshold {cell!r}: percentage points need the unit %, and the unit is {unit!r}"
+            )
+        return 0.0, float(match[1])
+    return float(match[1]) / (100 if match[2] else 1), None
+
+
+def _alternatives(cell: str) -> tuple[Alternative, ...]:
+    found: dict[str, Alternative] = {}
+    for part in cell.split(","):
+        name, at, chips = part.partition("@")
+        name = _ncu_name(name.strip())
+        if at and not chips.split():
+            raise ValueError(f"{name}@ names no chip: write {name}@sm_90, or leave the @ out")
+        if name in found:
+            raise ValueError(f"{name} stands twice: write its chips after one @")
+        found[name] = Alternative(
+            name, frozenset(_word("chip", chip, CHIPS, hint=False) for chip in chips.split())
+        )
+    return tuple(found.values())
+
+
+def _ncu_name(text: str) -> str:
+    if ":" in text:
+        prefix = text.split(":")[0]
+        raise ValueError(
+            f"{text}: {prefix}: stands for several metrics or for a timeline: write each exact name"
+        )
+    if not text:
+        raise ValueError("an ncu metric is missing: write at least one exact name")
+    if not _NCU_NAME.fullmatch(text):
+        raise ValueError(
+            f"{text!r} is not an ncu metric name: write one exact name, alternatives between commas"
+        )
+    return text
+
+
+def _word(column: str, word: str, known: Sequence[str], hint: bool = True) -> str:
+    """The word where it is one of the known ones; else an error with the nearest of them, or with all."""
+    if word in known:
+        return word
+    near = get_close_matches(word, known, 1, 0.5) if hint else []
+    way_out = f"did you mean {near[0]}?" if near else f"write one of {', '.join(known)}"
+    raise ValueError(f"unknown {column} {word!r}: {way_out}")

@@ -1,0 +1,126 @@
+"""How much a counter counts a second, and at most can: from whichever of its rollups a report carries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profiler.evidence.values import DURATION, State, Values
+
+_SECONDS = {"ns": 1e-9, "nsecond": 1e-9}
+_TWINS = {"sm": ("sm", "smsp"), "smsp": ("smsp", "sm")}  # one counter, seen from the SM or its partitions
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A number a second, by which metrics, or those that it would take, each with its state."""
+
+    number: float | None
+    names: tuple[str, ...] = ()
+    missing: tuple[tuple[str, str], ...] = ()
+
+    def __mul__(self, factor: float) -> Reading:
+        number = None if self.number is None else self.number * factor
+        return Reading(number, self.names, self.missing)
+
+    @staticmethod
+    def total(parts: Sequence[Reading]) -> Reading:
+        """The sum; no number where one of them has none."""
+        missing = tuple(one for part in parts for one in part.missing)
+        numbers = [part.number for part in parts if part.number is not None]
+        names = tuple(dict.fromkeys(name for part in parts for name in part.names))
+        return Reading(None, (), missing) if len(numbers) < len(parts) else Reading(sum(numbers), names)
+
+
+class Rates:
+    """The counters of one launch a second. Base names carry no suffix: `dram__bytes`."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self._bases = {name.partition(".")[0] for name in values}
+
+    def carries(self, base: str) -> bool:
+        """Whether the report has any rollup of the counter, with a number or without."""
+        return base in self._bases
+
+    def state(self, name: str) -> str:
+        """Why a metric has no usable number, in words."""
+        value = self.values.value(name)
+        if value.state is State.PRESENT:
+            return f"is {value.number:g}" if value.number is not None else "a text"
+        return "failed (NaN)" if value.state is State.FAILED else value.state.words
+
+    def rate(self, base: str) -> Reading:
+        """What was counted a second: as the report says, or per cycle, or the sum over the time."""
+        unit, _, rest = base.partition("__")
+        for twin in _TWINS.get(unit, (unit,)):
+            counter = f"{twin}__{rest}"
+            for reading in (
+                self._product(f"{counter}.sum.per_second"),
+                self._product(f"{counter}.sum.per_cycle_elapsed", self._clock(twin)),
+                self._product(f"{counter}.sum", self._per_second()),
+            ):
+                if reading.number is not None:
+                    return reading
+        name = self._told(base, (".sum.per_second", ".sum.per_cycle_elapsed", ".sum")) or self._usual(base)
+        found = [] if self.values.number(name) is not None else [(name, self.state(name))]
+        return Reading(None, (), (*found, *(() if name.endswith(".per_second") else self._no_clock(unit))))
+
+    def peak(self, base: str) -> Reading:
+        """What can be counted a second at the launch's own clock; a peak of zero is none.
+
+        Without a peak in the report: the rate over the share of the peak that the report says it is.
+        """
+        unit, _, rest = base.partition("__")
+        for twin in _TWINS.get(unit, (unit,)):
+            counter = f"{twin}__{rest}"
+            for reading in (
+                self._product(f"{counter}.sum.peak_sustained", self._clock(twin)),
+                self._product(f"{counter}.sum.peak_sustained_elapsed.per_second"),
+                self._by_share(base, f"{counter}.sum.pct_of_peak_sustained_elapsed"),
+                self._by_share(base, f"{counter}.avg.pct_of_peak_sustained_elapsed"),
+            ):
+                if reading.number:
+                    return reading
+        name = f"{base}.sum.peak_sustained"
+        missing = [] if self.values.number(name) else [(name, self.state(name))]
+        return Reading(None, (), (*missing, *self._no_clock(unit)))
+
+    def _told(self, base: str, suffixes: Sequence[str]) -> str | None:
+        """The first rollup that the report has a word on: it failed, say, or the chip lacks it."""
+        return next((base + one for one in suffixes if base + one in self.values), None)
+
+    def _usual(self, base: str) -> str:
+        """The rollup that NVIDIA's sections use for the rate of such a counter, and metrics.txt collects."""
+        return f"{base}.sum.per_cycle_elapsed" if base.startswith("sm") else f"{base}.sum.per_second"
+
+    def _no_clock(self, unit: str) -> tuple[tuple[str, str], ...]:
+        clock = f"{'sm' if unit in _TWINS else unit}__cycles_elapsed.avg.per_second"
+        return () if self._clock(unit).number else ((clock, self.state(clock)),)
+
+    def _product(self, name: str, clock: Reading | None = None) -> Reading:
+        number = self.values.number(name)
+        if number is None or (clock is not None and clock.number is None):
+            return Reading(None)
+        factor, names = (1.0, ()) if clock is None else (clock.number or 0.0, clock.names)
+        return Reading(number * factor, (name, *names))
+
+    def _clock(self, unit: str) -> Reading:
+        """Cycles a second of a unit. The SM's partitions and its L1 run at the SM's clock."""
+        units = (unit, *(twin for twin in ("sm", "smsp", "gpc") if unit in ("sm", "smsp", "l1tex")))
+        for one in dict.fromkeys(units):
+            reading = self._product(f"{one}__cycles_elapsed.avg.per_second")
+            if reading.number:
+                return reading
+        return self._product(f"{unit}__cycles_elapsed.avg", self._per_second())
+
+    def _per_second(self) -> Reading:
+        duration = self.values.value(DURATION)
+        seconds = (duration.number or 0) * _SECONDS.get(duration.unit, 0.0)
+        return Reading(1 / seconds, (DURATION,)) if seconds else Reading(None)
+
+    def _by_share(self, base: str, name: str) -> Reading:
+        share, rate = self.values.number(name), self.rate(base)
+        if not share or not rate.number:
+            return Reading(None)
+        return Reading(100 * rate.number / share, (name, *rate.names))

@@ -1,0 +1,133 @@
+"""What stands behind a cause: opcodes, excess wavefronts, matrix instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from profiler.evidence import opcodes as evidence_opcodes
+from profiler.evidence.values import Launch, State, Value, Values
+
+# HW conflicts count every wavefront that had to wait its turn, lost arbitration too; the excess, from the
+# addresses that each instruction touched, counts what the access pattern costs (ncu, "Source Counters").
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
+EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
+IDEAL = "memory_l1_wavefronts_shared_ideal"
+ASYNC = "LDGSTS"  # its wavefronts are in the excess of every chip, in the counter of some
+
+# The tensor pipe, as metrics.txt spells it: sm_90 alone has a counter of nothing but matrix work.
+_PEAK = ".avg.pct_of_peak_sustained_"
+_MATRIX_ONLY = f"sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active{_PEAK}"
+_PIPE = (f"sm__pipe_tensor_cycles_active_v2{_PEAK}", f"sm__pipe_tensor_cycles_active{_PEAK}")
+_OF = ("active", "elapsed")
+HALF = "HFMA2"  # its .MMA form runs on the tensor pipe of sm_80 and sm_90 and multiplies no matrix
+
+
+@dataclass(frozen=True)
+class ClassChange:
+    """Warp instructions of one opcode class on both sides, and the opcodes that only one of them executes."""
+
+    name: str
+    a: float
+    b: float
+    added: Mapping[str, float]  # in B only, most first
+    vanished: Mapping[str, float]  # in A only, most first
+
+    @property
+    def matrix(self) -> bool:
+        """Tensor-core work; all other classes are scalar or data movement."""
+        return self.name == evidence_opcodes.NAMES[0]
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """Shared memory of one launch: what the hardware counted, and what the access pattern explains of it."""
+
+    counted: Value  # bank conflicts by the hardware counter
+    excess: Value  # wavefronts over the ideal, by instruction
+    ideal: Value
+
+    @property
+    def residue(self) -> float | None:
+        """Counted conflicts that no access pattern explains: arbitration. None where a number is missing.
+
+        Below 0 where the excess holds what the counter does not see (cp.async on some chips, other passes).
+        """
+        if self.counted.number is None or self.excess.number is None:
+            return None
+        return float(self.counted.number) - float(self.excess.number)
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """The tensor pipe of one launch, held against the opcodes that it executed."""
+
+    pipe: Value  # busy, HFMA2.MMA included
+    pipe_name: str
+    matrix: Value  # busy with matrix work only; not available on chips that cannot tell
+    matrix_name: str
+    instructions: float | None  # matrix instructions executed; None where the report has no opcodes
+    half: float | None  # HFMA2 executed
+
+    @property
+    def words(self) -> str:
+        """What the two together say."""
+        if self.instructions is None:
+            return "no opcodes in the report: nobody can say what kept the tensor pipe busy"
+        if self.instructions:
+            return "matrix instructions executed"
+        if self.pipe.number:
+            cause = "HFMA2.MMA" if self.half else "something else"
+            return f"no matrix instruction: the tensor pipe counts {cause}, which is no matrix work"
+        return "no matrix instruction"
+
+
+def opcode_classes(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[ClassChange, ...]:
+    """The opcode mix by class, largest change first; empty where a side has no opcodes."""
+    if not a or not b:
+        return ()
+    found = []
+    for name in evidence_opcodes.NAMES:
+        left, right = (_of_class(side, name) for side in (a, b))
+        if left or right:
+            gone, new = _without(left, right), _without(right, left)
+            found.append(ClassChange(name, sum(left.values()), sum(right.values()), new, gone))
+    return tuple(sorted(found, key=lambda one: -abs(one.b - one.a)))
+
+
+def conflicts(launch: Launch) -> Conflicts:
+    """The shared-memory conflicts of a launch."""
+    return Conflicts(*(launch.values.value(name) for name in (CONFLICTS, EXCESS, IDEAL)))
+
+
+def tensor(launch: Launch) -> Tensor:
+    """The tensor pipe of a launch: its share of active cycles where the report has it, else of elapsed."""
+    values = launch.values
+    pipe_name = next((base + of for of in _OF for base in _PIPE if base + of in values), _PIPE[1] + _OF[0])
+    matrix_name = next((_MATRIX_ONLY + of for of in _OF if _MATRIX_ONLY + of in values), "")
+    opcodes = launch.opcodes
+    return Tensor(
+        values.value(pipe_name),
+        pipe_name,
+        values.value(matrix_name) if matrix_name else _no_matrix_counter(values),
+        matrix_name,
+        sum(n for name, n in opcodes.items() if evidence_opcodes.is_matrix(name)) if opcodes else None,
+        sum(n for name, n in opcodes.items() if name.partition(".")[0] == HALF) if opcodes else None,
+    )
+
+
+def _no_matrix_counter(values: Values) -> Value:
+    """Why there is none: only compute capability 9.0 has the counter (NVIDIA's libnvperf_host, 32 chips)."""
+    capability = [
+        values.number(f"device__attribute_compute_capability_{part}") for part in ("major", "minor")
+    ]
+    lacking = None not in capability and capability != [9, 0]
+    return Value(None, state=State.NOT_AVAILABLE if lacking else State.NOT_COLLECTED)
+
+
+def _of_class(opcodes: Mapping[str, float], name: str) -> dict[str, float]:
+    return {opcode: n for opcode, n in opcodes.items() if n and evidence_opcodes.class_of(opcode) == name}
+
+
+def _without(kept: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    return dict(sorted(((op, n) for op, n in kept.items() if op not in other), key=lambda item: -item[1]))

@@ -1,0 +1,252 @@
+"""What every cell of a subject is held against: what was named, pinned or implied, or the run before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from profiler.bundles import bundle, decisions
+from profiler.bundles.run import IMPORT, Labels
+from profiler.compare.resolve_names import RESULTS, Meant, is_file, of_run, resolve_all, version_of
+from profiler.errors import CannotJudge, UnknownName
+from profiler.evidence.values import Evidence, Side
+from profiler.gate import baseline
+from profiler.gate.baseline import Baselines
+from profiler.gate.inventory import Cell, Holding, cell_of, holdings
+from profiler.history import lineage
+from profiler.store.rows import Rows
+
+if TYPE_CHECKING:
+    from profiler.bundles.location import Root
+    from profiler.compare.resolve_names import StoreOpener
+    from profiler.store import LaunchInfo, RunInfo, Store
+
+
+_STAMP = "%Y%m%dT%H%M%S"  # how a run id begins
+_AHEAD = timedelta(hours=1)  # as far as clocks of two machines may differ
+
+
+class Opponents(NamedTuple):
+    """What one subject is held against, cell by cell."""
+
+    held: Mapping[Cell, tuple[str, Holding]]  # the baseline's name and its results
+    why: Mapping[Cell, str]  # of a cell without one: why that is
+    refused: Collection[Cell] = ()  # cells whose baseline is gone or not known: nothing stands in for it
+    anywhere: bool = True  # whether a GPU or architecture that the subject has nothing of is a gap
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Where runs, versions and their baselines are looked up for one gate."""
+
+    store: Store
+    root: Root
+    name: str | None  # of the baseline
+    opener: StoreOpener
+    families: dict[str, Baselines] = field(default_factory=dict)  # as asked for, as are
+    runs: dict[str, list[Holding]] = field(default_factory=dict)
+
+    def run(self, name: str) -> bool:
+        """Whether a name is a run's, or a version's as a run has it (`version~run`).
+
+        Raises UnknownName for a run that was forgotten or cannot be read.
+        """
+        found = of_run(self.store, name)
+        run = self.store.run(found.run_id or name) if found else None
+        if run is not None and run.hidden:
+            raise UnknownName(
+                f"run {run.run_id} was forgotten: `profiler forget --undo {run.run_id}` brings it back"
+            )
+        if run is None and (reason := dict(self.store.refused()).get(name)):
+            raise UnknownName(f"run {name} cannot be read: {reason}")
+        return run is not None
+
+    def of_run(self, name: str) -> list[Holding]:
+        """Every version that a run holds, or the one meant by `version~run`."""
+        found = of_run(self.store, name)
+        if isinstance(found, Meant) and found.run_id:
+            return [one for one in self.of_run(found.run_id) if one.name == f"{found.family}/{found.version}"]
+        if name not in self.runs:
+            rows = self.store.launches(run_id=name, latest=False)
+            if rows.truncated:  # what is cut off would never be judged
+                raise CannotJudge(f"run {name} has more than {len(rows)} results: name its versions")
+            self.runs[name] = [replace(one, run_id=name) for one in holdings(rows)]
+        return self.runs[name]
+
+    def of_version(self, family: str, version: str) -> Holding:
+        """The newest results of a version in each cell. Raises where nobody knows which are the newest."""
+        held = holdings(self.store.launches(family=family, version=version))
+        if not held:
+            return Holding(family, version)
+        if held[0].made:
+            cell, made = max(held[0].made.items(), key=lambda one: one[1])
+            every = partial(self.store.launches, family=family, version=version, latest=False)
+            self.check_newest(held[0].cells[cell], made, every, held[0].name)
+        return held[0]
+
+    def check_newest(
+        self,
+        run_id: str,
+        made: datetime,
+        every: Callable[[], Sequence[RunInfo] | Sequence[LaunchInfo]],
+        name: str = "all",
+    ) -> None:
+        """Raise where a run of the future hides one of `every`, or one that cannot be read may be newer."""
+        until = datetime.now(UTC) + _AHEAD
+        if made > until and any(one.created <= until for one in every()):
+            raise CannotJudge(
+                f"run {run_id} says that it was made in the future ({made:%Y-%m-%d %H:%M} UTC), and hides "
+                f"what is made until then: name the run meant, or leave it out: profiler forget {run_id}"
+            )
+        self._check_unread(f"{made:{_STAMP}}", None, name)
+
+    def _check_unread(self, since: str, until: str | None, name: str) -> None:
+        for run_id, reason in self.unread:
+            if run_id[: len(since)] >= since and (until is None or run_id[: len(since)] <= until):
+                raise UnknownName(
+                    f"run {run_id}, which may be the newest of {name}, cannot be read: {reason}; mend its "
+                    f"bundle, or leave it out: profiler forget {run_id}"
+                )
+
+    @cached_property
+    def unread(self) -> list[tuple[str, str]]:
+        """Runs that cannot be read and why; none that somebody forgot."""
+        refused = self.store.refused()
+        decided = decisions.labels(decisions.load(self.root)) if refused else {}
+        return [(run, why) for run, why in refused if not decided.get(run, Labels()).hidden]
+
+    def against(self, subject: Holding, run_id: str | None, alone: bool) -> Side | Opponents:
+        """The baseline of each cell by its name, or the one side that is the baseline of all."""
+        name = self.name
+        if name is not None and is_file(name):
+            return resolve_all([name], self.opener)[0]
+        if name is not None and self.run(name):
+            there = self.of_run(name)
+            same = [one for one in there if one.name == subject.name]
+            chosen = same or (there if len(there) == 1 and alone else [])
+            return Opponents({cell: (name, one) for one in chosen for cell in one.cells}, {})
+        if name is None:
+            earlier, tied = self._earlier(subject, run_id)
+            found = {
+                cell: (run, next(one for one in self.of_run(run) if one.name == subject.name))
+                for cell, run in earlier.items()
+            }
+            pinned = self._chosen(subject, baseline.PINNED)
+            kept = {cell: one for cell, one in found.items() if cell not in pinned.refused}
+            gone = {cell: pinned.why[cell] for cell in pinned.refused}
+            gone |= {cell: why for cell, why in tied.items() if cell not in pinned.held}
+            return Opponents({**kept, **pinned.held}, gone, {*gone}, anywhere=False)
+        if name in (baseline.PINNED, *baseline.IMPLICIT) or name.startswith(baseline.TORCH):
+            return self._chosen(subject, name)
+        held = self.of_version(*version_of(self.store, name))
+        return Opponents(dict.fromkeys(held.cells, (held.name, held)), {})
+
+    def _chosen(self, subject: Holding, name: str) -> Opponents:
+        """What is pinned or implied in each of the subject's cells, and in those that only that one has."""
+        there = self.baselines(subject.family)
+        found: dict[Cell, tuple[str, Holding]] = {}
+        why: dict[Cell, str] = {}
+        refused = set()
+        waiting = list(subject.cells)
+        for cell in waiting:
+            workload, gpu = cell.workload or None, cell.gpu or None
+            try:
+                chosen = there.resolve(name, subject.version, workload, gpu)
+            except CannotJudge as error:
+                why[cell] = str(error)
+                if name == baseline.PINNED and baseline.in_force(there.pins, subject.family, workload, gpu):
+                    refused.add(cell)
+                continue
+            if chosen.run_id is None:
+                held = [self.of_version(subject.family, chosen.version or "")]
+            else:
+                of_run = self.of_run(chosen.run_id)
+                held = [one for one in of_run if one.name == subject.name] or of_run[: len(of_run) == 1]
+            for one in held:
+                if name == baseline.PINNED and _are_the_same(one, subject, cell):
+                    why[cell] = "these results are what is pinned"
+                    continue
+                if cell in one.cells:
+                    found[cell] = (chosen.name, one)
+                if name != baseline.BEST:  # the best of one cell is not asked for what another lacks
+                    waiting += [other for other in one.cells if other not in waiting]
+        return Opponents(found, why, refused)
+
+    def of_older_builds(self, subject: Holding) -> dict[Cell, str]:
+        """Cells of what needs no GPU that a later run of another build of the version lacks, and that run."""
+        cpu = {cell: run for cell, run in subject.cells.items() if cell.evidence is not Evidence.MEASURED}
+        if len({*cpu.values()}) < 2:
+            return {}
+        newest = cpu[max(cpu, key=lambda cell: (subject.made[cell], cpu[cell]))]
+        now = self._builds(newest, subject)
+        return {
+            cell: newest
+            for cell, run in cpu.items()
+            if run != newest and now and not now & self._builds(run, subject)
+        }
+
+    def _builds(self, run_id: str, subject: Holding) -> set[tuple[str | None, tuple[str, ...]]]:
+        """What a version was built from in a run: source and flags."""
+        return {
+            (one.source_sha256, one.flags)
+            for one in bundle.load(self.root, run_id).results
+            if (one.family, one.version) == (subject.family, subject.version) and one.source_sha256
+        }
+
+    def is_rejected(self, subject: Holding) -> bool:
+        """Whether its catalogue says that it is wrong."""
+        standing = self.standing(subject)
+        return standing is not None and standing.version.state == lineage.REJECTED
+
+    def is_imported(self, subject: Holding, cell: Cell) -> bool:
+        """Whether its results there came as a report, which no command here can collect again."""
+        runs = {subject.cells[one] for one in subject.cells if one == cell} or set(subject.cells.values())
+        found = [self.store.run(run_id) for run_id in runs]
+        return any(found) and all(run is None or run.kind == IMPORT for run in found)
+
+    def standing(self, subject: Holding) -> lineage.Standing | None:
+        """What its catalogue says; None where none names it."""
+        found = self.baselines(subject.family).lineage
+        return found.by_id.get(subject.version) if found else None
+
+    def baselines(self, family: str) -> Baselines:
+        """All that a family can be held against."""
+        if family not in self.families:
+            self.families[family] = Baselines.of(self.root, self.store, family)
+        return self.families[family]
+
+    def _earlier(self, subject: Holding, run_id: str | None) -> tuple[dict[Cell, str], dict[Cell, str]]:
+        """The last run before the subject's own that has each of its cells; why nobody knows which one is."""
+        ask = partial(self.store.launches, family=subject.family, version=subject.version, latest=False)
+        rows = ask()
+        if rows.truncated:  # the newest may be cut off
+            rows = Rows(row for cell in subject.cells for row in ask(**cell._asdict()))
+        made = {row.run_id: row.created for row in rows}
+        found: dict[Cell, str] = {}
+        tied: dict[Cell, str] = {}
+        for row in sorted(rows, key=lambda row: (row.created, row.run_id)):
+            cell = cell_of(row)
+            own = run_id or subject.cells.get(cell)
+            if row.kind not in RESULTS or own not in made or row.run_id == own:
+                continue
+            if row.created < made[own]:
+                found[cell] = row.run_id
+            elif row.created == made[own]:
+                tied[cell] = (
+                    f"{row.run_id} and {own} say the same time, so nobody knows which is the newer: "
+                    "name the one by --baseline"
+                )
+        for cell, run in found.items():
+            own = run_id or subject.cells[cell]
+            self._check_unread(
+                f"{made[run]:{_STAMP}}", f"{made[own]:{_STAMP}}", f"{subject.name} before {own}"
+            )
+        return {cell: run for cell, run in found.items() if cell not in tied}, tied
+
+
+def _are_the_same(one: Holding, other: Holding, cell: Cell) -> bool:
+    """Whether both are the very results of one run, which are no worse than themselves."""
+    return one.name == other.name and cell in other.cells and one.cells.get(cell) == other.cells[cell]

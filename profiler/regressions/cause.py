@@ -1,0 +1,118 @@
+"""What a regression is due to: the split of its time, the machine code, and what else differed there."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from profiler.compare.comparison import Comparison, WobbleLookup, compare
+from profiler.compare.environment_change import CHANGED, SAME, UNKNOWN, Circumstances, circumstances, kept
+from profiler.errors import UnknownName
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence
+from profiler.explain.explanation import explain
+from profiler.history.latency_trends import LATENCY
+from profiler.regressions.regression import CORRECTNESS, Regression, Spot
+
+if TYPE_CHECKING:
+    from profiler.bundles.location import Root
+    from profiler.store import RunInfo, Store
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why something is worse, as far as anybody can tell."""
+
+    words: str  # one line
+    due_to: str  # code, compiler, environment, code or environment, unknown
+    environment: str  # what differs there in words; "" for nothing
+
+    @property
+    def is_environment(self) -> bool:
+        """Whether the machine code is the same, so that the kernel cannot be what got worse."""
+        return self.due_to == "environment"
+
+
+@dataclass(frozen=True)
+class Causes:
+    """Looks up causes; runs and bundles are read once."""
+
+    store: Store
+    root: Root
+    table: MetricTable
+    wobble: WobbleLookup | None = None  # by which counters that do not repeat exactly are judged
+    _runs: dict[str, RunInfo | None] = field(default_factory=dict)
+
+    def of(self, one: Regression) -> Cause:
+        """The cause of a regression: by its counters where both runs have some."""
+        told = self._circumstances(one)
+        environment = "; ".join(f"{each.field} {each.before} → {each.after}" for each in told.environment)
+        if one.place.concept == CORRECTNESS:
+            return Cause(told.code.why, _due_to(one, told), environment)
+        parts = [self._split(one)]
+        if not parts[0]:
+            if told.code.word == SAME and one.place.evidence is Evidence.MEASURED:
+                parts.append("the machine code is the same: the environment moved")
+            elif told.code.word != SAME:
+                parts.append(told.code.why)
+        if one.beside:
+            parts.append(f"with it: {', '.join(one.beside)}")
+        if environment:
+            parts.append(environment)
+        return Cause("; ".join(filter(None, parts)), _due_to(one, told), environment)
+
+    def _circumstances(self, one: Regression) -> Circumstances:
+        load = kept(self.root)
+        after = one.possible[-1]
+        met = dict.fromkeys(spot.run_id for spot in (one.before, *one.possible))
+        return circumstances(
+            [run for run in map(self._run, met) if run is not None],
+            (load(one.before.run_id), one.before.version),
+            (load(after.run_id), after.version),
+            one.place.part,
+            one.place.evidence,
+        )
+
+    def _run(self, run_id: str) -> RunInfo | None:
+        if run_id not in self._runs:
+            self._runs[run_id] = self.store.run(run_id)
+        return self._runs[run_id]
+
+    def _split(self, one: Regression) -> str:
+        """The sentence that splits the change of the launch's time; "" where no counters tell."""
+        if one.place.evidence is not Evidence.MEASURED:
+            return ""
+        ends = (one.before, one.possible[-1])
+        if not all((run := self._run(spot.run_id)) is not None and run.launches for spot in ends):
+            return ""
+        with suppress(UnknownName):  # a side that cannot be told from others has no split
+            for told in explain(self._compared(one, *ends), self.table):
+                fits = one.place.concept == LATENCY or told.kernel == one.place.part.removesuffix("#0")
+                if (fits or told.kernel == one.place.part) and told.causes:
+                    return told.sentence
+        return ""
+
+    def _compared(self, one: Regression, *ends: Spot) -> Comparison:
+        place = one.place
+        a, b = (
+            self.store.side(
+                run_id=spot.run_id,
+                family=place.family,
+                version=spot.version,
+                workload=place.workload,
+                gpu=place.gpu,
+                evidence=place.evidence,
+            )
+            for spot in ends
+        )
+        return compare(a, b, self.table, across=("driver", "ncu"), wobble=self.wobble)
+
+
+def _due_to(one: Regression, told: Circumstances) -> str:
+    """What it can be due to. Facts depend on source and compiler alone, so no environment moves them."""
+    if one.place.evidence is Evidence.MEASURED:
+        return told.cause
+    if told.code.word == CHANGED:
+        return "code"
+    return "compiler" if told.environment else UNKNOWN

@@ -1,0 +1,147 @@
+"""What is worse now in an index: the standing regressions of every version, and what could not be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from profiler.compare.comparison import HEADLINE
+from profiler.compare.counter_noise import PlaceLookup
+from profiler.compare.latency import FloorLookup
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import Evidence, Value
+from profiler.gate.acknowledgement import Acknowledgement, Lapsed, covering
+from profiler.gate.baseline import Pin
+from profiler.history.latency_trends import LATENCY
+from profiler.history.lineage import Lineage
+from profiler.regressions.exact_regressions import lost_ground
+from profiler.regressions.regression import CORRECTNESS, RUNS, STEP, Looked, Place, Regression, Search, Spot
+from profiler.regressions.time_regressions import slowdowns
+
+if TYPE_CHECKING:
+    from profiler.store import LaunchInfo, Store
+
+
+@dataclass(frozen=True)
+class Regressions:
+    """What is worse now: what nobody let pass first, then wrong results, latency, the largest effect."""
+
+    found: tuple[Regression, ...]
+    looked: Looked
+
+    @property
+    def open(self) -> tuple[Regression, ...]:
+        """Those that nobody let pass."""
+        return tuple(one for one in self.found if one.acknowledged is None)
+
+
+def regressions(
+    store: Store,
+    table: MetricTable,
+    *,
+    family: str | None = None,
+    lineages: Mapping[str, Lineage] | None = None,
+    floors: FloorLookup = lambda *_: None,
+    wobbles: PlaceLookup = lambda *_: None,
+    acknowledged: Sequence[Acknowledgement] = (),
+    pins: Sequence[Pin] = (),
+) -> Regressions:
+    """What is worse now in every family, or in one.
+
+    Calls and ncu durations: by the steps of their history, by the newest runs against those before, and by
+    the newest against the baseline, which is what is pinned, else the parent, else the version before. What
+    repeats exactly (compiler facts, the model, counts): between the runs of one version. A rejected version
+    has nothing to lose, and a wrong one no speed. `floors` judge the calls of two runs, `wobbles` their ncu
+    durations.
+    """
+    looked = Looked()
+    kept: dict[Place, Regression] = {}
+    for name in [family] if family is not None else store.families():
+        search = Search(store, table, name, (lineages or {}).get(name), floors, tuple(pins), looked, wobbles)
+        looked.families += 1
+        for one in (*_correctness(search), *slowdowns(search), *lost_ground(search)):
+            kept[one.place] = _told(kept[one.place], one) if one.place in kept else one
+    told = [_passed(one, acknowledged) for one in kept.values()]
+    return Regressions(tuple(sorted(told, key=_first)), looked)
+
+
+def _told(held: Regression, other: Regression) -> Regression:
+    """The first that was found, unless its own newest runs got worse again since."""
+    newer = other.possible[0].created > held.possible[-1].created
+    return (
+        replace(other, earlier=held.earlier + 1)
+        if newer and (held.kind, other.kind) == (STEP, RUNS)
+        else held
+    )
+
+
+def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Regression:
+    """With what lets it pass, or did; what is wrong nobody can let pass."""
+    place = one.place
+    if place.concept == CORRECTNESS:
+        return one
+    found = covering(
+        acknowledged,
+        family=place.family,
+        version=place.version,
+        workload=place.workload,
+        gpu=place.gpu,
+        concept=place.concept,
+        made=one.now.created,
+        effect=one.effect,
+    )
+    if isinstance(found, Lapsed):
+        return replace(one, lapsed=found)
+    return replace(one, acknowledged=found)
+
+
+def _first(one: Regression) -> tuple[object, ...]:
+    order = (CORRECTNESS, LATENCY, HEADLINE)
+    concept = one.place.concept
+    rank = order.index(concept) if concept in order else len(order)
+    return one.acknowledged is not None, rank, -one.size, one.place
+
+
+def _correctness(search: Search) -> Iterator[Regression]:
+    """What was right and is wrong now, once for each version, workload, GPU and kind of evidence."""
+    rows = search.store.launches(family=search.family)
+    wrong = [row for row in rows if _is_wrong(row) and row.version not in search.rejected]
+    cells = dict.fromkeys((row.version, row.workload or "", row.gpu or "", row.evidence) for row in wrong)
+    for version, workload, gpu, evidence in cells:
+        history = search.store.launches(
+            family=search.family,
+            version=version,
+            workload=workload,
+            gpu=gpu,
+            evidence=evidence,
+            latest=False,
+        )
+        by_run: dict[Spot, list[LaunchInfo]] = {}
+        for row in sorted(history, key=lambda row: (row.created, row.run_id)):
+            by_run.setdefault(Spot(row.run_id, version, row.created), []).append(row)
+        state = {spot: next((row for row in own if _is_wrong(row)), None) for spot, own in by_run.items()}
+        spots = list(state)
+        right = [place for place, spot in enumerate(spots) if state[spot] is None]
+        if not right or right[-1] == len(spots) - 1:
+            continue
+        now = state[spots[-1]]
+        assert now is not None
+        where = (search.family, version, workload, gpu, evidence)
+        reason = now.reason or now.status
+        yield Regression(
+            Place(*where, "", "", CORRECTNESS),
+            CORRECTNESS,
+            CORRECTNESS,
+            spots[right[-1]],
+            (spots[right[-1] + 1],),
+            spots[-1],
+            Value(None, text="right"),
+            Value(None, text="wrong"),
+            reason,
+        )
+
+
+def _is_wrong(row: LaunchInfo) -> bool:
+    """Whether a check found it so; the CPU can run every version, so what failed there is wrong."""
+    return row.status == "wrong" or (row.status == "failed" and row.evidence is Evidence.MODELLED)

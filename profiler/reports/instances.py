@@ -1,0 +1,199 @@
+"""The second depth of a report: what one launch holds per instruction, source line, moment and instance."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.errors import UnreadableReport
+from profiler.reports import file_format
+from profiler.reports.reader_client import Answer, Worker, WorkerLost
+from profiler.reports.reader_process import READER_VERSION
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One metric per instruction, in the order of Detail.pcs; NaN where it has no value there."""
+
+    unit: str
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One sampled metric over the launch, aligned to the launch's own time span by ncu's library."""
+
+    unit: str
+    times_ns: NDArray[np.int64]
+    values: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Instances:
+    """One metric per opcode, block size, link or whatever its keys are; None where one has no value."""
+
+    unit: str
+    keys: tuple[str | int, ...]
+    values: tuple[str | float | int | None, ...]
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One source file that the code was compiled from."""
+
+    name: str
+    text: str | None  # only with --import-source
+
+
+@dataclass(frozen=True)
+class Detail:
+    """Everything of one launch that is not one number."""
+
+    sha256: str  # of the report file
+    ordinal: int
+    function: str
+    functions: tuple[
+        int, ...
+    ]  # where each function of the launch starts, ascending; other runs load elsewhere
+    pcs: NDArray[np.uint64]  # addresses, ascending, over all functions
+    sass: tuple[str | None, ...]  # None where the report holds no text
+    files: tuple[SourceFile, ...]
+    file_index: NDArray[np.int32]  # into files, -1 where the report does not say
+    line: NDArray[np.int32]  # from 1, -1 where the report does not say
+    per_pc: Mapping[str, Column]
+    timelines: Mapping[str, Timeline]
+    instances: Mapping[str, Instances]
+
+    def places(self) -> list[tuple[int, int]]:
+        """Function index and byte offset in it, by instruction: what two runs of one binary have in common.
+
+        Index -1 and the bare address where an instruction lies before every known function.
+        """
+        starts = np.array(self.functions, dtype=np.uint64)
+        indices = np.searchsorted(starts, self.pcs, side="right").astype(int) - 1
+        return [
+            (index, int(pc) - (self.functions[index] if index >= 0 else 0))
+            for index, pc in zip(indices.tolist(), self.pcs.tolist(), strict=True)
+        ]
+
+
+def source_lines(text: str) -> list[str]:
+    """The lines of a source file as compilers count them: no form feed and no U+2028 ends one."""
+    lines = text.split("\n")
+    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+
+
+def read_detail(
+    path: Path, ordinal: int, cache_dir: Path | None, timeout_s: float, memory_bytes: int
+) -> Detail:
+    """Extract one launch's detail in a process apart, or take it from the cache; raises UnreadableReport."""
+    framed = file_format.examine(path)
+    if not 0 <= ordinal < framed.declared:
+        raise UnreadableReport(
+            f"{path}: the report has no launch {ordinal}; it has {framed.declared}, from 0"
+        )
+    cached = cache_dir / f"{framed.sha256}-{ordinal}-v{READER_VERSION}.detail" if cache_dir else None
+    if cached and (kept := _load(cached)):
+        with contextlib.suppress(KeyError, ValueError, TypeError):
+            return _decode(kept, framed.sha256, ordinal)
+    with contextlib.closing(Worker(memory_bytes)) as worker:
+        worker.ask(path, timeout_s, ordinal)
+        try:
+            answer = worker.answer(timeout_s)
+        except WorkerLost as lost:
+            raise UnreadableReport(f"{path}: launch {ordinal} cannot be read in full: {lost}") from lost
+    if "error" in answer.head:
+        raise UnreadableReport(f"{path}: {answer.head['error']}")
+    try:
+        found = _decode(answer, framed.sha256, ordinal)
+    except (KeyError, ValueError, TypeError) as error:
+        raise UnreadableReport(
+            f"{path}: launch {ordinal} reads as nonsense; copy the report again"
+        ) from error
+    if cached:
+        _save(cached, answer)
+    return found
+
+
+def _decode(answer: Answer, sha256: str, ordinal: int) -> Detail:
+    head = answer.head
+    take = _columns(answer.blob)
+    count = head["pcs"]
+    pcs, file_index, line = (
+        take(np.dtype("<u8"), count),
+        take(np.dtype("<i4"), count),
+        take(np.dtype("<i4"), count),
+    )
+    per_pc = {name: Column(unit, take(np.dtype("<f8"), count)) for name, unit in head["per_pc"]}
+    timelines = {
+        name: Timeline(unit, take(np.dtype("<i8"), length), take(np.dtype("<f8"), length))
+        for name, unit, length in head["timelines"]
+    }
+    if len(take(np.dtype("<u1"), -1)) or len(head["sass"]) != count:
+        raise ValueError("columns do not fit")
+    if count and int(file_index.max()) >= len(head["files"]):
+        raise ValueError("a source file is not there")
+    return Detail(
+        sha256=sha256,
+        ordinal=ordinal,
+        function=head["function"],
+        functions=tuple(head["functions"]),
+        pcs=pcs,
+        sass=tuple(head["sass"]),
+        files=tuple(SourceFile(name, text) for name, text in head["files"]),
+        file_index=file_index,
+        line=line,
+        per_pc=per_pc,
+        timelines=timelines,
+        instances={
+            n: Instances(unit, tuple(keys), tuple(values)) for n, unit, keys, values in head["instances"]
+        },
+    )
+
+
+def _columns(blob: bytes) -> Any:
+    """A function that cuts the next column off the blob; a count of -1 takes the rest."""
+    at = 0
+
+    def take(dtype: np.dtype[_Scalar], count: int) -> NDArray[_Scalar]:
+        nonlocal at
+        column = np.frombuffer(blob, dtype, count, at)
+        at += column.nbytes
+        return column
+
+    return take
+
+
+def _load(path: Path) -> Answer | None:
+    """A cached answer; None where there is none or where it is damaged."""
+    try:
+        raw = zlib.decompress(path.read_bytes())
+        length = int.from_bytes(raw[:4], "little")
+        return Answer(json.loads(raw[4 : 4 + length]), raw[4 + length :])
+    except (OSError, ValueError, zlib.error):
+        return None
+
+
+def _save(path: Path, answer: Answer) -> None:
+    """Write aside, then rename: a reader sees a whole entry or none. A full disk costs the cache, no more."""
+    head = json.dumps(answer.head).encode()
+    packed = zlib.compress(len(head).to_bytes(4, "little") + head + answer.blob, 1)
+    aside = path.with_name(f"{path.name}.{os.getpid()}.{id(answer):x}.tmp")
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            aside.write_bytes(packed)
+            aside.replace(path)
+        finally:
+            aside.unlink(missing_ok=True)

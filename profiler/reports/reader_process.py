@@ -1,0 +1,425 @@
+"""The worker process that reads `.ncu-rep` files; the only place that imports NVIDIA's `ncu_report`.
+
+Runs as a bare script (`python -I -S reader_process.py SITE BYTES`): one JSON request a line on stdin,
+one framed answer each on stdout. Standard library only: a start without site-packages takes a third of
+the time.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import json
+import math
+import mmap
+import os
+import resource
+import signal
+import struct
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+READER_VERSION = 4  # raised whenever the second depth extracts something else
+HEAD = struct.Struct("<4sIQ")  # magic, bytes of JSON, bytes of binary columns
+MAGIC = b"NCUR"
+UNITS_BYTES = 200 << 20  # what the library's tables of metrics and units take
+INSTRUCTION_BYTES = 16  # from CC 7.0 on
+LARGEST_HOLE = 1 << 20  # bytes; functions may lie gigabytes apart
+RETIRE_KIB = 300 * 1024  # the library never frees a report: past this, a fresh process takes over
+
+# The states of profiler.evidence.values.State, which this process does not import.
+PRESENT, FAILED, INSTANCES_ONLY = 0, 3, 4
+RULE_KINDS = {0: "ok", 1: "ok", 2: "optimization", 3: "warning", 4: "error"}
+SPEEDUP_SCOPES = {1: "local", 2: "global"}
+LAYOUT = str.maketrans("fus", "dQQ")
+CHIP = "device__attribute_chip"
+FUNCTIONS = "launch__function_pcs"
+OPCODES = "sass__inst_executed_per_opcode"
+# Units that the library (2026.3.1) guesses from what it was asked before, or has wrong: in reports of ncu
+# 2022.2 it calls instructions per cycle `cycle` or `inst`. Here they are as ncu prints them, which reads one
+# report a process; the library is not asked for them at all, as that would change other guesses. But for the
+# first, which ncu prints in `byte`: it is the difference of two counters that ncu prints in sectors.
+UNITS = {
+    "derived__memory_l2_theoretical_sectors_global_excessive": "sector",
+    "derived__sm__sass_thread_inst_executed_op_dfma_pred_on_x2": "thread",
+    "derived__sm__sass_thread_inst_executed_op_ffma_pred_on_x2": "thread",
+    "derived__smsp__sass_thread_inst_executed_op_dfma_pred_on_x2": "thread",
+    "derived__smsp__sass_thread_inst_executed_op_ffma_pred_on_x2": "thread",
+    "sm__sass_thread_inst_executed_op_dfma_pred_on.sum.peak_sustained": "inst/cycle",
+    "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_dadd_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_dfma_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_dmul_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+    "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed": "inst/cycle",
+}
+BREAKDOWN = "breakdown:"  # a list of names, as text; its unit is unsteady too
+
+Json = dict[str, Any]
+
+
+class Refused(Exception):
+    """The report is not whole; the message says what is wrong with it."""
+
+
+def serve(site: str, memory_bytes: int) -> None:
+    """Answer requests until stdin ends."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # whatever the native library prints must not end up between the answers
+    gc.disable()
+    sys.path.append(site)
+    for line in sys.stdin:
+        request = json.loads(line)
+        signal.alarm(math.ceil(request["timeout_s"]) + 5)  # the parent kills first, unless it is gone
+        try:
+            head, blob = answer(request)
+        except MemoryError:
+            told = f"reading it takes more than {memory_bytes >> 20} MiB of memory; profile fewer launches"
+            head, blob = {"error": told, "whole": True}, b""
+        signal.alarm(0)
+        head["retired"] = _peak_kib() > RETIRE_KIB
+        send(out, head, blob)
+        if head["retired"]:
+            break
+    os._exit(0)  # the library's own tear-down only costs time
+
+
+def _peak_kib() -> int:
+    """The most memory this program has held. Not ru_maxrss: that survives exec and starts at the parent's."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def answer(request: Json) -> tuple[Json, bytes]:
+    """Head and columns for one request. What goes wrong is told in the head, except running out of memory."""
+    try:
+        if request["ordinal"] is None:
+            return read_report(request["path"])
+        return read_detail(request["path"], request["ordinal"])
+    except Refused as reason:
+        return {"error": str(reason)}, b""
+    except ModuleNotFoundError:
+        return {"error": "the package ncu-report is missing; run `make setup`", "whole": True}, b""
+    except ImportError as error:
+        return {"error": f"the package ncu-report cannot be loaded: {error}", "whole": True}, b""
+    except MemoryError:
+        raise
+    except Exception as error:  # damaged bytes come out of the bindings as any exception there is
+        return {"error": f"the report is damaged ({type(error).__name__} inside ncu_report)"}, b""
+
+
+def send(out: BinaryIO, head: Json, blob: bytes) -> None:
+    """Write one framed answer."""
+    body = json.dumps(head).encode("ascii")
+    for part in (HEAD.pack(MAGIC, len(body), len(blob)), body, blob):
+        left = memoryview(part)
+        while left:
+            left = left[out.write(left) or 0 :]
+
+
+# --- first depth: every scalar metric of every launch ---
+
+
+def read_report(path: str) -> tuple[Json, bytes]:
+    """Names, rules and texts as JSON; after them per launch its 8-byte slots and its 1-byte states."""
+    sets = MetricSets()
+    launches: list[Json] = []
+    columns: list[bytes] = []
+    for action in actions(path):
+        index, letters, values, states = scalars(action, len(launches), sets)
+        texts = {i: clean(v) for i, v in enumerate(values) if letters[i] == "s" and not states[i]}
+        slots = [
+            0 if letter == "s" or state else value
+            for letter, value, state in zip(letters, values, states, strict=True)
+        ]
+        columns.append(struct.pack("<" + letters.translate(LAYOUT), *slots))
+        columns.append(bytes(states))
+        launches.append(
+            {
+                "set": index,
+                **names(action),
+                "nvtx": nvtx_path(action),
+                "opcodes": opcodes(action),
+                "rules": rules(action),
+                "texts": [list(texts), list(texts.values())],
+            }
+        )
+    return {"sets": sets.shared, "launches": launches}, b"".join(columns)
+
+
+def actions(path: str) -> Iterator[Any]:
+    """Every launch of a report, in the order of the file."""
+    import ncu_report
+
+    context = ncu_report.load_report(loadable(path))
+    for ranges in context:
+        for index in range(len(ranges)):
+            action = ranges.action_by_idx(index)
+            if action is None or not action.name():
+                raise Refused("the report is damaged: a launch has no name")
+            yield action
+
+
+def loadable(path: str) -> str:
+    """A path that the bindings take: they refuse a name that is no UTF-8, so that goes by its descriptor."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return f"/proc/self/fd/{os.open(path, os.O_RDONLY)}"
+    return path
+
+
+class MetricSets:
+    """Names, units and kinds that launches of one report share.
+
+    The library looks a unit up by name and chip (1.5 µs each), so launches of one chip share their units too.
+    """
+
+    def __init__(self) -> None:
+        self.shared: list[Json] = []
+        self._index: dict[tuple[tuple[str, ...], str, Any], int] = {}
+
+    def index(
+        self, metric_names: tuple[str, ...], letters: str, metrics: Sequence[Any], values: list[Any]
+    ) -> int:
+        """Place of the launch's set among the shared ones."""
+        chip = values[metric_names.index(CHIP)] if CHIP in metric_names else None
+        known = self._index.get((metric_names, letters, chip))
+        if known is not None:
+            return known
+        units = list(map(unit_of, metric_names, metrics))
+        if not all(map(has_unit, metric_names, units)) and not room_for(UNITS_BYTES):
+            raise MemoryError  # the library goes on without units where it cannot load its tables
+        self._index[metric_names, letters, chip] = len(self.shared)
+        self.shared.append({"names": metric_names, "units": units, "kinds": letters})
+        return len(self.shared) - 1
+
+
+def scalars(action: Any, ordinal: int, sets: MetricSets) -> tuple[int, str, list[Any], bytearray]:
+    """Metric set, kind letters, values and states of one launch.
+
+    `has_value()` is False where the library holds values per instance and no total, although it then returns
+    0; ncu's own CSV prints nothing there (all 16 oracle reports agree).
+    """
+    metric_names: tuple[str, ...] = action.metric_names()
+    if not metric_names:
+        raise Refused(f"the report is damaged: launch {ordinal} has no metrics")
+    together = "".join(metric_names)
+    if not (all(metric_names) and together.isascii() and together.isprintable()):
+        raise Refused(f"the report is damaged: launch {ordinal} has a metric whose name is no name")
+    metrics = list(map(action.metric_by_name, metric_names))
+    if None in metrics:
+        raise Refused(f"the report is damaged: launch {ordinal} has a metric that its name does not find")
+    first = type(metrics[0])
+    getters = getters_by_kind(first)
+    kinds = list(map(first.kind, metrics))
+    values = [getters[kind][1](metric) for kind, metric in zip(kinds, metrics, strict=True)]
+    letters = "".join([getters[kind][0] for kind in kinds])
+    states = bytearray(len(metrics))
+    for index, value in enumerate(values):
+        if value and (letters[index] != "f" or math.isfinite(value)):
+            continue
+        if value is None or not metrics[index].has_value():
+            states[index] = INSTANCES_ONLY if metrics[index].num_instances() else FAILED
+        elif value and not math.isfinite(value):
+            states[index] = FAILED
+    return sets.index(metric_names, letters, metrics, values), letters, values, states
+
+
+def unit_of(name: str, metric: Any) -> str:
+    """The metric's unit, whatever this process has read before."""
+    if name.startswith(BREAKDOWN):
+        return "%" if ".pct" in name else ""
+    unit: str = UNITS.get(name) or metric.unit()
+    return unit
+
+
+def has_unit(name: str, unit: str) -> bool:
+    """False for a metric that came without its unit: a chip newer than the library, or no memory."""
+    return bool(unit) or not name.endswith(".pct_of_peak_sustained_elapsed")
+
+
+def room_for(count: int) -> bool:
+    """Whether that many bytes of memory can still be had."""
+    try:
+        mmap.mmap(-1, count).close()
+    except (OSError, MemoryError):
+        return False
+    return True
+
+
+def getters_by_kind(metric: Any) -> dict[int, tuple[str, Callable[..., Any]]]:
+    """Letter and getter of each value kind; the bindings' own value() builds such a table on every call."""
+    return {
+        metric.ValueKind_UNKNOWN: ("f", lambda *_: None),
+        metric.ValueKind_ANY: ("f", lambda *_: None),
+        metric.ValueKind_STRING: ("s", metric.as_string),
+        metric.ValueKind_FLOAT: ("f", metric.as_double),
+        metric.ValueKind_DOUBLE: ("f", metric.as_double),
+        metric.ValueKind_UINT32: ("u", metric.as_uint64),
+        metric.ValueKind_UINT64: ("u", metric.as_uint64),
+    }
+
+
+def clean(text: str | None) -> str:
+    """Text without the lone surrogates that the bindings put in place of bytes that are no UTF-8."""
+    return (text or "").encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def names(action: Any) -> dict[str, str]:
+    """The launch's three names."""
+    bases = ("function", action.NameBase_FUNCTION), ("demangled", action.NameBase_DEMANGLED)
+    return {key: clean(action.name(kind)) for key, kind in (*bases, ("mangled", action.NameBase_MANGLED))}
+
+
+def nvtx_path(action: Any) -> list[str]:
+    """Push/pop ranges around the launch; outside the default domain in ncu's own form, domain@range."""
+    state = action.nvtx_state()
+    path: list[str] = []
+    for identifier in state.domains() if state else ():
+        domain = state.domain_by_id(identifier)
+        prefix = "" if domain.name() == "<default domain>" else f"{domain.name()}@"
+        path += [clean(prefix + name) for name in domain.push_pop_ranges()]
+    return path
+
+
+def opcodes(action: Any) -> dict[str, float]:
+    """Warp instructions executed, by opcode."""
+    metric = action.metric_by_name(OPCODES)
+    keys = metric.correlation_ids() if metric is not None else None
+    if keys is None:
+        return {}
+    return {clean(keys.as_string(i)): float(metric.value(i) or 0) for i in range(metric.num_instances())}
+
+
+def rules(action: Any) -> list[list[Any]]:
+    """Rule results in the order of profiler.evidence.values.Rule; rules that said nothing are left out."""
+    results = []
+    for rule in action.rule_results():
+        if not rule.has_rule_message():
+            continue
+        message = rule.rule_message()
+        speedup = rule.speedup_estimation() if rule.has_speedup_estimation() else {}
+        percent = speedup.get("speedup")
+        results.append(
+            [
+                clean(rule.rule_identifier()),
+                clean(rule.name()),
+                clean(rule.section_identifier()),
+                RULE_KINDS.get(int(message["type"]), "ok"),
+                clean(message["title"]),
+                clean(message["message"]),
+                percent if percent is not None and math.isfinite(percent) else None,
+                SPEEDUP_SCOPES.get(int(speedup.get("type", 0))),
+                [clean(metric["name"]) for metric in rule.focus_metrics()],
+            ]
+        )
+    return results
+
+
+# --- second depth: everything per instance of one launch ---
+
+
+def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
+    """Per-PC columns, SASS, source lines, timelines and the other instances of one launch."""
+    action = next((found for index, found in enumerate(actions(path)) if index == ordinal), None)
+    if action is None:
+        raise Refused(f"the report has no launch {ordinal}")
+    metrics = [m for m in map(action.metric_by_name, action.metric_names()) if m is not None]
+    units = {metric.name(): unit_of(metric.name(), metric) for metric in metrics}  # all: the order matters
+    found = {m.name(): (m, *instances(m)) for m in metrics if m.num_instances() and m.has_correlation_ids()}
+    series = {name: columns for name, columns in found.items() if columns[1]}
+    addresses: set[int] = set()
+    for name, (_, keys, _) in series.items():
+        if name == "inst_executed" or name.startswith("smsp__pcsamp_"):
+            addresses.update(keys)
+    timelines = action.timelines()
+    per_pc, over_time, rest = [], [], []
+    for name, (metric, keys, values) in series.items():
+        if is_per_pc(action, keys, addresses):
+            addresses.update(keys)
+            per_pc.append((name, units[name], keys, values))
+        elif aligned := timelines.aligned_metric(metric) if timelines and isinstance(keys[0], int) else None:
+            over_time.append((name, units[name], *instances(aligned)))
+        else:
+            rest.append((name, units[name], keys, [plain(value) for value in values]))
+    pcs = sorted(addresses.union(holes(action, sorted(addresses))))
+    sass = [clean(action.sass_by_pc(pc)).strip() for pc in pcs]
+    infos = [action.source_info(pc) for pc in pcs]
+    texts = {clean(name): clean(text) or None for name, text in dict(action.source_files()).items()}
+    files = list(dict.fromkeys([*texts, *(clean(info.file_name()) for info in infos if info)]))
+    place = {name: index for index, name in enumerate(files)}
+    head = {
+        "function": clean(action.name()),
+        "functions": sorted(series[FUNCTIONS][2]) if FUNCTIONS in series else [],
+        "pcs": len(pcs),
+        "sass": [text if text and text != "???" else None for text in sass],
+        "files": [[name, texts.get(name)] for name in files],
+        "per_pc": [[name, unit] for name, unit, _, _ in per_pc],
+        "timelines": [[name, unit, len(keys)] for name, unit, keys, _ in over_time],
+        "instances": rest,
+    }
+    row = {pc: index for index, pc in enumerate(pcs)}
+    columns = [
+        struct.pack(f"<{len(pcs)}Q", *pcs),
+        struct.pack(f"<{len(pcs)}i", *(place[clean(info.file_name())] if info else -1 for info in infos)),
+        struct.pack(f"<{len(pcs)}i", *(info.line() if info else -1 for info in infos)),
+    ]
+    for _, _, keys, values in per_pc:
+        column = [math.nan] * len(pcs)  # a PC that the metric does not name has no value, which is not 0
+        for key, value in zip(keys, values, strict=True):
+            column[row[key]] = math.nan if value is None else float(value)
+        columns.append(struct.pack(f"<{len(pcs)}d", *column))
+    for _, _, keys, values in over_time:
+        columns.append(struct.pack(f"<{len(keys)}q", *keys))
+        columns.append(struct.pack(f"<{len(keys)}d", *(math.nan if v is None else float(v) for v in values)))
+    return head, b"".join(columns)
+
+
+def holes(action: Any, addresses: Sequence[int]) -> Iterator[int]:
+    """Addresses of instructions between counted ones that no metric names: never executed, never sampled."""
+    for before, after in itertools.pairwise(addresses):
+        if after - before <= LARGEST_HOLE:
+            for address in range(before + INSTRUCTION_BYTES, after, INSTRUCTION_BYTES):
+                if not action.sass_by_pc(address):
+                    break  # the end of a function
+                yield address
+
+
+def instances(metric: Any) -> tuple[list[Any], list[Any]]:
+    """Keys and values of an instanced metric."""
+    keys = metric.correlation_ids()
+    count = min(metric.num_instances(), keys.num_instances())
+    return column_of(keys, count), column_of(metric, count)
+
+
+def column_of(metric: Any, count: int) -> list[Any]:
+    """The first values of a metric's instances, which are all of one kind."""
+    if not count:
+        return []
+    letter, get = getters_by_kind(type(metric))[metric.kind(0)]
+    values = [get(metric, index) for index in range(count)]
+    return list(map(clean, values)) if letter == "s" else values
+
+
+def is_per_pc(action: Any, keys: Sequence[Any], addresses: set[int]) -> bool:
+    """Whether a metric's instances belong to instructions: their keys are addresses of this launch's code."""
+    if not keys or not isinstance(keys[0], int):
+        return False
+    return keys[0] in addresses or bool(action.sass_by_pc(keys[0]))
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can carry it: infinities and NaN become None."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,125 @@
+"""NVIDIA's rule results: which promises most, and which are new, gone or changed between two launches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from profiler.evidence.values import Rule
+
+NEW, GONE, CHANGED, SAME = "new", "gone", "changed", "same"
+RELEVANT_PP = 1.0  # by how much an estimated speed-up has to move to be a change
+
+_REFERENCE = re.compile(r"@(\w+):([^:@]*):([^@]*)@")
+_NUMBER = re.compile(r"(?:close to )?(?:0x[0-9a-fA-F]+|\d+(?:[.,]\d+)*)")  # addresses too: code moves
+_KINDS = ("optimization", "warning", "error", "ok")  # what asks for something first
+
+
+@dataclass(frozen=True)
+class RulingChange:
+    """One rule result on both sides of a pair; None on the side that does not have it."""
+
+    state: str  # new, gone, changed or same
+    a: Rule | None
+    b: Rule | None
+    why: str = ""  # what changed, in words
+
+    @property
+    def rule(self) -> Rule:
+        """The result itself: B's where there is one."""
+        found = self.b or self.a
+        assert found is not None
+        return found
+
+
+def plain(message: str) -> str:
+    """A rule's message with ncu's references (`@section:ID:words@`, `@url:words:address@`) as words."""
+    return _REFERENCE.sub(lambda found: found[2] if found[1] == "url" else found[3], message)
+
+
+def heading(rule: Rule) -> str:
+    """What a rule result is called: its title, which older rules leave empty, or the rule's name."""
+    return rule.title or rule.name or rule.identifier
+
+
+def ranked(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """Largest estimated speed-up first, of the whole launch (global) before that of a part (local).
+
+    Then what carries no estimate, as in every report before ncu 2023: what asks for something before what is
+    well, in the report's order. A rule that ended in an error says nothing of the kernel.
+    """
+    return tuple(sorted(rules, key=_rank))
+
+
+def changes(a: Sequence[Rule], b: Sequence[Rule]) -> tuple[RulingChange, ...]:
+    """What became of each rule result: new, gone, changed or same, in this order, each ranked.
+
+    One identifier occurs many times, and a title may change with the finding ("High Utilization",
+    "Balanced"): results of one identifier pair by title and wording, then by title, then by wording, then
+    where only one is left on each side. Every message holds numbers that move from run to run: only other
+    words are a change, or another kind or scope, or an estimate that moved by more than RELEVANT_PP.
+    """
+    left_a, left_b = list(a), list(b)
+    pairs: list[tuple[Rule, Rule]] = []
+    for traits in (_title_and_wording, _title, _wording):
+        pairs += _take(left_a, left_b, traits)
+    pairs += _take(left_a, left_b, lambda rule: rule.identifier, alone=True)
+    found = [_change(x, y) for x, y in pairs]
+    found += [RulingChange(NEW, None, rule) for rule in left_b]
+    found += [RulingChange(GONE, rule, None) for rule in left_a]
+    order = (NEW, GONE, CHANGED, SAME)
+    return tuple(sorted(found, key=lambda one: (order.index(one.state), _rank(one.rule))))
+
+
+def _rank(rule: Rule) -> tuple[bool, bool, float, int]:
+    """Without an estimate last; global before local; the larger first; then by kind."""
+    kind = _KINDS.index(rule.kind) if rule.kind in _KINDS else len(_KINDS)
+    if rule.speedup_pct is None:
+        return True, False, 0.0, kind
+    return False, rule.speedup_scope != "global", -rule.speedup_pct, kind
+
+
+def _title(rule: Rule) -> Hashable:
+    return rule.identifier, rule.section, rule.title
+
+
+def _wording(rule: Rule) -> Hashable:
+    return rule.identifier, rule.section, " ".join(_NUMBER.sub("#", plain(rule.message)).split())
+
+
+def _title_and_wording(rule: Rule) -> Hashable:
+    return _title(rule), _wording(rule)
+
+
+def _take(
+    a: list[Rule], b: list[Rule], traits: Callable[[Rule], Hashable], *, alone: bool = False
+) -> list[tuple[Rule, Rule]]:
+    """Pairs of equal traits, in the report's order, taken off both lists; `alone`: only one on each side."""
+    found = []
+    for rule in list(a):
+        same = [other for other in b if traits(other) == traits(rule)]
+        own = [other for other in a if traits(other) == traits(rule)]
+        if same and not (alone and (len(same) > 1 or len(own) > 1)):
+            found.append((rule, same[0]))
+            a.remove(rule)
+            b.remove(same[0])
+    return found
+
+
+def _change(a: Rule, b: Rule) -> RulingChange:
+    told = []
+    if a.kind != b.kind:
+        told.append(f"{a.kind} → {b.kind}")
+    if a.title != b.title:
+        told.append(f"{heading(a)} → {heading(b)}")
+    if (a.speedup_pct is None) != (b.speedup_pct is None):
+        told.append("an estimate on one side only")
+    elif a.speedup_pct is not None and b.speedup_pct is not None:
+        if abs(b.speedup_pct - a.speedup_pct) > RELEVANT_PP:
+            told.append(f"estimate {a.speedup_pct:.1f} → {b.speedup_pct:.1f} %")
+        if a.speedup_scope != b.speedup_scope:
+            told.append(f"{a.speedup_scope or 'no scope'} → {b.speedup_scope or 'no scope'}")
+    if not told and _wording(a) != _wording(b):
+        told.append("says something else")
+    return RulingChange(CHANGED if told else SAME, a, b, ", ".join(told))

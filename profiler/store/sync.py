@@ -1,0 +1,226 @@
+"""How the index is kept in step with the bundles and decisions, which are the truth."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from profiler.bundles import bundle, decisions, location
+from profiler.bundles.location import Root
+from profiler.bundles.run import Labels, Run
+from profiler.errors import BadBundle, ProfilerError
+from profiler.evidence import metric_table
+from profiler.store import DamagedIndex, Overtaken, report_values
+
+if TYPE_CHECKING:
+    from profiler.store import Store
+    from profiler.store.rowmaking import RunRows
+
+Progress = Callable[[int, int, str], None]  # done, of how many, what
+
+_AT_ONCE = 100  # runs that go into the index in one transaction
+_TRIES = 20  # each but the last was overtaken by another process that brought the index further
+
+
+@dataclass(frozen=True)
+class SyncSummary:
+    """What changed in the index."""
+
+    added: tuple[str, ...] = ()  # run ids
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    refused: tuple[tuple[str, str], ...] = ()  # run id, message
+
+
+def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
+    """The index of the data folder (PROFILER_DATA, PROFILER_DB), brought in step with its bundles."""
+    where = location.root(data)
+    store = store_at(where, db)
+    if sync:
+        bring_in_step(where, store)
+    return store
+
+
+def store_at(where: Root, db: str | None = None) -> Store:
+    """The index of a data folder as it is."""
+    from profiler.store import Store  # brings SQLAlchemy in: 0.1 s
+
+    return Store.open(location.database(where, db))
+
+
+def sync_index(
+    data: str | None = None, *, store: Store | None = None, progress: Progress | None = None
+) -> SyncSummary:
+    """Bring the index in step, and try again what was refused before."""
+    where = location.root(data)
+    return bring_in_step(where, store or store_at(where), again=True, progress=progress)
+
+
+def bring_in_step(
+    where: Root, store: Store, *, again: bool = False, progress: Progress | None = None
+) -> SyncSummary:
+    """Add, change and remove what differs between the index and the bundles with the decisions about them.
+
+    A run that cannot be read is left out and not tried again by every command, but with `again`. Raises
+    ProfilerError for an index of other data: only its owner may take runs out of it.
+    """
+    added: list[str] = []
+    for _ in range(_TRIES):
+        with contextlib.suppress(Overtaken):
+            return _step(where, store, again, progress, added)
+    raise ProfilerError(
+        f"other processes keep changing the index of {where.url}: try again when they are done"
+    )
+
+
+def _step(where: Root, store: Store, again: bool, progress: Progress | None, added: list[str]) -> SyncSummary:
+    """Bring the index in step as things are now. Raises Overtaken where they are not so any more.
+
+    What was decided about the runs that are there is applied at once with the word that it is; only then
+    come those that are missing, each by the same decisions.
+    """
+    # In this order: what another process seals and indexes in between is listed, and not taken for gone.
+    applied, remembered, listed = store.applied(), store.remembered(), bundle.list_runs(where)
+    refused: dict[str, str] = {} if again else json.loads(remembered.get("refused", "{}"))
+    before = remembered.get("decisions")
+    missing = [run for run in listed if run not in applied and run not in refused]
+    gone = sorted(set(applied) - set(listed))
+    lost = refused.keys() - set(listed)
+    if not (missing or gone or lost or again) and decisions.digest(decisions.names(where)) == before:
+        return SyncSummary()
+    owner = remembered.get("root", where.url)
+    if gone and owner != where.url and not isinstance(store.url, Path):  # a path lies by its own data
+        raise ProfilerError(
+            f"the index in PROFILER_DB is of the data in {owner}, not of {where.url}: name another one, or "
+            "make it of this data: profiler index --rebuild"
+        )
+    decided = decisions.decided(where)
+    changed = [run for run in listed if run in applied and applied[run] != decided.labels.get(run, Labels())]
+    todo = [*changed, *missing]
+
+    def made(runs: Sequence[str], done: int) -> list[RunRows]:
+        items: list[RunRows] = []
+        for number, (run, found) in enumerate(extract(where, runs), done + 1):
+            try:
+                items.append(_rows(store, found, decided.labels))
+            except BadBundle as error:
+                refused[run] = str(error)
+            if progress is not None:
+                progress(number, len(todo), run)
+        return items
+
+    if changed or gone or decided.digest != before:
+        items = made(changed, 0)
+        gone += [run for run in changed if run in refused]  # it would go on as it was before the decision
+        store.follow(decided, items, gone, before=before, remembered={"root": where.url})
+    for start in range(len(changed), len(todo), _AT_ONCE):
+        items = made(todo[start : start + _AT_ONCE], start)
+        new = store.add_many(items, decided=decided)
+        added += [rows.run["run_id"] for rows, is_new in zip(items, new, strict=True) if is_new]
+    still = {run: message for run, message in refused.items() if run in listed}
+    store.remember({"refused": json.dumps(still)})
+    store.refresh_chunks(chunk_names())
+    in_again = tuple(run for run in changed if run not in refused)
+    return SyncSummary(tuple(added), in_again, tuple(gone), tuple(sorted(still.items())))
+
+
+def rebuild_index(data: str | None = None, *, progress: Progress | None = None) -> SyncSummary:
+    """Make the index again from nothing but bundles and decisions; a damaged SQLite file is thrown away."""
+    where = location.root(data)
+    try:
+        with contextlib.closing(store_at(where)) as store:
+            return _rebuild(where, store, progress)
+    except DamagedIndex as error:
+        _discard(location.database(where), error)
+    with contextlib.closing(store_at(where)) as store:
+        return _rebuild(where, store, progress)
+
+
+def _rebuild(where: Root, store: Store, progress: Progress | None) -> SyncSummary:
+    listed = bundle.list_runs(where)
+    decided = decisions.decided(where)
+    refused: dict[str, str] = {}
+    readable = []
+    for number, (run, found) in enumerate(
+        extract(where, listed), 1
+    ):  # fills the cache: reading takes longest
+        if isinstance(found, ProfilerError):
+            refused[run] = str(found)
+        else:
+            readable.append(run)
+        if progress is not None:
+            progress(number, len(listed), run)
+
+    def items() -> Iterator[RunRows]:
+        for run, found in extract(where, readable):
+            if isinstance(found, ProfilerError):
+                raise found  # it could be read a moment ago: better the old index than half a new one
+            try:
+                yield _rows(store, found, decided.labels)
+            except BadBundle as error:
+                refused[run] = str(error)
+
+    def remembered() -> dict[str, str]:
+        return {"decisions": decided.digest, "refused": json.dumps(refused), "root": where.url}
+
+    store.rebuild(items(), remembered)
+    store.refresh_chunks(chunk_names())
+    added = tuple(run for run in readable if run not in refused)
+    return SyncSummary(added=added, refused=tuple(sorted(refused.items())))
+
+
+def extract(
+    where: Root, run_ids: Sequence[str]
+) -> Iterator[tuple[str, tuple[Run, report_values.Reports] | ProfilerError]]:
+    """Sealed runs with their values, or why not, in the order of the ids, a few in memory at a time."""
+    for start in range(0, len(run_ids), _AT_ONCE):
+        loaded: list[Run] = []
+        refused: dict[str, ProfilerError] = {}
+        some = run_ids[start : start + _AT_ONCE]
+        for run_id in some:
+            try:
+                loaded.append(bundle.load(where, run_id))
+            except ProfilerError as error:
+                refused[run_id] = error
+        values = report_values.values_of(where, loaded)
+        for run_id in some:
+            if run_id in refused:
+                yield run_id, refused[run_id]
+            else:
+                run, found = next(values)
+                yield run_id, found if isinstance(found, ProfilerError) else (run, found)
+
+
+def chunk_names() -> frozenset[str]:
+    """The metrics whose trends are prepared: those of metrics.txt; none where it cannot be used."""
+    try:
+        table = metric_table.load()
+    except ProfilerError:
+        return frozenset()
+    names = {alternative.name for metric in table.metrics for alternative in metric.alternatives}
+    return frozenset(names | set(table.captured))
+
+
+def _rows(
+    store: Store, found: tuple[Run, report_values.Reports] | ProfilerError, labels: Mapping[str, Labels]
+) -> RunRows:
+    """What a run puts into the index; BadBundle where it cannot be read, or does not fit."""
+    if isinstance(found, ProfilerError):
+        raise BadBundle(str(found)) from found
+    run, reports = found
+    return store.rows_of(run, reports, labels.get(run.run_id))
+
+
+def _discard(database: str | Path, error: DamagedIndex) -> None:
+    """Throw the SQLite file by the data away; one at a place that somebody named may be something else."""
+    if not isinstance(database, Path):
+        raise ProfilerError(f"{error}; remove that file first, for PROFILER_DB names it") from error
+    for suffix in ("", "-wal", "-shm"):
+        try:
+            Path(f"{database}{suffix}").unlink(missing_ok=True)
+        except OSError as failed:
+            raise ProfilerError(f"{error}, but it cannot be replaced: {failed.strerror}") from failed

@@ -1,0 +1,481 @@
+"""Insights on real launches: what is said, and that a counter which is missing never becomes advice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from profiler.advice import what_changed
+from profiler.advice.insights import MOST, Case, Insights, insights, measured, ranked
+from profiler.advice.statement import KINDS, Gap, Input, Reading, Statement, between, is_matrix, listed
+from profiler.advice.without_gpu import Cell
+from profiler.compare.comparison import LatencyComparison, compare
+from profiler.compare.metric_verdict import Wobble
+from profiler.compare.resolve_names import side_of
+from profiler.errors import UnknownName
+from profiler.evidence import metric_table
+from profiler.evidence.values import NOT_COLLECTED, Evidence, Launch, Side, State, Value, pack
+from profiler.reports import read
+from profiler.statistics import floor, pair
+from profiler.statistics.decision import Decision, Interval, Verdict
+
+TABLE = metric_table.load()
+NAMES = {name for metric in TABLE.metrics for name in metric.names_for(None)}
+REAL = (
+    "cutlass/report75.ncu-rep",
+    "cutlass/report80.ncu-rep",
+    "llm.c/adamw_coalsecing_shared.ncu-rep",
+    "ncar/MW_Baseline.ncu-rep",
+    "ncar/MW_DivToMult.ncu-rep",
+    "mistic/prof1.ncu-rep",
+    "hyperspec/profile.ncu-rep",
+    "esmm/profile@ee5ce738.ncu-rep",
+)
+
+
+def side(path: Path) -> Side:
+    return side_of(read.read_one(path), path.stem)
+
+
+def of(path: Path, against: Path | None = None, kernel: str | None = None) -> Insights:
+    b = side(path)
+    cell = Cell(b, compare(side(against), b, TABLE) if against else None)
+    return insights(Case(path.stem, cell, against=against.stem if against else None), TABLE, kernel)
+
+
+def by_id(found: Insights) -> dict[str, Statement]:
+    return {one.id: one for one in found.statements}
+
+
+def everything(b: Side, launch: Launch, a: Side | None = None) -> dict[str, Statement]:
+    """Every statement on one launch by its id, before six of them are chosen."""
+    found = measured(Cell(b, compare(a, b, TABLE) if a else None), launch, TABLE)
+    assert ranked(found)[1] >= 0
+    return {one.id: one for one in found if isinstance(one, Statement)}
+
+
+def slim(launch: Launch) -> Launch:
+    """The launch with the values of metrics.txt and the device alone."""
+    kept = {name: value for name, value in launch.values.items() if name in NAMES or "device__" in name}
+    return replace(launch, values=pack(kept))
+
+
+def spoilt(launch: Launch) -> Iterator[tuple[str, Launch]]:
+    """The launch without each of its counters in turn, and with each failed or beyond what can be true."""
+    values = dict(launch.values)
+    for name in values:
+        yield name, replace(launch, values=pack({key: one for key, one in values.items() if key != name}))
+        failed = Value(None, values[name].unit, state=State.FAILED)
+        yield name, replace(launch, values=pack({**values, name: failed}))
+        if values[name].number is not None:
+            yield name, replace(launch, values=pack({**values, name: Value(-1.0, values[name].unit)}))
+    yield "sass__inst_executed_per_opcode", replace(launch, opcodes={})
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_taking_any_counter_away_never_adds_advice(reports: Path, name: str) -> None:
+    whole = side(reports / name)
+    launch = slim(whole.launches[0])
+    levers = {one.lever for one in everything(whole, launch).values()}
+    for gone, less in spoilt(launch):
+        for one in everything(whole, less).values():
+            assert one.lever is None or one.lever in levers, (gone, one.id, one.lever)
+            used = [metric for metric in one.inputs if metric.name.partition("[")[0] == gone]
+            assert not (one.lever and used), (gone, one.id)
+            assert one.valid is all(metric.valid for metric in one.inputs)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nor_does_it_where_the_counters_say_something_else(reports: Path, seed: int) -> None:
+    whole = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
+    launch, dice = slim(whole.launches[0]), Random(seed)
+    other = {
+        name: one._replace(number=_elsewhere(one, dice)) if name in NAMES and one.number else one
+        for name, one in launch.values.items()
+    }
+    launch = replace(launch, values=pack(other), opcodes={"FFMA": 9.0, "LDS": float(dice.randrange(30))})
+    levers = {one.lever for one in everything(whole, launch).values()}
+    assert levers != {None}
+    for gone, less in spoilt(launch):
+        for one in everything(whole, less).values():
+            assert one.lever is None or one.lever in levers, (gone, one.id, one.lever)
+
+
+def _elsewhere(value: Value, dice: Random) -> float:
+    """A number of the same kind: any share of a peak, else up to three times more or less."""
+    return dice.uniform(0, 100) if value.unit == "%" else float(value.number or 0) * 3 ** dice.uniform(-1, 1)
+
+
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize("spoil", ["a", "b"])
+def test_nor_does_it_in_a_pair(reports: Path, swap: bool, spoil: str) -> None:
+    names = ["MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep"]
+    a, b = (side(reports / "ncar" / name) for name in (names[::-1] if swap else names))
+    a, b = (
+        replace(one, launches=tuple(slim(x) for x in one.launches if "279" in x.function)) for one in (a, b)
+    )
+    whole = everything(b, b.launches[0], a)
+    levers = {one.lever for one in whole.values()}
+    assert any(one.id.startswith("cause:") and one.lever for one in whole.values())
+    for gone, less in spoilt((a if spoil == "a" else b).launches[0]):
+        one_a = replace(a, launches=(less,)) if spoil == "a" else a
+        one_b = replace(b, launches=(less,)) if spoil == "b" else b
+        for one in everything(one_b, one_b.launches[0], one_a).values():
+            assert one.lever is None or one.lever in levers, (gone, one.id, one.lever)
+
+
+def test_without_any_counter_all_is_unknown_and_names_the_lines_to_collect(reports: Path) -> None:
+    whole = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
+    bare = replace(whole.launches[0], values=pack({}), opcodes={})
+    found = insights(Case("bare", Cell(replace(whole, launches=(bare,)))), TABLE)
+    assert {one.kind for one in found.statements} == {"unknown"}
+    assert {one.id for one in found.statements} == {"limit", "waiting", "others"}
+    for one in found.statements:
+        assert not one.valid
+        assert one.lever is None
+        lines = {metric.line for metric in one.inputs if metric.line}
+        assert lines
+        assert f"metrics.txt:{listed(sorted(lines))}" in one.text
+    waiting = by_id(found)["waiting"]
+    assert TABLE.by_concept["stall_long_scoreboard"].line in {one.line for one in waiting.inputs}
+
+
+def test_a_kernel_at_drams_peak_is_not_told_to_prefetch(reports: Path) -> None:
+    found = by_id(of(reports / "llm.c/adamw_coalsecing_shared.ncu-rep"))
+    assert found["limit:memory"].text.startswith("DRAM limits it: 91.5 %")
+    waiting = found["waiting:long_scoreboard"]
+    assert waiting.share is not None
+    assert 0.8 < waiting.share <= 0.89
+    assert waiting.lever is not None
+    assert "fewer bytes" in waiting.lever
+
+
+def test_a_kernel_that_waits_far_below_every_peak_is_told_to_prefetch(reports: Path) -> None:
+    found = by_id(of(reports / "cutlass/report80.ncu-rep"))
+    assert "latency, not bandwidth" in found["waiting:long_scoreboard"].text
+    assert "cp.async" in (found["waiting:long_scoreboard"].lever or "")
+    volta = of(reports / "ncar/MW_Baseline.ncu-rep", kernel="279")
+    assert "cp.async" not in (by_id(volta)["waiting:long_scoreboard"].lever or "cp.async"), "sm_70 has none"
+
+
+def test_hardware_conflicts_without_excess_are_arbitration_and_ask_for_nothing(reports: Path) -> None:
+    one = by_id(of(reports / "llm.c/adamw_coalsecing_shared.ncu-rep"))["shared:arbitration"]
+    assert (one.kind, one.lever, one.valid) == ("no_action", None, True)
+    assert "10.6 k hardware bank conflicts, but no excess" in one.text
+
+
+def test_conflicts_that_rose_while_the_excess_stayed_zero_stand_before_what_is_known_anyway(
+    reports: Path,
+) -> None:
+    b = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
+    name = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
+    before = [
+        replace(one, values=pack({**one.values, name: Value(7000.0, "")})) for one in map(slim, b.launches)
+    ]
+    cell = Cell(b, compare(replace(b, launches=tuple(before)), b, TABLE))
+    one = by_id(insights(Case("b", cell), TABLE))["shared:arbitration"]
+    assert "(baseline 7\u2009000)" in one.text
+    assert one.lever is None
+    assert one.rank == 0.5
+
+
+def test_excess_wavefronts_ask_for_a_swizzle_and_without_the_excess_nothing_does(reports: Path) -> None:
+    b = side(reports / "cutlass/report75.ncu-rep")
+    launch = slim(b.launches[0])
+    excess = "derived__memory_l1_wavefronts_shared_excessive"
+    bad = replace(launch, values=pack({**launch.values, excess: Value(200_000.0, "")}))
+    one = everything(b, bad)["shared:excess"]
+    assert one.lever == "swizzle or pad the shared-memory tile"
+    assert one.share is not None
+    assert 0 < one.share < 0.1
+    gone = replace(bad, values=pack({name: v for name, v in bad.values.items() if name != excess}))
+    assert "shared:excess" not in everything(b, gone)
+    assert not [one for one in everything(b, gone).values() if one.lever and "swizzle" in one.lever]
+
+
+def is_part(name: str, of: str, times: float) -> Callable[[dict[str, Value]], dict[str, Value]]:
+    """One counter as so many times another that it is a part of."""
+    return lambda values: {name: Value(times * float(values[of].number or 0), values[name].unit)}
+
+
+def is_number(name: str, number: float) -> Callable[[dict[str, Value]], dict[str, Value]]:
+    return lambda values: {name: values[name]._replace(number=number)}
+
+
+LONG = "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio"
+SHORT = "smsp__average_warps_issue_stalled_short_scoreboard_per_issue_active.ratio"
+LATENCY = "smsp__average_warp_latency_per_inst_issued.ratio"
+WAVEFRONTS = "memory_l1_wavefronts_shared"
+SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
+THREADS = "smsp__thread_inst_executed_pred_on_per_inst_executed.ratio"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "prefix"),
+    [
+        (is_part(LONG, LATENCY, 5), "waiting"),
+        (is_part(SHORT, LATENCY, 5), "waiting"),
+        (is_part("derived__memory_l1_wavefronts_shared_excessive", WAVEFRONTS, 3), "shared"),
+        (is_part("derived__memory_l2_theoretical_sectors_global_excessive", SECTORS, 9), "sectors"),
+        (is_part("sm__cycles_active.avg", "sm__cycles_elapsed.avg", 1.5), "idle"),
+        (is_number("sm__cycles_active.avg", 0), "idle"),
+        (is_number("launch__waves_per_multiprocessor", 0), "idle"),
+        (is_number("launch__occupancy_limit_registers", 0), "occupancy"),
+        (is_number(THREADS, 0), "divergence"),
+        (is_number(THREADS, 90), "divergence"),
+    ],
+)
+def test_counters_that_contradict_each_other_carry_no_advice(
+    reports: Path, spoil: Callable[[dict[str, Value]], dict[str, Value]], prefix: str
+) -> None:
+    b = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
+    launch = slim(b.launches[0])
+    values = dict(launch.values)
+    changed = spoil(values)
+    bad = replace(launch, values=pack({**values, **changed}))
+    found = measured(Cell(b), bad, TABLE)
+    (gap,) = [one for one in found if isinstance(one, Gap) and one.id == prefix]
+    assert {*changed} <= {one.name for one in gap.bad}
+    assert {one.state for one in gap.bad} == {"implausible"}
+    assert not [
+        one.id for one in found if isinstance(one, Statement) and one.id.startswith(prefix) and one.lever
+    ]
+
+
+def test_every_number_in_the_words_on_the_pipes_is_among_the_metrics(reports: Path) -> None:
+    told = by_id(of(reports / "ncar/MW_Baseline.ncu-rep", kernel="279"))["limit:compute"]
+    assert "ALU pipe busy, 24.8 %" in told.text
+    assert {"pipe_alu", "pipe_fma", "tensor_busy"} <= {one.concept for one in told.inputs}
+
+
+def test_tensor_cores_are_judged_by_the_opcodes_and_never_by_a_busy_counter(reports: Path) -> None:
+    b = side(reports / "cutlass/report75.ncu-rep")
+    launch = slim(b.launches[0])  # IMMA: its float tensor counter is 0
+    assert "tensor:unused" not in everything(b, launch)
+    scalar = replace(launch, opcodes={"FFMA": 700.0, "HFMA2.MMA": 50.0, "LDS": 250.0})
+    assert (
+        everything(b, scalar)["tensor:unused"].lever
+        == "matrix products on the tensor cores: mma.sync or wgmma"
+    )
+    busy = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
+    idle = replace(scalar, opcodes={}, values=pack({**launch.values, busy: Value(0.0, "%")}))
+    assert "tensor:unused" not in everything(b, idle)
+
+
+@pytest.mark.parametrize(
+    ("opcode", "matrix"),
+    [
+        *((name, True) for name in ("HMMA", "IMMA.16816.S8.S8", "HGMMA.64x64x16.F32", "UTCHMMA", "DMMA")),
+        *((name, False) for name in ("HFMA2.MMA", "FFMA", "HMNMX2", "IMAD")),
+    ],
+)
+def test_what_a_matrix_instruction_is(opcode: str, matrix: bool) -> None:
+    assert is_matrix(opcode) is matrix
+
+
+def test_a_share_above_its_peak_is_implausible_and_carries_no_advice(reports: Path) -> None:
+    found = of(reports / "hyperspec/profile.ncu-rep")  # 104.7 % achieved occupancy
+    others = by_id(found)["others"]
+    assert "Implausible: metrics.txt:" in others.text
+    states = {metric.concept: metric.state for metric in others.inputs}
+    assert states["occupancy"] == "implausible"
+
+
+def test_a_limiter_that_failed_is_no_limiter(reports: Path) -> None:
+    b = side(reports / "ncar/MW_Baseline.ncu-rep")
+    latency = {
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed": Value(20.0, "%"),
+        "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": Value(20.0, "%"),
+    }
+    launch = next(one for one in map(slim, b.launches) if "279" in one.function)
+    starved = replace(launch, values=pack({**launch.values, **latency}))
+    one = everything(b, starved)["occupancy"]
+    assert one.text.startswith("Registers limit an SM to 8 blocks")
+    assert "With 56 registers in place of 64 one block more fits" in one.text
+    name = "launch__occupancy_limit_shared_mem"
+    failed = {**starved.values, name: Value(None, "block", state=State.FAILED)}
+    assert "occupancy" not in everything(b, replace(starved, values=pack(failed)))
+
+
+def test_the_cause_of_a_change_is_said_with_the_opcodes_and_what_undoes_it(reports: Path) -> None:
+    folder = reports / "ncar"
+    found = by_id(of(folder / "MW_Baseline.ncu-rep", folder / "MW_DivToMult.ncu-rep"))
+    work = found["cause:work"]
+    assert work.lever == "save what was added: IMAD, DFMA, DMUL"
+    assert work.text.startswith("+3.71 ms by the number of instructions (issued 0.553 → 1.38 G)")
+    assert "mainly by work" in found["change"].text
+    back = by_id(of(folder / "MW_DivToMult.ncu-rep", folder / "MW_Baseline.ncu-rep", "279"))
+    assert back["cause:work"].lever is None, "what takes time away needs no lever"
+    assert back["cause:waiting:long_scoreboard"].text.startswith("+1.51 ms by waiting for data")
+
+
+def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> None:
+    """One launch a side is unreplicated; not so where A/A pairs say how far equal builds lie apart."""
+    a, b = (side(reports / f"ncar/MW_{name}.ncu-rep") for name in ("DivToMult", "Baseline"))
+    asked = {"change", "cause:work"}
+    for wobble, wanted in (
+        (None, {"unreplicated: one launch a side, under the profiler"}),
+        (
+            lambda _side, kernel, *_: Wobble(0.1, 9, kernel),
+            {
+                "+68 % to +88 % by A/A pairs, under the profiler; 10 % would have shown",
+                "the change by A/A pairs, under the profiler; its split of one launch a side",
+            },
+        ),
+    ):
+        cell = Cell(b, compare(a, b, TABLE, wobble=wobble))
+        told = by_id(insights(Case("v", cell, against="a"), TABLE, "279"))
+        assert {told[name].confidence for name in asked} == wanted
+
+
+@pytest.mark.parametrize(
+    ("rule", "rests"),
+    [(pair.RULE, "live pair, 25 rounds"), (floor.RULE, "two runs, by a floor of 25 A/A pairs")],
+)
+def test_a_latency_says_the_rounds_or_the_pairs_it_rests_on(rule: str, rests: str) -> None:
+    plain = Side("v", (), "GPU", "9.0", "2x8x512", "fp16")
+    found = compare(plain, plain, TABLE)
+    decision = Decision(Verdict.WORSE, "+3 %", rule, effect=0.03, interval=Interval(0.02, 0.04), rounds=25)
+    timed = replace(found, latency=(LatencyComparison("events", None, None, decision),))
+    (one,) = what_changed.latencies(timed)
+    assert one.confidence == rests
+
+
+def test_the_longest_launch_is_looked_at_and_the_others_that_moved_are_named(reports: Path) -> None:
+    folder = reports / "ncar"
+    found = of(folder / "MW_DivToMult.ncu-rep", folder / "MW_Baseline.ncu-rep")
+    assert found.launch == "semi_discrete_step_232_gpu"
+    assert found.why_launch == "the longest of 5 launches, 44 % of their time"
+    told = by_id(found)
+    assert told["change"].text.startswith("Unchanged")
+    assert not [name for name in told if name.startswith("cause:")]
+    assert "compute_tendencies_x_279_gpu 6.19 ms → 3.48 ms (better)" in told["change:elsewhere"].text
+
+
+def test_a_launch_without_a_duration_is_not_the_longest(reports: Path) -> None:
+    found = of(reports / "esmm/profile@5c6231e5.ncu-rep")
+    assert found.launch == "basic"
+    assert found.why_launch.endswith("; 1 without a duration")
+
+
+def test_a_short_launch_that_moved_is_unclear_and_gives_no_cause(reports: Path) -> None:
+    folder = reports / "cutlass"
+    told = by_id(of(folder / "report80.ncu-rep", folder / "report75.ncu-rep"))
+    assert told["change"].kind == "unknown"
+    assert not [name for name in told if name.startswith("cause:")]
+
+
+def test_two_gpus_give_no_change(reports: Path) -> None:
+    a, b = (side(reports / "ncar" / name) for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep"))
+    other = replace(a, gpu="NVIDIA A100 80GB PCIe")
+    told = by_id(insights(Case("b", Cell(b, compare(other, b, TABLE))), TABLE))
+    assert told["change"].kind == "unknown"
+    assert "GPU" in told["change"].text
+    assert not [name for name in told if name.startswith("cause:")]
+
+
+def test_without_counters_for_causes_the_change_says_so_and_what_to_collect(reports: Path) -> None:
+    folder = reports / "esmm"
+    told = by_id(of(folder / "profile@ee5ce738.ncu-rep", folder / "profile@049ec612.ncu-rep", "one_warp"))
+    assert "no split" in told["change"].text
+    assert "all causes of the change" in told["others"].text
+
+
+def test_a_wrong_version_gets_its_correctness_and_nothing_else(reports: Path) -> None:
+    cell = Cell(side(reports / "ncar/MW_Baseline.ncu-rep"))
+    found = insights(Case("v2", cell, wrong="race:read-after-write at v2b.cu:119"), TABLE)
+    (one,) = found.statements
+    assert (one.kind, one.share) == ("correctness", None)
+    assert "v2b.cu:119" in one.text
+    assert one.lever is not None
+    assert "order the write and the read" in one.lever
+    assert found.document()["correct"] is False
+
+
+@pytest.mark.parametrize("name", [*REAL, "mistic/profileHIGGS.ncu-rep", "csv/kernel_0009.metrics.csv"])
+def test_at_most_six_statements_and_the_unknown_ones_last(reports: Path, name: str) -> None:
+    found = of(reports / name)
+    assert 0 < len(found.statements) <= MOST
+    kinds = [one.kind == "unknown" for one in found.statements]
+    assert kinds == sorted(kinds)
+    ranks = [one.rank for one in found.statements if one.kind != "unknown"]
+    assert ranks == sorted(ranks, reverse=True)
+    assert len({one.id for one in found.statements}) == len(found.statements)
+
+
+def test_the_document_is_strict_json_of_the_documented_shape(reports: Path) -> None:
+    folder = reports / "ncar"
+    found = of(folder / "MW_Baseline.ncu-rep", folder / "MW_DivToMult.ncu-rep")
+    document = json.loads(json.dumps(found.document(), allow_nan=False))
+    told = (Path(__file__).resolve().parents[2] / "docs" / "insights.md").read_text("utf-8")
+    statement = document["statements"][0]
+    for key in (*document, *statement, *statement["metrics"][0]):
+        assert f"`{key}`" in told, key
+    for kind in KINDS:
+        assert f"`{kind}`" in told, kind
+    duration = next(
+        one for s in document["statements"] for one in s["metrics"] if one["concept"] == "duration"
+    )
+    assert duration["value"] > duration["baseline_value"] > 3e6
+    assert (duration["state"], duration["baseline_state"], duration["unit"]) == ("present", "present", "ns")
+
+
+def test_a_kernel_that_is_not_there_is_refused_with_those_that_are(reports: Path) -> None:
+    with pytest.raises(UnknownName, match=r"no kernel matches 'gemm' in .*there are"):
+        of(reports / "ncar/MW_Baseline.ncu-rep", kernel="gemm")
+
+
+def test_a_lever_on_a_missing_counter_is_a_defect() -> None:
+    missing = Input("x", "x", "x", NOT_COLLECTED)
+    with pytest.raises(ValueError, match="must not rest on"):
+        Statement("x", "lever", "text", (missing,), Evidence.MEASURED, "sure", "do it")
+
+
+def test_advice_that_a_cause_carries_already_takes_no_place_of_its_own() -> None:
+    one = Input("x", "x", "x", Value(1.0))
+    cause = Statement("waiting", "bottleneck", "", (one,), Evidence.MEASURED, "", "swizzle", 0.3)
+    lever = Statement("shared", "lever", "", (one,), Evidence.MEASURED, "", "swizzle", 0.4)
+    assert ranked([lever, cause])[0] == (cause,)
+    assert ranked([lever])[0] == (lever,)
+
+
+def test_open_questions_share_one_statement_but_for_the_main_ones() -> None:
+    missing = tuple(Input(name, name, name, NOT_COLLECTED, line=at) for at, name in enumerate("abc", 5))
+    gaps = [Gap(str(at), f"whether {at}", missing[at : at + 1], main=at == 0) for at in range(3)]
+    kept, hidden = ranked(gaps)
+    assert [one.id for one in kept] == ["0", "others"]
+    assert kept[1].text == "Unknown: whether 1; whether 2. To collect: metrics.txt:6–7 (b, c)."
+    assert hidden == 0
+
+
+def test_a_baseline_is_read_under_the_same_counter_as_the_version(reports: Path) -> None:
+    a, b = (
+        side(reports / "ncar" / name).launches[2] for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep")
+    )
+    one = Reading(b, TABLE, "sm_70", a)["sm_clock"]
+    assert one.baseline is not None
+    assert one.baseline == a.values[one.name]
+
+
+def test_a_duration_that_is_a_text_is_no_duration(reports: Path) -> None:
+    """What a damaged CSV gives."""
+    whole = side(reports / "cutlass/report75.ncu-rep")
+    first, *others = whole.launches
+    held = {**first.values, "gpu__time_duration.sum": Value(None, "ns", "12,3x")}
+    damaged = replace(whole, launches=(replace(first, values=pack(held)), *others))
+    found = insights(Case("x", Cell(damaged, None)), TABLE)
+    assert "1 without a duration" in json.dumps(found.document())
+
+
+def test_two_values_share_their_unit() -> None:
+    assert between(Value(6_190_944.0, "ns"), Value(3_482_240.0, "ns")) == "6.19 → 3.48 ms"
+    assert between(Value(128, "register/thread"), Value(168, "register/thread")) == "128 → 168"
+    assert between(Value(80_500, "byte/block"), Value(83_600, "byte/block")) == "80.5 → 83.6 kB"
+    assert between(Value(9548), Value(17_400)) == "9.55 → 17.4 k"
+    assert between(Value(15_200, "inst"), Value(0, "inst")) == "15.2 k → 0"
+    assert between(NOT_COLLECTED, Value(1.0, "%")) == "not collected → 1.0 %"

@@ -1,0 +1,275 @@
+"""What static and modelled evidence says of the committed lineage, and of a small one with gaps."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler import cli
+from profiler.advice.insights import Case, insights
+from profiler.advice.statement import Statement
+from profiler.advice.without_gpu import Cell
+from profiler.bundles.run import Facts
+from profiler.evidence import metric_table
+from profiler.evidence.values import Evidence, Launch, Side, State, Value, pack
+from tests import lineages
+
+ROOT = Path(__file__).resolve().parents[2]
+TABLE = metric_table.load()
+
+
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with the committed runs and an index of its own."""
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "runs").symlink_to(ROOT / "data" / "runs")
+    return folder
+
+
+def asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> dict[str, Any]:
+    monkeypatch.setenv("PROFILER_DATA", str(folder))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    assert cli.main(["insights", *arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def by_id(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {one["id"]: one for one in found["statements"]}
+
+
+def static(opcodes: dict[str, float] | None = None, **values: Value) -> Side:
+    """One function on sm_80: 128 registers, 4 blocks of 128 threads, limited by registers."""
+    facts = {
+        "static__registers": Value(128, "register/thread"),
+        "static__spill_bytes": Value(0, "byte"),
+        "static__shared_bytes": Value(16_384, "byte/block"),
+        "static__threads": Value(128, "thread"),
+        "static__occupancy_pct": Value(25.0, "%"),
+        "static__blocks_per_sm": Value(4, "block"),
+        **{f"static__{name}": value for name, value in values.items()},
+    }
+    mix = {"HMMA": 8.0, "FFMA": 4.0, "LDGSTS": 4.0} if opcodes is None else opcodes
+    launch = Launch("main", "main", "main", None, None, None, (), 0, pack(facts), mix)
+    return Side("v", (launch,), gpu="sm_80", workload="head dim 64", evidence=Evidence.STATIC)
+
+
+def said(side: Side) -> dict[str, Statement]:
+    return {one.id: one for one in insights(Case("v", facts=(Cell(side),)), TABLE).statements}
+
+
+def test_the_step_without_a_swizzle_is_told_where_its_conflicts_are(
+    committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = asked(committed, monkeypatch, capsys, "v2d_a")
+    assert (found["against"], found["against_why"]) == ("attention/v2c_v5", "its parent in the catalogue")
+    one = by_id(found)["conflicts"]
+    assert "most by the load at v2d.cu:135, 8 wavefronts for each that it needs" in one["text"]
+    assert one["lever"] == "swizzle or pad the shared-memory tile"
+    assert (one["evidence"], one["valid"], one["share_of_time"]) == ("modelled", True, None)
+    (conflicts,) = [metric for metric in one["metrics"] if metric["concept"] == "modelled_conflicts"]
+    assert conflicts["baseline_value"] == 0 < conflicts["value"]
+
+
+def test_the_step_with_the_swizzle_has_none_left(
+    committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = by_id(asked(committed, monkeypatch, capsys, "attention/v2d_b"))
+    assert "conflicts" not in told
+    assert "bank conflicts, modelled 15.2 k → 0" in told["change:modelled"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("version", "unused"), [("v1", True), ("v2b", True), ("v2c_v4", False), ("v2d_c", False)]
+)
+def test_only_code_without_matrix_instructions_is_sent_to_the_tensor_cores(
+    committed: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    version: str,
+    unused: bool,
+) -> None:
+    told = by_id(asked(committed, monkeypatch, capsys, version))
+    assert ("tensor:unused" in told) is unused
+    assert told["time"]["kind"] == "unknown"
+    assert told["time"]["lever"] is None
+    assert f"profiler collect {version}" in told["time"]["text"]
+
+
+def test_a_version_is_held_against_its_nearest_correct_ancestor(
+    committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = asked(committed, monkeypatch, capsys, "v2b")
+    assert found["against"] == "attention/v1"
+    assert found["against_why"] == "its nearest correct ancestor: v2 is not"
+    assert asked(committed, monkeypatch, capsys, "v1")["against"] is None
+    assert asked(committed, monkeypatch, capsys, "v2d_c", "--against", "v2b")["against"] == "v2b"
+
+
+@pytest.mark.parametrize(
+    ("version", "words", "lever"),
+    [
+        ("v2", "race:read-after-write at v2b.cu:119", "order the write and the read"),
+        ("v2b_smem", "Rejected, so it has no speed", "bring it under its budget"),
+        ("v2c_v1", "Rejected, so it has no speed", "bring it under what the GPU has"),
+        ("v2b_warp7", "rows 56 to 63 of every tile are NaN", None),
+        ("fp8_lane_scores", "fp8_stage_c.cu:164", "order the write and the read"),
+    ],
+)
+def test_a_wrong_version_gets_its_correctness_alone(
+    committed: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    version: str,
+    words: str,
+    lever: str | None,
+) -> None:
+    found = asked(committed, monkeypatch, capsys, version)
+    (one,) = found["statements"]
+    assert one["kind"] == "correctness"
+    assert words in one["text"]
+    assert (one["lever"] or "").startswith(lever or "")
+    assert found["correct"] is False
+
+
+def test_a_planned_version_is_told_from_a_typing_error_with_what_it_waits_for(
+    committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = asked(committed, monkeypatch, capsys, "v2e")
+    assert (found["version"], found["correct"]) == ("attention/v2e", None)
+    (one,) = found["statements"]
+    assert (one["kind"], one["lever"]) == ("unknown", None)
+    assert "is planned (wgmma, TMA and mbarrier)" in one["text"]
+    assert "needs a Hopper GPU" in one["text"]
+    assert "profiler insights v2d_c" in one["text"]
+    (one,) = asked(committed, monkeypatch, capsys, "sdpa_flash")["statements"]
+    assert "no run has anything of it: `profiler collect sdpa_flash`" in one["text"]
+    for command in (
+        ["explain", "v2b", "v2e"],
+        ["compare", "v2e", "v2b"],
+        ["insights", "v2b", "--against", "v2e"],
+    ):
+        assert cli.main(command) == 3
+        assert "attention/v2e is planned" in capsys.readouterr().err
+    assert cli.main(["insights", "v2ee"]) == 2
+
+
+def test_a_version_is_correct_where_it_was_checked_and_nobody_knows_where_not(
+    committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert asked(committed, monkeypatch, capsys, "v2d_c", "--workload", "head dim 64")["correct"] is True
+    assert insights(Case("v", facts=(Cell(static()),)), TABLE).document()["correct"] is None
+
+
+def test_a_version_of_another_type_is_held_against_nothing_and_says_so(
+    committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = by_id(asked(committed, monkeypatch, capsys, "fp8_stage_c"))["change:static"]
+    assert one["kind"] == "unknown"
+    assert "not comparable, dtype differs" in one["text"]
+
+
+def test_one_workload_and_architecture_can_be_asked_for(
+    committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = asked(committed, monkeypatch, capsys, "v2d_c", "--workload", "head dim 64", "--gpu", "sm_89")
+    assert by_id(found)["room"]["text"].endswith("(head dim 64 sm_89)")
+    assert "conflicts" not in by_id(found)
+    assert cli.main(["insights", "v2d_c", "--gpu", "sm_70"]) == 2
+    assert "has nothing on sm_70" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("shape", [[], ["--markdown"]])
+def test_every_version_of_the_lineage_reads_in_words(
+    committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shape: list[str]
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(committed))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    for version in ("v1", "v2", "v2c_v5", "v2d_c", "flashcore_wmma"):
+        assert cli.main(["insights", version, *shape]) == 0
+        told = capsys.readouterr().out
+        assert f"attention/{version}" in told
+        assert "None" not in told
+        assert "nan" not in told.split()
+
+
+def test_one_register_step_from_another_block_is_told() -> None:
+    one = said(static())["room"]
+    assert "102 registers" not in one.text
+    assert "96 registers in place of 128 would fit one more" in one.text
+    assert one.lever is not None
+    assert "fewer live registers" in one.lever
+
+
+def test_spills_and_local_arrays_are_told_apart() -> None:
+    spilled = said(static({"HMMA": 8.0, "LDL": 3.0, "STL": 3.0}, spill_bytes=Value(96, "byte")))
+    assert "96 B of registers spill at 128" in spilled["spills"].text
+    assert "local" not in spilled
+    array = said(static({"HMMA": 8.0, "LDL": 3.0, "STL": 3.0}))
+    assert "spills" not in array
+    assert "an array lies in local memory" in array["local"].text
+
+
+def test_without_the_machine_code_nothing_is_said_about_its_opcodes() -> None:
+    told = said(static({}))
+    assert {"tensor:unused", "copies", "local"} & {*told} == set()
+    assert "whether the code has tensor-core instructions" in told["others"].text
+    assert told["others"].lever is None
+
+
+def test_taking_any_fact_away_never_adds_advice() -> None:
+    for whole in (
+        static({"FFMA": 40.0, "LDG": 4.0, "STS": 4.0, "LDL": 2.0}),
+        static(spill_bytes=Value(96, "byte"), over_budget=Value(None, text="registers 128 over 96")),
+    ):
+        levers = {one.lever for one in said(whole).values()}
+        assert len(levers) > 1
+        launch = whole.launches[0]
+        for gone in launch.values:
+            for put in (None, Value(None, state=State.FAILED), Value(None, state=State.NOT_COLLECTED)):
+                values = {name: one for name, one in launch.values.items() if name != gone}
+                less = replace(launch, values=pack({**values, **({gone: put} if put else {})}))
+                for one in said(replace(whole, launches=(less,))).values():
+                    assert one.lever is None or one.lever in levers, (gone, one.id)
+
+
+def test_a_version_over_its_budget_says_so() -> None:
+    told = said(static(over_budget=Value(None, text="registers 128 over 96")))
+    assert told["budget"].text == "Over its budget: registers 128 over 96 (head dim 64 sm_80)"
+
+
+def test_latency_without_counters_leaves_the_causes_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lineages.dissected(tmp_path, lineages.results(measured=True), gpu="NVIDIA Test 1")
+    told = by_id(asked(tmp_path, monkeypatch, capsys, "alpha"))
+    assert "no counters of it from a GPU are here" in told["time"]["text"]
+    assert told["time"]["kind"] == "unknown"
+    (latency,) = [one for name, one in told.items() if name.startswith("latency:")]
+    assert [latency["metrics"][0][key] for key in ("value", "baseline_value")] == [640.0, 400.0]
+    assert latency["lever"] is None
+
+
+def test_conflicts_that_the_model_could_not_count_are_unknown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = lineages.results()
+    facts = tuple(
+        replace(one, facts=(_uncounted(one.facts[0]),)) if one.facts[0].evidence is Evidence.MODELLED else one
+        for one in found
+    )
+    lineages.dissected(tmp_path, facts)
+    told = by_id(asked(tmp_path, monkeypatch, capsys, "alpha"))
+    assert "conflicts" not in told
+    assert "whether shared memory is accessed without conflicts" in told["others"]["text"]
+
+
+def _uncounted(facts: Facts) -> Facts:
+    failed = Value(None, state=State.FAILED)
+    return replace(facts, values={**facts.values, "modelled__bank_conflicts": failed})

@@ -1,0 +1,208 @@
+"""Counting machine code: what the real disassembler prints, what never executes, names, budgets."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from profiler.build import opcode_counts, toolchain
+from profiler.errors import BuildFailed, CannotJudge
+from tests.toolchain import needs_sass
+
+# Lines as cuobjdump 13.2 prints them for sm_90a.
+LISTING = """\
+		Function : _Z3v2dILi64EEvPK6__half
+	.headerflags	@"EF_CUDA_ACCELERATORS EF_CUDA_SM90"
+        /*0000*/                   LDC R1, c[0x0][0x28] ;                        /* 0x00000a00ff017b82 */
+                                                                                 /* 0x000fe20000000800 */
+        /*0010*/                   LDGSTS.E.BYPASS.128 [R11], desc[UR10][R4.64] ;  /* 0x0000000004087fae */
+        /*0020*/              @!PT LDS RZ, [RZ] ;                                /* 0x00000000fffff984 */
+        /*0030*/             @!UPT LDS RZ, [RZ] ;                                /* 0x00000000fffff984 */
+        /*0040*/                   LDGDEPBAR ;                                   /* 0x00000000000079af */
+        /*0050*/                   LDSM.16.MT88.4 R4, [R4] ;                     /* 0x000000000404783b */
+        /*0060*/                   LDSM.16.M88.4 R8, [R5] ;                      /* 0x000000000508783b */
+        /*0070*/               @P3 LDS.128 R8, [R5] ;                            /* 0x000000000508783b */
+        /*0080*/              @!P0 LDG.E.128 R8, desc[UR4][R2.64] ;              /* 0x000000000508783b */
+        /*0090*/                   LDG.E.U16 R8, desc[UR4][R2.64] ;              /* 0x000000000508783b */
+        /*00a0*/                   HMMA.16816.F32 R12, R4, R8, R12 ;             /* 0x00000008040c723c */
+        /*00b0*/                   HFMA2.MMA R7, -RZ, RZ, 0, 0 ;                 /* 0x00000000ff077435 */
+        /*00c0*/                   MUFU.EX2 R3, R3 ;                             /* 0x0000000300037308 */
+        /*00d0*/                   MUFU.RCP R3, R3 ;                             /* 0x0000000300037308 */
+        /*00e0*/                   BAR.SYNC.DEFER_BLOCKING 0x0 ;                 /* 0x0000000000007b1d */
+        /*00f0*/                   WARPSYNC.ALL ;                                /* 0x0000000000007948 */
+        /*0100*/              @!P1 BRA 0x10 ;                                    /* 0xfffffffc00fc7947 */
+        /*0110*/                   EXIT ;                                        /* 0x000000000000794d */
+        /*0120*/                   BRA 0x120;                                    /* 0xfffffffc00fc7947 */
+        /*0130*/                   NOP;                                          /* 0x0000000000007918 */
+		..........
+
+		Function : plain
+        /*0000*/                   EXIT ;                                        /* 0x000000000000794d */
+"""
+
+KERNELS = """\
+#include <mma.h>
+using namespace nvcuda;
+namespace mine {
+template <class T, int D> __global__ void reduce(T* x) {
+  T v = x[threadIdx.x];
+  for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o);
+  __shared__ T s[D];
+  s[threadIdx.x] = v;
+  __syncthreads();
+  x[threadIdx.x] = s[threadIdx.x ^ 33];
+}
+template __global__ void reduce<float, 128>(float*);
+}
+extern "C" __global__ void product(const half* a, const half* b, float* c) {
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> A;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::row_major> B;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> C;
+  wmma::fill_fragment(C, 0.f);
+  wmma::load_matrix_sync(A, a, 16);
+  wmma::load_matrix_sync(B, b, 16);
+  wmma::mma_sync(C, A, B, C);
+  wmma::store_matrix_sync(c, C, 16, wmma::mem_row_major);
+}
+__global__ void indexed(const int* at, float* x) {
+  float kept[64];
+#pragma unroll 1
+  for (int i = 0; i < 64; ++i) kept[at[i]] = x[i];
+  x[threadIdx.x] = kept[at[threadIdx.x]];
+}
+"""
+
+
+def test_opcodes_are_counted_by_class() -> None:
+    code, plain = opcode_counts.count(LISTING, "sm_90a")
+    found = {name: count for name, count in code.classes.items() if count}
+    assert found == {
+        "HMMA": 1,
+        "HFMA2": 1,
+        "MUFU": 2,
+        "MUFU.EX2": 1,
+        "LDSM": 2,
+        "LDSM.T": 1,
+        "LDS": 1,
+        "LDG": 2,
+        "LDG.128": 1,
+        "LDGSTS": 1,
+        "BAR": 1,
+        "WARPSYNC": 1,
+        "DEPBAR": 1,
+    }
+    assert (plain.function, plain.instructions, plain.code_bytes, plain.opcodes) == (
+        "plain",
+        1,
+        16,
+        {"EXIT": 1},
+    )
+
+
+def test_equal_machine_code_has_one_hash_and_other_code_another() -> None:
+    first, plain = (code.sha256 for code in opcode_counts.count(LISTING, "sm_90a"))
+    assert first != plain
+    for old, new in (("_Z3v2d", "_Z4v2dd"), ("EF_CUDA_SM90", "EF_CUDA_SM91"), (" ;   ", " ;      ")):
+        same = opcode_counts.count(LISTING.replace(old, new), "sm_90a")[0]
+        assert same.sha256 == first, "names, headers and columns are no machine code"
+    for old, new in (("0x000fe20000000800", "0x000fe20000000900"), ("LDSM.16.M88.4 R8", "LDSM.16.M88.4 R9")):
+        other = opcode_counts.count(LISTING.replace(old, new), "sm_90a")[0]
+        assert other.sha256 != first
+
+
+def test_what_never_executes_is_left_out_but_takes_its_bytes() -> None:
+    code = opcode_counts.count(LISTING, "sm_90a")[0]
+    assert code.code_bytes == 20 * 16
+    assert code.instructions == 16, "two predicated off, the jump to itself and the NOP do not count"
+    assert code.opcodes["BRA"] == 1
+    assert "NOP" not in code.opcodes
+    assert code.opcodes["MUFU"] == 2, "without modifiers"
+
+
+def test_equal_machine_code_has_an_equal_hash_whatever_it_is_called() -> None:
+    code, plain = opcode_counts.count(LISTING, "sm_90a")
+    again = opcode_counts.count(LISTING.replace("plain", "renamed").replace("\t", "  "), "sm_90a")
+    assert [one.sha256 for one in again] == [code.sha256, plain.sha256]
+    changed = opcode_counts.count(LISTING.replace("EXIT", "RET", 1), "sm_90a")[0]
+    assert changed.sha256 != code.sha256 != plain.sha256
+
+
+@pytest.mark.parametrize(
+    ("mangled", "name", "integer"),
+    [
+        ("_Z3v2dILi64EEvPK6__halfS2_S2_PS0_iifi", "v2d", 64),
+        ("_ZN4mine6reduceIfLi128EEEvPT_", "reduce", 128),
+        ("_ZN35_GLOBAL__N__ee343ae4_5_an_cu__Z1fPf6kernelILj32ELb1EEEvPf", "kernel", 32),
+        ("_Z7indexedPKiPf", "indexed", None),
+        ("product", "product", None),
+    ],
+)
+def test_names_are_read_from_mangled_ones(mangled: str, name: str, integer: int | None) -> None:
+    assert opcode_counts.function_name(mangled) == name
+    assert opcode_counts.template_integer(mangled) == integer
+
+
+def test_a_budget_names_what_exceeds_it_and_what_nobody_knows() -> None:
+    facts = {"registers": 80, "shared_bytes": None, "spill_bytes": 0, "stack_bytes": 8}
+    limits = {"registers": 72, "shared_bytes": 100, "spill_bytes": 0, "stack_bytes": None}
+    assert opcode_counts.over_budget(facts, limits) == [
+        ("registers 80 over 72", True),
+        ("shared bytes unknown, budget 100", False),
+    ]
+
+
+def test_at_the_limit_is_within_budget() -> None:
+    assert opcode_counts.over_budget({"registers": 72}, {"registers": 72}) == []
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("static")
+    (folder / "k.cu").write_text(KERNELS)
+    nvcc = toolchain.require("nvcc")
+    command = [nvcc.path, "-cubin", "-arch=sm_80", "-O3", "-o", folder / "k.cubin", folder / "k.cu"]
+    subprocess.run(command, check=True)
+    return folder / "k.cubin"
+
+
+@needs_sass
+def test_real_code_has_what_its_source_has(library: Path) -> None:
+    found = {
+        opcode_counts.function_name(one.function): one
+        for one in opcode_counts.count(opcode_counts.disassemble(library, "sm_80"), "sm_80")
+    }
+    reduce, product, indexed = found["reduce"].classes, found["product"].classes, found["indexed"].classes
+    assert found["reduce"].head_dim == 128
+    assert (reduce["SHFL"], reduce["BAR"], reduce["STS"], reduce["LDS"]) == (5, 1, 1, 1)
+    assert (reduce["HMMA"], reduce["LDL"], reduce["STL"]) == (0, 0, 0)
+    assert product["HMMA"] == 2, "a 16x16x16 product is two m16n8k16"
+    assert indexed["STL"] > 0 < indexed["LDL"], "an array indexed at run time lives in local memory"
+
+
+@needs_sass
+def test_a_listing_is_made_once(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = opcode_counts.disassemble(library, "sm_80")
+    monkeypatch.setattr(opcode_counts, "require", lambda name: pytest.fail(f"{name} was run again"))
+    assert opcode_counts.disassemble(library, "sm_80") == first
+
+
+@needs_sass
+def test_a_damaged_listing_is_made_again(library: Path) -> None:
+    first = opcode_counts.disassemble(library, "sm_80")
+    kept = library.with_name("sm_80.sass.gz")
+    kept.write_bytes(kept.read_bytes()[:100])
+    assert opcode_counts.disassemble(library, "sm_80") == first
+
+
+@needs_sass
+def test_code_for_another_architecture_is_not_there(library: Path) -> None:
+    with pytest.raises(BuildFailed, match="no sm_90a machine code in"):
+        opcode_counts.disassemble(library, "sm_90a")
+
+
+def test_no_disassembler_cannot_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toolchain, "find", lambda _name: None)
+    with pytest.raises(CannotJudge, match="cuobjdump is neither in"):
+        opcode_counts.disassemble(tmp_path / "kernel.so", "sm_80")

@@ -1,0 +1,162 @@
+"""`profiler sass` from the command line: what it prints, what it refuses, its exit codes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler.cli import main
+from profiler.cli.sass_text import UNREAD
+from tests.conftest import ROOT
+from tests.toolchain import needs_sass
+
+Caught = pytest.CaptureFixture[str]
+
+
+def told(capsys: Caught, *arguments: object) -> tuple[int, str]:
+    code = main(["sass", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out or captured.err
+
+
+def document(capsys: Caught, *arguments: object) -> dict[str, Any]:
+    code, text = told(capsys, *arguments, "--json")
+    assert code == 0, text
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+
+
+def test_the_hottest_source_lines_of_a_launch(reports: Path, capsys: Caught) -> None:
+    path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
+    found = document(capsys, path, "--launch", 0, "--source", "--hot", 3)
+    assert found["instructions"] == 64
+    assert found["places"][0]["place"] == "adamw.cu:95"
+    assert found["places"][0]["waiting"]["long_scoreboard"] > 1500
+    code, text = told(capsys, path, "--launch", 0, "--source", "--hot", 3)
+    assert code == 0
+    assert "adamw.cu:95" in text
+    assert "and 17 more places" in text
+
+
+def test_a_kernel_of_a_report_is_found_by_its_name_and_paired_with_the_same(
+    reports: Path, capsys: Caught
+) -> None:
+    a, b = (reports / "ncar" / f"MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult"))
+    found = document(capsys, a, b, "--kernel", "279")
+    assert found["a"].endswith("compute_tendencies_x_279_gpu")
+    assert found["b"].endswith("compute_tendencies_x_279_gpu")
+    longest = document(capsys, a, b)
+    assert longest["b"].endswith("compute_tendencies_x_279_gpu"), (
+        "B's longest is another: A's kernel is meant"
+    )
+    assert found["has_text"] == {"a": False, "b": False}
+    assert found["moved"][0]["place_a"] == "miniWeather_mpi_openacc.F90:288"
+    code, text = told(capsys, a, b)
+    assert code == 0
+    assert UNREAD in text
+
+
+def test_two_launches_of_one_report_show_no_difference(reports: Path, capsys: Caught) -> None:
+    path = reports / "cutlass" / "report75.ncu-rep"
+    code, text = told(capsys, path, path, "--launch", 0, "--b-launch", 1)
+    assert code == 0
+    assert "974 equal: no difference" in text
+    assert not document(capsys, path, path, "--launch", 0, "--b-launch", 1)["different"]
+
+
+def test_a_report_without_instructions_cannot_be_judged(reports: Path, capsys: Caught) -> None:
+    code, text = told(capsys, reports / "esmm" / "profile@049ec612.ncu-rep")
+    assert code == 3
+    assert "the report holds no instructions of" in text
+    assert "--set full" in text
+
+
+def test_a_launch_or_name_that_is_not_there_names_what_is(reports: Path, capsys: Caught) -> None:
+    code, text = told(capsys, reports / "mistic" / "prof1.ncu-rep", "--launch", 9)
+    assert code == 2
+    assert "has no launch 9; there are 0 distanceCalculationsKernel#0" in text
+    code, text = told(capsys, "no_such_version")
+    assert code == 2
+    assert "neither a file nor a run or version" in text
+
+
+def test_a_version_that_has_no_code_yet_says_what_it_waits_for(capsys: Caught) -> None:
+    code, text = told(capsys, "v2e")
+    assert code == 3
+    assert "v2e is planned: needs a Hopper GPU" in text
+    code, text = told(capsys, "attention/sdpa_math")
+    assert code == 3
+    assert "is Python (" in text
+
+
+def test_a_csv_has_no_machine_code(reports: Path, capsys: Caught) -> None:
+    code, text = told(capsys, reports / "csv" / "kernel_0009.details.csv")
+    assert code == 3
+    assert "ncu's CSV holds no machine code" in text
+
+
+def test_a_place_without_text_is_printed_with_its_source_line(reports: Path, capsys: Caught) -> None:
+    a, b = (reports / "ncar" / f"MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult"))
+    _, text = told(capsys, a, b)
+    assert "??? miniWeather_mpi_openacc.F90:288" in text
+
+
+@needs_sass
+def test_a_version_of_another_catalogue_is_built_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Caught
+) -> None:
+    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
+    shutil.copytree(ROOT / "kernels", tmp_path / "own")
+    entry = (tmp_path / "own" / "catalog.toml").read_text("utf-8").replace('"v1"', '"mine"')
+    (tmp_path / "own" / "catalog.toml").write_text(entry, "utf-8")
+    own = ("--catalog", tmp_path / "own", "--arch", "sm_80")
+    assert document(capsys, "mine", *own, "--hot", 1)["label"] == "mine"
+    assert told(capsys, "v1", *own)[0] == 2
+    assert told(capsys, "mine", "--catalog", tmp_path / "nowhere")[0] == 2
+
+
+@needs_sass
+def test_a_listing_names_its_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Caught
+) -> None:
+    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
+    _, text = told(capsys, "v1", "--arch", "sm_80", "--hot", 1)
+    assert "Li128" in text.partition("[2]")[0]
+    assert "Li64" in text.partition("[2]")[2]
+
+
+@needs_sass
+def test_two_versions_of_the_catalogue_are_built_and_aligned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Caught
+) -> None:
+    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
+    found = document(capsys, "v2d_a", "attention/v2d_b", "--kernel", "Li64", "--arch", "sm_80")
+    assert found["different"]
+    assert len(found["functions"]) == 1
+    assert found["moved"] == [], "nothing was measured"
+    same = document(capsys, "v2d_a", "v2d_a", "--arch", "sm_80")
+    assert not same["different"]
+    code, text = told(capsys, "v2d_a", "--kernel", "no_such_function", "--arch", "sm_80")
+    assert code == 2
+    assert "has no function like 'no_such_function'" in text
+
+
+def test_a_version_that_was_imported_is_read_from_its_bundle(
+    reports: Path, capsys: Caught, tmp_path: Path
+) -> None:
+    from profiler.store import operations
+
+    operations.import_paths([reports / "llm.c"], data=str(tmp_path / "data"))
+    found = document(capsys, "adamw_coalsecing_shared", "--launch", 1)
+    assert found["instructions"] == 64
+    assert found["has_sources"]

@@ -1,0 +1,63 @@
+"""Tests of what the profiled program says without a GPU: names of ranges, and NVTX where torch has none."""
+
+import shutil
+import subprocess
+import types
+
+import pytest
+
+from profiler.catalog.problem import ACCEPTANCE
+from profiler.collect.gpu import ncu_target
+from profiler.collect.gpu.launch_probe import PTX
+
+
+def test_a_range_names_version_and_workload_and_has_no_level_of_its_own():
+    names = {ncu_target.range_name("v2b", workload.label) for workload in ACCEPTANCE}
+    assert "v2b_at_1x8x512x64_causal" in names
+    assert len(names) == 5
+    assert ncu_target.range_name("a/b", "1:2") == "a_2f_b_at_1_3a_2"
+    assert all(name.isascii() and name.replace("_", "").isalnum() for name in names), "nothing to escape"
+
+
+def torch_with(push):
+    nvtx = types.SimpleNamespace(range_push=push, range_pop=lambda: None)
+    return types.SimpleNamespace(cuda=types.SimpleNamespace(nvtx=nvtx))
+
+
+def test_a_torch_without_nvtx_and_no_library_is_said(monkeypatch):
+    def refuse(_name):
+        raise RuntimeError("NVTX functions not installed")
+
+    monkeypatch.setattr(ncu_target, "nvtx_library", lambda: None)
+    with pytest.raises(RuntimeError, match="no NVTX: torch says NVTX functions not installed"):
+        ncu_target.Ranges(torch_with(refuse))
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
+def test_a_real_library_stands_in_for_a_torch_without_nvtx(tmp_path, monkeypatch):
+    source = tmp_path / "nvtx.c"
+    source.write_text(
+        "#include <stdio.h>\nstatic FILE *f;\n"
+        f'static FILE *out(void) {{ return f ? f : (f = fopen("{tmp_path}/said", "w")); }}\n'
+        'int nvtxRangePushA(const char *s) { fprintf(out(), "push %s\\n", s); fflush(f); return 0; }\n'
+        'int nvtxRangePop(void) { fprintf(out(), "pop\\n"); fflush(f); return 0; }\n'
+    )
+    library = tmp_path / "libnvToolsExt.so.1"
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    monkeypatch.setattr(ncu_target, "_NVTX_LIBRARIES", ("nowhere.so", str(library)))
+
+    def refuse(_name):
+        raise RuntimeError("NVTX functions not installed")
+
+    ranges = ncu_target.Ranges(torch_with(refuse))
+    with pytest.raises(ValueError, match="inside"), ranges.open("v1|1x8x512x64"):
+        raise ValueError("inside")
+    assert (tmp_path / "said").read_text() == "push v1|1x8x512x64\npop\n"
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="there is no ptxas")
+@pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_120"])
+def test_the_smallest_kernel_is_ptx_for_every_chip(tmp_path, arch):
+    path = tmp_path / "probe.ptx"
+    path.write_bytes(PTX)
+    subprocess.run(["ptxas", f"-arch={arch}", "-o", tmp_path / "probe.cubin", path], check=True)

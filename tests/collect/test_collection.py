@@ -1,0 +1,445 @@
+"""A run measured in processes of its own. Small programs stand in for the stages; no GPU is needed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from profiler.bundles import bundle, zip_file
+from profiler.bundles.location import LocalRoot
+from profiler.catalog import catalog
+from profiler.cli import failures, main
+from profiler.collect import captured, check_and_time, counters, jobs, sanitizer, seal
+from profiler.collect import settings as collect_settings
+from profiler.collect.collection import Collection
+from profiler.collect.plan import Job
+from profiler.collect.settings import Machine, Settings
+from profiler.collect.staging import Staging, unfinished
+from profiler.errors import ProfilerError, UnknownName
+from profiler.evidence.values import DURATION
+from profiler.reports import csv_export
+from tests.standins import GPU, SMALL, again, begin, calls, cells, finish, prepare, stand_in_ncu, tell
+from tests.toolchain import needs_gxx
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return prepare(tmp_path, monkeypatch)
+
+
+def test_every_version_is_checked_timed_and_sealed(folder: Path) -> None:
+    collection = begin(folder)
+    collection.work_off()
+    run = finish(folder, collection)
+    assert {name: one.status for name, one in cells(run).items()} == dict.fromkeys(
+        ("one", "two", "three"), "done"
+    )
+    one = cells(run)["one"]
+    assert [block.mode for block in one.samples] == [
+        "events; cache cold; clock none",
+        "events; cache warm; clock none",
+    ]
+    assert one.samples[0].rounds == tuple(r for r in range(6) for _ in range(4))
+    assert one.samples[0].throttled == (0, 8, 16), "positions count on over the three processes"
+    assert run.provenance["gpu"] == "stand-in"
+    assert run.provenance["floors"]["1x1x64x64"]["launch_ns"] == 2000.0
+    assert unfinished(LocalRoot(folder / "data")) == []
+
+
+def test_a_wrong_version_is_recorded_and_goes_no_further(folder: Path) -> None:
+    tell(folder, correctness__two="wrong")
+    collection = begin(folder)
+    collection.work_off()
+    two = cells(finish(folder, collection))["two"]
+    assert (two.status, two.reason, two.samples) == ("wrong", "3 wrong", ())
+    assert two.check["max_abs_error"] == 0.5
+    assert not any(line.startswith("latency") and "two" in line for line in calls(folder))
+
+
+@pytest.mark.parametrize(("how", "words"), [("crash", "SIGSEGV"), ("exit", "illegal address")])
+def test_a_version_that_kills_its_group_costs_itself_alone(folder: Path, how: str, words: str) -> None:
+    tell(folder, latency__two=how)
+    collection = begin(folder)
+    collection.work_off()
+    found = cells(finish(folder, collection))
+    assert {name: one.status for name, one in found.items()} == {
+        "one": "done",
+        "two": "failed",
+        "three": "done",
+    }
+    assert words in found["two"].reason
+    rounds = [set(found[name].samples[0].rounds) for name in ("one", "three")]
+    assert rounds[0] & rounds[1] == {2, 3, 4, 5}, (
+        "the two rounds that each was timed in by itself are not shared"
+    )
+    assert len(rounds[0]) == len(rounds[1]) == 6
+    assert len(found["one"].samples[0].ns) == 24
+    assert calls(folder).count("latency one,two,three") == 1, "the next processes leave it out"
+
+
+def test_a_check_that_hangs_is_ended_and_the_others_go_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(jobs.LIMIT_S, "check", 1.5)
+    tell(folder, correctness__three="hang", correctness__one="flood")
+    collection = begin(folder)
+    collection.work_off()
+    found = cells(finish(folder, collection))
+    assert {name: one.status for name, one in found.items()} == {
+        "one": "done",
+        "two": "done",
+        "three": "failed",
+    }
+    assert "did not end within" in found["three"].reason
+
+
+def test_without_a_gpu_every_cell_says_so_and_a_later_run_would_do_it(folder: Path) -> None:
+    collection = begin(folder, Machine(None, None, None, ["no GPU here: nothing can be measured"]))
+    collection.work_off()
+    assert collection.staging.outcomes() == {}
+    run = finish(folder, collection)
+    assert {one.status for one in cells(run).values()} == {"skipped"}
+    assert run.provenance["degraded"] == ["no GPU here: nothing can be measured"]
+    assert calls(folder) == []
+
+
+def test_a_budget_names_what_it_leaves_out(folder: Path) -> None:
+    collection = begin(folder)
+    collection.work_off(budget=0.0)
+    run = finish(folder, collection)
+    assert {one.status for one in cells(run).values()} == {"skipped"}
+    assert any("check one on 1x1x64x64: the time budget" in line for line in run.provenance["left_out"])
+
+
+def test_a_resumed_run_does_only_what_is_missing(folder: Path) -> None:
+    collection = begin(folder)
+    collection.work_off()
+    collection.staging.drop(Job("check", "1x1x64x64", ("two",)).key)
+    collection.staging.close()
+    before = len(calls(folder))
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    assert calls(folder)[before:] == ["correctness two"]
+
+
+def test_two_processes_do_not_work_on_one_run(folder: Path) -> None:
+    collection = begin(folder)
+    with pytest.raises(ProfilerError, match="another process"):
+        again(folder, collection.staging.run_id)
+
+
+def test_a_run_that_is_not_there_is_named_with_those_that_are(folder: Path) -> None:
+    collection = begin(folder)
+    with pytest.raises(UnknownName, match=collection.staging.run_id):
+        Staging.resume(LocalRoot(folder / "data"), "nothing")
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {root!r})
+from profiler.bundles.location import LocalRoot
+from profiler.collect import seal, subprocesses
+from profiler.collect.staging import unfinished
+from tests import standins as t
+folder = Path({folder!r})
+subprocesses.stage_argv = t.stand_in_argv(folder)
+ids = unfinished(LocalRoot(folder / "data"))
+collection = t.again(folder, ids[0]) if ids else t.begin(folder)
+print(collection.staging.run_id, flush=True)
+collection.work_off()
+print(seal.seal(LocalRoot(folder / "data"), collection), flush=True)
+"""
+
+
+@pytest.mark.parametrize("moment_s", [0.4, 0.8, 1.2, 1.6, 2.0, 2.6])
+def test_kill_9_at_any_moment_leaves_a_run_that_can_be_finished(folder: Path, moment_s: float) -> None:
+    tell(folder, sleep=0.15)
+    driver = folder / "driver.py"
+    driver.write_text(DRIVER.format(root=str(Path(__file__).resolve().parents[2]), folder=str(folder)))
+    process = subprocess.Popen([sys.executable, str(driver)], stdout=subprocess.PIPE, start_new_session=True)
+    time.sleep(moment_s)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    root = LocalRoot(folder / "data")
+    ended_before = [path.stem for path in (root.folder / "staging").glob("*/jobs/*.json")]
+    sealed_before = bundle.list_runs(root)
+    if not sealed_before or unfinished(root):
+        done = subprocess.run([sys.executable, str(driver)], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+    (run_id,) = bundle.list_runs(root)
+    run = bundle.load(root, run_id)
+    assert {one.status for one in cells(run).values()} == {"done"}
+    assert all(len(one.samples[0].ns) == 24 for one in cells(run).values())
+    checks = [line for line in calls(folder) if line.startswith("correctness")]
+    assert len(checks) <= 6 - sum(key.startswith("check-") for key in ended_before)
+    assert unfinished(root) == []
+
+
+def test_a_killed_run_can_be_sealed_as_it_is(folder: Path) -> None:
+    collection = begin(folder)
+    for job in collection.planned[:2]:
+        collection._do(job)
+    run = finish(folder, collection)
+    told = {name: one.status for name, one in cells(run).items()}
+    assert told["three"] == "skipped"
+    assert any("not done" in line for line in run.provenance["left_out"])
+
+
+def test_a_model_that_failed_is_said_and_no_silence(folder: Path) -> None:
+    collection = begin(folder)
+    job = {"stage": "model", "status": "failed", "reason": "there is no addr2line"}
+    for name in ("one", "two"):
+        collection.staging.put(f"model-CPU-0-{name}", {**job, "versions": [name], "results": {}})
+    run = finish(folder, collection)
+    assert "no CPU model of one, two: there is no addr2line" in run.provenance["degraded"]
+
+
+@needs_gxx
+def test_the_model_keeps_the_line_tables_too(tmp_path: Path) -> None:
+    lineage, root = catalog.load(), LocalRoot(tmp_path / "data")
+    settings = Settings(versions=("v2d_b",), workloads=(SMALL,), model=("v2d_b",), counters=False)
+    staging = collect_settings.begin(root, lineage, settings)
+    collection = Collection(staging, lineage, settings, Machine(None, None))
+    (job,) = (one for one in collection.planned if one.stage == "model")
+    collection._do(job)
+    run = bundle.load(root, seal.seal(root, collection))
+    (lines,) = (file for file in run.files if file.kind == "lines")
+    assert (lines.path, lines.name) == ("lines/v2d_b.json", "v2d_b.json")
+    table = json.loads(root.read(f"runs/{run.run_id}/{lines.path}"))
+    assert table["workloads"]["1x2x128x64"][0][0] == "v2d.cu"
+
+
+def test_whoever_copied_the_tree_can_say_its_commit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILER_COMMIT", "0123456789abcdef0123456789abcdef01234567")
+    assert finish(folder, begin(folder)).provenance["git_commit"].startswith("0123456789")
+    monkeypatch.setenv("PROFILER_COMMIT", "not a commit")
+    assert "git_commit" not in finish(folder, begin(folder)).provenance
+
+
+def test_more_checks_run_side_by_side_where_there_are_cpus_and_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    many = {"memory_bytes": 80 << 30}
+    assert [check_and_time.checks_at_once(gpu) for gpu in (many, {"memory_bytes": 8 << 30}, None)] == [
+        16,
+        4,
+        16,
+    ]
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    assert check_and_time.checks_at_once(many) == 8
+
+
+def test_a_dry_run_names_the_jobs_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    options = ["v2d_b", "sdpa", "--budget", "60s", "--dry-run"]
+    assert main(["collect", *options]) == 0
+    shown = capsys.readouterr().out
+    assert "lean   1x8x512x64" in shown
+    assert "jobs are left out by --budget 60 s" in shown
+    assert main(["collect", *options, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["jobs"][0]["versions"] == ["v2d_b"]
+    assert told["jobs"][-1] == {**told["jobs"][-1], "stage": "model", "ended_s": None}
+    assert main(["collect", *options, "--resume", "x"]) == 2
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_zip_of_a_run_can_be_unpacked_elsewhere(folder: Path, tmp_path: Path) -> None:
+    collection = begin(folder)
+    collection.work_off()
+    run = finish(folder, collection)
+    path = zip_file.pack(LocalRoot(folder / "data"), run.run_id, tmp_path / "run.zip")
+    assert path.stat().st_size < seal.ZIP_BYTES
+    into = tmp_path / "elsewhere"
+    into.mkdir()
+    assert zip_file.unpack(path, into) == run
+
+
+# ---------------------------------------------------------------- counters: a program in the place of ncu
+
+
+def test_without_the_permission_latency_is_kept_and_counters_are_left_out(folder: Path) -> None:
+    ncu = stand_in_ncu(folder, None, None, "==ERROR== ERR_NVGPUCTRPERM - no permission\n", 1)
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off()
+    run = finish(folder, collection)
+    assert {one.status for one in cells(run).values()} == {"done"}
+    assert any("ERR_NVGPUCTRPERM" in words for words in run.provenance["degraded"])
+    assert run.reports == ()
+
+
+def test_a_report_without_the_asked_range_fails_the_cells_and_says_what_is_in_it(
+    folder: Path, reports: Path
+) -> None:
+    ncu = stand_in_ncu(
+        folder, reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
+    )
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off()
+    found = cells(finish(folder, collection))
+    assert {one.status for one in found.values()} == {"failed"}
+    assert "no launch in the range one_at_1x1x64x64" in found["one"].reason
+
+
+def test_the_launches_of_a_range_are_kept_with_a_clean_report(
+    folder: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counters, "range_name", lambda _version, _workload: "Fused-GEMM")
+    ncu = stand_in_ncu(
+        folder, reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
+    )
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off()
+    run = finish(folder, collection)
+    (report,) = run.reports
+    one = cells(run)["one"]
+    assert one.status == "done", one.reason
+    assert one.captures[0].report == report.sha256
+    assert one.captures[0].mode == "ncu; clock none; cache none"
+    kept = (folder / "data" / "runs" / run.run_id / report.path).read_bytes()
+    assert b"974ee2de314f" not in kept
+
+
+def test_a_kernel_that_is_not_in_the_report_fails_its_cell(reports: Path) -> None:
+    found = csv_export.read_csv(reports / "oracle/cutlass__report75.ncu-rep.raw.csv").launches
+    there = captured.of_cell(found, "Fused-GEMM", ("Kernel",))
+    assert there.reason is None
+    assert len(there.ordinals) == len(there.parts) >= 1
+    missing = captured.of_cell(found, "Fused-GEMM", ("attention",))
+    assert missing.reason is not None
+    assert "attention is not in the report" in missing.reason
+
+
+def test_counters_that_are_nan_fail_the_cell(reports: Path) -> None:
+    path = next((reports / "oracle").glob("esmm*5c6231e5*"))
+    launches = csv_export.read_csv(path).launches
+    bad = [one for one in launches if one.values.number(DURATION) is None]
+    assert bad, "the report holds a launch whose duration is NaN"
+    import dataclasses
+
+    inside = [dataclasses.replace(bad[0], nvtx=("v|w",))]
+    found = captured.of_cell(inside, "v|w")
+    assert found.reason is not None
+    assert "NaN" in found.reason
+
+
+def test_the_sanitizers_silence_is_no_pass() -> None:
+    clean, hazards = "========= ERROR SUMMARY: 0 errors", "RACECHECK SUMMARY: 3 hazards displayed (3 errors)"
+    assert sanitizer.verdict(clean, {"status": "done"})["found"] == 0
+    assert sanitizer.verdict(hazards, {"status": "done"})["found"] == 3
+    assert sanitizer.verdict(hazards, {"status": "failed", "reason": "died"})["found"] == 3
+    refused = sanitizer.verdict(clean, {"status": "failed", "reason": "launch refused"})
+    assert refused == {"found": None, "summary": "launch refused"}, "nothing was launched"
+
+
+SANITIZER = """#!{python}
+import os, subprocess, sys, time
+argv = sys.argv[1:]
+tool = argv[argv.index("--tool") + 1]
+at = argv.index("--launch-timeout")
+subprocess.run(argv[at + 2:])
+with open({seen!r}, "a") as seen:
+    print(tool, argv[at + 1], os.environ.get("PYTORCH_NO_CUDA_MEMORY_CACHING"), file=seen)
+if tool == {hangs!r}:
+    time.sleep(600)
+print("========= " + {said!r}.get(tool, "ERROR SUMMARY: 0 errors"))
+"""
+
+
+def stand_in_sanitizer(folder: Path, hangs: str = "", **said: str) -> Path:
+    program = folder / "compute-sanitizer"
+    program.write_text(
+        SANITIZER.format(python=sys.executable, seen=str(folder / "seen"), hangs=hangs, said=said)
+    )
+    program.chmod(0o755)
+    return program
+
+
+def sanitized(folder: Path, **how: str) -> Collection:
+    """A collection of one version, which stand-ins compile, check, time and look at."""
+    collection = begin(folder, Machine(GPU, None, stand_in_sanitizer(folder, **how)), sanitize=("one",))
+    collection.work_off()
+    return collection
+
+
+def test_the_sanitizer_is_given_time_to_connect_and_memory_that_it_can_judge(folder: Path) -> None:
+    run = finish(folder, sanitized(folder))
+    assert (folder / "seen").read_text().split("\n")[:-1] == [
+        f"{tool} 120 1" for tool in ("racecheck", "memcheck", "initcheck")
+    ]
+    assert {name: got["found"] for name, got in cells(run)["one"].check["sanitizer"].items()} == {
+        "racecheck": 0,
+        "memcheck": 0,
+        "initcheck": 0,
+    }
+
+
+def test_what_a_sanitizer_that_gave_no_answer_said_is_shown(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(jobs.LIMIT_S, "sanitize", 2.0)
+    failures.show(sanitized(folder, hangs="racecheck"))
+    said = capsys.readouterr().err
+    assert "failed: sanitize-1x1x64x64-0-one: no answer of racecheck" in said
+
+
+def test_what_one_sanitizer_found_stands_where_another_hangs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(jobs.LIMIT_S, "sanitize", 2.0)
+    races = "RACECHECK SUMMARY: 3 hazards displayed (3 errors, 0 warnings)"
+    found = cells(finish(folder, sanitized(folder, hangs="memcheck", racecheck=races)))["one"]
+    assert (found.status, found.reason) == ("wrong", "sanitize: found by racecheck")
+    assert "did not end within 2 s" in found.check["sanitizer"]["memcheck"]["summary"]
+
+
+def test_a_sanitizer_that_hangs_says_nothing_of_the_version(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(jobs.LIMIT_S, "sanitize", 2.0)
+    run = finish(folder, sanitized(folder, hangs="racecheck"))
+    cell, beside = [one for one in run.results if one.version == "one"]
+    assert cell.status == "done", "it was checked and timed"
+    assert beside.reason.startswith("sanitize: no answer of racecheck: it did not end within 2 s")
+
+
+def test_a_bare_gpu_machine_needs_nothing_but_numpy_and_torch(tmp_path: Path) -> None:
+    # Every module but Python's own, numpy and torch is not there; a whole run is begun, sealed and packed.
+    code = """
+import os, sys
+from importlib.machinery import BuiltinImporter, FrozenImporter, PathFinder
+class Bare:
+    def find_spec(self, name, path=None, target=None):
+        first = name.partition(".")[0]
+        there = first in sys.stdlib_module_names or first in ("numpy", "torch", "profiler")
+        return PathFinder.find_spec(name, path, target) if there else None
+sys.meta_path[:] = [BuiltinImporter, FrozenImporter, Bare()]
+from profiler.build import resources
+from profiler.collect import doctor
+from profiler.collect.gpu import correctness, latency, launch_probe, ncu_target, torch_probe
+from profiler.cli import main
+code = main(["collect", "sdpa", "--no-model", "--out", "run.zip"])
+assert code == 3, code
+assert os.path.getsize("run.zip") > 500
+sys.exit(main(["doctor", "--json"]))
+"""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
+        "PROFILER_DATA": str(tmp_path / "data"),
+    }
+    argv = [sys.executable, "-c", code]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=200, env=environment, cwd=tmp_path)
+    assert done.returncode == 3, done.stderr
+    assert '"can_measure": false' in done.stdout

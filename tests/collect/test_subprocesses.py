@@ -1,0 +1,304 @@
+"""Tests with small real programs that end in every way a measured program can."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from profiler.collect import subprocesses
+
+
+def run(tmp_path, text, *, timeout_s=20.0, **how):
+    program = tmp_path / "program.py"
+    program.write_text(text)
+    return subprocesses.run([sys.executable, program], timeout_s=timeout_s, log=tmp_path / "log", **how)
+
+
+def gone(pid, within_s=3.0):
+    """Whether the process has ended; a zombie that nobody waits for has."""
+    until = time.monotonic() + within_s
+    while time.monotonic() < until:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_program_that_ends_well_is_ok_and_its_output_is_kept(tmp_path):
+    ended = run(tmp_path, "import sys; print('one'); print('two', file=sys.stderr)")
+    assert ended.ok
+    assert ended.tail.split() == ["one", "two"]
+    assert (tmp_path / "log").read_text().split() == ["one", "two"]
+
+
+def test_an_exit_code_is_told(tmp_path):
+    ended = run(tmp_path, "print('why'); raise SystemExit(7)")
+    assert (ended.kind, ended.code, ended.last_line) == ("exited", 7, "why")
+    assert not ended.ok
+
+
+def test_a_crash_names_its_signal_and_leaves_no_core(tmp_path):
+    ended = run(tmp_path, "import ctypes; ctypes.string_at(0)", cwd=tmp_path)
+    assert (ended.kind, ended.code) == ("signalled", signal.SIGSEGV)
+    assert ended.words == "was killed by SIGSEGV"
+    assert not list(tmp_path.glob("core*"))
+
+
+def test_a_program_that_kills_itself_is_not_called_a_timeout(tmp_path):
+    ended = run(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert (ended.kind, ended.code) == ("signalled", signal.SIGKILL)
+
+
+def test_a_hang_is_ended_at_its_time_and_what_it_said_is_kept(tmp_path):
+    text = "import time, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    ended = run(tmp_path, text + "print('begun', flush=True)\nwhile True: time.sleep(1)", timeout_s=1.0)
+    assert ended.kind == "timed_out"
+    assert ended.words == "did not end within 1 s"
+    assert ended.tail.strip() == "begun"
+    assert 1.0 <= ended.seconds < 5.0
+
+
+def test_a_program_that_closes_its_output_and_hangs_is_ended_too(tmp_path):
+    ended = run(tmp_path, "import os, time; os.close(1); os.close(2); time.sleep(60)", timeout_s=1.0)
+    assert ended.kind == "timed_out"
+    assert ended.seconds < 5.0
+
+
+def test_a_flood_of_output_is_bounded_and_its_end_is_there(tmp_path):
+    text = "import sys\nfor _ in range(400): sys.stdout.write('x' * 65536)\nprint('\\nthe end')"
+    ended = run(tmp_path, text)
+    assert ended.ok
+    assert ended.last_line == "the end"
+    kept = (tmp_path / "log").read_bytes()
+    assert len(kept) < subprocesses.LOG_BYTES + 2 * subprocesses.TAIL_BYTES
+    assert b"bytes left out]" in kept
+    assert kept.rstrip().endswith(b"the end")
+    assert len(ended.tail) <= subprocesses.TAIL_BYTES
+
+
+def test_an_endless_flood_is_ended_at_its_time(tmp_path):
+    ended = run(tmp_path, "import sys\nwhile True: sys.stdout.write('y' * 65536)", timeout_s=1.0)
+    assert ended.kind == "timed_out"
+    assert (tmp_path / "log").stat().st_size < 2 * subprocesses.LOG_BYTES
+
+
+def test_children_left_behind_are_gone_even_in_a_session_of_their_own(tmp_path):
+    text = (
+        "import subprocess, sys\n"
+        "sleep = [sys.executable, '-c', 'import time; time.sleep(300)']\n"
+        "one, other = subprocess.Popen(sleep), subprocess.Popen(sleep, start_new_session=True)\n"
+        "print(one.pid, other.pid, flush=True)\n"
+    )
+    started = time.monotonic()
+    ended = run(tmp_path, text)
+    children = [int(word) for word in ended.tail.split()]
+    assert ended.ok
+    assert len(children) == 2
+    assert all(gone(child) for child in children)
+    assert time.monotonic() - started < 10, "the children hold the pipe open, which must not be waited for"
+
+
+def test_children_of_a_hang_are_gone_too(tmp_path):
+    text = (
+        "import subprocess, sys, time\n"
+        "print(subprocess.Popen(['sleep', '300'], start_new_session=True).pid, flush=True)\ntime.sleep(300)\n"
+    )
+    ended = run(tmp_path, text, timeout_s=1.5)
+    assert ended.kind == "timed_out"
+    assert gone(int(ended.tail))
+
+
+def test_a_program_that_takes_too_much_memory_is_ended_and_says_so(tmp_path):
+    text = "import time\nheld = []\nwhile True: held.append(bytearray(b'x') * (8 << 20)); time.sleep(0.01)"
+    ended = run(tmp_path, text, memory_bytes=200_000_000)
+    assert ended.kind == "out_of_memory"
+    assert ended.words == "took more than 0.2 GB of memory"
+
+
+def test_memory_is_counted_over_all_its_processes(tmp_path):
+    text = (
+        "import os, time\n"
+        "for _ in range(3):\n"
+        "    if os.fork() == 0: break\n"
+        "held = bytearray(b'x') * (80 << 20)\ntime.sleep(30)\n"
+    )
+    assert run(tmp_path, text, memory_bytes=200_000_000).kind == "out_of_memory"
+    single = text.replace("range(3)", "range(0)").replace("sleep(30)", "sleep(0.5)")
+    assert run(tmp_path, single, memory_bytes=200_000_000).ok
+
+
+def test_reserved_address_space_is_no_memory(tmp_path):
+    no_reserve = 0x4000  # Linux; Python's mmap does not name it
+    text = f"import mmap; m = mmap.mmap(-1, 1 << 40, flags=mmap.MAP_PRIVATE | {no_reserve}); print('ok')"
+    assert run(tmp_path, text, memory_bytes=200_000_000).last_line == "ok"
+
+
+def test_a_program_that_is_not_there_is_an_ending_and_not_an_exception(tmp_path):
+    ended = subprocesses.run([tmp_path / "nothing"], timeout_s=5, log=tmp_path / "log")
+    assert (ended.kind, ended.code) == ("exited", 127)
+    assert "cannot be started" in ended.words
+
+
+def test_the_environment_is_added_to(tmp_path, monkeypatch):
+    monkeypatch.setenv("FROM_OUTSIDE", "1")
+    text = "import os; print(os.environ['FROM_OUTSIDE'], os.environ['ADDED'])"
+    assert run(tmp_path, text, env={"ADDED": "2"}).tail.split() == ["1", "2"]
+
+
+def test_an_interrupt_of_the_caller_leaves_nothing_running(tmp_path):
+    text = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
+
+    def interrupt():
+        until = time.monotonic() + 10
+        while time.monotonic() < until and not (tmp_path / "log").exists():
+            time.sleep(0.05)
+        time.sleep(1.0)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    # A shell starts what it sends to the background with SIGINT ignored, and Python then keeps it so.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, text, timeout_s=60)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert gone(int((tmp_path / "log").read_text()))
+
+
+def test_what_a_killed_caller_left_running_is_found_by_its_folder(tmp_path):
+    program = "import time; time.sleep(300)"  # silent: who writes into a broken pipe dies of it
+    caller = (
+        "import sys; from pathlib import Path; from profiler.collect import subprocesses as isolated\n"
+        f"isolated.run([sys.executable, '-c', {program!r}], timeout_s=300, log=Path(sys.argv[1]))\n"
+    )
+    log = tmp_path / "run" / "cell" / "log"
+    process = subprocess.Popen(
+        [sys.executable, "-c", caller, str(log)], env={**os.environ, **subprocesses.stage_environment()}
+    )
+    until = time.monotonic() + 20
+    left = None
+    while left is None and time.monotonic() < until:
+        time.sleep(0.05)
+        left = next(
+            (pid for pid in subprocesses._processes() if pid != process.pid and _mark(pid) == str(log)), None
+        )
+    assert left is not None
+    process.kill()
+    process.wait()
+    assert not gone(left, within_s=0.3), "kill -9 of the caller leaves its program: what this is for"
+    assert subprocesses.end_leftovers(tmp_path / "other") == 0
+    assert subprocesses.end_leftovers(tmp_path / "run", runner=os.getpid()) == 0, (
+        "another's who goes on there"
+    )
+    assert subprocesses.end_leftovers(tmp_path / "run", runner=process.pid) == 1
+    assert gone(left)
+
+
+INTERRUPTED = """
+import sys
+from pathlib import Path
+from profiler.collect import subprocesses as isolated
+from tests.gpu.conftest import Bench
+
+FOLDER = Path({folder!r})
+
+def test_first():
+    assert not "what came out before is told"
+
+def test_second():
+    def one(number):
+        code = "import time; open({begun!r}, 'w').close(); time.sleep(300)"
+        return isolated.run([sys.executable, "-c", code], timeout_s=300, log=FOLDER / str(number) / "log")
+    Bench(FOLDER, {{}}, {{}}, {{}}, None).side_by_side(one, range(200))
+"""
+
+
+def test_ctrl_c_ends_the_gpu_tests_at_once_with_their_summary(tmp_path):
+    begun, file = tmp_path / "begun", tmp_path / "test_it.py"
+    file.write_text(INTERRUPTED.format(folder=str(tmp_path / "work"), begun=str(begun)))
+    argv = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rf",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "addopts=",
+        str(file),
+    ]
+    environment = {**os.environ, **subprocesses.stage_environment()}
+    process = subprocess.Popen(argv, env=environment, text=True, stdout=subprocess.PIPE, cwd=tmp_path)
+    until = time.monotonic() + 60
+    while not begun.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    for _ in range(3):  # as `timeout` does: the program, then its group
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.02)
+    out, _ = process.communicate(timeout=20)
+    assert "FAILED test_it.py::test_first" in out
+    assert "KeyboardInterrupt" in out
+    assert subprocesses.end_leftovers(tmp_path / "work") == 0
+
+
+def _mark(pid):
+    try:
+        found = subprocesses._mark_of(pid)
+    except OSError:
+        return None
+    return found and found[0]
+
+
+# ---------------------------------------------------------------- stages
+
+
+def ending(tmp_path, text):
+    ended = run(tmp_path, text)
+    return subprocesses.result_of(tmp_path / "result.json", ended)
+
+
+def test_a_stage_that_died_without_a_result_is_failed_with_how_and_its_last_words(tmp_path):
+    result = ending(tmp_path, "print('at work', flush=True); import ctypes; ctypes.string_at(0)")
+    assert result["status"] == "failed"
+    assert result["reason"] == "its process was killed by SIGSEGV: at work"
+    assert result["ended"] == "signalled"
+
+
+def test_a_stage_that_was_killed_may_have_run_out_of_memory(tmp_path):
+    result = ending(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
+    assert "where memory ran out" in result["reason"]
+
+
+@pytest.mark.parametrize("text", ["", "[1]", '{"status"', '{"other": 1}'])
+def test_half_a_result_is_no_result(tmp_path, text):
+    (tmp_path / "result.json").write_text(text)
+    assert ending(tmp_path, "print('done')")["status"] == "failed"
+
+
+def test_a_result_is_kept_though_its_process_died_after_it(tmp_path):
+    path = tmp_path / "result.json"
+    text = f"open({str(path)!r}, 'w').write('{json.dumps({'status': 'done'})}'); import os; os.abort()"
+    text = text.replace("; import os", "\nimport os")
+    assert ending(tmp_path, text) == {"status": "done", "ended": "signalled"}
+
+
+def test_an_old_result_is_never_taken_for_a_new_one(tmp_path):
+    (tmp_path / "correctness.result.json").write_text('{"status": "done"}')
+    result = subprocesses.run_stage("nothing_of_the_kind", {}, tmp_path, timeout_s=30)
+    assert result["status"] == "failed"
+    result = subprocesses.run_stage("correctness", {"no": "version"}, tmp_path, timeout_s=60)
+    assert result["status"] in ("failed", "skipped")
+    assert result["reason"]
+    assert result["seconds"] > 0

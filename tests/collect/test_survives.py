@@ -1,0 +1,712 @@
+"""What a collection survives: interruption, other sources, another GPU, damage on disk, tools that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler.bundles import bundle, zip_file
+from profiler.bundles.location import LocalRoot
+from profiler.catalog import catalog
+from profiler.catalog.problem import ATTENTION
+from profiler.cli import collect as command_module
+from profiler.cli import failures
+from profiler.collect import check_and_time, counters, jobs, ncu_command, seal
+from profiler.collect import collection as collect_collection
+from profiler.collect import settings as collect_settings
+from profiler.collect.plan import Job, Pace
+from profiler.collect.settings import Machine
+from profiler.collect.staging import Staging, unfinished
+from profiler.errors import BadBundle, ProfilerError, UnknownName
+from profiler.evidence import nvperf
+from tests.standins import (
+    GPU,
+    SMALL,
+    again,
+    begin,
+    calls,
+    cells,
+    finish,
+    ncu_calls,
+    prepare,
+    scripted_ncu,
+    stand_in_ncu,
+    tell,
+)
+
+LABEL = "1x1x64x64"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return prepare(tmp_path, monkeypatch)
+
+
+def interrupt_after(seconds: float) -> None:
+    threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+# ---------------------------------------------------------------- Ctrl-C and time
+
+
+@pytest.mark.parametrize("stage", ["correctness", "latency"])
+def test_ctrl_c_ends_what_hangs_at_once_and_calls_nothing_failed(folder: Path, stage: str) -> None:
+    tell(folder, **{f"{stage}__two": "hang"})
+    collection = begin(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupt_after(3.0)
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        collection.work_off()
+    assert time.monotonic() - begun < 10
+    key = Job("check", LABEL, ("two",)).key if stage == "correctness" else collection.planned[3].key
+    assert key not in collection.staging.outcomes(), "it was ended by us, and says nothing of the version"
+    assert collection.left_out[key] == "interrupted"
+    collection.staging.close()
+    tell(folder)
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+
+
+def test_a_process_that_outlasts_the_budget_is_ended_and_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "GRACE_S", 0.5)
+    monkeypatch.setattr("profiler.collect.plan.START_S", dict.fromkeys(("check", "time", "lean"), 0.1))
+    tell(folder, latency__two="hang")
+    collection = begin(folder)
+    begun = time.monotonic()
+    collection.work_off(budget=6.0)
+    assert time.monotonic() - begun < 10
+    run = finish(folder, collection)
+    assert {one.status for one in cells(run).values()} == {"skipped"}
+    assert any("time 3 versions" in line and "budget of 6 s" in line for line in run.provenance["left_out"])
+
+
+def test_a_gpu_that_is_gone_ends_no_cell(folder: Path) -> None:
+    tell(folder, latency="no GPU")
+    collection = begin(folder)
+    collection.work_off()
+    assert {one["stage"] for one in collection.staging.outcomes().values()} == {"check"}
+    tell(folder)
+    collection.staging.close()
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+
+
+@pytest.mark.parametrize("pairs", [0, 1])
+def test_what_was_left_out_because_nothing_was_checked_is_done_when_the_run_goes_on(
+    folder: Path, pairs: int
+) -> None:
+    tell(folder, correctness="no GPU")
+    collection = begin(folder, pairs=pairs)
+    collection.work_off()
+    assert collection.staging.outcomes() == {}, "no job has ended: nothing is known of any version"
+    tell(folder)
+    collection.staging.close()
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    run = finish(folder, resumed)
+    assert {one.status for one in cells(run).values()} == {"done"}
+    assert cells(run)["one"].samples
+
+
+def test_more_processes_than_rounds_leave_none_without_a_round(folder: Path) -> None:
+    collection = begin(folder, rounds=2)
+    assert [job.block for job in collection.planned if job.stage == "time"] == [0, 1]
+    collection.work_off()
+    (cold, _warm) = cells(finish(folder, collection))["one"].samples
+    assert cold.rounds == (0, 0, 0, 0, 1, 1, 1, 1)
+
+
+def test_what_did_not_run_does_not_make_the_rest_look_fast() -> None:
+    pace, job = Pace(), Job("check", "w", ("a",), 0, 6.0)
+    assert pace.seconds(job) == 6.0
+    pace.learn(job, 3.0)
+    assert pace.seconds(job) == 3.0
+
+
+def test_the_time_of_all_sessions_is_summed_and_set_against_their_processes(folder: Path) -> None:
+    tell(folder, **{"sleep__latency": 1.0, "sleep__correctness": 0.5})
+    collection = begin(folder)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    interrupt_after(2.4)
+    with pytest.raises(KeyboardInterrupt):
+        collection.work_off()
+    first = collection.told()["wall_s"]
+    collection.staging.close()
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    second = resumed.told()["wall_s"]
+    run = finish(folder, resumed)
+    about = run.provenance
+    assert about["sessions"] == 2
+    assert about["wall_s"] == pytest.approx(first + second, abs=0.3)
+    assert about["processes_s"]["time"] >= 3.0
+    assert 0.5 <= about["processes_s"]["check"] < 1.5, "three side by side are counted once"
+    of_all, of_bare = collect_collection.overhead(about) or (0, 0)
+    assert 1.0 <= of_all < of_bare
+    assert of_all < 1.25, f"{about['wall_s']} s for processes of {about['processes_s']}"
+
+
+# ---------------------------------------------------------------- what may not change meanwhile
+
+
+def changed(folder: Path) -> None:
+    text = (folder / "catalog.toml").read_text()
+    (folder / "catalog.toml").write_text(
+        text.replace("torch_backends:sdpa_math", "torch_backends:sdpa_cudnn")
+    )
+
+
+def test_a_run_does_not_go_on_with_other_sources_but_can_be_sealed_as_it_was(folder: Path) -> None:
+    collection = begin(folder)
+    for job in collection.planned[:3]:
+        collection._do(job)
+    before = collection.staging.plan["sources"]["two"]
+    collection.staging.close()
+    changed(folder)
+    with pytest.raises(ProfilerError, match=r"two changed since run .* --seal"):
+        again(folder, collection.staging.run_id)
+    staging, lineage, settings = collect_settings.resume(
+        LocalRoot(folder / "data"), collection.staging.run_id, sealing=True
+    )
+    assert lineage.by_id["two"].callable == "profiler.catalog.torch_backends:sdpa_math"
+    run = finish(folder, collect_collection.Collection(staging, lineage, settings, Machine(None, None)))
+    assert cells(run)["two"].source_sha256 == before
+    kept = {file.path: file for file in run.files}["kernels/catalog.toml"]
+    assert b"sdpa_math" in (folder / "data/runs" / run.run_id / kept.path).read_bytes()
+
+
+def test_a_run_does_not_go_on_with_another_metrics_txt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    collection = begin(folder)
+    collection.staging.close()
+    monkeypatch.setattr(collect_settings, "_metrics_sha256", lambda: "other")
+    with pytest.raises(ProfilerError, match=r"metrics\.txt changed"):
+        again(folder, collection.staging.run_id)
+    monkeypatch.undo()
+
+
+def test_one_run_is_of_one_gpu_and_says_so_wherever_it_is_sealed(folder: Path) -> None:
+    collection = begin(folder)
+    collection.work_off()
+    collection.staging.drop(Job("check", LABEL, ("two",)).key)
+    collection.staging.close()
+    other = again(folder, collection.staging.run_id, Machine({**GPU, "uuid": "GPU-1"}, None))
+    with pytest.raises(ProfilerError, match="uuid GPU-0 then, GPU-1 now"):
+        other.work_off()
+    other.staging.close()
+    sealing = again(folder, collection.staging.run_id, Machine(None, None))
+    run = finish(folder, sealing)
+    assert run.provenance["gpu"] == "stand-in"
+    assert run.provenance["floors"][LABEL]["launch_ns"] == 2000.0
+    assert cells(run)["one"].samples
+
+
+def test_a_plan_of_another_program_is_refused_in_one_line(folder: Path) -> None:
+    collection = begin(folder)
+    collection.staging.close()
+    plan = collection.staging.folder / "plan.json"
+    plan.write_text(json.dumps({**json.loads(plan.read_text()), "settings": {"colour": "blue"}}))
+    with pytest.raises(BadBundle, match="another version"):
+        again(folder, collection.staging.run_id)
+    plan.write_text("{")
+    with pytest.raises(BadBundle, match=r"plan\.json cannot be read"):
+        again(folder, collection.staging.run_id)
+
+
+# ---------------------------------------------------------------- damage on disk
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"key": 1}', '{"key": "x", "status": "done"}'])
+def test_a_damaged_job_is_done_again(folder: Path, damage: str) -> None:
+    collection = begin(folder)
+    collection.work_off()
+    collection.staging.close()
+    key = Job("check", LABEL, ("two",)).key
+    (collection.staging.folder / "jobs" / f"{key}.json").write_text(damage)
+    resumed = again(folder, collection.staging.run_id)
+    resumed.work_off()
+    assert calls(folder)[-1] == "correctness two"
+    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+
+
+@pytest.mark.parametrize("damage", ["gone", "flipped"])
+def test_a_damaged_report_is_captured_again_and_never_keeps_a_run_from_being_sealed(
+    folder: Path, reports: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    monkeypatch.setattr(counters, "range_name", lambda _version, _workload: "Fused-GEMM")
+    ncu = stand_in_ncu(
+        folder, reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
+    )
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off()
+    (place,) = (collection.staging.folder / "reports").iterdir()
+    content = bytearray(place.read_bytes())
+    content[len(content) // 2] ^= 1
+    place.unlink() if damage == "gone" else place.write_bytes(content)
+    collection.staging.close()
+    sealed = again(folder, collection.staging.run_id, Machine(GPU, ncu))
+    run, _ = seal.assemble(sealed)
+    assert run.reports == ()
+    assert cells(run)["one"].status == "done"
+    sealed.work_off()
+    assert len(finish(folder, sealed).reports) == 1
+
+
+def test_what_a_process_that_was_killed_while_it_removed_a_sealed_run_left_goes_with_the_next(
+    folder: Path,
+) -> None:
+    left = folder / "data/staging/.old-0" / "reports"
+    left.mkdir(parents=True)
+    begin(folder)
+    assert not left.parent.exists()
+
+
+def test_a_run_that_another_process_just_sealed_is_said_so(folder: Path) -> None:
+    collection = begin(folder)
+    collection.staging.close()
+    staging = Staging(collection.staging.folder)
+    (staging.folder / "plan.json").unlink()
+    with pytest.raises(UnknownName, match="just been sealed"):
+        staging.lock()
+
+
+def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(folder: Path) -> None:
+    small = folder / "data"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=96k", "tmpfs", small], check=False).returncode:
+        pytest.skip("no tmpfs can be mounted here")
+    try:
+        tell(folder, correctness__two="flood")
+        collection = begin(folder)
+        with pytest.raises(OSError, match="No space"):
+            collection.work_off()
+        collection.staging.close()
+        subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
+        resumed = again(folder, collection.staging.run_id)
+        resumed.work_off()
+        assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+    finally:
+        subprocess.run(["umount", "-l", small], check=False)
+
+
+# ---------------------------------------------------------------- counters
+
+
+def real(reports: Path) -> tuple[Path, Path]:
+    return reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
+
+
+@pytest.fixture
+def in_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counters, "range_name", lambda _version, _workload: "Fused-GEMM")
+
+
+def failed_beside(run: Any, name: str) -> list[str]:
+    return [one.reason for one in run.results if one.version == name and one.status == "failed"]
+
+
+def test_a_capture_that_fails_leaves_the_latency_and_says_why_there_are_no_counters(
+    folder: Path, reports: Path
+) -> None:
+    ncu = stand_in_ncu(folder, *real(reports))
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off()
+    run = finish(folder, collection)
+    cell, beside = [one for one in run.results if one.version == "one"]
+    assert (cell.status, len(cell.samples[0].ns)) == ("done", 24)
+    assert beside.status == "failed"
+    assert beside.reason.startswith("lean: the report holds no launch in the range one_at_1x1x64x64")
+    assert run.reports == (), "a report in which nothing belongs to a cell is not kept"
+
+
+def test_a_batch_that_lost_some_is_taken_again_one_by_one(
+    folder: Path, reports: Path, in_range: None
+) -> None:
+    report, csv = real(reports)
+    # The batch of three dies with the program; alone each works, but for `two`, whose launch is refused.
+    ncu = scripted_ncu(
+        folder,
+        f"""
+        if "--import" in argv:
+            sys.stdout.write(open({str(csv)!r}).read()); sys.exit(0)
+        if len(after("--nvtx-include")) > 1:
+            fail("==ERROR== The application returned an error code (9).")
+        program()
+        report({str(report)!r})
+        """,
+    )
+    tell(folder, ncu_target__two="refused")
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off()
+    run = finish(folder, collection)
+    assert cells_done(run, "one")
+    assert cells_done(run, "three")
+    assert failed_beside(run, "two") == ["lean: launch refused"]
+
+
+def cells_done(run: Any, name: str) -> bool:
+    found = [one for one in run.results if one.version == name]
+    return [one.status for one in found] == ["done"] and bool(found[0].captures)
+
+
+@pytest.mark.parametrize(
+    ("refuses", "says", "found_by"),
+    [
+        ("--kernel-name", ncu_command.NOTHING, "NVTX range"),
+        ("--nvtx-include", ncu_command.NOTHING, "cudaProfilerStart"),
+        ("--section", "==ERROR== Could not parse section file.", "NVTX range and kernel name"),
+    ],
+)
+def test_an_ncu_that_fails_at_one_way_of_asking_is_asked_in_a_simpler_way(
+    folder: Path, reports: Path, in_range: None, refuses: str, says: str, found_by: str
+) -> None:
+    report, csv = real(reports)
+    ncu = scripted_ncu(
+        folder,
+        f"""
+        if "--import" in argv:
+            sys.stdout.write(open({str(csv)!r}).read()); sys.exit(0)
+        program()
+        if {refuses!r} in argv:
+            fail({says!r})
+        report({str(report)!r})
+        """,
+    )
+    collection = begin(folder, Machine(GPU, ncu), versions=("one", "two"))
+    collection.work.kernels = {"one": ("Kernel",), "two": ("Kernel",)}
+    collection.work_off()
+    outcome = next(one for one in collection.staging.outcomes().values() if one["stage"] == "lean")
+    assert {report["found_by"] for report in outcome["reports"]} == {found_by}
+    run = finish(folder, collection)
+    assert cells_done(run, "one")
+    assert cells_done(run, "two")
+    assert refuses not in ncu_calls(folder)[-1], "what was learned holds for the captures after it"
+
+
+# The target says which cells it has launched; the report is the same real one whatever they are.
+SLOW = """
+        if "--import" in argv:
+            sys.stdout.write(open({csv!r}).read()); sys.exit(0)
+        import json, os
+        asked, answer = argv[-2:]
+        request = json.load(open(asked))
+        names = [cell["version"] for cell in request["cells"]]
+        cells = [{{"version": name, "status": "done" if at < {each} else "unlaunched", "reason": None}}
+                 for at, name in enumerate(names)]
+        json.dump({{"status": "done", "reason": None, "cells": cells}}, open(answer, "w"))
+        open({calls!r}, "a").write(f"{{names}} {{request['max_seconds']:.0f}}\\n")
+        {then}
+        shutil.copy({report!r}, after("--export")[0])
+"""
+
+
+def slow_ncu(folder: Path, reports: Path, each: int, then: str = "") -> Any:
+    report, csv = (str(path) for path in real(reports))
+    seen = str(folder / "seen")
+    return scripted_ncu(folder, SLOW.format(report=report, csv=csv, each=each, calls=seen, then=then))
+
+
+def test_what_a_slow_ncu_has_no_time_for_is_taken_in_the_next_process_together(
+    folder: Path, reports: Path, in_range: None
+) -> None:
+    collection = begin(folder, Machine(GPU, slow_ncu(folder, reports, 1)))
+    collection.work_off()
+    run = finish(folder, collection)
+    assert all(cells_done(run, name) for name in ("one", "two", "three"))
+    seen = (folder / "seen").read_text().splitlines()
+    assert seen == ["['three', 'two', 'one'] 240", "['two', 'one'] 240", "['one'] 240"], "the newest first"
+
+
+def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_goes_on(
+    folder: Path, reports: Path, in_range: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("profiler.collect.plan.START_S", dict.fromkeys(("check", "time", "lean"), 0.1))
+    monkeypatch.setattr(jobs, "GRACE_S", 0.5)
+    ncu = slow_ncu(folder, reports, 1, "import time; time.sleep(0 if len(names) == 3 else 60)")
+    collection = begin(folder, Machine(GPU, ncu))
+    collection.work_off(budget=15.0)
+    unfinished_run, _ = seal.assemble(collection)
+    found = cells(unfinished_run)
+    assert {name: bool(one.captures) for name, one in found.items()} == {
+        "one": False,
+        "two": False,
+        "three": True,
+    }
+    assert "lean: the time budget of 15 s was used up" in found["one"].reason
+    assert {one.status for one in found.values()} == {"done"}, "each has its latency"
+    collection.staging.close()
+    resumed = again(folder, collection.staging.run_id, Machine(GPU, slow_ncu(folder, reports, 9)))
+    resumed.work_off()
+    run = finish(folder, resumed)
+    assert all(cells_done(run, name) for name in ("one", "two", "three"))
+    assert (folder / "seen").read_text().splitlines()[-1].startswith("['two', 'one']"), "three is kept"
+
+
+NAMES = tuple(f"v{number}" for number in range(8))
+
+
+def eight(folder: Path, ncu: Any = None, processes: int = 1) -> Any:
+    one = '[[version]]\nid = "{}"\ntechnique = "a stand-in"\n'
+    one += 'callable = "profiler.catalog.torch_backends:sdpa"\n'
+    head = 'family = "attention"\nproblem = "profiler.catalog.problem:ATTENTION"\n'
+    (folder / "catalog.toml").write_text(head + "".join(one.format(name) for name in NAMES))
+    return begin(folder, Machine(GPU, ncu), versions=NAMES, processes=processes)
+
+
+def test_what_fails_alike_for_all_is_not_tried_version_by_version_to_the_end(folder: Path) -> None:
+    tell(folder, **{f"latency__{name}": "exit" for name in NAMES})
+    collection = eight(folder)
+    collection.work_off()
+    assert sum(line.startswith("latency") for line in calls(folder)) == 1 + jobs.ALIKE
+    found = cells(finish(folder, collection))
+    assert [name for name, one in found.items() if one.status == "failed"] == ["v0", "v3", "v6"], "far apart"
+    assert "illegal address" in found["v3"].reason
+    assert "not tried: the 3 before it failed alike: its process ended with exit code 7" in found["v7"].reason
+    assert found["v7"].status == "skipped", "nothing is known of it"
+
+
+def test_neighbours_that_fail_alike_do_not_keep_a_good_version_from_being_timed(folder: Path) -> None:
+    tell(folder, latency__v0="exit", latency__v3="exit", latency__v6="exit")
+    collection = eight(folder, processes=2)
+    collection.work_off()
+    found = cells(finish(folder, collection))
+    assert [name for name, one in found.items() if not one.samples] == ["v0", "v3", "v6"]
+    assert calls(folder)[-1] == "latency v1,v2,v4,v5,v7", "the next block times those that were not tried"
+    assert "not tried" in found["v7"].reason
+
+
+def test_the_order_in_which_versions_are_tried_apart_is_no_order_of_neighbours() -> None:
+    assert jobs.far_apart(NAMES) == ["v0", "v3", "v6", "v1", "v4", "v7", "v2", "v5"]
+    assert [jobs.far_apart(NAMES[:count]) for count in (0, 1, 2)] == [[], ["v0"], ["v0", "v1"]]
+
+
+def test_a_few_versions_that_fail_alike_do_not_keep_the_others_from_being_tried(folder: Path) -> None:
+    tell(folder, latency__v0="exit", latency__v1="exit", latency__v3="exit", latency__v4="exit")
+    collection = eight(folder)
+    collection.work_off()
+    found = cells(finish(folder, collection))
+    assert [name for name, one in found.items() if one.status == "failed"] == ["v0", "v1", "v3", "v4"]
+
+
+def test_captures_that_fail_alike_are_not_tried_to_the_end(folder: Path, reports: Path) -> None:
+    report, csv = real(reports)
+    script = f"""
+        if "--import" in argv:
+            sys.stdout.write(open({str(csv)!r}).read()); sys.exit(0)
+        program()
+        report({str(report)!r})
+    """
+    collection = eight(folder, scripted_ncu(folder, script))
+    collection.work.kernels = dict.fromkeys(NAMES, ("attention",))
+    collection.work_off()
+    assert len(ncu_calls(folder)) == 1 + jobs.ALIKE, "the batch, and three by themselves"
+    run = finish(folder, collection)
+    assert failed_beside(run, "v6")
+    assert failed_beside(run, "v7") == []
+    assert "lean: not tried" in next(one for one in run.results if one.version == "v7").reason
+    assert all(one.samples for one in cells_of(run)), "latency is there"
+
+
+def cells_of(run: Any) -> list[Any]:
+    return [one for one in run.results if one.status == "done"]
+
+
+def test_a_mistake_of_our_own_costs_the_job_that_met_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right = check_and_time.check_version
+
+    def mistaken(work: Any, job: Job) -> Any:
+        return {}["nothing"] if job.versions == ("two",) else right(work, job)
+
+    monkeypatch.setattr(check_and_time, "check_version", mistaken)
+    collection = begin(folder)
+    collection.work_off()
+    found = cells(finish(folder, collection))
+    assert {name: one.status for name, one in found.items()} == {
+        "one": "done",
+        "two": "failed",
+        "three": "done",
+    }
+    assert "an error of profiler's own: KeyError('nothing')" in found["two"].reason
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_hang_may_cost_a_part_of_the_budget_and_no_more(folder: Path) -> None:
+    mine = begin(folder).work
+    assert (mine._limit("check"), mine.build_limit_s()) == (180.0, 600.0)
+    mine.start(480.0)
+    assert mine._limit("check") == pytest.approx(72.0)
+    assert mine.build_limit_s() == pytest.approx(96.0)
+    mine.start(100.0)
+    assert (mine._limit("check"), mine._limit("time"), mine.build_limit_s()) == (60.0, 60.0, 60.0)
+    assert mine.own_limit_s("time") == pytest.approx(36.0), "it samples no longer than it is let"
+    assert mine.own_limit_s("lean") == pytest.approx(88.0, abs=0.5), "and no longer than there is time"
+    mine.start(100.0, spent_s=90.0)
+    assert mine._limit("check") == pytest.approx(20.0, abs=0.5)
+    assert mine.own_limit_s("time") == 5.0
+
+
+def test_what_a_failed_process_said_is_shown_before_its_log_is_gone(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tell(folder, latency__two="exit")
+    collection = begin(folder)
+    collection.work_off()
+    failures.show(collection)
+    said = capsys.readouterr().err
+    assert "failed: time-1x1x64x64-0-3-versions: its process ended with exit code 7" in said
+    assert "latency.log:\n    illegal address" in said
+    assert said.count("failed:") == 1, "the same reason once"
+
+
+def test_the_logs_that_are_shown_are_not_those_of_a_version_whose_name_begins_alike(tmp_path: Path) -> None:
+    for name in ("check-w-0-v2", "check-w-0-v2b", "check-w-0-v2-alone"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "correctness.log").write_text(name)
+    shown = {path.parent.name for path in failures.logs(tmp_path / "check-w-0-v2")}
+    assert shown == {"check-w-0-v2", "check-w-0-v2-alone"}
+
+
+# ---------------------------------------------------------------- the zip
+
+
+def test_the_zip_never_exceeds_its_limit_and_names_what_it_lacks(
+    folder: Path, reports: Path, in_range: None
+) -> None:
+    ncu = stand_in_ncu(folder, *real(reports))
+    collection = begin(folder, Machine(GPU, ncu), full=("one",))
+    collection.work_off()
+    whole, _ = seal.assemble(collection)
+    (lean,) = whole.reports
+    limit = 60_000
+    assert lean.size_bytes > limit
+    run_id = seal.seal(LocalRoot(folder / "data"), collection, zip_bytes=limit)
+    path = zip_file.pack(LocalRoot(folder / "data"), run_id, folder / "run.zip")
+    assert path.stat().st_size <= limit
+    run = bundle.load(LocalRoot(folder / "data"), run_id)
+    assert any("more than fits into the file" in line for line in run.provenance["left_out"])
+    assert cells(run)["one"].samples
+    assert cells(run)["one"].captures == ()
+
+
+# ---------------------------------------------------------------- the command
+
+
+def command(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
+    ours = str(Path(__file__).resolve().parents[2])
+    environment = {**os.environ, "PROFILER_DATA": str(folder / "data"), "PYTHONPATH": ours}
+    argv = [sys.executable, "-m", "profiler", "collect", *words]
+    return subprocess.Popen(
+        argv, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **how
+    )
+
+
+def wait_to_be_ended(kind: signal.Signals) -> None:
+    with command_module.ended_as_interrupted():
+        os.kill(os.getpid(), kind)
+        time.sleep(1)
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGHUP])
+def test_kill_and_a_closed_terminal_end_the_command_as_ctrl_c_does(kind: signal.Signals) -> None:
+    before = signal.getsignal(kind)
+    with pytest.raises(KeyboardInterrupt):
+        wait_to_be_ended(kind)
+    assert signal.getsignal(kind) == before
+
+
+def test_what_was_left_out_for_one_reason_is_one_line() -> None:
+    lines = [f"check v{number} on w: no GPU here" for number in range(12)] + ["time a on w: the budget: over"]
+    told = command_module.left_out(lines)
+    assert told[0].startswith("no GPU here: check v0 on w, check v1 on w")
+    assert told[0].endswith("and 4 more (--json names them)")
+    assert told[1] == "the budget: over: time a on w"
+
+
+def test_the_command_says_how_a_run_that_was_interrupted_goes_on(folder: Path) -> None:
+    collection = begin(folder)
+    collection.staging.close()
+    (run_id,) = unfinished(LocalRoot(folder / "data"))
+    process = command(folder, "--resume", run_id, "--seal", "--json")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 3, err
+    assert json.loads(out)["run"] == run_id
+    process = command(folder, "--resume", run_id)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert f"no unfinished run {run_id}" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("one", "--full", "two"), "--full two: it is not measured"),
+        (("one", "--sanitize", "nobody"), "nobody"),
+        (("one", "--out", "no/such/folder/x.zip"), "there is no folder"),
+        (("one", "--budget", "soon"), "--budget"),
+        (("--seal",), "--seal needs --resume"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_anything_runs(
+    folder: Path, words: tuple[str, ...], says: str
+) -> None:
+    process = command(folder, "--catalog", str(folder), *words, cwd=folder)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2, err
+    assert says in err
+    assert unfinished(LocalRoot(folder / "data")) == []
+
+
+def test_every_dtype_that_a_version_takes_is_measured() -> None:
+    lineage = catalog.load()
+    labels = [
+        ATTENTION.workload(**sizes).label
+        for sizes in command_module.workloads(None, lineage, lineage.versions)
+    ]
+    assert len(labels) == 10
+    assert labels[0] == "1x8x512x64"
+    assert "1x8x512x64 fp8" in labels
+
+
+def test_two_head_dims_of_a_workload_that_a_version_lacks_are_not_asked_of_it(folder: Path) -> None:
+    collection = begin(folder, workloads=(SMALL, {**SMALL, "dtype": "fp8"}))
+    assert {job.workload for job in collection.planned} == {LABEL}
+
+
+def test_passes_are_counted_apart_and_a_library_that_crashes_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    machine = Machine(GPU, None)
+    collect_settings.count_passes(machine, "sm_90")
+    if nvperf.library_path() is not None:
+        lean, full = machine.passes["lean"], machine.passes["full"]
+        assert 1 < (lean or 0) < (full or 0)
+    crashing = tmp_path / "profiler"
+    crashing.mkdir()
+    (crashing / "__init__.py").write_text("import os; os.kill(os.getpid(), 11)")
+    environment = {"PYTHONPATH": str(tmp_path)}
+    monkeypatch.setattr("profiler.collect.subprocesses.stage_environment", lambda: environment)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(nvperf, "_forgone", False)
+    try:
+        collect_settings.count_passes(machine, "sm_90")
+        assert machine.passes == {}
+        assert "SIGSEGV" in machine.missing[-1]
+        assert nvperf.load() is None
+    finally:
+        monkeypatch.undo()
+        nvperf.load.cache_clear()

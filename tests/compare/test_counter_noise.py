@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from profiler.bundles import bundle, location
+from profiler.bundles.run import COLLECT, Run, ncu_mode
+from profiler.compare import counter_noise, environment_change, resolve_names
+from profiler.compare.comparison import Comparison, MetricChange, Verdict, compare
+from profiler.errors import Exit
+from profiler.evidence import metric_table
+from profiler.evidence.values import Launch, Session, Side, Value, pack
+from profiler.gate.comparison_pairs import Contest
+from profiler.gate.finding import Finding, Outcome
+from profiler.gate.gate import judge
+from profiler.history.overview import overview
+from profiler.regressions.search import regressions
+from profiler.store import Store
+from tests import made
+from tests.timed_runs import static
+
+TABLE = metric_table.load()
+READ, EXECUTED = "dram__bytes_read.sum", "smsp__inst_executed.sum"
+SESSION = Session("2025.3.1", command_line="ncu --clock-control base", clock_control="base")
+GPU = "NVIDIA Test 1"
+LEVEL = 1e9  # bytes
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    held = Store.open(tmp_path / "index.sqlite")
+    yield held
+    held.close()
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "data"
+    monkeypatch.setenv("PROFILER_DATA", str(folder))
+    return folder
+
+
+def launches(
+    read: Sequence[float], *, ns: float = 1e6, executed: Sequence[float] | None = None, name: str = "gemm"
+) -> list[Launch]:
+    """Repeats of one kernel that read so many bytes."""
+    bare, counts = made.launch(name, ns), executed or [4096.0] * len(read)
+    return [
+        replace(bare, ordinal=place, values=pack({**bare.values, READ: size, EXECUTED: count}))
+        for place, (size, count) in enumerate(
+            (Value(size, "byte"), Value(count, "inst")) for size, count in zip(read, counts, strict=True)
+        )
+    ]
+
+
+def spread(count: int, sd: float, seed: int = 3) -> list[float]:
+    return [LEVEL * float(np.exp(one)) for one in np.random.default_rng(seed).normal(0, sd, count)]
+
+
+def add(store: Store, version: str, held: Sequence[Launch], minute: int = 0) -> None:
+    run, reports = made.imported(version, *held, minute=minute, session=SESSION)
+    assert store.add(run, reports)
+
+
+def change(found: Comparison, concept: str = "dram_read") -> MetricChange:
+    return next(one for one in found.pairs[0].metrics if one.concept == concept)
+
+
+def versus(store: Store, a: str = "v1", b: str = "v2") -> Comparison:
+    old, new = (store.side(family="gemms", version=name) for name in (a, b))
+    return compare(old, new, TABLE, wobble=counter_noise.lookup(lambda: store))
+
+
+class TestLearned:
+    def test_ten_repeats_in_one_report_are_five_pairs_and_the_rule_sizes_their_wobble(
+        self, store: Store
+    ) -> None:
+        read = spread(10, 0.004)
+        add(store, "v1", launches(read))
+        side = store.side(family="gemms", version="v1")
+        found = counter_noise.lookup(lambda: store)(side, "gemm", READ, False)
+        assert found is not None
+        moved = np.abs(np.array(read[1::2]) / np.array(read[::2]) - 1)
+        assert found.pairs == 5
+        assert found.share == pytest.approx(5 * np.median(moved))
+        assert found.kernel == "gemm"
+
+    def test_fewer_than_five_pairs_teach_nothing(self, store: Store) -> None:
+        add(store, "v1", launches(spread(9, 0.004)))
+        side = store.side(family="gemms", version="v1")
+        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is None
+
+    def test_repeats_that_executed_other_instructions_did_other_work(self, store: Store) -> None:
+        executed = [4096.0 + place for place in range(10)]
+        add(store, "v1", launches(spread(10, 0.004), executed=executed))
+        side = store.side(family="gemms", version="v1")
+        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is None
+
+    def test_imported_reports_of_one_version_are_no_pairs_for_nobody_knows_their_build(
+        self, store: Store
+    ) -> None:
+        for minute, read in enumerate(spread(12, 0.004)):
+            add(store, "v1", launches([read]), minute)
+        side = store.side(family="gemms", version="v1")
+        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is None
+
+    def test_a_kernel_with_too_few_pairs_goes_by_all_of_the_family(self, store: Store) -> None:
+        held = launches(spread(8, 0.004)) + launches(spread(4, 0.004, 9), name="softmax")
+        add(store, "v1", [replace(one, ordinal=place) for place, one in enumerate(held)])
+        side = store.side(family="gemms", version="v1")
+        found = counter_noise.lookup(lambda: store)(side, "softmax", READ, False)
+        assert found is not None
+        assert (found.pairs, found.kernel) == (6, "")
+
+    def test_another_gpu_clock_or_workload_lends_nothing(self, store: Store) -> None:
+        add(store, "v1", launches(spread(10, 0.004)))
+        side = store.side(family="gemms", version="v1")
+        asked = counter_noise.lookup(lambda: store)
+        for other in (
+            replace(side, gpu="NVIDIA Test 2"),
+            replace(side, workload="2x8x2048x64"),
+            replace(side, session=replace(SESSION, clock_control="none")),
+            replace(side, gpu=None),
+            replace(side, family=None),
+        ):
+            assert asked(other, "gemm", READ, False) is None
+
+    def test_it_is_learned_anew_when_the_index_changed(self, store: Store) -> None:
+        add(store, "v1", launches(spread(2, 0.004)))
+        side = store.side(family="gemms", version="v1")
+        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is None
+        add(store, "v1", launches(spread(10, 0.004)), minute=1)
+        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is not None
+
+
+class TestSessions:
+    def collected(
+        self,
+        store: Store,
+        data: Path,
+        sass: Sequence[str],
+        ns: Sequence[float],
+        version: str = "v1",
+        first: int = 0,
+    ) -> Side:
+        """One run a hash, each with its report, sealed as a bundle and in the index."""
+        root = location.root(str(data))
+        for minute, (code, size, time) in enumerate(
+            zip(sass, spread(len(sass), 0.004), ns, strict=True), first
+        ):
+            held = launches([size], ns=1e5 * time / LEVEL)
+            run, reports = made.imported(version, *held, minute=minute, session=SESSION)
+            result = replace(run.results[0], facts=(static(code),))
+            without = replace(run, kind=COLLECT, results=(replace(result, captures=()),), reports=())
+            with bundle.staging(root):
+                assert bundle.seal(root, without, {})
+            assert store.add(replace(run, kind=COLLECT, results=(result,)), reports)
+        return store.side(family="gemms", version=version)
+
+    def test_a_duration_within_what_equal_builds_lie_apart_is_no_regression(
+        self, store: Store, data: Path
+    ) -> None:
+        """Of two versions one launch each, the second slower by more than the threshold."""
+        times = spread(10, 0.01, 5)
+        self.collected(store, data, ["aa"] * 10, times)
+        self.collected(store, data, ["bb"], [1.03 * times[-1]], "v2", 20)
+        by_pairs = regressions(store, TABLE, wobbles=counter_noise.by_place(lambda: store))
+        by_threshold = regressions(store, TABLE)
+        assert by_pairs.found == ()
+        assert [one.sure for one in by_threshold.found] == ["unreplicated: one launch a side"]
+        self.collected(store, data, ["cc"], [1.5 * LEVEL], "v3", 30)
+        (one,) = regressions(store, TABLE, wobbles=counter_noise.by_place(lambda: store)).found
+        assert one.place.version == "v3"
+        assert one.interval is not None
+        assert 0.3 < one.interval.low < one.effect < one.interval.high < 0.7
+        assert one.how_sure.startswith("A/A pairs: +")
+        assert "5 A/A pairs of gemm wobble by" in one.how_sure
+        assert "unreplicated" not in one.how_sure
+
+    def test_runs_of_one_machine_code_are_pairs_for_the_duration_too(self, store: Store, data: Path) -> None:
+        side = self.collected(store, data, ["aa"] * 10, spread(10, 0.01, 5))
+        asked = counter_noise.lookup(lambda: store)
+        for name, sessions in ((READ, False), (made.DURATION, True)):
+            found = asked(side, "gemm", name, sessions)
+            assert found is not None
+            assert found.pairs == 5
+
+    def test_runs_of_other_machine_code_are_none(self, store: Store, data: Path) -> None:
+        side = self.collected(store, data, [f"{place:02x}" for place in range(10)], spread(10, 0.01, 5))
+        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is None
+
+    @pytest.mark.parametrize(
+        ("equal", "asked"), [(True, counter_noise.PAIRS), (False, counter_noise.RUNS - 2)]
+    )
+    def test_of_hundreds_of_runs_the_newest_are_asked_about_and_no_more_than_it_takes(
+        self, store: Store, equal: bool, asked: int
+    ) -> None:
+        """Who is asked reads a bundle. The pairs are of the newest runs, whichever version they are of."""
+        for minute, read in enumerate(spread(counter_noise.RUNS + 20, 0.004)):
+            add(store, "old" if minute < 60 else "new", launches([read]), minute)
+        place = counter_noise.Place("gemms", "", GPU, ncu_mode(SESSION))
+        met: list[tuple[tuple[str, str], tuple[str, str]]] = []
+
+        def same(a: tuple[str, str], b: tuple[str, str]) -> bool:
+            met.append((a, b))
+            return equal
+
+        learned = counter_noise.learn(store, place, same)
+        assert len(met) == asked, "of two versions: no pair leads from one to the other"
+        assert len({one for pair in met for one in pair}) <= counter_noise.RUNS
+        assert len(learned.pairs) == (counter_noise.PAIRS if equal else 0)
+        assert {version for pair in met[: counter_noise.PAIRS] for _, version in pair} == {"new"}
+
+    def test_a_run_is_read_once_whoever_asks(
+        self, store: Store, data: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.collected(store, data, ["aa"] * 4, spread(4, 0.01, 5))
+        read: list[str] = []
+        load = bundle.load
+
+        def counted(root: location.Root, run: str) -> Run:
+            read.append(run)
+            return load(root, run)
+
+        monkeypatch.setattr(bundle, "load", counted)
+        for workload in ("", ""):
+            place = counter_noise.Place("gemms", workload, GPU, ncu_mode(SESSION))
+            assert len(counter_noise.learn(store, place, environment_change.same_code()).pairs) == 2
+        assert len(read) == len(set(read)) == 4
+
+    def test_repeats_within_a_report_say_nothing_of_the_duration(self, store: Store) -> None:
+        add(store, "v1", launches(spread(10, 0.004)))
+        side = store.side(family="gemms", version="v1")
+        assert counter_noise.lookup(lambda: store)(side, "gemm", made.DURATION, True) is None
+
+
+class TestJudged:
+    def test_a_change_within_the_wobble_is_the_same_and_one_beyond_it_names_wobble_and_pairs(
+        self, store: Store
+    ) -> None:
+        read = spread(10, 0.02)
+        for version, factor in (("v1", 1.0), ("within", 1.04), ("beyond", 1.5)):
+            add(store, version, launches([factor * size for size in read]))
+        within, beyond = (change(versus(store, "v1", name)) for name in ("within", "beyond"))
+        assert within.wobble is not None
+        assert 0.04 < within.wobble < 0.5, "what 2 % of spread wobble by"
+        assert within.verdict is Verdict.SAME
+        assert beyond.verdict is Verdict.WORSE
+        assert not beyond.unreplicated
+        assert "its wobble in A/A pairs; " in beyond.reason
+        assert "A/A pairs of gemm wobble by" in beyond.reason
+        assert beyond.interval == pytest.approx((0.5 - within.wobble, 0.5 + within.wobble))
+
+    def test_without_pairs_the_threshold_alone_decides_as_ever(self, store: Store) -> None:
+        add(store, "v1", launches([LEVEL]))
+        add(store, "v2", launches([1.5 * LEVEL]))
+        found = versus(store)
+        assert found.pairs == compare(found.a, found.b, TABLE).pairs
+        one = change(found)
+        assert (one.verdict, one.unreplicated, one.wobble, one.interval) == (Verdict.WORSE, True, None, None)
+
+    def test_exact_counts_ask_for_no_wobble(self, store: Store) -> None:
+        add(store, "v1", launches(spread(10, 0.02)))
+        add(store, "v2", launches([LEVEL] * 10, executed=[8192.0] * 10))
+        one = change(versus(store), "inst_executed")
+        assert (one.verdict, one.wobble) == (Verdict.WORSE, None)
+
+    def test_the_overview_counts_no_counter_worse_that_moves_so_by_itself(self, store: Store) -> None:
+        read = spread(10, 0.02)
+        for minute, (version, factor) in enumerate((("v1", 1.0), ("v2", 1.04))):
+            add(store, version, launches([factor * size for size in read]), minute)
+        (by_pairs,) = overview(store, TABLE, rows=3, wobble=counter_noise.lookup(lambda: store)).cells
+        (by_threshold,) = overview(store, TABLE, rows=3).cells
+        assert [row.worse for row in by_threshold.rows] == [1, 1, 1]
+        assert [row.worse for row in by_pairs.rows] == [0, 0, 0]
+        assert (by_pairs.hidden_rows, dict(by_pairs.tally)) == (7, {Verdict.SAME: 10})
+
+
+class TestGate:
+    def verdict(self, store: Store, on: Sequence[str]) -> tuple[Finding | None, Exit]:
+        found = versus(store)
+        contest = Contest("gemms/v2", "gemms/v1", found.a, found.b)
+        told = judge([contest], TABLE, on=on, wobble=counter_noise.lookup(lambda: store))
+        one = next((one for one in told.findings if one.concept == "dram_read"), None)
+        return one, told.exit_code()
+
+    def test_asked_for_and_beyond_its_wobble_a_counter_fails(self, store: Store) -> None:
+        add(store, "v1", launches(spread(10, 0.004)))
+        add(store, "v2", launches([1.5 * LEVEL] * 10))
+        one, code = self.verdict(store, ["dram_read"])
+        assert one is not None
+        assert (one.outcome, code) == (Outcome.FAILED, Exit.REGRESSION)
+        assert one.interval is not None
+        assert one.detectable is not None
+        noted, code = self.verdict(store, [])
+        assert noted is not None
+        assert (noted.outcome, code) == (Outcome.NOTED, Exit.PASS)
+
+    def test_asked_for_without_pairs_it_is_unclear_and_the_line_says_the_way_out(self, store: Store) -> None:
+        add(store, "v1", launches([LEVEL]))
+        add(store, "v2", launches([1.5 * LEVEL]))
+        one, code = self.verdict(store, ["dram_read"])
+        assert one is not None
+        assert (one.verdict, one.outcome, code) == (Verdict.UNCLEAR, Outcome.UNJUDGED, Exit.UNJUDGED)
+        assert "no A/A pairs say how far" in one.line
+        assert "import reports with 10 launches" in one.line
+
+
+def test_the_four_launches_of_a_real_report_are_the_same_work_and_too_few(
+    reports: Path, store: Store
+) -> None:
+    path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
+    (side,) = resolve_names.resolve_all([str(path)], lambda: store)
+    assert len({one.values.number(EXECUTED) for one in side.launches}) == 1
+    assert len({one.values.number(READ) for one in side.launches}) == 4
+    assert store.add(*made.imported("v1", *side.launches, session=side.session))
+    stored = store.side(family="gemms", version="v1")
+    place = counter_noise.Place("gemms", "", stored.gpu or "", ncu_mode(stored.session))
+    learned = counter_noise.learn(store, place, lambda *_: None)
+    assert [(pair.a.ordinal, pair.b.ordinal) for pair in learned.pairs] == [(0, 1), (2, 3)]
+    assert learned.of("adamw_kernel2", READ, False) is None

@@ -1,0 +1,333 @@
+"""Latencies of two sides: which samples are compared, by which rule, and what the command line says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from profiler import cli
+from profiler.bundles import bundle
+from profiler.bundles.location import root as data_root
+from profiler.bundles.run import COLLECT, Result, Run, Samples
+from profiler.compare.comparison import Comparison, compare
+from profiler.compare.resolve_names import resolve_all
+from profiler.errors import Exit
+from profiler.evidence import metric_table
+from profiler.evidence.values import Latency, Side
+from profiler.gate import gate
+from profiler.gate.comparison_pairs import Contest
+from profiler.statistics.decision import Verdict
+from profiler.statistics.floor import Floor
+from profiler.store import Store
+from profiler.store.sync import open_store
+from tests.made import START, fresh_database, postgres
+
+WARM, COLD = "events; cache warm; clock none", "events; cache cold; clock none"
+QUIET, LOUD = Floor(20, 0.002, 0.005), Floor(20, 0.02, 0.06)
+
+
+def timed(
+    factor: float = 1.0, *, run: str = "r1", mode: str = WARM, seed: int = 1, **more: object
+) -> Latency:
+    """100 samples in 25 rounds; rounds of one run share a state."""
+    rng = np.random.default_rng(crc32(run.encode()))
+    state = np.repeat(1 + 0.05 * rng.random(25), 4)
+    jitter = np.exp(np.random.default_rng(seed).normal(0, 0.004, 100))
+    found = Latency(
+        run,
+        mode,
+        (1e6 * factor * state * jitter).astype(np.float32),
+        np.repeat(np.arange(25, dtype=np.uint16), 4),
+        np.array([], np.float32),
+        np.array([], np.uint32),
+        START,
+        "abc -O3",
+    )
+    return replace(found, **more)
+
+
+def side(version: str, *latencies: Latency, **more: object) -> Side:
+    plain = Side(version, (), "GPU", "9.0", "1x8x512x64", "fp16", family="f", version=version)
+    return replace(plain, latencies=latencies, **more)
+
+
+@pytest.fixture(scope="module")
+def table() -> metric_table.MetricTable:
+    return metric_table.load()
+
+
+def judged(a: Side, b: Side, table: metric_table.MetricTable, **more: object) -> Comparison:
+    return compare(a, b, table, **more)
+
+
+def code(comparison: Comparison, table: metric_table.MetricTable) -> Exit:
+    """What --fail makes of it."""
+    return gate.weigh([Contest("b", "a", comparison.a, comparison.b)], [comparison], table).exit_code()
+
+
+def test_two_versions_of_one_run_are_a_live_pair(table: metric_table.MetricTable) -> None:
+    found = judged(side("v1", timed()), side("v2", timed(1.03, seed=2)), table)
+    (one,) = found.latency
+    assert one.live
+    assert one.verdict is Verdict.WORSE
+    assert one.decision.fails_gate
+    assert one.decision.effect == pytest.approx(0.03, abs=0.003)
+    assert code(found, table) is Exit.REGRESSION
+    assert code(judged(side("v1", timed(1.03)), side("v2", timed(seed=2)), table), table) is Exit.PASS
+
+
+def test_of_two_runs_nothing_is_known_without_a_floor(table: metric_table.MetricTable) -> None:
+    a, b = side("v1", timed(run="r1")), side("v2", timed(1.3, run="r2", seed=2))
+    found = judged(a, b, table)
+    (one,) = found.latency
+    assert not one.live
+    assert one.verdict is Verdict.UNCLEAR
+    assert "no noise floor" in one.decision.reason
+    assert one.settle == "profiler collect v2 --against v1 --workloads 1x8x512x64 --rounds 25"
+    assert code(found, table) is Exit.UNJUDGED
+
+
+def test_of_two_runs_the_floor_of_the_place_judges(table: metric_table.MetricTable) -> None:
+    asked = []
+
+    def quiet(*place: object) -> Floor:
+        asked.append(place)
+        return QUIET
+
+    a, b = side("v1", timed(run="r1")), side("v2", timed(1.05, run="r2", seed=2))
+    (one,) = judged(a, b, table, noise=quiet).latency
+    assert one.verdict is Verdict.WORSE
+    assert one.decision.rule == "stored baseline"
+    assert asked == [("GPU", WARM, pytest.approx(1.025e6, rel=0.01))]
+    (one,) = judged(a, b, table, noise=lambda *_: LOUD).latency
+    assert one.verdict is Verdict.SAME
+    assert one.decision.detectable is not None
+    assert one.decision.detectable > 0.06
+    assert one.settle == ""
+
+
+def test_the_newest_run_with_both_counts_unless_a_side_was_built_anew(
+    table: metric_table.MetricTable,
+) -> None:
+    a = side("v1", timed(1.5, run="r3"), timed())
+    b = side("v2", timed(1.03, seed=2))
+    (one,) = judged(a, b, table).latency
+    assert one.live
+    assert one.a is a.latencies[1]
+    rebuilt = side("v1", timed(1.5, run="r3", build="def -O3"), timed())
+    (one,) = judged(rebuilt, b, table).latency
+    assert not one.live
+    assert one.a is rebuilt.latencies[0]
+
+
+def test_equal_run_without_a_common_round_is_no_live_pair(table: metric_table.MetricTable) -> None:
+    other = timed(seed=2)
+    (one,) = judged(side("v1", timed()), side("v2", replace(other, rounds=other.rounds + 25)), table).latency
+    assert not one.live
+    assert one.verdict is Verdict.UNCLEAR
+
+
+def test_a_mode_that_a_side_was_not_timed_in_is_missing(table: metric_table.MetricTable) -> None:
+    found = judged(side("v1", timed(), timed(mode=COLD)), side("v2", timed(seed=2)), table)
+    assert [(one.mode, one.verdict) for one in found.latency] == [
+        (WARM, Verdict.SAME),
+        (COLD, Verdict.MISSING),
+    ]
+    assert "not timed in B" in found.latency[1].decision.reason
+    assert code(found, table) is Exit.UNJUDGED
+
+
+def test_what_is_wrong_has_no_verdict_and_another_gpu_none_either(table: metric_table.MetricTable) -> None:
+    a = side("v1", timed())
+    (one,) = judged(a, side("v2", timed(seed=2), wrong="off by 3"), table).latency
+    assert one.verdict is Verdict.NOT_COMPARABLE
+    assert "off by 3" in one.decision.reason
+    (one,) = judged(a, side("v2", timed(run="r2"), gpu="Other"), table, noise=lambda *_: QUIET).latency
+    assert one.verdict is Verdict.NOT_COMPARABLE
+    assert one.decision.effect is None
+    assert (one.a_ns, one.b_ns) != (None, None), "the numbers are still shown"
+
+
+def test_another_driver_separates_runs_unless_that_is_the_question(table: metric_table.MetricTable) -> None:
+    a, b = side("v1", timed(run="r1")), side("v2", timed(run="r2", seed=2))
+    a = replace(a, session=replace(a.session, driver="550"))
+    b = replace(b, session=replace(b.session, driver="560"))
+    (one,) = judged(a, b, table, noise=lambda *_: QUIET).latency
+    assert one.verdict is Verdict.NOT_COMPARABLE
+    (one,) = judged(a, b, table, noise=lambda *_: LOUD, across=["driver"]).latency
+    assert one.verdict is Verdict.SAME
+
+
+def test_what_moved_with_the_same_machine_code_is_the_environment(table: metric_table.MetricTable) -> None:
+    asked = []
+
+    def same(*places: object) -> bool:
+        asked.append(places)
+        return True
+
+    a, b = side("v1", timed()), side("v2", timed(1.03, seed=2))
+    (one,) = judged(a, b, table, same_code=same).latency
+    assert one.verdict is Verdict.WORSE
+    assert "the machine code is the same" in one.decision.reason
+    assert asked == [(("r1", "v1"), ("r1", "v2"))]
+    (one,) = judged(a, b, table, same_code=lambda *_: None).latency
+    assert "machine code" not in one.decision.reason
+    judged(a, side("v2", timed(seed=2)), table, same_code=same)
+    assert len(asked) == 1, "of what did not move nobody asks"
+
+
+def test_sides_without_samples_have_no_latency(table: metric_table.MetricTable) -> None:
+    assert judged(side("v1"), side("v2"), table).latency == ()
+
+
+# ---- from the store, and on the command line
+
+
+def collected(run_id: str, minute: int, *versions: tuple[str, float, str]) -> Run:
+    """A run that timed versions in alternating rounds: name, factor, source."""
+    results = []
+    for place, (name, factor, source) in enumerate(versions):
+        modes = []
+        for mode in (COLD, WARM):
+            one = timed(factor, run="r1", mode=mode, seed=place + minute + len(mode))
+            modes.append(Samples(mode, tuple(one.ns.tolist()), tuple(one.rounds.tolist())))
+        results.append(Result("flash", name, "1x8x512x64", source_sha256=source, samples=tuple(modes)))
+    provenance = {"gpu": "NVIDIA Test 1", "driver": "550.1", "compute_capability": "9.0"}
+    return Run(run_id, COLLECT, START + timedelta(minutes=minute), provenance, tuple(results))
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    where = data_root(str(tmp_path))
+    for run in (
+        collected("20250301T120000-a", 0, ("v1", 1.0, "s1"), ("v2", 1.03, "s2")),
+        collected("20250301T130000-b", 60, ("v1", 1.2, "s1")),
+        collected("20250301T140000-c", 120, ("v3", 0.9, "s3")),
+    ):
+        with bundle.staging(where):
+            bundle.seal(where, run, {})
+    return tmp_path
+
+
+def test_the_index_finds_the_run_that_has_both(data: Path, table: metric_table.MetricTable) -> None:
+    store = open_store()
+    a, b = resolve_all(["v1", "v2"], lambda: store)
+    assert [one.run_id for one in a.latencies] == ["20250301T130000-b"] * 2 + ["20250301T120000-a"] * 2
+    found = compare(a, b, table)
+    assert [(one.mode, one.verdict, one.live) for one in found.latency] == [
+        (COLD, Verdict.WORSE, True),
+        (WARM, Verdict.WORSE, True),
+    ]
+    (only,) = resolve_all(["20250301T130000-b"], lambda: store)
+    assert {one.run_id for one in only.latencies} == {"20250301T130000-b"}
+    store.close()
+
+
+def test_a_run_compared_with_itself_is_the_same(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "20250301T140000-c", "20250301T140000-c", "--fail"]) == 3, "nothing is held"
+    text = capsys.readouterr().out
+    assert "= same" in text
+    assert "the same samples of one run" in text
+
+
+def test_the_command_says_effect_interval_and_what_would_settle(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["compare", "v1", "v2", "--fail"]) == 1
+    text = capsys.readouterr().out
+    assert "! worse" in text
+    assert "in 25 rounds" in text
+    assert "would have shown" in text
+    assert cli.main(["compare", "v2", "v3", "--fail", "--json"]) == 3
+    (cold, warm) = json.loads(capsys.readouterr().out)["latency"]
+    assert cold["verdict"] == "unclear"
+    assert warm["rule"] == "stored baseline"
+    assert warm["effect"] == pytest.approx(0.9 / 1.03 - 1, abs=0.02)
+    assert warm["command"] == "profiler collect v3 --against v2 --workloads 1x8x512x64 --rounds 25"
+    assert cli.main(["compare", "v1", "v2", "--json"]) == 0
+    (cold, _) = json.loads(capsys.readouterr().out)["latency"]
+    assert cold["interval"][0] < cold["gate_interval"][0] < cold["effect"] < cold["interval"][1]
+    assert cold["fails_gate"] is True
+    assert cold["a"]["run_id"] == cold["b"]["run_id"]
+    assert cold["command"] is None
+
+
+def test_markdown_puts_latency_first(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compare", "v1", "v2", "--markdown"]) == 0
+    text = capsys.readouterr().out
+    assert "latency 2 worse" in text.splitlines()[0]
+    assert f"| {WARM} |" in text
+
+
+def test_explain_puts_the_latency_first_and_says_that_it_has_no_counters(
+    data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["explain", "v1", "v2"]) == 0
+    text = capsys.readouterr().out
+    assert text.index("! worse") < text.index("nothing to explain the latency by")
+    assert "no launch of A" not in text
+    assert cli.main(["explain", "v1", "v2", "--markdown"]) == 0
+    text = capsys.readouterr().out
+    assert f"| {WARM} |" in text
+    assert "| kernel |" not in text, "no empty table"
+    assert cli.main(["explain", "v1", "v2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["verdict"] for one in found["latency"]] == ["worse", "worse"]
+    assert found["launches"] == []
+
+
+def test_one_source_under_two_names_is_known_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    where = data_root(str(tmp_path))
+    run = collected("20250301T120000-a", 0, ("v1", 1.0, "s1"), ("again", 1.03, "s1"))
+    with bundle.staging(where):
+        bundle.seal(where, replace(run, provenance={**run.provenance, "nvcc": "13.0"}), {})
+    assert cli.main(["compare", "v1", "again"]) == 0
+    assert "the machine code is the same: the environment moved" in capsys.readouterr().out
+
+
+def test_postgres_gives_the_same_samples(tmp_path: Path) -> None:
+    run = collected("20250301T120000-a", 0, ("v1", 1.0, "s1"), ("v2", 1.03, "s2"))
+    with postgres() as server, fresh_database(server) as url:
+        sides = []
+        for place in (url, f"sqlite:///{tmp_path / 'index.db'}"):
+            store = Store.open(place)
+            assert store.add(run, {})
+            sides.append(store.side(family="flash", version="v2"))
+            store.close()
+    for one, other in zip(sides[0].latencies, sides[1].latencies, strict=True):
+        assert (one.run_id, one.mode, one.created, one.build) == (
+            other.run_id,
+            other.mode,
+            other.created,
+            other.build,
+        )
+        assert np.array_equal(one.ns, other.ns)
+        assert np.array_equal(one.rounds, other.rounds)
+    assert len(sides[0].latencies) == 2
+
+
+def test_show_tells_the_latency_of_what_has_no_counters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from tests import timed_runs
+
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    timed_runs.seal(tmp_path, timed_runs.run({"one": 2e5}, 0))
+    assert cli.main(["show", "one"]) == 0
+    shown = capsys.readouterr().out
+    assert f"latency, {WARM}: 2" in shown
+    assert "100 samples" in shown
+    assert "no launch with counters here" in shown
+    assert cli.main(["show", "one", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)["latency"]
+    assert told["ns"] == pytest.approx(2e5, rel=0.1)

@@ -1,0 +1,170 @@
+"""Which launches pair, and which are listed instead of guessed."""
+
+import pytest
+
+from profiler.compare.match_launches import Matching, differences, kernel_filter, labels, match, template
+from profiler.errors import UnknownName
+from profiler.evidence.values import Launch, pack
+
+Size = tuple[int, int, int]
+
+
+def launch(
+    function: str = "Kernel",
+    grid: Size | None = (1, 1, 1),
+    *,
+    ordinal: int = 0,
+    nvtx: tuple[str, ...] = (),
+    arguments: str = "",
+    block: Size | None = (128, 1, 1),
+) -> Launch:
+    demangled = f"void ns::{function}{arguments}(T1::P<int>)"
+    return Launch(function, demangled, "", grid, block, 7, nvtx, ordinal, pack({}))
+
+
+def side(*launches: Launch) -> list[Launch]:
+    """The launches in order, each with its ordinal."""
+    return [
+        Launch(x.function, x.demangled, x.mangled, x.grid, x.block, x.stream, x.nvtx, i, x.values)
+        for i, x in enumerate(launches)
+    ]
+
+
+def ordinals(matching: Matching) -> list[tuple[int, int]]:
+    return [(a.ordinal, b.ordinal) for a, b in matching.pairs]
+
+
+def test_a_single_launch_pairs_though_template_grid_and_block_changed() -> None:
+    a = side(launch(grid=(8, 8, 1), arguments="<64>"))
+    b = side(launch(grid=(16, 8, 1), arguments="<128>", block=(256, 1, 1)))
+    matching = match(a, b)
+    assert ordinals(matching) == [(0, 0)]
+    assert differences(*matching.pairs[0]) == ("template", "grid", "block")
+    assert differences(launch(), launch(grid=None, block=None)) == (), "not known is not different"
+
+
+def test_different_base_names_never_pair() -> None:
+    matching = match(side(launch("one")), side(launch("two")))
+    assert not matching.pairs
+    assert [x.base_name for x in matching.only_in_a] == ["one"]
+    assert [x.base_name for x in matching.only_in_b] == ["two"]
+    assert not matching.ambiguous
+
+
+def test_two_indistinguishable_launches_pair_by_order_in_each_range() -> None:
+    """The cutlass reports: three launches named Kernel, two alike in one range; templates change."""
+    a = side(
+        launch(grid=(24, 4, 1), nvtx=("Non-fused",), arguments="<Sm75>"),
+        launch(grid=(24, 4, 1), nvtx=("Non-fused",), arguments="<Sm75>"),
+        launch(grid=(96, 1, 1), nvtx=("Fused",), arguments="<B2b75>"),
+    )
+    b = side(
+        launch(grid=(96, 1, 1), nvtx=("Fused",), arguments="<B2b80>"),
+        launch(grid=(24, 4, 1), nvtx=("Non-fused",), arguments="<Sm80>"),
+        launch(grid=(24, 4, 1), nvtx=("Non-fused",), arguments="<Sm80>"),
+    )
+    assert ordinals(match(a, b)) == [(0, 1), (1, 2), (2, 0)]
+
+
+def test_a_range_that_one_side_lacks_leaves_its_launches_unmatched() -> None:
+    a = side(launch(nvtx=("Fused",)), launch(nvtx=("Non-fused",)))
+    b = side(launch(nvtx=("Fused",)))
+    matching = match(a, b)
+    assert ordinals(matching) == [(0, 0)]
+    assert [x.nvtx for x in matching.only_in_a] == [("Non-fused",)]
+
+
+def test_ranges_fall_away_where_one_side_was_collected_without_them() -> None:
+    a = side(launch(grid=(24, 4, 1), nvtx=("Non-fused",)), launch(grid=(96, 1, 1), nvtx=("Fused",)))
+    b = side(launch(grid=(96, 1, 1)), launch(grid=(24, 4, 1)))
+    matching = match(a, b)
+    assert ordinals(matching) == [(0, 1), (1, 0)]
+    assert differences(*matching.pairs[0]) == ("NVTX range",)
+
+
+def test_ranges_that_fall_away_leave_nothing_to_guess_from() -> None:
+    a = side(launch(grid=(24, 4, 1), nvtx=("Non-fused",)), launch(grid=(96, 1, 1), nvtx=("Fused",)))
+    b = side(launch(grid=(7, 1, 1)), launch(grid=(9, 1, 1)))
+    matching = match(a, b)
+    assert not matching.pairs
+    assert len(matching.ambiguous) == 1
+
+
+def test_equal_sizes_pair_first_and_the_rest_by_order() -> None:
+    """The mistic reports: four launches of one kernel, one with another grid, not in the same place."""
+    a = side(*(launch(grid=(size, 1, 1)) for size in (2048, 2045, 2048, 2048)))
+    b = side(*(launch(grid=(size, 1, 1)) for size in (2048, 2048, 2048, 2045)))
+    assert ordinals(match(a, b)) == [(0, 0), (1, 3), (2, 1), (3, 2)]
+
+
+def test_one_launch_left_on_each_side_pairs() -> None:
+    a = side(launch(grid=(1, 1, 1)), launch(grid=(2, 1, 1)))
+    b = side(launch(grid=(4, 1, 1)), launch(grid=(1, 1, 1)))
+    assert ordinals(match(a, b)) == [(0, 1), (1, 0)]
+
+
+def test_templates_tell_launches_apart_where_every_grid_doubled() -> None:
+    a = side(launch(grid=(8, 1, 1), arguments="<64>"), launch(grid=(16, 1, 1), arguments="<32>"))
+    b = side(launch(grid=(32, 1, 1), arguments="<32>"), launch(grid=(16, 1, 1), arguments="<64>"))
+    matching = match(a, b)
+    # by grid alone A's second launch would be B's second: the two traits disagree, so this one is not guessed
+    assert not matching.pairs
+    b = side(launch(grid=(64, 1, 1), arguments="<32>"), launch(grid=(32, 1, 1), arguments="<64>"))
+    assert ordinals(match(a, b)) == [(0, 1), (1, 0)]
+
+
+def test_unequal_counts_of_one_launch_are_ambiguous_and_say_why() -> None:
+    matching = match(side(launch(), launch()), side(launch(), launch(), launch()))
+    assert not matching.pairs
+    (group,) = matching.ambiguous
+    assert (len(group.a), len(group.b)) == (2, 3)
+    assert group.why == "2 launches in A and 3 in B with the same template, grid and block"
+
+
+def test_launches_that_two_traits_do_not_settle_are_ambiguous() -> None:
+    a = side(launch(grid=(1, 1, 1)), launch(grid=(2, 1, 1)))
+    b = side(launch(grid=(3, 1, 1)), launch(grid=(4, 1, 1)))
+    (group,) = match(a, b).ambiguous
+    assert "neither template nor grid and block" in group.why
+
+
+def test_a_report_matches_itself_launch_by_launch() -> None:
+    launches = side(launch(), launch(), launch("other", grid=None, block=None), launch(nvtx=("r",)))
+    matching = match(launches, launches)
+    assert ordinals(matching) == [(0, 0), (1, 1), (2, 2), (3, 3)]
+
+
+def test_labels_number_only_what_would_read_alike() -> None:
+    launches = side(launch(nvtx=("R",)), launch(nvtx=("R",)), launch(nvtx=("S", "T")), launch())
+    assert labels(launches) == ("R/Kernel#0", "R/Kernel#1", "S/T/Kernel", "Kernel")
+
+
+def test_the_template_is_read_from_the_name_and_not_from_the_parameters() -> None:
+    assert template(launch(arguments="<(int)32, A<B, C>>")) == "<(int)32, A<B, C>>"
+    assert template(launch()) == ""
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits"),
+    [
+        ("kern", True),
+        ("KERNEL", True),
+        ("ern?l", False),
+        ("k*l", True),
+        ("fused/*", True),
+        ("*<sm[80]>*", False),
+        ("Sm80", True),
+        ("regex:^Kernel$", True),
+        ("regex:^ern", False),
+        ("gemm", False),
+    ],
+)
+def test_a_kernel_pattern_is_a_part_of_the_name_a_glob_or_a_regular_expression(
+    pattern: str, fits: bool
+) -> None:
+    assert kernel_filter(pattern)(launch(nvtx=("Fused",), arguments="<Sm80>")) is fits
+
+
+def test_a_broken_regular_expression_is_one_line() -> None:
+    with pytest.raises(UnknownName, match="not a regular expression"):
+        kernel_filter("regex:(")

@@ -1,0 +1,144 @@
+"""What a name on the command line means."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from profiler.bundles import bundle, run_json
+from profiler.compare.resolve_names import resolve, resolve_all
+from profiler.errors import UnknownName, UnreadableReport
+from profiler.store import Store, operations
+
+
+def no_store() -> Store:
+    raise AssertionError("a plain file needs no store")
+
+
+@pytest.fixture(scope="module")
+def store(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """Two families that share a version name, and one version on two workloads."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PROFILER_DATA", str(tmp_path_factory.mktemp("sources")))
+    patch.delenv("PROFILER_DB", raising=False)
+    operations.import_paths([reports / "mistic" / "prof1.ncu-rep"], version="v1", workload="small")
+    operations.import_paths([reports / "mistic" / "prof2.ncu-rep"], version="v1", workload="large")
+    operations.import_paths([reports / "ncar" / "MW_Baseline.ncu-rep"], version="v1")
+    operations.import_paths([reports / "ncar" / "MW_DivToMult.ncu-rep"])
+    found = operations.open_store()
+    patch.undo()
+    return found
+
+
+def test_a_path_comes_first_and_opens_no_store(reports: Path) -> None:
+    names = [str(reports / "ncar" / f"{name}.ncu-rep") for name in ("MW_Baseline", "MW_DivToMult")]
+    a, b = resolve_all(names, no_store)
+    assert [a.label, b.label] == names
+    assert [len(a.launches), len(b.launches)] == [5, 5]
+    assert (a.gpu, a.compute_capability, a.workload) == ("Tesla V100-SXM2-32GB", "7.0", None)
+    assert a.session.ncu_version == "2022.2.0.0"
+
+
+def test_a_path_that_is_not_there_is_not_looked_for_in_the_store() -> None:
+    with pytest.raises(UnknownName, match=r"nowhere/a\.ncu-rep: no such file"):
+        resolve("nowhere/a.ncu-rep", no_store)
+
+
+def test_a_folder_is_refused_with_a_way_out(reports: Path) -> None:
+    with pytest.raises(UnknownName, match="is a folder: name one report in it"):
+        resolve(str(reports / "ncar"), no_store)
+
+
+def test_a_damaged_report_is_refused_beside_a_good_one(reports: Path) -> None:
+    good, bad = reports / "ncar" / "MW_Baseline.ncu-rep", reports / "bad" / "truncated_near_end.ncu-rep"
+    with pytest.raises(UnreadableReport, match="truncated_near_end"):
+        resolve_all([str(good), str(bad)], no_store)
+
+
+def test_a_run_id_family_and_version_and_a_unique_version_name_one_side(store: Store) -> None:
+    (run,) = [run for run in store.runs("ncar") if run.version == "MW_DivToMult"]
+    sides = [resolve(name, lambda: store) for name in (run.run_id, "ncar/MW_DivToMult", "MW_DivToMult")]
+    assert {(side.family, side.version, side.run_id) for side in sides} == {
+        ("ncar", "MW_DivToMult", run.run_id)
+    }
+    assert [len(side.launches) for side in sides] == [5, 5, 5]
+    assert [side.label for side in sides] == [run.run_id, "ncar/MW_DivToMult", "ncar/MW_DivToMult"]
+
+
+def test_a_version_of_two_families_lists_both(store: Store) -> None:
+    with pytest.raises(UnknownName, match="v1 names 2 versions: mistic/v1, ncar/v1"):
+        resolve("v1", lambda: store)
+    assert resolve("ncar/v1", lambda: store).family == "ncar"
+
+
+def test_a_version_on_two_workloads_asks_which(store: Store) -> None:
+    with pytest.raises(UnknownName, match=r"large.*small"):
+        resolve("mistic/v1", lambda: store)
+    assert resolve("mistic/v1", lambda: store, workload="large").workload == "large"
+
+
+def test_a_workload_or_gpu_that_is_not_there_is_named_and_not_the_version(store: Store) -> None:
+    with pytest.raises(UnknownName, match=r"mistic/v1 has no workload 'smal'; there are small, large"):
+        resolve("mistic/v1", lambda: store, workload="smal")
+    with pytest.raises(UnknownName, match=r"mistic/v1 has no GPU 'V100' on small; there are "):
+        resolve("mistic/v1", lambda: store, workload="small", gpu="V100")
+    with pytest.raises(UnknownName, match=r"ncar/v1 has no workload 'small'; nobody named one"):
+        resolve("ncar/v1", lambda: store, workload="small")
+    (run,) = [run for run in store.runs("mistic") if run.workload == "large"]
+    with pytest.raises(UnknownName, match="has no workload 'small'; there are large"):
+        resolve(run.run_id, lambda: store, workload="small")
+
+
+def test_an_empty_name_is_refused() -> None:
+    for name in ("", " "):
+        with pytest.raises(UnknownName, match="an empty name"):
+            resolve(name, no_store)
+
+
+def test_a_folder_does_not_hide_a_version_of_its_name(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("MW_DivToMult", "ncar/v1", "empty"):
+        Path(folder).mkdir(parents=True)
+    assert resolve("MW_DivToMult", lambda: store).version == "MW_DivToMult"
+    assert resolve("ncar/v1", lambda: store).version == "v1"
+    with pytest.raises(UnknownName, match=r"empty is a folder: name one report in it.*no run or version"):
+        resolve("empty", lambda: store)
+    for name in (".", "./empty", "empty/"):
+        with pytest.raises(UnknownName, match="is a folder: name one report in it"):
+            resolve(name, no_store)
+
+
+def test_a_file_that_is_no_report_and_hides_a_version_says_so(
+    store: Store, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ncar").mkdir()
+    Path("ncar/v1").write_text("not a report")
+    with pytest.raises(UnreadableReport, match=r"^ncar/v1: .*the index has ncar/v1 too, but a file comes"):
+        resolve("ncar/v1", lambda: store)
+    shutil.copy(reports / "ncar" / "MW_Baseline.ncu-rep", "ncar/v1")
+    assert resolve("ncar/v1", no_store).family is None, "a file comes first"
+
+
+def test_a_run_that_cannot_be_read_says_why(
+    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    (new,) = operations.import_paths([reports / "ncar" / "MW_Baseline.ncu-rep"]).imported
+    (tmp_path / "data" / bundle.RUNS / new.run_id / run_json.RUN_FILE).write_text("{")
+    operations.rebuild_index()
+    found = operations.open_store()
+    with pytest.raises(UnknownName, match=rf"run {new.run_id} cannot be read: .*run\.json"):
+        resolve(new.run_id, lambda: found)
+
+
+def test_an_unknown_name_says_what_is_near(store: Store) -> None:
+    with pytest.raises(UnknownName, match=r"near: .*MW_DivToMult"):
+        resolve("MW_DivToMul", lambda: store)
+    with pytest.raises(UnknownName, match="neither a file nor a run or version"):
+        resolve("quite else", lambda: store)

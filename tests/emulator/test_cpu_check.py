@@ -1,0 +1,305 @@
+"""Tests of the CPU check: what passes, what counts as caught, and the project's whole lineage on the CPU."""
+
+import dataclasses
+import re
+import resource
+import shutil
+from pathlib import Path
+
+import pytest
+
+from profiler.catalog import catalog, sources
+from profiler.catalog.problem import ATTENTION
+from profiler.catalog.version import Version
+from profiler.cli import main
+from profiler.emulator import cpu_check
+from profiler.emulator.cpu_check import Expected
+from profiler.emulator.run_result import Finding, Place
+from profiler.errors import BuildFailed
+from tests.conftest import ROOT
+
+KERNELS = ROOT / "kernels"
+GEMM = catalog.load(Path(__file__).resolve().parents[1] / "gemm")
+PROBLEM = sources.load_object(GEMM, GEMM.problem)
+LINEAGE_LIMIT_S = 90
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def builds(tmp_path_factory):
+    """A folder of builds that is empty at first."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PROFILER_BUILD", str(tmp_path_factory.mktemp("builds")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def lineage(builds):
+    """Every version of the catalogue, checked from a clean build on 2 processes; and its CPU time."""
+    begun = cpu_seconds()
+    checked = list(cpu_check.check_all(catalog.load(KERNELS).versions, ATTENTION, jobs=2))
+    return {one.version: one for one in checked}, cpu_seconds() - begun
+
+
+def cpu_seconds():
+    """Of this process and of those it has waited for: what a busy machine does not change."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def gemm(name):
+    return GEMM.by_id[name]
+
+
+def test_a_good_version_passes_on_all_its_workloads_with_three_seeds():
+    cells = cpu_check.check(gemm("tiled"), PROBLEM)
+    assert [(cell.workload.label, cell.seed) for cell in cells] == [
+        (label, seed) for label in ("32x48x64", "20x33x17") for seed in (0, 1, 2)
+    ]
+    assert all(cell.passed and cell.as_expected for cell in cells)
+
+
+def test_a_rejected_version_is_caught_at_its_marked_line_with_ten_seeds():
+    cells = cpu_check.check(gemm("tiled_early"), PROBLEM)
+    assert [cell.seed for cell in cells] == list(range(10))
+    assert all(cell.as_expected and not cell.passed for cell in cells)
+    (marked,) = cpu_check.expected_lines(gemm("tiled_early"))
+    assert "A_smem[y * 16 + x] =" in (GEMM.folder / marked.file).read_text().splitlines()[marked.line - 1]
+    assert cpu_check.expected_lines(gemm("tiled")) == ()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"flags": ()},  # the bug is not in it: nothing is caught
+        {"caught_by": ("uninitialised",)},  # caught, by another kind
+        {"caught_by": ("launch-refused", "deadlock")},
+    ],
+)
+def test_a_rejected_version_that_is_not_caught_as_it_says_is_not_as_expected(change):
+    version = dataclasses.replace(gemm("tiled_early"), **change)
+    cells = cpu_check.check(version, PROBLEM, seeds=range(3))
+    assert not any(cell.as_expected for cell in cells)
+
+
+def test_a_rejected_version_caught_at_another_line_than_the_marked_one_is_not_as_expected(tmp_path):
+    text = (GEMM.folder / "tiled.cu").read_text()
+    moved = text.replace("  // caught here: BUG_EARLY race", "").replace(
+        "float sum = 0;", "float sum = 0;  // caught here: BUG_EARLY race"
+    )
+    lines = moved.splitlines()
+    at = next(i for i, line in enumerate(lines) if "float sum" in line)
+    lines[at + 1 : at + 1] = [""] * 5
+    (tmp_path / "tiled.cu").write_text("\n".join(lines))
+    version = dataclasses.replace(gemm("tiled_early"), source=tmp_path / "tiled.cu")
+    cells = cpu_check.check(version, PROBLEM, seeds=range(3))
+    assert all(cell.findings for cell in cells)
+    assert not any(cell.as_expected for cell in cells)
+
+
+def test_a_good_version_that_is_wrong_is_not_as_expected_and_its_json_names_file_and_line():
+    version = dataclasses.replace(gemm("tiled_early"), state="good", caught_by=())
+    (cell,) = cpu_check.check(version, PROBLEM, [PROBLEM.workload(m=32, n=32, k=32)], seeds=[0])
+    assert (cell.passed, cell.as_expected) == (False, False)
+    shown = cell.as_json()
+    assert shown["evidence"] == "modelled"
+    assert shown["workload"] == {"m": 32, "n": 32, "k": 32}
+    assert (shown["version"], shown["state"], shown["causal"], shown["seed"]) == (
+        "tiled_early",
+        "good",
+        False,
+        0,
+    )
+    assert (shown["passed"], shown["max_abs_error"] > 1e-3) == (False, True)
+    races = [one for one in shown["findings"] if one["kind"].startswith("race")]
+    source = (GEMM.folder / "tiled.cu").read_text().splitlines()
+    assert races
+    assert all(
+        one["file"] == "tiled.cu" and "_smem[" in source[one["line"] - 1] and one["count"] > 0
+        for one in races
+    )
+    assert shown["launches"] == [
+        {"kernel": "tiled", "grid": (2, 2, 1), "block": (16, 16, 1), "shared_bytes": 2048}
+    ]
+    assert shown["shared_wavefronts"] == sum(one["wavefronts"] for one in shown["lines"]) > 0
+    assert shown["bank_conflicts"] == sum(one["conflicts"] for one in shown["lines"])
+
+
+def test_a_version_that_does_not_compile_comes_with_its_error_and_the_others_go_on(tmp_path):
+    (tmp_path / "slip.cu").write_text('#include "common.cuh"\nint f() { return nothing; }\n')
+    slip = Version("slip", "gemm", None, "a slip", "good", source=tmp_path / "slip.cu")
+    told = []
+    checked = list(
+        cpu_check.check_all([slip, gemm("tiled")], PROBLEM, progress=lambda *words: told.append(words))
+    )
+    assert [(one.version, one.as_expected, len(one.cells)) for one in checked] == [
+        ("slip", False, 0),
+        ("tiled", True, 6),
+    ]
+    assert "slip" in str(checked[0].error)
+    assert "nothing" in str(checked[0].error)
+    assert told == [("slip", "NOT as expected"), ("tiled", "as expected")]
+    with pytest.raises(BuildFailed, match="slip"):
+        cpu_check.check(slip, PROBLEM)
+
+
+def test_a_version_without_a_source_is_left_out():
+    planned = Version("later", "gemm", None, "to come", "planned", source=GEMM.folder / "later.cu")
+    assert list(cpu_check.check_all([planned], PROBLEM)) == []
+
+
+def test_launch_shapes_tell_what_the_launcher_asks_for():
+    size = PROBLEM.workload(m=1, n=17, k=1)
+    ((launch,),) = cpu_check.launch_shapes(gemm("tiled"), PROBLEM, [size]).values()
+    assert (launch.grid, launch.threads, launch.shared_bytes) == ((2, 1, 1), 256, 2048)
+
+
+def test_an_fp8_cell_tells_the_quantisation_error_apart():
+    version = catalog.load(KERNELS).by_id["fp8_stage_c"]
+    size = ATTENTION.workload(batch=1, heads=1, len_q=16, head_dim=64, dtype="fp8")
+    (cell,) = cpu_check.check(version, ATTENTION, [size], seeds=[0])
+    assert cell.passed
+    assert cell.as_json()["input_error"] == cell.input_error > cell.max_abs_error
+
+
+@pytest.mark.parametrize(
+    ("kind", "line", "other", "counts"),
+    [
+        ("race:read-after-write", 12, None, True),
+        ("race:read-after-write", 13, None, False),  # too far away
+        ("race:write-after-read", 40, 8, True),  # the other end
+        ("uninitialised-shared-read", 10, None, False),  # another kind
+        ("race:read-after-write", None, None, False),
+    ],
+)
+def test_a_finding_meets_a_marker_within_two_lines_at_either_end(kind, line, other, counts):
+    place = Place("k.cu", line) if line else None
+    finding = Finding(kind, place, 1, "", Place("k.cu", other) if other else None)
+    assert Expected("k.cu", 10, ("race",)).meets(finding) is counts
+    assert not Expected("other.cu", 10, ("race",)).meets(finding)
+
+
+def test_one_comment_may_mark_a_line_for_several_bugs(tmp_path):
+    (tmp_path / "k.cu").write_text(
+        "int a;\nint b;  // the copy. caught here: BUG_ONE race uninitialised; BUG_TWO deadlock\n"
+    )
+    one, two, three = (
+        cpu_check.expected_lines(
+            Version("v", "f", None, "", "rejected", source=tmp_path / "k.cu", flags=(f"-DBUG=BUG_{name}",))
+        )
+        for name in ("ONE", "TWO", "THREE")
+    )
+    assert one == (Expected("k.cu", 2, ("race", "uninitialised")),)
+    assert two == (Expected("k.cu", 2, ("deadlock",)),)
+    assert three == ()
+
+
+# ---------------------------------------------------------------- the project's own lineage
+
+
+def test_every_good_version_passes_everywhere_with_no_report(lineage):
+    for name, checked in lineage[0].items():
+        if checked.state == "good":
+            assert len(checked.cells) >= 15, name
+            for cell in checked.cells:
+                assert cell.passed, (name, cell.workload.label, cell.seed, cell.outcome)
+
+
+def test_every_rejected_version_is_caught_as_its_row_says_in_every_schedule(lineage):
+    rejected = {name: checked for name, checked in lineage[0].items() if checked.state == "rejected"}
+    assert len(rejected) >= 10
+    for name, checked in rejected.items():
+        assert len(checked.cells) == 10, name
+        for cell in checked.cells:
+            assert cell.as_expected, (name, cell.seed, cell.outcome)
+            assert not cell.passed, (name, cell.seed)
+
+
+def test_the_whole_lineage_takes_less_than_its_time_limit_from_a_clean_build(lineage):
+    assert lineage[1] / 2 < LINEAGE_LIMIT_S  # on 2 cores
+
+
+def test_the_swizzle_removes_the_bank_conflicts(lineage):
+    without, with_it = (lineage[0][name].cells for name in ("v2d_a", "v2d_b"))
+    for before, after in zip(without, with_it, strict=True):
+        assert before.bank_conflicts > 1000
+        assert after.bank_conflicts <= 0.05 * before.bank_conflicts
+
+
+@pytest.mark.parametrize("only", ["QK", "SOFTMAX", "PV"])
+def test_every_stage_of_the_fused_versions_agrees_with_its_own_reference(only):
+    fused = [one for one in catalog.load(KERNELS).versions if one.state == "good" and only in one.stages]
+    assert fused
+    sizes = {"batch": 1, "heads": 1, "len_q": 70, "len_kv": 90, "causal": True}
+    for dtype, head_dims in {(version.dtype, version.head_dims) for version in fused}:
+        alike = [version for version in fused if (version.dtype, version.head_dims) == (dtype, head_dims)]
+        workloads = [ATTENTION.workload(**sizes, head_dim=dim, dtype=dtype) for dim in head_dims]
+        for checked in cpu_check.check_all(alike, ATTENTION, workloads, [1], stages=[only], jobs=2):
+            assert checked.error is None
+            assert len(checked.cells) == len(head_dims)
+            for cell in checked.cells:
+                assert cell.passed, (checked.version, only, cell.outcome)
+
+
+def barriers(source):
+    return [match.start() for match in re.finditer(r"__syncthreads\(\);", source)]
+
+
+@pytest.mark.parametrize("name", ["v2b", "v2c_v4", "v2c_v5", "v2d_c"])
+def test_one_barrier_removed_from_a_copy_is_found_with_file_and_line(tmp_path, name):
+    version = catalog.load(KERNELS).by_id[name]
+    text = version.source.read_text()
+    at = barriers(text)[-1]
+    slipped = tmp_path / version.source.name
+    slipped.write_text(text[:at] + "/* slipped */" + text[at + len("__syncthreads();") :])
+    cells = cpu_check.check(dataclasses.replace(version, source=slipped), ATTENTION, seeds=range(3))
+    assert not all(cell.as_expected for cell in cells)
+    found = {one.place for cell in cells for one in cell.findings if one.place}
+    assert any(place.file == slipped.name and place.line > 0 for place in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "reason"),
+    [
+        # Seen only where one block reads several tiles,
+        ("flashcore_vec", "__syncthreads();", "  // P is read before the next tile overwrites it"),
+        # and only where a block has no tile: nothing else lies between the reading of Q and the output.
+        ("v2d_c", "__syncwarp();", "  // O takes the place of the strip of Q"),
+    ],
+)
+def test_the_default_workloads_reach_a_race_that_only_some_shapes_show(tmp_path, name, call, reason):
+    version = catalog.load(KERNELS).by_id[name]
+    text = version.source.read_text()
+    assert text.count(call + reason) == 1
+    slipped = tmp_path / version.source.name
+    slipped.write_text(text.replace(call + reason, reason))
+    cells = cpu_check.check(dataclasses.replace(version, source=slipped), ATTENTION)
+    found = [one for cell in cells for one in cell.findings if one.kind.startswith("race")]
+    assert any(one.place and one.place.file == slipped.name for one in found)
+
+
+def test_a_version_that_the_problem_has_no_workload_for_is_not_judged(tmp_path, capsys):
+    for path in GEMM.folder.iterdir():
+        if path.is_file():
+            shutil.copy(path, tmp_path)
+    text = (tmp_path / "catalog.toml").read_text().replace("head_dims = [16]", "head_dims = [17]", 1)
+    (tmp_path / "catalog.toml").write_text(text)
+    problem = (
+        (tmp_path / "gemm.py").read_text().replace("20, 33, 17)]", "20, 33, 17)] if 16 in sizes else []")
+    )
+    (tmp_path / "gemm.py").write_text(problem)
+    assert main(["check", "tiled", "--catalog", str(tmp_path)]) == 3
+    shown = capsys.readouterr()
+    assert "tiled: its problem has no workload to check it on" in shown.err
+    assert "no workload" in shown.out
+    assert "NOT" not in shown.out
+
+
+def test_check_warns_where_a_catalogue_and_its_sources_disagree(tmp_path, capsys):
+    for path in GEMM.folder.iterdir():
+        if path.is_file():
+            shutil.copy(path, tmp_path)
+    (tmp_path / "forgotten.cu").write_text("// nobody's\n")
+    assert main(["check", "tiled", "--seeds", "1", "--catalog", str(tmp_path)]) == 0
+    assert "warning: forgotten.cu is no version's file" in capsys.readouterr().err

@@ -1,0 +1,354 @@
+"""Roofs and points from a report's own metrics: against NVIDIA's printed numbers, and every state named."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profiler.cli import main
+from profiler.compare.resolve_names import side_of
+from profiler.evidence import chip_metrics, metric_table
+from profiler.evidence.metric_table import chip_of
+from profiler.evidence.rollups import Rates
+from profiler.evidence.tensor_pipes import TensorPath, carried
+from profiler.evidence.values import Launch, State, Value, pack
+from profiler.explain.roofline import UNKNOWN, UNUSED, USED, Roofline, roofline
+from profiler.reports import read as reports_read
+from tests import made
+from tests.conftest import ROOT
+
+TABLE = metric_table.load()
+PER_CYCLE = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed"
+PEAK = "sm__sass_thread_inst_executed_op_{}_pred_on.sum.peak_sustained"
+TENSOR = "sm__ops_path_tensor_src_fp16_dst_fp32"
+HALF = {"fp64": ("dfma", "dadd", "dmul"), "fp32": ("ffma", "fadd", "fmul")}
+
+
+def rooflines(path: Path) -> list[tuple[Launch, Roofline]]:
+    read = reports_read.read_one(path)
+    side = side_of(read, path.name)
+    chip = chip_of(side.compute_capability) if side.compute_capability else None
+    return [(one, roofline(one, TABLE, chip, read.session.ncu_version)) for one in read.launches]
+
+
+def oracle(reports: Path, name: str) -> list[dict[str, float]]:
+    """What NVIDIA's command line prints, a row a launch."""
+    with (reports / "oracle" / f"{name.replace('/', '__')}.ncu-rep.raw.csv").open(encoding="utf-8") as file:
+        rows = list(csv.reader(file))
+    found = []
+    for row in rows[2:]:
+        told = {}
+        for metric, cell in zip(rows[0], row, strict=True):
+            try:
+                told[metric] = float(cell.replace(",", ""))
+            except ValueError:
+                continue
+        found.append(told)
+    return found
+
+
+def roof(found: Roofline, name: str) -> object:
+    return next(one for one in (*found.precisions, *found.levels) if one.name == name)
+
+
+def whole(**more: float | None) -> dict[str, Value]:
+    """What one launch of a millisecond at 1 GHz would have: 1 TB/s DRAM peak, 2 TFLOP/s fp32 peak."""
+    told: dict[str, float | None] = {
+        "gpu__time_duration.sum": 1e6,
+        "sm__cycles_elapsed.avg.per_second": 1e9,
+        "smsp__cycles_elapsed.avg.per_second": 1e9,
+        "dram__cycles_elapsed.avg.per_second": 1e9,
+        "dram__bytes.sum.peak_sustained": 1000.0,
+        "dram__bytes.sum.per_second": 5e11,
+        PEAK.format("ffma"): 1000.0,
+        PER_CYCLE.format("ffma"): 100.0,
+        PER_CYCLE.format("fadd"): 30.0,
+        PER_CYCLE.format("fmul"): 20.0,
+        **more,
+    }
+    units = {"gpu__time_duration.sum": "ns"}
+    return {
+        name: Value(number, units.get(name, ""), state=State.PRESENT if number is not None else State.FAILED)
+        for name, number in told.items()
+    }
+
+
+def launch(values: dict[str, Value], **opcodes: float) -> Launch:
+    return replace(made.launch(), values=pack(values), opcodes=opcodes)
+
+
+# --- against the answer key
+
+
+@pytest.mark.parametrize(
+    "name", ["ncar/MW_Baseline", "ncar/MW_DivToMult", "cutlass/report75", "llm.c/adamw_coalsecing_shared"]
+)
+def test_every_roof_is_what_one_computes_by_hand_from_the_printed_numbers(reports: Path, name: str) -> None:
+    for (_, found), told in zip(rooflines(reports / f"{name}.ncu-rep"), oracle(reports, name), strict=True):
+        clock = told["sm__cycles_elapsed.avg.per_second"]
+        seconds = told["gpu__time_duration.sum"] * 1e-9
+        for precision, (fma, add, mul) in HALF.items():
+            one = roof(found, precision)
+            assert one.peak.number == pytest.approx(2 * told[PEAK.format(fma)] * clock, rel=1e-6)
+            work = 2 * told[PER_CYCLE.format(fma)] + told[PER_CYCLE.format(add)] + told[PER_CYCLE.format(mul)]
+            # printed with two decimals: three numbers off by half a hundredth, one of them twice
+            assert one.rate.number == pytest.approx(work * clock, rel=1e-6, abs=0.02 * clock)
+        dram = roof(found, "DRAM")
+        bandwidth = told["dram__bytes.sum.peak_sustained"] * told["dram__cycles_elapsed.avg.per_second"]
+        assert dram.peak.number == pytest.approx(bandwidth, rel=1e-6)
+        moved = told["dram__bytes_read.sum"] + told["dram__bytes_write.sum"]
+        assert dram.rate.number == pytest.approx(moved / seconds, rel=0.01), "two replay passes"
+        l2 = roof(found, "L2")
+        assert l2.rate.number == pytest.approx(32 * told["lts__t_sectors.sum"] / seconds, rel=1e-4)
+        share = told["lts__t_sectors.avg.pct_of_peak_sustained_elapsed"] / 100
+        assert l2.share == pytest.approx(share, abs=1e-4)
+        base = "l1tex__lsu_writeback_active" + ("" if name.startswith("ncar") else "_mem_lg")
+        l1 = roof(found, "L1")
+        assert l1.rate.number == pytest.approx(128 * told[f"{base}.sum"] / seconds, rel=1e-4)
+        # an L1 hands out one 128-byte line a cycle: so many as there are SMs
+        sms = {"ncar": 80, "cutlass": 108, "llm.c": 38}[name.split("/")[0]]
+        assert l1.peak.number == pytest.approx(128 * sms * clock, rel=1e-5)
+
+
+def test_the_kernel_that_ncar_mended_moves_left_and_nearer_to_the_dram_roof(reports: Path) -> None:
+    before, after = (
+        next(
+            point
+            for launch, found in rooflines(reports / "ncar" / name)
+            for point in found.points
+            if launch.base_name == "compute_tendencies_x_279_gpu"
+            and (point.precision, point.level) == ("fp64", "DRAM")
+        )
+        for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep")
+    )
+    # (2·1000.99 + 239.54 + 424.11) · 1.29496 GHz / 400.1 GB/s; (2·737.68 + 342.90 + 203.76) · 1.29294 / 724.2
+    assert before.intensity == pytest.approx(8.627, abs=0.002)
+    assert after.intensity == pytest.approx(3.610, abs=0.002)
+    assert (before.bound, after.bound) == ("arithmetic", "memory")
+    assert after.share == pytest.approx(0.807, abs=0.001)
+    assert after.share > before.share
+
+
+def test_tensor_work_without_its_counters_is_named_with_what_would_count_it(reports: Path) -> None:
+    for _, found in rooflines(reports / "cutlass/report75.ncu-rep"):
+        tensor = roof(found, "tensor (IMMA)")
+        assert tensor.state == USED
+        assert tensor.rate.number is None
+        assert dict(tensor.missing) == {
+            "sm__ops_path_tensor_src_int8_sparsity_off.sum.per_cycle_elapsed": "not collected",
+            "sm__ops_path_tensor_src_int8_sparsity_off.sum.peak_sustained": "not collected",
+        }
+        assert any("512 operations" in note for note in found.notes), "ncu 2024.1 did that"
+        assert roof(found, "fp16").state == UNUSED, "the opcode mix has none"
+        assert not any(point.precision.startswith("tensor") for point in found.points)
+
+
+@pytest.mark.parametrize(
+    "name", ["esmm/profile@049ec612", "hyperspec/profile", "mistic/prof1", "mistic/profileHIGGS"]
+)
+def test_a_report_without_the_metrics_has_no_point_and_names_each_with_its_state(
+    reports: Path, name: str
+) -> None:
+    for launch_, found in rooflines(reports / f"{name}.ncu-rep"):
+        assert found.points == ()
+        assert found.leading is None
+        assert {"DRAM", "L2", "L1"} <= found.missing.keys()
+        for lacking in found.missing.values():
+            for metric, state in lacking:
+                value = launch_.values.value(metric)
+                assert not value.number, metric
+                assert state in ("not collected", "failed (NaN)", "is 0"), metric
+    if name == "mistic/profileHIGGS":
+        states = dict(found.missing["DRAM"])
+        assert states["dram__bytes.sum.peak_sustained"] == "is 0", "a peak of zero is no roof"
+        assert states["dram__bytes.sum.per_second"] == "failed (NaN)"
+
+
+def test_the_csv_of_a_new_ncu_has_tensor_work_but_no_roof_for_it(reports: Path) -> None:
+    ((_, found),) = rooflines(reports / "csv/kernel_0009.metrics.csv")
+    tensor = roof(found, "tensor bf16 → fp32")
+    assert tensor.rate.number > 1e12
+    assert tensor.peak.number is None
+    assert tensor.share is None
+
+
+def test_no_report_gives_a_share_above_what_passes_can_differ_by(good_reports: list[Path]) -> None:
+    seen = 0
+    for path in good_reports:
+        for _, found in rooflines(path):
+            for one in (*found.precisions, *found.levels):
+                assert one.rate.number is None or (one.rate.number >= 0 and math.isfinite(one.rate.number))
+                assert one.peak.number is None or one.peak.number > 0
+                if one.share is not None:
+                    seen += 1
+                    assert one.share <= 1.02, f"{path}: {one.name}"
+            for point in found.points:
+                assert point.share is None or 0 < point.share <= 1.02
+    assert seen > 80
+
+
+# --- made launches
+
+
+def test_work_traffic_and_knee_of_a_made_launch() -> None:
+    found = roofline(launch(whole()), TABLE, "sm_80")
+    (point,) = found.points
+    assert point.work == pytest.approx((2 * 100 + 30 + 20) * 1e9)
+    assert point.intensity == pytest.approx(0.5)
+    assert point.knee == pytest.approx(2.0)
+    assert point.attainable == pytest.approx(5e11)
+    assert (point.bound, point.share) == ("memory", pytest.approx(0.5))
+    assert found.nearest is not None
+    assert found.nearest.name == "DRAM"
+
+
+@pytest.mark.parametrize("lost", [PER_CYCLE.format("fadd"), "dram__bytes.sum.per_second"])
+def test_half_the_work_or_no_traffic_is_no_point(lost: str) -> None:
+    found = roofline(launch(whole(**{lost: None})), TABLE, "sm_80")
+    assert found.points == ()
+    assert (lost, "failed (NaN)") in [pair for lacking in found.missing.values() for pair in lacking]
+
+
+def test_a_point_stays_without_a_roof_and_says_so() -> None:
+    found = roofline(launch(whole(**{PEAK.format("ffma"): None})), TABLE, "sm_80")
+    (point,) = found.points
+    assert point.intensity == pytest.approx(0.5)
+    assert (point.knee, point.attainable, point.bound, point.share) == (None, None, None, None)
+
+
+def test_traffic_of_zero_is_no_intensity_and_is_said() -> None:
+    found = roofline(launch(whole(**{"dram__bytes.sum.per_second": 0.0})), TABLE, "sm_80")
+    assert found.points == ()
+    assert any("no DRAM traffic" in note for note in found.notes)
+
+
+def test_a_tensor_path_stands_under_the_dense_roof() -> None:
+    counted = whole(
+        **{
+            f"{TENSOR}.sum.per_cycle_elapsed": 5000.0,
+            f"{TENSOR}.sum.peak_sustained": 40000.0,
+            f"{TENSOR}_sparsity_off.sum.per_cycle_elapsed": 5000.0,
+            f"{TENSOR}_sparsity_off.sum.peak_sustained": 20000.0,
+        }
+    )
+    one = roof(roofline(launch(counted, HMMA=10), TABLE, "sm_80"), "tensor fp16 → fp32")
+    assert one.peak.number == pytest.approx(2e13)
+    assert one.share == pytest.approx(0.25)
+    del counted[f"{TENSOR}_sparsity_off.sum.peak_sustained"]
+    one = roof(roofline(launch(counted, HMMA=10), TABLE, "sm_80"), "tensor fp16 → fp32")
+    assert one.peak.number is None, "the peak with sparsity is twice what the launch could reach"
+    assert dict(one.missing) == {f"{TENSOR}_sparsity_off.sum.peak_sustained": "not collected"}
+
+
+def test_the_plain_tensor_peak_serves_where_no_sparsity_exists() -> None:
+    counted = whole(**{f"{TENSOR}.sum.per_cycle_elapsed": 5000.0, f"{TENSOR}.sum.peak_sustained": 40000.0})
+    one = roof(roofline(launch(counted, HMMA=10), TABLE, "sm_70"), "tensor fp16 → fp32")
+    assert one.share == pytest.approx(0.125)
+
+
+def test_sparse_work_is_in_no_point_and_is_said() -> None:
+    counted = whole(
+        **{
+            f"{TENSOR}_sparsity_off.sum.per_cycle_elapsed": 5000.0,
+            f"{TENSOR}_sparsity_off.sum.peak_sustained": 20000.0,
+            f"{TENSOR}_sparsity_on.sum.per_cycle_elapsed": 7.0,
+        }
+    )
+    found = roofline(launch(counted, HMMA=10), TABLE, "sm_80")
+    assert any("structured sparsity" in note for note in found.notes)
+    assert roof(found, "tensor fp16 → fp32").rate.number == pytest.approx(5e12)
+
+
+def test_counters_of_another_type_or_opcode_do_not_stand_for_what_ran() -> None:
+    counted = whole(**{f"{TENSOR}_sparsity_off.sum.per_cycle_elapsed": 0.0})
+    found = roofline(launch(counted, HMMA=10), TABLE, "sm_80")
+    assert roof(found, "tensor fp16 → fp32").state == UNUSED
+    lacking = dict(roof(found, "tensor (HMMA)").missing)
+    assert "sm__ops_path_tensor_src_bf16_dst_fp32_sparsity_off.sum.per_cycle_elapsed" in lacking
+    assert not any("int8" in name or "fp64" in name for name in lacking)
+
+
+def test_without_an_opcode_mix_nothing_is_called_unused_that_was_not_counted() -> None:
+    told = roofline(launch(whole()), TABLE, "sm_80")
+    assert {one.name for one in told.precisions if one.state == UNKNOWN} == {"fp64", "fp16", "tensor"}
+    idle = roofline(launch(whole(**{"sm__inst_executed_pipe_tensor.sum": 0.0})), TABLE, "sm_80")
+    assert "tensor" not in {one.name for one in idle.precisions}
+
+
+def test_hopper_tells_warp_groups_apart_and_counts_no_work_twice() -> None:
+    names = [
+        "sm__ops_path_tensor_src_fp16.sum",
+        "sm__ops_path_tensor_op_hgmma_src_fp16_sparsity_off.sum.per_cycle_elapsed",
+        "sm__ops_path_tensor_op_hmma_src_fp16.sum",
+        "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum.peak_sustained",
+    ]
+    assert carried(names) == [TensorPath("hgmma", "fp16", ""), TensorPath("hmma", "fp16", "fp32")]
+
+
+def test_a_rate_is_read_from_whichever_rollup_there_is() -> None:
+    for name, number in (("x.sum.per_second", 2e9), ("x.sum.per_cycle_elapsed", 2.0), ("x.sum", 2e6)):
+        told = whole(**{f"dram__{name}": number})
+        assert Rates(pack(told)).rate("dram__x").number == pytest.approx(2e9)
+    told = whole(**{"dram__x.sum": 2e6, "dram__x.sum.pct_of_peak_sustained_elapsed": 40.0})
+    assert Rates(pack(told)).peak("dram__x").number == pytest.approx(5e9)
+    assert Rates(pack(whole())).peak("dram__x").number is None
+
+
+@pytest.mark.parametrize("chip", metric_table.CHIPS)
+def test_the_full_tier_collects_what_a_roofline_asks_for(chip: str) -> None:
+    if not chip_metrics.available():
+        pytest.skip("NVIDIA's library does not load here: pip install ncu-report, on Linux")
+    bare = replace(made.launch(), values=pack({}), opcodes={})
+    found = roofline(bare, TABLE, chip)
+    asked = {name for lacking in found.missing.values() for name, _ in lacking}
+    declared = {metric.names_for(chip)[0] for metric in TABLE.metrics if metric.names_for(chip)}
+    assert asked <= declared
+    assert any("ops_path" in name for name in asked)
+    assert any("lsu_writeback" in name for name in asked)
+
+
+# --- the command
+
+
+def test_the_command_prints_json_with_points_and_what_is_missing(
+    reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["roofline", str(reports / "ncar/MW_Baseline.ncu-rep"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    one = next(one for one in told["launches"] if one["kernel"] == "compute_tendencies_x_279_gpu")
+    assert one["nearest_roof"] == "fp64"
+    assert {(point["precision"], point["level"]) for point in one["points"]} == {
+        (precision, level) for precision in ("fp64", "fp32") for level in ("L1", "L2", "DRAM")
+    }
+    dram = next(level for level in one["levels"] if level["name"] == "DRAM")
+    assert dram["peak_by"] == ["dram__bytes.sum.peak_sustained", "dram__cycles_elapsed.avg.per_second"]
+
+
+def test_a_report_without_a_point_exits_3_and_says_what_to_collect(
+    reports: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["roofline", str(reports / "mistic/prof1.ncu-rep")]) == 3
+    told = capsys.readouterr().out
+    assert "no point" in told
+    assert "dram__bytes.sum.peak_sustained" in told
+    assert "profiler metrics --chip sm_80" in told
+
+
+def test_a_version_that_ran_on_no_gpu_is_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+
+    shutil.copytree(ROOT / "data" / "runs", tmp_path / "data" / "runs")
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    assert main(["roofline", "v2d_c"]) == 3
+    told = capsys.readouterr().err
+    assert "attention/v2d_c is not measured" in told
+    assert "profiler collect v2d_c --full v2d_c" in told
+    assert len(told.splitlines()) == 1

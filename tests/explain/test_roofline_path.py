@@ -1,0 +1,116 @@
+"""The path of a kernel through the roofline: order, gaps, breaks, and whose roofs are drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from profiler.evidence import metric_table
+from profiler.evidence.values import NOT_COLLECTED, Evidence, Launch, Value, pack
+from profiler.explain.roofline_path import SERIES, path
+from profiler.history.trend import ABSENT, Trend, TrendPoint, trend
+from profiler.store import operations
+from tests import made
+from tests.explain.test_roofline import whole
+from tests.history.test_trend import run
+
+TABLE = metric_table.load()
+NCU = {"v1": "2024.1", "v2": "2025.1", "v3": "2025.1"}
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def at(version: str, result: int | None, **more: object) -> TrendPoint:
+    number = Value(1000.0, "ns") if result is not None else NOT_COLLECTED
+    when = START + timedelta(days=result or 0)
+    point = TrendPoint(f"run-{version}", version, when, number, SERIES, None, None, result)
+    return replace(point, **({"gap": "" if result is not None else ABSENT} | more))  # type: ignore[arg-type]
+
+
+def series(*points: TrendPoint) -> Trend:
+    return Trend(
+        "", "duration", "lower", "ns", "f", None, "GPU", Evidence.MEASURED, "cold", "k#0", "k", points
+    )
+
+
+def launches(count: int) -> dict[int, Launch]:
+    """Each moves half the bytes of the one before."""
+    return {
+        index: replace(
+            made.launch(), values=pack(whole(**{"dram__bytes.sum.per_second": 5e11 / 2**index})), opcodes={}
+        )
+        for index in range(count)
+    }
+
+
+def of(points: Trend, held: dict[int, Launch]) -> object:
+    return path(points, lambda ids: [held[one] for one in ids], {}, TABLE)
+
+
+def test_a_step_for_each_version_in_their_order_and_a_leg_between_neighbours() -> None:
+    found = of(series(at("v1", 0), at("v2", 1), at("v3", 2)), launches(3))
+    assert [step.at.version for step in found.on("DRAM")] == ["v1", "v2", "v3"]
+    assert [step.point("DRAM").intensity for step in found.steps] == pytest.approx([0.5, 1.0, 2.0])
+    assert [(leg.start.at.version, leg.end.at.version) for leg in found.legs("DRAM")] == [
+        ("v1", "v2"),
+        ("v2", "v3"),
+    ]
+    assert found.roofs is found.steps[-1].roofline
+
+
+def test_a_version_without_the_kernel_or_the_metrics_has_a_gap_and_no_point() -> None:
+    held = launches(3)
+    held[1] = replace(made.launch(), values=pack({}), opcodes={})
+    found = of(series(at("v1", 0), at("v1b", None), at("v2", 1), at("v3", 2)), held)
+    assert [step.gap for step in found.steps] == ["", ABSENT, "not collected", ""]
+    (leg,) = found.legs("DRAM")
+    assert (leg.start.at.version, leg.end.at.version, leg.breaks) == ("v1", "v3", "")
+
+
+def test_a_wrong_version_is_no_part_of_the_path() -> None:
+    found = of(series(at("v1", 0), at("v2", 1, gap="rejected", wrong=True), at("v3", 2)), launches(3))
+    assert [step.at.version for step in found.on("DRAM")] == ["v1", "v3"]
+    assert found.steps[1].gap == "rejected"
+
+
+def test_nothing_joins_what_another_ncu_counted_even_across_a_gap() -> None:
+    held = launches(3)
+    held[1] = replace(made.launch(), values=pack({}), opcodes={})
+    runs = {f"run-{name}": run(f"run-{name}", name, 0, ncu_version=ncu) for name, ncu in NCU.items()}
+    points = series(at("v1", 0), at("v2", 1), at("v3", 2))
+    (leg,) = path(points, lambda ids: [held[one] for one in ids], runs, TABLE).legs("DRAM")
+    assert leg.breaks == "ncu differs: 2024.1 and 2025.1"
+
+
+def test_arrows_follow_the_catalogues_parents_past_those_without_a_point() -> None:
+    parents = {"v1": None, "v2": "v1", "v2b": "v2", "w": "v1"}
+    points = series(at("v1", 0), at("v2", None), at("v2b", 1), at("w", 2))
+    held = launches(3)
+    legs = path(points, lambda ids: [held[one] for one in ids], {}, TABLE, parents).legs("DRAM")
+    assert [(leg.start.at.version, leg.end.at.version) for leg in legs] == [("v1", "v2b"), ("v1", "w")]
+
+
+def test_nothing_joins_traffic_of_different_counters() -> None:
+    held = launches(2)
+    told = dict(held[1].values)
+    del told["dram__bytes.sum.per_second"]
+    held[1] = replace(held[1], values=pack(told | {"dram__bytes.sum": Value(2.5e8, "byte")}))
+    (leg,) = of(series(at("v1", 0), at("v2", 1)), held).legs("DRAM")
+    assert leg.breaks == "DRAM traffic by different counters"
+
+
+def test_the_path_of_the_kernel_that_ncar_mended(reports: Path, tmp_path: Path) -> None:
+    operations.import_paths([reports / "ncar"], data=str(tmp_path))
+    store = operations.open_store(str(tmp_path))
+    runs = {run.run_id: run for run in store.runs("ncar")}
+    for one in trend(store, SERIES, TABLE, family="ncar", evidence=Evidence.MEASURED):
+        found = path(one, store.load, runs, TABLE)
+        assert [step.at.version for step in found.steps] == ["MW_Baseline", "MW_DivToMult"]
+        if one.base_name == "compute_tendencies_x_279_gpu":
+            assert [step.point("DRAM").bound for step in found.steps] == ["arithmetic", "memory"]
+            assert [leg.breaks for leg in found.legs("L1")] == [""]
+        if one.base_name.startswith("set_halo"):
+            assert found.on("DRAM") == (), "they only copy"
+            assert found.roofs is None

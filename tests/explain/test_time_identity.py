@@ -1,0 +1,452 @@
+"""The split of a difference in time: exact on real launches, true on planted changes, the same both ways."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profiler.compare.metric_verdict import Verdict
+from profiler.compare.resolve_names import side_of
+from profiler.evidence import metric_table
+from profiler.evidence.metric_table import chip_of
+from profiler.evidence.values import NOT_COLLECTED, Launch, Report, State, Value
+from profiler.explain.sentence import notes, sentence
+from profiler.explain.time_identity import (
+    CONCEPTS,
+    Identity,
+    Split,
+    identities,
+    log_mean,
+    log_ratio,
+    split,
+    time_us,
+)
+from profiler.explain.waterfall import OTHER, RESIDUE, steps
+from profiler.reports import read
+
+TABLE = metric_table.load()
+STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
+Read = tuple[dict[str, Value], dict[str, Value]]  # by concept, by stall reason
+
+
+def read_all(reports: Path, *names: str) -> list[tuple[str, Read]]:
+    """Every launch of the reports: its values by concept and by stall reason."""
+    found = []
+    for path, one in zip(names, read.read([reports / f"{name}.ncu-rep" for name in names]), strict=True):
+        assert isinstance(one, Report)
+        chip = chip_of(side_of(one, path).compute_capability or "")
+        found += [(f"{path}#{launch.ordinal}", values_of(launch, chip)) for launch in one.launches]
+    return found
+
+
+def values_of(launch: Launch, chip: str) -> Read:
+    concepts = {name: TABLE.resolve(TABLE.by_concept[name], launch.values, chip)[1] for name in CONCEPTS}
+    stalls = {
+        match[1]: TABLE.resolve(metric, launch.values, chip)[1]
+        for metric in TABLE.metrics
+        if (match := STALL.fullmatch(metric.alternatives[0].name)) and metric.names_for(chip)
+    }
+    return concepts, stalls
+
+
+def both(a: Read, b: Read) -> tuple[Identity, Identity]:
+    return identities(a[0], b[0], {reason: (a[1][reason], b[1][reason]) for reason in a[1]})
+
+
+def terms(found: Split) -> dict[str, float]:
+    return {term.cause: term.us for term in found.terms}
+
+
+def adds_up(found: Split) -> bool:
+    """Whether terms and residue are the difference, to the last bit of whichever of the two is larger."""
+    total = math.fsum((*(term.us for term in found.terms), found.residue_us))
+    return abs(total - found.delta_us) <= math.ulp(max(abs(found.delta_us), abs(found.residue_us)))
+
+
+@pytest.fixture(scope="module")
+def full(reports: Path) -> list[tuple[str, Read]]:
+    """The launches that carry every counter of the identity, on three GPUs."""
+    cutlass = ("cutlass/report75", "cutlass/report80", "cutlass/report80@eba551e9")
+    return read_all(
+        reports, *cutlass, "llm.c/adamw_coalsecing_shared", "ncar/MW_Baseline", "ncar/MW_DivToMult"
+    )
+
+
+@pytest.fixture(scope="module")
+def launch(full: list[tuple[str, Read]]) -> Read:
+    return dict(full)["cutlass/report75#2"]
+
+
+def test_on_every_pair_of_real_launches_terms_and_residue_are_the_measured_difference(
+    full: list[tuple[str, Read]],
+) -> None:
+    assert len(full) == 21
+    pairs = 0
+    for (name_a, a), (name_b, b) in itertools.permutations(full, 2):
+        one, other = both(a, b)
+        found = split(one, other)
+        assert found.depth == "full", (name_a, name_b)
+        assert one.time_us is not None
+        assert other.time_us is not None
+        assert found.delta_us == other.time_us - one.time_us
+        assert adds_up(found), (name_a, name_b)
+        if abs(found.residue_us) < abs(found.delta_us):
+            whole = math.fsum((*(term.us for term in found.terms), found.residue_us))
+            assert whole == found.delta_us, (name_a, name_b)
+        pairs += 1
+    assert pairs == 420
+
+
+def test_the_terms_are_the_change_of_what_the_counters_model(full: list[tuple[str, Read]]) -> None:
+    for (_, a), (_, b) in itertools.permutations(full, 2):
+        one, other = both(a, b)
+        assert one.modelled_us is not None
+        assert other.modelled_us is not None
+        told = math.fsum(term.us for term in split(one, other).terms)
+        assert told == pytest.approx(
+            other.modelled_us - one.modelled_us, rel=1e-9, abs=1e-9 * one.modelled_us
+        )
+
+
+def test_the_residue_is_small_where_the_passes_agree(full: list[tuple[str, Read]]) -> None:
+    by_name = dict(full)
+    for place in range(3):
+        found = split(*both(by_name[f"cutlass/report75#{place}"], by_name[f"cutlass/report80#{place}"]))
+        time = by_name[f"cutlass/report75#{place}"][0]["duration"].number or 0
+        assert abs(found.residue_us) < 0.03 * time / 1000
+        assert not found.flagged
+
+
+def test_what_scaling_the_stalls_hides_is_the_residue_that_the_stalls_as_they_are_would_leave(
+    full: list[tuple[str, Read]],
+) -> None:
+    by_name, shares = dict(full), []
+    for place in range(3):
+        one, other = both(by_name[f"cutlass/report75#{place}"], by_name[f"cutlass/report80#{place}"])
+        found = split(one, other)
+        bare = [replace(side, latency=math.fsum(side.stalls.values())) for side in (one, other)]
+        left = split(bare[0], bare[1]).residue_us
+        assert left == pytest.approx(found.residue_us - found.stall_skew_us, rel=1e-9)
+        assert one.time_us is not None
+        shares.append(round(100 * abs(left) / one.time_us, 1))
+        assert not found.reasons_flagged
+    assert sorted(shares) == [0.5, 1.2, 2.6], "of A's time, in per cent"
+
+
+def test_reasons_whose_skew_is_most_of_the_change_are_flagged_though_the_residue_is_small(
+    full: list[tuple[str, Read]],
+) -> None:
+    by_name = dict(full)
+    launches = [by_name[f"llm.c/adamw_coalsecing_shared#{place}"] for place in (1, 3)]
+    found = split(*both(*launches))
+    assert not found.flagged
+    assert found.reasons_flagged == "5.2 % of the time and 95 % of the change"
+    (note,) = notes(found, True)
+    assert "which hides 3.88 µs of skew between the passes" in note
+    assert note.endswith("waiting holds as a whole, its reasons do not")
+    words = sentence(Verdict.WORSE, "", 70.5, 74.6, found)
+    assert "waiting (" in words
+    assert "most:" not in words, "no single reason is named"
+
+
+def test_a_launch_against_itself_is_zero_everywhere(full: list[tuple[str, Read]]) -> None:
+    for _, one in full:
+        found = split(*both(one, one))
+        assert found.depth == "full"
+        assert {str(term.us) for term in found.terms} == {"0.0"}, "and no negative zero"
+        assert (str(found.residue_us), found.delta_us, found.flagged) == ("0.0", 0.0, "")
+
+
+def test_swapping_the_sides_flips_every_sign_exactly(full: list[tuple[str, Read]]) -> None:
+    for (_, a), (_, b) in itertools.combinations(full, 2):
+        there, back = split(*both(a, b)), split(*both(b, a))
+        assert terms(there) == {cause: -us for cause, us in terms(back).items()}
+        assert (there.residue_us, there.delta_us) == (-back.residue_us, -back.delta_us)
+        assert there.flagged == back.flagged
+
+
+def planted(
+    of: Identity, *, work: float = 1.0, clock: float = 1.0, reason: str = "", waits: float = 1.0
+) -> Identity:
+    """The same launch with known changes: latency from its stalls and time from the identity made anew."""
+    stalls = {name: cycles * (waits if name == reason else 1.0) for name, cycles in of.stalls.items()}
+    assert of.latency is not None
+    assert of.instructions is not None
+    assert of.clock_hz is not None
+    latency = of.latency * math.fsum(stalls.values()) / math.fsum(of.stalls.values())
+    changed = replace(
+        of, stalls=stalls, latency=latency, instructions=of.instructions * work, clock_hz=of.clock_hz * clock
+    )
+    return replace(changed, time_us=changed.modelled_us)
+
+
+def test_planted_changes_are_recovered(launch: Read) -> None:
+    one, _ = both(launch, launch)
+    one = replace(one, time_us=one.modelled_us)
+    assert one.time_us is not None
+    reason = max(one.stalls, key=lambda name: one.stalls[name])
+    share = one.stalls[reason] / math.fsum(one.stalls.values())
+    for changes, cause, expected in (
+        ({"work": 1.2}, "work", 0.2 * one.time_us),
+        ({"clock": 0.9}, "clock", (1 / 0.9 - 1) * one.time_us),
+        ({"reason": reason, "waits": 2.0}, f"waiting:{reason}", share * one.time_us),
+    ):
+        found = split(one, planted(one, **changes))  # type: ignore[arg-type]
+        assert terms(found)[cause] == pytest.approx(expected, rel=0.01)
+        others = [us for name, us in terms(found).items() if name != cause]
+        assert max(map(abs, others)) < 1e-9 * one.time_us, cause
+        assert abs(found.residue_us) < 1e-9 * one.time_us
+
+
+def test_changes_planted_together_are_told_apart(launch: Read) -> None:
+    one, _ = both(launch, launch)
+    one = replace(one, time_us=one.modelled_us)
+    other = planted(one, work=1.2, clock=0.9, reason="barrier", waits=2.0)
+    assert one.time_us is not None
+    assert other.time_us is not None
+    found = terms(split(one, other))
+    weights = []
+    for name in one.stalls:
+        a, b = (side.time_us * side.stalls[name] / math.fsum(side.stalls.values()) for side in (one, other))  # type: ignore[operator]
+        weights.append((a if a == b else (b - a) / math.log(b / a)) if a else 0.0)
+    assert found["work"] == pytest.approx(sum(weights) * math.log(1.2), rel=0.01)
+    assert found["clock"] == pytest.approx(-sum(weights) * math.log(0.9), rel=0.01)
+    barrier = weights[list(one.stalls).index("barrier")]
+    assert found["waiting:barrier"] == pytest.approx(barrier * math.log(2), rel=0.01)
+    assert math.fsum(found.values()) == pytest.approx(other.time_us - one.time_us, rel=1e-9)
+
+
+def test_a_stall_that_is_zero_on_one_side_takes_its_whole_change(launch: Read) -> None:
+    one, _ = both(launch, launch)
+    one = replace(one, time_us=one.modelled_us)
+    assert one.stalls["barrier"] > 0
+    other = planted(one, reason="barrier", waits=0.0)
+    assert one.time_us is not None
+    there, back = split(one, other), split(other, one)
+    share = one.stalls["barrier"] / math.fsum(one.stalls.values())
+    assert terms(there)["waiting:barrier"] == pytest.approx(-share * one.time_us, rel=1e-9)
+    assert terms(there) == {cause: -us for cause, us in terms(back).items()}
+    assert adds_up(there)
+    assert adds_up(back)
+
+
+def test_a_stall_that_is_zero_on_both_sides_is_a_zero_term() -> None:
+    one = made(stalls={"wait": 3.0, "membar": 0.0, "selected": 1.0})
+    found = terms(split(one, replace(one, time_us=24.0, instructions=2e6)))
+    assert found["waiting:membar"] == 0.0
+    assert found["work"] > 0
+
+
+def made(**changes: object) -> Identity:
+    plain = Identity(
+        time_us=10.0,
+        clock_hz=1e9,
+        instructions=1e6,
+        latency=4.0,
+        warps=4.0,
+        schedulers=100.0,
+        active_share=1.0,
+        cycles=10_000.0,
+        stalls={"wait": 3.0, "selected": 1.0},
+        stalls_whole=True,
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def test_without_stalls_waiting_is_one_term() -> None:
+    one, other = (
+        made(stalls={}, stalls_whole=False),
+        made(stalls={}, stalls_whole=False, latency=8.0, time_us=20.0),
+    )
+    found = split(one, other)
+    assert found.depth == "waiting undivided"
+    assert terms(found)["waiting"] == pytest.approx(10.0)
+    assert terms(found)["work"] == 0.0
+    assert adds_up(found)
+
+
+def test_with_some_stalls_only_the_others_stay_undivided() -> None:
+    one = made(stalls={"wait": 1.0}, stalls_whole=False)
+    other = made(stalls={"wait": 1.0}, stalls_whole=False, latency=8.0, time_us=20.0)
+    found = split(one, other)
+    assert found.depth == "full"
+    assert terms(found)["waiting:wait"] == pytest.approx(0.0, abs=1e-12), "it did not change"
+    assert terms(found)["waiting"] == pytest.approx(10.0)
+    assert found.stall_ratio_a == 0.25
+
+
+def test_stalls_that_stand_for_a_part_of_the_latency_are_not_blown_up_to_all_of_it() -> None:
+    one = made(stalls={"wait": 1.0})
+    other = made(stalls={"wait": 1.0}, latency=8.0, time_us=20.0)
+    assert terms(split(one, other))["waiting"] == pytest.approx(10.0)
+
+
+def test_stalls_that_one_side_alone_has_are_not_divided() -> None:
+    found = split(made(), made(stalls={}, stalls_whole=False, latency=8.0, time_us=20.0))
+    assert found.depth == "waiting undivided"
+    assert terms(found)["waiting"] == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("lacking", ["instructions", "latency", "warps", "schedulers", "active_share"])
+def test_without_a_factor_the_split_is_cycles_and_clock(lacking: str) -> None:
+    one, other = made(**{lacking: None}), made(cycles=18_000.0, clock_hz=0.9e9, time_us=20.0)
+    found = split(one, other)
+    assert found.depth == "cycles"
+    assert list(terms(found)) == ["cycles", "clock"]
+    assert terms(found)["cycles"] == pytest.approx(log_mean(10, 20) * math.log(1.8))
+    assert terms(found)["clock"] == pytest.approx(-log_mean(10, 20) * math.log(0.9))
+    assert abs(found.residue_us) < 1e-12
+
+
+def test_without_a_clock_it_is_cycles_over_time() -> None:
+    found = split(made(clock_hz=None), made(cycles=18_000.0, time_us=20.0))
+    assert (found.depth, found.clock_from_time) == ("cycles", True)
+    assert abs(found.residue_us) < 1e-12
+
+
+def test_with_neither_there_is_no_split() -> None:
+    found = split(made(clock_hz=None, cycles=None), made())
+    assert (found.depth, found.terms, found.flagged) == ("none", (), "")
+
+
+def test_a_launch_without_a_time_has_no_difference() -> None:
+    with pytest.raises(ValueError, match="without a time"):
+        split(made(time_us=None), made())
+
+
+def test_a_large_residue_is_flagged_with_its_share() -> None:
+    assert split(made(), made(time_us=10.4)).flagged == "3.8 % of the time and 100 % of the change"
+    small = split(made(), made(time_us=20.0, instructions=1.97e6))
+    assert abs(small.residue_us) == pytest.approx(0.3)
+    assert not small.flagged
+    assert split(made(time_us=1000.0), made(time_us=1000.2)).flagged == "100 % of the change"
+    assert "all of the change" in split(made(), made(instructions=2e6)).flagged, (
+        "the time did not change at all"
+    )
+
+
+def test_the_logarithms_are_exact_near_one_and_antisymmetric() -> None:
+    assert log_ratio(1.0, 1.0) == 0.0
+    assert log_ratio(1.0, 1 + 1e-12) == pytest.approx(1e-12, rel=1e-3)
+    for a, b in ((3.0, 7.0), (1.0, 1e9), (5.0, 5.0000001), (1e-9, 2.0)):
+        assert log_ratio(a, b) == -log_ratio(b, a)
+        assert log_ratio(a, b) == pytest.approx(math.log(b / a))
+        assert log_mean(a, b) == log_mean(b, a)
+        assert min(a, b) < log_mean(a, b) <= (a + b) / 2 * (1 + 1e-15)
+
+
+def concepts(**changes: Value) -> dict[str, Value]:
+    plain = {
+        "duration": Value(10_000, "ns"),
+        "sm_clock": Value(1e9, "hz"),
+        "cycles": Value(10_000, "cycle"),
+        "inst_issued": Value(1_000_000, "inst"),
+        "warp_latency": Value(4.0, "cycle"),
+        "warps_active": Value(4.0, "warp"),
+        "sm_count": Value(25),
+        "cycles_active": Value(9_000.0, "cycle"),
+        "cycles_elapsed": Value(10_000.0, "cycle"),
+        "sm_cycles_active": Value(9_500.0, "cycle"),
+    }
+    return {**plain, **changes}
+
+
+def one_of(values: Mapping[str, Value], other: Mapping[str, Value] | None = None) -> Identity:
+    return identities(values, other or values, {})[0]
+
+
+def test_the_factors_are_read_with_their_fallbacks() -> None:
+    plain = one_of(concepts())
+    assert (plain.time_us, plain.clock_hz, plain.warps, plain.schedulers) == (10.0, 1e9, 4.0, 100.0)
+    assert plain.active_share == 0.9
+    sm = one_of(concepts(cycles_active=NOT_COLLECTED))
+    assert sm.active_share == 0.95, "of the cycles that the time makes at the clock"
+    elapsed = Value(9_600.0, "cycle")
+    assert (
+        one_of(concepts(cycles_active=NOT_COLLECTED, sm_cycles_elapsed=elapsed)).active_share == 9_500 / 9_600
+    )
+    warps = {"warps_active": NOT_COLLECTED, "sm_warps_active": Value(12.0, "warp")}
+    assert one_of(concepts(**warps)).warps == 3.0
+    assert one_of(concepts(schedulers_per_sm=Value(2))).schedulers == 50.0
+    assert not plain.missing
+
+
+def test_a_factor_is_read_alike_on_both_sides() -> None:
+    sm_warps = Value(15.4, "warp")
+    a, b = identities(
+        concepts(sm_warps_active=sm_warps), concepts(sm_warps_active=sm_warps, warps_active=NOT_COLLECTED), {}
+    )
+    assert a.warps == b.warps == 15.4 / 4, "else the change of the counter reads as one of the warps"
+    a, b = identities(concepts(), concepts(sm_warps_active=sm_warps, warps_active=NOT_COLLECTED), {})
+    assert (a.warps, b.warps) == (None, None)
+    assert a.missing == b.missing == ("warps_active",)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [NOT_COLLECTED, Value(None, "inst", state=State.FAILED), Value(0, "inst"), Value(None, "", "text")],
+)
+def test_what_is_no_number_above_zero_is_missing_and_no_factor(value: Value) -> None:
+    one = one_of(concepts(inst_issued=value))
+    assert one.instructions is None
+    assert one.missing == ("inst_issued",)
+    assert split(one, one).depth == "cycles"
+
+
+def test_cycles_are_missed_only_where_they_would_help() -> None:
+    assert one_of(concepts(cycles=NOT_COLLECTED, cycles_elapsed=NOT_COLLECTED)).missing == ()
+    bare = one_of({"duration": Value(10_000, "ns"), "sm_count": Value(25)})
+    assert {"cycles", "sm_clock", "inst_issued", "warp_latency", "warps_active"} <= set(bare.missing)
+
+
+def test_a_stall_without_a_number_is_missing_by_its_reason() -> None:
+    stalls = {"wait": (Value(3.0), Value(3.0)), "barrier": (Value(1.0), NOT_COLLECTED)}
+    a, b = identities(concepts(), concepts(), stalls)
+    assert a.stalls == b.stalls == {"wait": 3.0}
+    assert a.missing == ("barrier",)
+    assert not a.stalls_whole
+
+
+def test_times_in_any_unit_are_microseconds() -> None:
+    for number, unit in (
+        (13_056, "ns"),
+        (13.056, "us"),
+        (13.056, "usecond"),
+        (0.013056, "ms"),
+        (13.056e-6, "second"),
+    ):
+        assert time_us(Value(number, unit)) == pytest.approx(13.056)
+    assert time_us(Value(13_056, "ns")) == 13.056
+    assert time_us(Value(13_056, "cycle")) is None
+    assert time_us(Value(None, "ns", state=State.FAILED)) is None
+    assert one_of(concepts(sm_clock=Value(1.5, "cycle/nsecond"))).clock_hz == pytest.approx(1.5e9)
+
+
+def test_a_waterfall_leads_from_the_old_time_to_the_new_and_never_under_zero(
+    full: list[tuple[str, Read]],
+) -> None:
+    for (_, a), (_, b) in itertools.permutations(full, 2):
+        one, other = both(a, b)
+        assert one.time_us is not None
+        assert other.time_us is not None
+        told = steps(one.time_us, split(one, other))
+        sums = list(itertools.accumulate((step.us for step in told), initial=one.time_us))
+        assert sums[-1] == pytest.approx(other.time_us)
+        assert min(sums) > -1e-9 * one.time_us
+
+
+def test_a_waterfall_tells_what_adds_before_what_takes_away_and_the_small_ones_together() -> None:
+    one = made(stalls={"wait": 2.0, "barrier": 1.0, "drain": 0.001, "selected": 0.999})
+    other = made(
+        stalls={"wait": 1.0, "barrier": 3.0, "drain": 0.002, "selected": 0.998}, latency=5.0, time_us=13.0
+    )
+    labels = [step.label for step in steps(10.0, split(one, other))]
+    assert labels == [
+        "work", "waiting: barrier", "waiting: wait", OTHER, "parallelism", "balance", "clock", RESIDUE,
+    ]  # fmt: skip

@@ -1,0 +1,305 @@
+"""The steps of stored series: where they can lie, what they are called, and what else changed there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profiler.bundles import bundle
+from profiler.bundles.location import LocalRoot
+from profiler.bundles.run import COLLECT, Facts, Result, Run, Samples
+from profiler.cli import main
+from profiler.compare.metric_verdict import Verdict
+from profiler.errors import UnknownName
+from profiler.evidence import metric_table
+from profiler.evidence.values import Evidence, Value
+from profiler.history.change_points import RUNS, VERSIONS, History, histories, steps
+from profiler.history.latency_trends import latencies
+from profiler.history.trend import trend
+from profiler.statistics.changepoint import FEWEST, change_points
+from profiler.store import Store, operations
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+MODE = "events; cache warm; clock none"
+GPU = "NVIDIA H100"
+HERE = {"gpu": GPU, "compute_capability": "9.0", "driver": "570.1", "cuda": "13.0", "nvcc": "13.0.88"}
+HERE |= {"gpu_uuid": "GPU-1", "clock_control": "none", "ncu_version": "2026.1"}
+
+
+@dataclass
+class Place:
+    """A data folder whose runs a test makes day by day."""
+
+    root: LocalRoot
+    store: Store
+    days: int = 0
+
+    def run(
+        self,
+        medians: Mapping[str, float],
+        *,
+        sass: str | None = "a",
+        source: str | None = "s",
+        told: Mapping[str, Any] | None = None,
+    ) -> str:
+        """One run with the latency, and the hash of the machine code, of some versions."""
+        code = Facts(
+            Evidence.STATIC, "main", {"static__sass_sha256": Value(None, text=sass or "")}, target="sm_90"
+        )
+        results = tuple(
+            Result(
+                "attention",
+                version,
+                "b1 h8",
+                source_sha256=source,
+                samples=(Samples(MODE, (ns, ns * 1.01, ns * 0.99), (0, 1, 2)),),
+                facts=(code,) if sass else (),
+            )
+            for version, ns in medians.items()
+        )
+        run = Run(
+            f"run-{self.days:03d}",
+            COLLECT,
+            START + timedelta(days=self.days),
+            {**HERE, **(told or {})},
+            results,
+        )
+        self.days += 1
+        assert bundle.seal(self.root, run, {})
+        self.store.add(run, {})
+        return run.run_id
+
+    def ask(self, name: str = "latency", **filters: Any) -> list[History]:
+        return histories(self.store, self.root, metric_table.load(), name, **filters)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    store = Store.open(tmp_path / "index.db")
+    yield Place(LocalRoot(tmp_path), store)
+    store.close()
+
+
+def wobble(seed: int, level: float, count: int) -> list[float]:
+    return list(level * np.exp(np.random.default_rng(seed).normal(0, 0.003, count)))
+
+
+def test_a_slower_run_of_the_same_sass_is_the_environment(place: Place) -> None:
+    for ns in wobble(1, 1e5, 12):
+        place.run({"v1": ns})
+    for ns in wobble(2, 1.05e5, 6):
+        place.run({"v1": ns}, told={"driver": "580.2"})
+    (found,) = place.ask()
+    (change,) = found.changes
+    assert change.verdict is Verdict.WORSE
+    assert change.likeliest.run_id == "run-012"
+    assert (change.before.run_id, change.after.run_id) == ("run-011", "run-012")
+    assert change.step.size_low < 0.05 < change.step.size_high
+    (moved,) = change.circumstances.environment
+    assert moved == ("driver", "570.1", "580.2", "run-012")
+    assert change.circumstances.code.word == "same"
+    assert change.circumstances.cause == "environment"
+
+
+def test_a_faster_run_of_other_sass_is_the_code(place: Place) -> None:
+    for ns in wobble(3, 1e5, 10):
+        place.run({"v1": ns})
+    for ns in wobble(4, 0.9e5, 10):
+        place.run({"v1": ns}, sass="b", source="t")
+    ((change,),) = (one.changes for one in place.ask())
+    assert change.verdict is Verdict.BETTER
+    assert change.circumstances.code == ("changed", "SASS of main differs")
+    assert change.circumstances.cause == "code"
+    assert change.circumstances.unknown == ("SM clock, MHz",)
+
+
+def test_without_hashes_nobody_guesses_about_the_code(place: Place) -> None:
+    for ns in (*wobble(5, 1e5, 10), *wobble(6, 1.1e5, 10)):
+        place.run({"v1": ns}, sass=None, source=None)
+    ((change,),) = (one.changes for one in place.ask())
+    assert change.circumstances.code.word == "unknown"
+    assert change.circumstances.cause == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("sources", "compilers", "word"),
+    [
+        (("s", "s"), ("13.0", "13.0"), "same"),
+        (("s", "s"), ("13.0", "13.1"), "unknown"),
+        (("s", "t"), ("13.0", "13.0"), "changed"),
+    ],
+)
+def test_without_sass_source_and_compiler_tell(
+    place: Place, sources: tuple[str, str], compilers: tuple[str, str], word: str
+) -> None:
+    for half in range(2):
+        for ns in wobble(7 + half, (1e5, 1.1e5)[half], 9):
+            place.run({"v1": ns}, sass=None, source=sources[half], told={"nvcc": compilers[half]})
+    ((change,),) = (one.changes for one in place.ask())
+    assert change.circumstances.code.word == word
+
+
+def test_a_clock_that_moved_is_named(place: Place) -> None:
+    for half, clock in enumerate((1980.0, 1755.0)):
+        for ns in wobble(9 + half, (1e5, 1.1e5)[half], 9):
+            place.run({"v1": ns}, told={"states": [{"during": [{"round": 0, "sm_mhz": clock}]}]})
+    ((change,),) = (one.changes for one in place.ask())
+    assert change.circumstances.environment == (("SM clock, MHz", "1980", "1755", "run-009"),)
+    assert change.circumstances.unknown == ()
+
+
+def test_runs_of_several_versions_give_each_its_own_history(place: Place) -> None:
+    slow, fast = wobble(11, 2e5, 16), wobble(12, 1e5, 16)
+    for day in range(16):
+        place.run({"v1": slow[day], "v2": fast[day] * (1.08 if day >= 8 else 1)})
+    found = {(one.over, one.version): one for one in place.ask()}
+    assert set(found) == {(RUNS, "v1"), (RUNS, "v2"), (VERSIONS, None)}
+    assert found[RUNS, "v1"].changes == ()
+    (change,) = found[RUNS, "v2"].changes
+    assert change.likeliest.run_id == "run-008"
+    assert {point.version for point in found[RUNS, "v2"].series.points} == {"v2"}
+    assert [point.run_id for point in found[VERSIONS, None].series.points] == ["run-015", "run-015"]
+    assert found[VERSIONS, None].short == f"2 of the {FEWEST} points that a step needs"
+
+
+def test_one_version_can_be_asked_for(place: Place) -> None:
+    for ns in wobble(13, 1e5, 9):
+        place.run({"v1": ns, "v2": 2 * ns})
+    (found,) = place.ask(version="v2")
+    assert (found.over, found.version) == (RUNS, "v2")
+    with pytest.raises(UnknownName, match=r"no version 'v3'.*v1"):
+        place.ask(version="v3")
+
+
+def test_versions_that_follow_one_another_are_one_history(place: Place) -> None:
+    for day, ns in enumerate((*wobble(14, 1e5, 8), *wobble(15, 0.8e5, 8))):
+        place.run({f"commit-{day}": ns}, sass=str(day // 8))
+    (found,) = place.ask()
+    assert (found.over, found.version) == (RUNS, None)
+    (change,) = found.changes
+    assert change.likeliest.version == "commit-8"
+
+
+def test_a_wrong_version_is_no_part_of_a_level(place: Place) -> None:
+    for day, ns in enumerate(wobble(16, 1e5, 20)):
+        place.run({f"commit-{day}": ns * (0.2 if 8 <= day < 14 else 1)})
+    wrong = {f"commit-{day}": "wrong" for day in range(8, 14)}
+    (found,) = place.ask(wrong={"attention": wrong})
+    assert found.changes == ()
+    assert sum(point.joins for point in found.series.points) == 14
+
+
+def test_a_bundle_that_is_gone_leaves_the_code_unknown(place: Place) -> None:
+    for ns in (*wobble(17, 1e5, 9), *wobble(18, 1.1e5, 9)):
+        place.run({"v1": ns})
+    (place.root.folder / "runs" / "run-009" / "run.json").unlink()
+    ((change,),) = (one.changes for one in place.ask())
+    assert change.circumstances.code.word == "unknown"
+
+
+def test_an_unknown_family_is_refused(place: Place) -> None:
+    place.run({"v1": 1e5})
+    with pytest.raises(UnknownName, match="no family 'atention'"):
+        place.ask(family="atention")
+
+
+def test_a_fact_without_a_better_direction_is_changed(place: Place) -> None:
+    for day in range(18):
+        value = Value(72 if day < 9 else 80, "register/thread")
+        facts = Facts(Evidence.STATIC, "main", {"static__registers": value}, target="sm_90")
+        run = Run(
+            f"run-{day:03d}",
+            COLLECT,
+            START + timedelta(days=day),
+            HERE,
+            (Result("attention", "v1", facts=(facts,)),),
+        )
+        assert bundle.seal(place.root, run, {})
+        place.store.add(run, {})
+    ((change,),) = (one.changes for one in place.ask("static_registers"))
+    assert change.verdict is Verdict.CHANGED
+    assert (change.step.before, change.step.after) == (72, 80)
+    assert [point.run_id for point in change.possible] == ["run-009"]
+
+
+def test_counters_of_another_name_are_not_joined(place: Place) -> None:
+    for ns in (*wobble(19, 1e5, 10), *wobble(20, 2e5, 10)):
+        place.run({"v1": ns})
+    (series,) = latencies(place.store)
+    assert len(steps(series, None)) == 1
+    from dataclasses import replace
+
+    points = tuple(
+        replace(point, metric="another") if place_ >= 10 else point
+        for place_, point in enumerate(series.points)
+    )
+    assert steps(replace(series, points=points), None) == []
+
+
+def test_the_command_prints_the_step_and_its_json(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for ns in wobble(21, 1e5, 10):
+        place.run({"v1": ns})
+    for ns in wobble(22, 1.2e5, 5):
+        place.run({"v1": ns}, told={"driver": "580.2"})
+    monkeypatch.setenv("PROFILER_DATA", str(place.root.folder))
+    assert main(["history", "latency"]) == 0
+    shown = capsys.readouterr().out
+    assert "! worse" in shown
+    assert "driver 570.1 → 580.2" in shown
+    assert "profiler compare run-013 run-014" in shown
+    assert main(["history", "latency", "--json"]) == 0
+    (series,) = json.loads(capsys.readouterr().out)["series"]
+    (change,) = series["changes"]
+    assert change["cause"] == "environment"
+    assert change["size_interval"][0] < 0.2 < change["size_interval"][1]
+    assert main(["history", "duration"]) == 3
+    assert "import" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def esmm(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Store, LocalRoot]]:
+    folder = tmp_path_factory.mktemp("data")
+    store = Store.open(folder / "index.db")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROFILER_DATA", str(folder))
+        operations.import_paths([reports / "esmm"], store=store)
+    yield store, LocalRoot(folder)
+    store.close()
+
+
+def test_six_commits_are_too_few_to_tell_a_step(esmm: tuple[Store, LocalRoot]) -> None:
+    found = histories(*esmm, metric_table.load(), "duration")
+    assert len(found) == 13
+    assert all(one.short and not one.changes for one in found)
+    basic = next(one for one in found if one.series.base_name == "basic")
+    assert basic.short == f"6 of the {FEWEST} points that a step needs"
+
+
+def _real_noise(store: Store) -> Sequence[float]:
+    """The durations of kernels that no commit touched, each relative to its own median, one after another."""
+    untouched = ("basic", "gmem_coalesce", "smem_blocking", "one_blocktiling", "two_blocktiling")
+    found: list[float] = []
+    for one in trend(store, "duration", metric_table.load(), over="time"):
+        if one.base_name in (*untouched, "ampere_sgemm_128x64_nn", "vectorized_blocktiling"):
+            numbers = [float(p.value.number) for p in one.points if p.value.number is not None]
+            found += list(np.array(numbers) / np.median(numbers))
+    return found
+
+
+def test_the_noise_of_real_commits_raises_no_alarm_and_hides_no_step(esmm: tuple[Store, LocalRoot]) -> None:
+    noise = np.array(_real_noise(esmm[0]))
+    assert len(noise) > 35
+    assert change_points(noise) == ()
+    noise[-6:] *= 1.03
+    (planted,) = change_points(noise)
+    assert planted.index == len(noise) - 6
+    assert planted.size_low < 0.03 < planted.size_high

@@ -1,0 +1,210 @@
+"""How versions stand: state, ancestor, facts and catalogue come from the run, not from the working tree."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from profiler.bundles import location
+from profiler.bundles.run import Result
+from profiler.errors import BadBundle
+from profiler.evidence.values import Evidence
+from profiler.history import lineage
+from profiler.history.lineage import Lineage
+from profiler.store import operations
+from tests import lineages
+from tests.conftest import ROOT
+
+
+def of(data: Path) -> Lineage:
+    found = lineage.every(location.root(str(data)), operations.open_store(str(data)))
+    return found[lineages.FAMILY]
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Lineage:
+    lineages.dissected(tmp_path)
+    return of(tmp_path)
+
+
+def test_versions_stand_in_the_catalogues_order(mine: Lineage) -> None:
+    assert mine.order == ("zero", "bad", "alpha", "later", "theirs")
+    assert [one.state for one in mine.standings] == ["good", "wrong", "good", "planned", "baseline"]
+    assert mine.wrong == {"bad": "wrong"}
+
+
+def test_a_version_is_held_against_its_nearest_correct_ancestor(mine: Lineage) -> None:
+    against = {name: one.against.id if one.against else None for name, one in mine.by_id.items()}
+    assert against == {"zero": None, "bad": "zero", "alpha": "zero", "later": "alpha", "theirs": None}
+
+
+def test_facts_are_told_apart_by_architecture_size_and_workload(mine: Lineage) -> None:
+    alpha = mine.by_id["alpha"]
+    assert alpha.static["sm_90a", "head dim 128"].values.number("static__registers") == 65
+    assert alpha.modelled["1x1x8x64"].values.number("modelled__bank_conflicts") == 4000
+    assert alpha.evidence == {Evidence.STATIC, Evidence.MODELLED}
+    assert mine.by_id["later"].evidence == set()
+    assert (mine.architectures, mine.sizes, mine.workloads) == (
+        ["sm_80", "sm_90a"],
+        ["head dim 64", "head dim 128"],
+        ["1x1x8x64"],
+    )
+
+
+def test_without_a_gpu_the_newest_correct_version_ends_the_path(mine: Lineage) -> None:
+    best = mine.best()
+    assert best is not None
+    assert mine.path_to(best) == {"zero", "bad", "alpha"}
+    assert mine.gpus == ()
+
+
+def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "runs").symlink_to(ROOT / "data" / "runs")
+    store = operations.open_store(str(tmp_path))
+    committed = lineage.every(location.root(str(tmp_path)), store)["attention"]
+    furthest = [one.version.id for one in committed.furthest]
+    assert furthest[0] == "v2d_c", "not fp8_stage_c, the last of the catalogue"
+    assert furthest[-1] == "v1"
+
+
+def test_latencies_decide_the_best_once_there_are_any_and_a_wrong_version_never_is(tmp_path: Path) -> None:
+    lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
+    found = of(tmp_path)
+    best = found.best("1x1x8x64", "Test GPU")
+    assert best is not None
+    assert best.version.id == "zero"
+    assert best.latency_ns == {("1x1x8x64", "Test GPU"): 400.0}
+    assert found.gpus == ("Test GPU",)
+
+
+def test_a_version_that_the_catalogue_calls_good_is_wrong_where_a_check_failed(tmp_path: Path) -> None:
+    lineages.dissected(tmp_path, lineages.results(alpha="wrong"))
+    alpha = of(tmp_path).by_id["alpha"]
+    assert (alpha.state, alpha.reason) == ("wrong", "race at k.cu:6 in alpha")
+    later = of(tmp_path).by_id["later"]
+    assert later.against is not None
+    assert later.against.id == "zero"
+
+
+def test_a_rejected_version_that_nothing_caught_says_so(tmp_path: Path) -> None:
+    made = tuple(
+        one if one.version != "bad" else type(one)(**{**vars(one), "status": "done", "reason": None})
+        for one in lineages.results()
+    )
+    lineages.dissected(tmp_path, made)
+    bad = of(tmp_path).by_id["bad"]
+    assert (bad.state, bad.note) == ("wrong", "not caught by the check")
+
+
+def test_a_good_version_without_a_check_is_not_called_checked(tmp_path: Path) -> None:
+    made = tuple(one for one in lineages.results() if one.check is None)
+    lineages.dissected(tmp_path, made)
+    assert of(tmp_path).by_id["alpha"].note == "not checked"
+
+
+def test_the_newest_run_with_a_catalogue_wins_and_one_without_is_passed_over(tmp_path: Path) -> None:
+    lineages.dissected(tmp_path)
+    later = lineages.CREATED + timedelta(days=1)
+    changed = lineages.CATALOG.replace("a warp a row", "one warp, one row")
+    lineages.dissected(tmp_path, created=later, catalog=changed)
+    lineages.dissected(tmp_path, created=later + timedelta(days=1), catalog=None)
+    assert of(tmp_path).by_id["alpha"].version.technique == "one warp, one row"
+
+
+def test_a_version_of_the_family_that_no_catalogue_names_is_listed_last(tmp_path: Path) -> None:
+    extra = type(lineages.results()[0])(lineages.FAMILY, "stray", "head dim 64", facts=(lineages.static(9),))
+    lineages.dissected(tmp_path, (*lineages.results(), extra))
+    assert of(tmp_path).others == ("stray",)
+    assert of(tmp_path).order[-1] == "stray"
+
+
+def test_a_family_without_a_catalogue_has_no_lineage(tmp_path: Path) -> None:
+    lineages.dissected(tmp_path, catalog=None)
+    assert lineage.every(location.root(str(tmp_path)), operations.open_store(str(tmp_path))) == {}
+
+
+def test_a_catalogue_that_cannot_be_read_names_the_run(tmp_path: Path) -> None:
+    run = lineages.dissected(tmp_path, catalog="family = [")
+    with pytest.raises(BadBundle, match=run.run_id):
+        of(tmp_path)
+
+
+def test_sources_and_line_tables_come_from_the_run(tmp_path: Path, mine: Lineage) -> None:
+    root = location.root(str(tmp_path))
+    assert lineage.source(root, mine.attached, mine.by_id["bad"].version) == lineages.SOURCE
+    assert lineage.source(root, mine.attached, mine.by_id["theirs"].version) is None
+    assert lineage.lines(root, mine.attached, "alpha")["1x1x8x64"][0] == ("k.cu", 10, "store", 10, 4010, 10)
+    assert lineage.lines(root, mine.attached, "bad") == {}
+
+
+class TestARunOfSomeVersions:
+    """Measured on a GPU, say: newer than what was dissected, without all sources and without line tables."""
+
+    def later(self, folder: Path, source: str | None = None, catalog: str = lineages.CATALOG) -> Lineage:
+        lineages.dissected(folder)
+        created = lineages.CREATED + timedelta(days=1)
+        lineages.dissected(folder, created=created, catalog=catalog, source=source, lines=False)
+        return of(folder)
+
+    def test_what_it_lacks_comes_from_older_runs(self, tmp_path: Path) -> None:
+        found, root = self.later(tmp_path), location.root(str(tmp_path))
+        assert found.attached.created == lineages.CREATED + timedelta(days=1)
+        assert lineage.source(root, found.attached, found.by_id["bad"].version) == lineages.SOURCE
+        assert lineage.texts(root, found.attached) == {"k.cu": lineages.SOURCE}
+        assert lineage.lines(root, found.attached, "alpha")["1x1x8x64"][0][4] == 4010
+
+    def test_lines_of_another_source_or_other_flags_are_none_of_this_one(self, tmp_path: Path) -> None:
+        other = self.later(tmp_path / "a", source="int y;\n")
+        root = location.root(str(tmp_path / "a"))
+        assert lineage.source(root, other.attached, other.by_id["alpha"].version) == "int y;\n"
+        assert lineage.lines(root, other.attached, "alpha") == {}
+        flags = self.later(tmp_path / "b", lineages.SOURCE, lineages.CATALOG.replace("TILE=64", "TILE=16"))
+        root = location.root(str(tmp_path / "b"))
+        assert lineage.lines(root, flags.attached, "alpha") == {}
+        assert lineage.lines(root, flags.attached, "zero") != {}
+
+    def test_an_older_catalogue_that_cannot_be_read_costs_only_what_it_would_add(
+        self, tmp_path: Path
+    ) -> None:
+        lineages.dissected(tmp_path, catalog="family = [")
+        lineages.dissected(tmp_path, created=lineages.CREATED + timedelta(days=1), lines=False)
+        assert of(tmp_path).by_id["alpha"].state == "good"
+
+
+class TestApart:
+    def tree(self, folder: Path, text: str = lineages.CATALOG, source: str = lineages.SOURCE) -> Path:
+        folder.mkdir()
+        (folder / "k.cu").write_text(source)
+        (folder / "catalog.toml").write_text(text)
+        return folder / "catalog.toml"
+
+    def test_the_same_catalogue_and_sources_need_no_word(self, mine: Lineage, tmp_path: Path) -> None:
+        assert lineage.apart(mine.attached, self.tree(tmp_path / "kernels")) == ""
+
+    def test_versions_that_came_and_went_are_named(self, mine: Lineage, tmp_path: Path) -> None:
+        path = self.tree(tmp_path / "kernels", lineages.CATALOG.replace('id = "later"', 'id = "sooner"'))
+        assert "it adds sooner; it lacks later" in lineage.apart(mine.attached, path)
+
+    def test_changed_entries_and_sources_are_named(self, mine: Lineage, tmp_path: Path) -> None:
+        path = self.tree(tmp_path / "kernels", lineages.CATALOG.replace("a warp a row", "x"), "int y;\n")
+        assert "entries differ; sources differ: k.cu" in lineage.apart(mine.attached, path)
+
+    def test_no_kernels_beside_it_and_another_family_are_no_difference(
+        self, mine: Lineage, tmp_path: Path
+    ) -> None:
+        assert lineage.apart(mine.attached, tmp_path / "none" / "catalog.toml") == ""
+        assert lineage.apart(mine.attached, ROOT / "kernels" / "catalog.toml") == ""
+
+
+def test_what_failed_or_was_left_out_on_a_gpu_does_not_make_a_right_version_wrong(tmp_path: Path) -> None:
+    made = list(lineages.results(measured=True))
+    about = {"family": lineages.FAMILY, "version": "alpha", "workload": "1x8x512x64"}
+    made.append(Result(**about, status="skipped", reason="time: the time budget of 60 s was used up"))
+    made.append(Result(**{**about, "workload": "2x8x2048x64"}, status="failed", reason="lean: NaN"))
+    lineages.dissected(tmp_path, tuple(made), gpu="Test GPU")
+    alpha = of(tmp_path).by_id["alpha"]
+    assert alpha.state == "good"
+    assert alpha.note == "failed on Test GPU, 2x8x2048x64: lean: NaN"
+    assert alpha.latency_ns

@@ -1,0 +1,132 @@
+"""The newest state of every family, from real reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profiler.compare.comparison import Verdict
+from profiler.evidence import metric_table
+from profiler.evidence.values import State
+from profiler.history.overview import SHOWN, Overview, OverviewCell, overview
+from profiler.store import Store, operations
+
+
+@pytest.fixture(scope="module")
+def store(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
+    """All 16 reports; the two mistic ones on two workloads, a third version of ncar on another GPU."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("PROFILER_DATA", str(tmp_path_factory.mktemp("overview")))
+    patch.delenv("PROFILER_DB", raising=False)
+    operations.import_paths([reports / name for name in ("esmm", "ncar", "cutlass", "llm.c")])
+    operations.import_paths([reports / "mistic" / "prof1.ncu-rep"], workload="small")
+    operations.import_paths([reports / "mistic" / "prof2.ncu-rep"], workload="large")
+    operations.import_paths([reports / "hyperspec"], family="ncar", version="elsewhere")
+    operations.import_paths([reports / "mistic" / "profileHIGGS.ncu-rep"], family="higgs")
+    found = operations.open_store()
+    patch.undo()
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(store: Store) -> Overview:
+    return overview(store, metric_table.load())
+
+
+def cell(found: Overview, family: str, gpu: str = "", workload: str | None = None) -> OverviewCell:
+    (one,) = [
+        c for c in found.cells if c.family == family and gpu in (c.gpu or "") and c.workload == workload
+    ]
+    return one
+
+
+def test_the_newest_version_is_held_against_the_one_before(found: Overview) -> None:
+    ncar = cell(found, "ncar", "V100")
+    assert (ncar.version, ncar.before, ncar.comparable) == ("MW_DivToMult", "MW_Baseline", True)
+    assert [row.verdict for row in ncar.rows] == [
+        Verdict.SAME,
+        Verdict.SAME,
+        Verdict.BETTER,
+        Verdict.UNCLEAR,
+        Verdict.UNCLEAR,
+    ], "longest first"
+    assert dict(ncar.tally) == {Verdict.SAME: 2, Verdict.BETTER: 1, Verdict.UNCLEAR: 2}
+    better = ncar.rows[2]
+    assert better.duration.number == 3482240.0
+    assert better.change is not None
+    assert better.change.change_pct == pytest.approx(-43.75, abs=0.01)
+    assert better.better > 0
+
+
+def test_every_row_has_the_headline_metrics_or_their_state(found: Overview) -> None:
+    for one in found.cells:
+        for row in one.rows:
+            assert tuple(row.shown) == SHOWN
+    row = cell(found, "cutlass").rows[0]
+    assert row.shown["tensor_busy"].number is not None
+    basic = cell(found, "llm.c").rows[0]
+    assert basic.shown["occupancy"].unit == "%"
+
+
+def test_a_first_version_has_rows_without_a_verdict(found: Overview) -> None:
+    first = cell(found, "llm.c")
+    assert (first.before, first.comparable, dict(first.tally)) == (None, True, {})
+    assert {(row.verdict, row.reason) for row in first.rows} == {(None, "the first version")}
+
+
+def test_workloads_and_gpus_are_cells_of_their_own(found: Overview) -> None:
+    assert cell(found, "mistic", workload="small").version == "prof1"
+    assert cell(found, "mistic", workload="large").before is None
+    elsewhere = cell(found, "ncar", "RTX 2060")
+    assert (elsewhere.version, elsewhere.before) == ("elsewhere", None)
+
+
+def test_what_came_and_went_is_named(found: Overview, store: Store) -> None:
+    esmm = cell(found, "esmm")
+    order = [one.version for one in store.versions("esmm")]
+    assert (esmm.version, esmm.before) == (order[-1], order[-2])
+    new = {row.base_name for row in esmm.rows if row.verdict is None}
+    assert new or esmm.gone, "kernels come and go between any two of these versions"
+    assert all(row.reason == "new in this version" for row in esmm.rows if row.verdict is None)
+
+
+def test_a_failed_duration_comes_first_and_is_no_number(found: Overview, store: Store) -> None:
+    failed = store.side(family="esmm", version="profile@5c6231e5")
+    states = [launch.values.value("gpu__time_duration.sum").state for launch in failed.launches]
+    assert State.FAILED in states
+    for one in found.cells:
+        numbers = [row.duration.number for row in one.rows]
+        present = [number for number in numbers if number is not None]
+        assert numbers == [None] * (len(numbers) - len(present)) + sorted(present, reverse=True)
+
+
+def test_a_launch_without_a_number_is_counted_though_the_version_before_lacks_it(found: Overview) -> None:
+    lost = [
+        (one, row)
+        for one in found.cells
+        for row in one.rows
+        if row.change is None and row.duration.number is None
+    ]
+    assert lost, "mistic/profileHIGGS holds one that failed"
+    for one, row in lost:
+        assert row.verdict is Verdict.MISSING
+        assert one.tally[Verdict.MISSING] >= 1
+
+
+def test_the_family_measured_last_comes_first(found: Overview, store: Store) -> None:
+    made = {one.family: one.last_created for one in sorted(store.versions(), key=lambda v: v.last_created)}
+    shown = list(dict.fromkeys(one.family for one in found.cells))
+    assert [made[family] for family in shown] == sorted(made.values(), reverse=True)
+
+
+def test_limits_cut_and_count(store: Store, found: Overview) -> None:
+    small = overview(store, metric_table.load(), cells=2, rows=1)
+    assert len(small.cells) == 2
+    assert small.hidden_cells == len(found.cells) - 2
+    assert all(len(one.rows) == 1 for one in small.cells)
+    whole = {(one.family, one.gpu, one.workload): one for one in found.cells}
+    for one in small.cells:
+        full = whole[one.family, one.gpu, one.workload]
+        assert one.hidden_rows == len(full.rows) + full.hidden_rows - 1
+        assert one.tally == full.tally

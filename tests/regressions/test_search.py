@@ -1,0 +1,370 @@
+"""What is worse now: planted in seeded rounds, in facts and in checks, and nothing where nothing moved."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from profiler import cli
+from profiler.bundles import decisions, location
+from profiler.bundles.run import Run, Samples
+from profiler.compare import noise_floor
+from profiler.compare.metric_verdict import Wobble
+from profiler.evidence import metric_table
+from profiler.gate import acknowledgement, baseline
+from profiler.history import lineage
+from profiler.history.latency_trends import latencies
+from profiler.regressions.cause import Causes
+from profiler.regressions.regression import BASELINE, CORRECTNESS, EXACT, RUNS, STEP, Regression
+from profiler.regressions.search import Regressions, regressions
+from profiler.store import operations
+from profiler.store.sync import open_store
+from tests import lineages, timed_runs
+from tests.timed_runs import GPU, WARM, WORKLOAD, run
+
+
+def look(data: Path) -> Regressions:
+    store, root = open_store(str(data)), location.root(str(data))
+    records = decisions.load(root)
+    found = regressions(
+        store,
+        metric_table.load(),
+        lineages=lineage.every(root, store),
+        floors=noise_floor.lookup(lambda: store),
+        acknowledged=acknowledgement.standing(records),
+        pins=baseline.pins(records),
+    )
+    store.close()
+    return found
+
+
+def only(data: Path) -> Regression:
+    (one,) = look(data).found
+    return one
+
+
+def due_to(data: Path, one: Regression) -> tuple[str, str]:
+    store = open_store(str(data))
+    told = Causes(store, location.root(str(data)), metric_table.load()).of(one)
+    store.close()
+    return told.due_to, told.words
+
+
+@pytest.fixture(autouse=True)
+def own_index(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+
+
+def wander(seed: int, count: int) -> list[float]:
+    return list(np.exp(np.random.default_rng(seed).normal(0, 0.003, count)))
+
+
+class TestCalls:
+    def test_a_planted_3_percent_between_two_runs_is_worse_by_the_floor(self, tmp_path: Path) -> None:
+        timed_runs.seal(
+            tmp_path,
+            timed_runs.noise(170e3, 0.003),
+            run({"v1": 170e3}, 0, sass={"v1": "a"}),
+            run({"v1": 175.1e3}, 1, sass={"v1": "b"}),
+        )
+        one = only(tmp_path)
+        assert (one.kind, one.place.concept, one.place.version) == (RUNS, "latency", "v1")
+        assert one.effect == pytest.approx(0.03, abs=0.008)
+        assert one.interval is not None
+        assert one.interval.low > 0
+        assert one.floor is not None
+        assert one.since == "v1 2026-03-02 12:00"
+        assert "noise floor: " in one.how_sure
+        assert due_to(tmp_path, one) == ("code", "SASS of main differs")
+
+    def test_the_same_build_twice_is_no_regression(self, tmp_path: Path) -> None:
+        timed_runs.seal(
+            tmp_path, timed_runs.noise(170e3, 0.003), run({"v1": 170e3}, 0), run({"v1": 170.3e3}, 1)
+        )
+        found = look(tmp_path)
+        assert found.found == ()
+        assert found.looked.pairs == 1
+        assert not found.looked.unclear
+
+    def test_without_a_floor_two_runs_cannot_be_judged_and_the_command_is_named(self, tmp_path: Path) -> None:
+        timed_runs.seal(tmp_path, run({"v1": 170e3}, 0), run({"v1": 200e3}, 1))
+        found = look(tmp_path)
+        assert found.found == ()
+        ((unclear, count),) = found.looked.unclear.items()
+        assert count == 1
+        assert unclear.why == f"no A/A floor of {GPU}, {WARM}"
+        assert unclear.command == "profiler noise VERSION"
+
+    def test_a_slower_version_of_one_run_is_judged_by_the_rounds(self, tmp_path: Path) -> None:
+        timed_runs.seal(tmp_path, run({"v1": 170e3, "v2": 175.1e3}, 0))
+        one = only(tmp_path)
+        assert (one.kind, one.held_against) == (BASELINE, "the version before, v1")
+        assert one.before.run_id == one.now.run_id
+        assert one.interval_kind == "99 %"
+        assert one.detectable is not None
+
+    def test_a_faster_version_is_none(self, tmp_path: Path) -> None:
+        timed_runs.seal(tmp_path, run({"v1": 175.1e3, "v2": 170e3}, 0))
+        assert look(tmp_path).found == ()
+
+    def test_a_step_is_dated_to_the_runs_it_can_lie_in_and_same_code_is_the_environment(
+        self, tmp_path: Path
+    ) -> None:
+        levels = [170e3 * at for at in wander(3, 12)] + [178e3 * at for at in wander(4, 8)]
+        runs = [
+            run({"v1": ns}, day, told={"driver": "570.1" if day < 12 else "580.2"})
+            for day, ns in enumerate(levels)
+        ]
+        timed_runs.seal(tmp_path, *runs)
+        one = only(tmp_path)
+        assert one.kind == STEP
+        assert [spot.run_id for spot in one.possible] == [runs[12].run_id]
+        assert one.now.run_id == runs[-1].run_id
+        assert one.interval is not None
+        assert one.interval.low < 178 / 170 - 1 < one.interval.high
+        word, words = due_to(tmp_path, one)
+        assert word == "environment"
+        assert words == "the machine code is the same: the environment moved; driver 570.1 → 580.2"
+
+    def test_a_step_that_was_undone_is_not_worse_now(self, tmp_path: Path) -> None:
+        levels = [*[170e3] * 10, *[178e3] * 10, *[169e3] * 10]
+        wobble = wander(5, 30)
+        timed_runs.seal(
+            tmp_path,
+            *(run({"v1": ns * at}, day) for day, (ns, at) in enumerate(zip(levels, wobble, strict=True))),
+        )
+        assert look(tmp_path).found == ()
+
+    def test_what_got_worse_some_runs_ago_is_worse_still_before_a_change_point_can_tell(
+        self, tmp_path: Path
+    ) -> None:
+        levels = (170e3, 170.2e3, 177e3, 177.2e3, 176.9e3)
+        runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        one = only(tmp_path)
+        assert (one.kind, one.held_against) == (RUNS, "")
+        assert (one.before.run_id, one.possible[0].run_id) == (runs[1].run_id, runs[2].run_id)
+        assert one.now.run_id == runs[4].run_id
+
+    def test_one_fast_run_among_equal_ones_is_no_step(self, tmp_path: Path) -> None:
+        levels = (170e3, 170.2e3, 163e3, 170.1e3, 170.3e3)
+        runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        assert look(tmp_path).found == ()
+
+    def test_a_newest_run_that_is_worse_again_is_not_hidden_by_an_older_step(self, tmp_path: Path) -> None:
+        levels = [170e3 * at for at in wander(3, 12)] + [178e3 * at for at in wander(4, 8)] + [210e3]
+        runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        one = only(tmp_path)
+        assert (one.kind, one.earlier) == (RUNS, 1)
+        assert one.effect == pytest.approx(210 / 178 - 1, abs=0.01)
+        assert one.b.number == pytest.approx(210e3, rel=0.01)
+
+    def test_a_version_of_a_catalogue_is_held_against_its_nearest_correct_ancestor(
+        self, tmp_path: Path
+    ) -> None:
+        lineages.dissected(tmp_path)
+        timed_runs.seal(
+            tmp_path, run({"zero": 170e3, "alpha": 175.1e3}, 1, family=lineages.FAMILY, workload="1x1x8x64")
+        )
+        one = only(tmp_path)
+        assert (one.place.version, one.held_against) == ("alpha", "parent zero")
+
+    def test_a_pinned_baseline_comes_before_the_parent(self, tmp_path: Path) -> None:
+        timed_runs.seal(tmp_path, run({"v1": 170e3, "v2": 160e3, "v3": 165e3}, 0))
+        assert only(tmp_path).held_against == "the version before, v2"
+        assert cli.main(["baseline", "set", "flash", "v1", "--why", "it ships"]) == 0
+        assert look(tmp_path).found == ()
+
+    def test_a_pinned_run_that_was_forgotten_is_no_silent_gap(self, tmp_path: Path) -> None:
+        runs = [run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        assert cli.main(["baseline", "set", "flash", runs[0].run_id]) == 0
+        assert cli.main(["forget", runs[0].run_id]) == 0
+        ((unclear, count),) = look(tmp_path).looked.unclear.items()
+        assert (unclear.why, unclear.command, count) == (
+            f"the baseline of flash is lost: run {runs[0].run_id} was forgotten",
+            f"profiler forget --undo {runs[0].run_id}",
+            1,
+        )
+
+    def test_a_run_without_samples_is_a_gap_that_says_so(self, tmp_path: Path) -> None:
+        (one,) = run({"v1": 170e3}, 1).results
+        empty = replace(run({"v1": 1.0}, 1), results=(replace(one, samples=(Samples(WARM, (), ()),)),))
+        timed_runs.seal(tmp_path, run({"v1": 170e3}, 0), empty)
+        (series,) = latencies(open_store(str(tmp_path)))
+        assert [point.joins for point in series.points] == [True, False]
+        assert series.points[1].gap == "not collected"
+        assert series.points[1].value.state.words == "not collected"
+
+
+class TestFacts:
+    def test_spills_and_registers_between_two_runs_of_a_version_are_found_with_the_run(
+        self, tmp_path: Path
+    ) -> None:
+        facts = {"static__spill_bytes": 0, "static__registers": 64, "static__opcode_BAR": 3}
+        worse = {"static__spill_bytes": 16, "static__registers": 84, "static__opcode_BAR": 3}
+        runs = [
+            run({"v1": 170e3}, day, facts={"v1": facts if day < 2 else worse}, sass={"v1": "ab"[day > 1]})
+            for day in range(4)
+        ]
+        timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
+        spills, registers = sorted(look(tmp_path).found, key=lambda one: one.place.concept, reverse=True)
+        assert (spills.kind, spills.place.concept, registers.place.concept) == (
+            EXACT,
+            "static_spills",
+            "static_registers",
+        )
+        assert (spills.before.run_id, spills.possible[0].run_id) == (runs[1].run_id, runs[2].run_id)
+        assert (spills.change, registers.change) == ("from 0", "+20")
+        assert spills.beside == ("registers, compiled 64 register/thread → 84 register/thread",)
+        assert due_to(tmp_path, spills)[0] == "code"
+
+    def test_modelled_conflicts_between_two_dissections_are_found(self, tmp_path: Path) -> None:
+        first = lineages.results()
+        lineages.dissected(tmp_path, first)
+        doubled = tuple(
+            one
+            if one.version != "zero" or not one.check
+            else type(one)(**{**vars(one), "facts": (lineages.modelled(64, 1e-4),)})
+            for one in first
+        )
+        lineages.dissected(tmp_path, doubled, created=lineages.CREATED + timedelta(days=1))
+        one = only(tmp_path)
+        assert (one.place.concept, one.place.version, one.change) == ("modelled_conflicts", "zero", "from 0")
+        assert one.place.evidence.value == "modelled"
+
+    def test_a_rejected_version_has_nothing_to_lose(self, tmp_path: Path) -> None:
+        first = lineages.results()
+        lineages.dissected(tmp_path, first)
+        worse = tuple(
+            one
+            if one.version != "bad" or not one.check
+            else type(one)(**{**vars(one), "facts": (lineages.modelled(800, 0.5),)})
+            for one in first
+        )
+        lineages.dissected(tmp_path, worse, created=lineages.CREATED + timedelta(days=1))
+        assert look(tmp_path).found == ()
+
+    def test_what_was_right_and_is_wrong_comes_first_and_cannot_be_let_pass(self, tmp_path: Path) -> None:
+        lineages.dissected(tmp_path)
+        later = lineages.CREATED + timedelta(days=1)
+        lineages.dissected(tmp_path, lineages.results(alpha="wrong"), created=later)
+        first = look(tmp_path).found[0]
+        assert (first.place.concept, first.place.version) == (CORRECTNESS, "alpha")
+        assert first.command == ""
+        assert first.sure == "race at k.cu:6 in alpha"
+        assert first.before.created == lineages.CREATED
+
+    def test_what_is_wrong_on_one_gpu_is_not_hidden_by_another_on_which_it_is_right(
+        self, tmp_path: Path
+    ) -> None:
+        def without_facts(one: Run, **changed: Any) -> Run:
+            results = tuple(replace(each, facts=(), **changed) for each in one.results)
+            return replace(one, results=results)
+
+        other = {"gpu": "NVIDIA L4", "compute_capability": "8.9"}
+        timed_runs.seal(
+            tmp_path,
+            *(
+                without_facts(run({"v1": 170e3}, day, told=told))
+                for day, told in ((0, {}), (0.5, other), (2, other))
+            ),
+            without_facts(run({"v1": 170e3}, 1), status="wrong", reason="max error 0.3", samples=()),
+        )
+        one = only(tmp_path)
+        assert (one.place.concept, one.place.gpu, one.sure) == (CORRECTNESS, GPU, "max error 0.3")
+
+
+class TestAnswers:
+    @pytest.fixture
+    def slower(self, tmp_path: Path) -> Path:
+        return timed_runs.seal(
+            tmp_path, timed_runs.noise(170e3, 0.003), run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)
+        )
+
+    def test_its_command_acknowledges_it_and_then_it_stands_last(
+        self, slower: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        one = only(slower)
+        words = one.command.replace("--why TEXT", "--why known")
+        assert words == (
+            f"profiler acknowledge flash/v1 --concept latency --workload {WORKLOAD} --gpu '{GPU}' --why known"
+        )
+        arguments = words.replace("'", "").split()[1:]
+        at = arguments.index("--gpu")
+        arguments[at + 1 : at + 3] = [GPU]
+        assert cli.main(arguments) == 0
+        capsys.readouterr()
+        found = look(slower)
+        assert found.open == ()
+        assert found.found[0].acknowledged is not None
+        assert "known" in found.found[0].acknowledged.words
+
+    def test_one_let_pass_up_to_an_older_run_is_open_again_and_says_so(
+        self, slower: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        first = f"{timed_runs.START:%Y%m%dT%H%M%S}-flash-v1"
+        about = ["flash/v1", "--concept", "latency", "--until", first, "--why", "known"]
+        assert cli.main(["acknowledge", *about]) == 0
+        capsys.readouterr()
+        assert len(look(slower).open) == 1
+        ended = f"it was for results up to run {first}, and these are newer, of 2026-03-02 12:00"
+        assert cli.main(["regressions"]) == 0
+        text = capsys.readouterr().out
+        assert f"acknowledged: not any more: {ended} (" in text
+        assert cli.main(["regressions", "--json"]) == 0
+        (one,) = json.loads(capsys.readouterr().out)["regressions"]
+        assert one["acknowledged"] is None
+        assert one["acknowledgement_ended"]["ended"] == ended
+        assert one["acknowledgement_ended"]["why"] == "known"
+
+    def test_the_command_line_lists_them_and_says_what_was_looked_at(
+        self, slower: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert cli.main(["regressions"]) == 0
+        text = capsys.readouterr().out
+        assert "flash/v1" in text
+        assert "! worse +" in text
+        assert "environment" in text
+        assert "looked at: the series of 1 family" in text
+        assert cli.main(["regressions", "--json"]) == 0
+        document = json.loads(capsys.readouterr().out)
+        (one,) = document["regressions"]
+        assert one["due_to"] == "environment"
+        assert one["interval"][0] < one["effect"] < one["interval"][1]
+        assert document["looked_at"]["pairs"] == 1
+
+    def test_an_empty_index_has_nothing_to_say(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert cli.main(["regressions"]) == 0
+        assert "no run yet" in capsys.readouterr().out
+
+
+def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_is_split(
+    reports: Path, tmp_path: Path
+) -> None:
+    operations.import_paths([reports / "ncar"], data=str(tmp_path))
+    assert look(tmp_path).found == (), "the newer of the two is the faster one"
+    assert cli.main(["baseline", "set", "ncar", "MW_DivToMult", "--why", "it ships"]) == 0
+    one = only(tmp_path)
+    assert (one.place.version, one.place.concept, one.kind) == ("MW_Baseline", "duration", BASELINE)
+    assert one.held_against == "pinned ncar/MW_DivToMult"
+    assert one.sure == "unreplicated: one launch a side"
+    assert one.change == "+77.8 %"
+    assert "waiting" in due_to(tmp_path, one)[1]
+    store = open_store(str(tmp_path))
+    causes = Causes(
+        store, location.root(), metric_table.load(), lambda _side, kernel, *_: Wobble(1.0, 9, kernel)
+    )
+    assert "waiting" not in causes.of(one).words, "A/A pairs move as far: splitting noise misleads"
+    store.close()

@@ -1,0 +1,283 @@
+"""ncu's CSV, raw and details pages: the values of the report it was printed from, and what it cannot say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profiler.errors import UnreadableReport
+from profiler.evidence.values import Report, State, Value
+from profiler.reports import csv_export
+from profiler.reports import read as reports_read
+from tests.reports.test_oracle import NUMBERS
+
+ID = '"ID","Process ID","Kernel Name","Stream","Block Size","Grid Size","CC"'
+LONG = (
+    ID
+    + ',"Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type","Rule Description"'
+)
+LAUNCH = '"0","77","void scale<float>(float *)","7","(128, 1, 1)","(24, 4, 1)","9.0"'
+WIDE = f'{ID},"gpu__time_duration.sum","dram__bytes.sum"\n"","","","","","","","usecond","Mbyte"\n'
+
+
+def read(tmp_path: Path, text: str) -> Report:
+    path = tmp_path / "made.csv"
+    path.write_text(text, "utf-8")
+    return reports_read.read_one(path)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_wide_csv_holds_what_the_report_holds(reports: Path, name: str) -> None:
+    original = reports_read.read_one(reports / f"{name}.ncu-rep")
+    printed = reports_read.read_one(reports / "oracle" / f"{name.replace('/', '__')}.ncu-rep.raw.csv")
+    assert printed.form == "csv-raw"
+    assert printed.gpu == original.gpu
+    assert len(printed.launches) == len(original.launches)
+    numbers = 0
+    for a, b in zip(original.launches, printed.launches, strict=True):
+        assert (a.function, a.grid, a.block, a.stream, a.nvtx) == (
+            b.function,
+            b.grid,
+            b.block,
+            b.stream,
+            b.nvtx,
+        )
+        assert set(b.values) <= set(a.values)
+        for metric, value in a.values.items():
+            if metric.startswith(
+                ("breakdown:", "group:", "regex:")
+            ):  # lists of names, which ncu does not print
+                continue
+            other = b.values[metric]
+            assert (value.state, value.text) == (other.state, other.text), metric
+            if value.number is not None and other.number is not None:
+                assert abs(value.number - other.number) <= 0.005 + 1e-12 * abs(value.number), metric
+                numbers += 1
+    assert numbers == NUMBERS[name]
+
+
+def test_launches_of_a_csv_share_their_metric_sets(reports: Path) -> None:
+    found = reports_read.read_one(reports / "oracle" / "hyperspec__profile.ncu-rep.raw.csv")
+    assert len({id(launch.values.metric_set) for launch in found.launches}) < len(found.launches)
+
+
+def test_a_details_csv_keeps_named_metrics_and_rules_but_no_labels(reports: Path) -> None:
+    found = reports_read.read_one(reports / "csv" / "kernel_0009.details.csv")
+    (launch,) = found.launches
+    assert found.form == "csv-details"
+    assert launch.function == "fmha_cutlassF_bf16_aligned_64x64_rf_sm80"
+    assert (launch.grid, launch.block, launch.stream) == ((4, 12, 54), (32, 4, 1), 7)
+    assert {name: value for name, value in launch.values.items() if value.number is not None} == {
+        "dram__bytes_read.sum": Value(99.63e6, "byte"),
+        "dram__bytes_write.sum": Value(6.02e6, "byte"),
+        "dram__throughput.avg.pct_of_peak_sustained_elapsed": Value(37.26, "%"),
+        "gpu__time_duration.sum": Value(160740.0, "ns"),
+        "sm__ops_path_tensor_src_bf16_dst_fp32.sum": Value(10192158720, ""),
+        "sm__throughput.avg.pct_of_peak_sustained_elapsed": Value(36.75, "%"),
+        "device__attribute_compute_capability_major": Value(12, ""),
+        "device__attribute_compute_capability_minor": Value(0, ""),
+    }
+    assert launch.values["flop_count_hp.sum"].state is State.NOT_COLLECTED
+    assert [rule.identifier for rule in launch.rules] == [
+        "SOLBottleneck",
+        "SOLFPRoofline",
+        "IssueSlotUtilization",
+        "TheoreticalOccupancy",
+    ]
+    assert [rule.kind for rule in launch.rules] == ["optimization", "ok", "optimization", "optimization"]
+    assert (launch.rules[2].speedup_pct, launch.rules[2].speedup_scope) == (61.96, "local")
+
+
+@pytest.mark.parametrize("name", ["kernel_0009.metrics", "kernel_0013.details", "kernel_0013.metrics"])
+def test_every_public_details_csv_is_read(reports: Path, name: str) -> None:
+    (launch,) = reports_read.read_one(reports / "csv" / f"{name}.csv").launches
+    assert launch.values.number("gpu__time_duration.sum") in (160740.0, 10340.0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "base", "factor"),
+    [
+        ("nsecond", "ns", 1.0),
+        ("usecond", "ns", 1e3),
+        ("ms", "ns", 1e6),
+        ("second", "ns", 1e9),
+        ("Kbyte", "byte", 1e3),
+        ("Gbyte/second", "byte/s", 1e9),
+        ("Tbyte/s", "byte/s", 1e12),
+        ("Kbyte/block", "byte/block", 1e3),
+        ("Ghz", "hz", 1e9),
+        ("cycle/nsecond", "hz", 1e9),
+        ("cycle/usecond", "hz", 1e6),
+        ("cycle/second", "hz", 1.0),
+        ("sector/nsecond", "sector/s", 1e9),
+        ("register/thread", "register/thread", 1.0),
+        ("inst/cycle", "inst/cycle", 1.0),
+        ("%", "%", 1.0),
+        ("", "", 1.0),
+    ],
+)
+def test_scaled_units_become_base_units(unit: str, base: str, factor: float) -> None:
+    assert csv_export.base_unit(unit) == (base, pytest.approx(factor))
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "value"),
+    [
+        ("10,192,158,720", "inst", Value(10192158720, "inst")),
+        ("7,914.56", "cycle", Value(7914.56, "cycle")),
+        ("1.5", "usecond", Value(1500.0, "ns")),
+        ("18446744073709551615", "", Value(2**64 - 1)),
+        ("nan", "%", Value(None, "%", state=State.FAILED)),
+        ("-nan(ind)", "%", Value(None, "%", state=State.FAILED)),
+        ("inf", "%", Value(None, "%", state=State.FAILED)),
+        ("no data", "", Value(None, state=State.FAILED)),
+        ("N/A", "", Value(None, state=State.NOT_COLLECTED)),
+        ("(!) nan", "ns", Value(None, "ns", state=State.FAILED)),
+        ("(!) no data", "", Value(None, state=State.FAILED)),
+        ("(!) n/a", "", Value(None, state=State.NOT_COLLECTED)),
+        ("1,234,567.5", "", Value(1234567.5)),
+        ("-12", "", Value(-12.0)),
+        ("1e3", "", Value(1000.0)),
+        ("100000000000000000000000", "", Value(1e23)),
+        ("CachePreferNone", "", Value(None, text="CachePreferNone")),
+        ("", "byte", None),
+    ],
+)
+def test_a_cell_is_a_number_a_text_or_a_state(text: str, unit: str, value: Value | None) -> None:
+    assert csv_export.cell(text, unit) == value
+
+
+def test_what_surrounds_the_table_is_ignored(tmp_path: Path) -> None:
+    before = "GEMM took 3 ms, ok\n==PROF== Connected to process 77\n"
+    text = f"{before}{WIDE}==PROF== Disconnected\n{LAUNCH},1.5,2\n\n"
+    (launch,) = read(tmp_path, text).launches
+    assert launch.values["gpu__time_duration.sum"] == Value(1500.0, "ns")
+    assert launch.values["dram__bytes.sum"] == Value(2e6, "byte")
+    assert launch.values["device__attribute_compute_capability_major"].number == 9
+    assert launch.base_name == "scale"
+
+
+def test_tables_of_several_processes_are_read_one_after_the_other(tmp_path: Path) -> None:
+    found = read(tmp_path, f"{WIDE}{LAUNCH},1.5,2\n{WIDE.replace('usecond', 'msecond')}{LAUNCH},1.5,2\n")
+    assert [launch.values["gpu__time_duration.sum"].number for launch in found.launches] == [
+        1500.0,
+        1500000.0,
+    ]
+    assert [launch.ordinal for launch in found.launches] == [0, 1]
+
+
+def test_a_zero_that_stands_for_nan_is_no_number(tmp_path: Path) -> None:
+    failed, whole = read(tmp_path, f"{WIDE}{LAUNCH},0.000000,0.000000\n{LAUNCH},2.000000,0.000000\n").launches
+    assert failed.values["dram__bytes.sum"].state is State.FAILED
+    assert whole.values["dram__bytes.sum"] == Value(0.0, "byte")
+
+
+@pytest.mark.parametrize("text", ["0", "0.00", "-3.2", "0.000000"])
+def test_a_launch_that_took_no_time_has_a_duration_that_failed(tmp_path: Path, text: str) -> None:
+    (wide,) = read(tmp_path, f"{WIDE}{LAUNCH},{text},2\n").launches
+    assert wide.values["gpu__time_duration.sum"] == Value(None, "ns", state=State.FAILED)
+    assert wide.values["dram__bytes.sum"] == Value(2e6, "byte")
+    (long,) = read(tmp_path, f'{LONG}\n{LAUNCH},"SOL","gpu__time_duration.sum","us","{text}",\n').launches
+    assert long.values["gpu__time_duration.sum"] == Value(None, "ns", state=State.FAILED)
+
+
+def test_utf16_from_powershell_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "made.csv"
+    path.write_text(f"{WIDE}{LAUNCH},1.5,2\n", "utf-16")
+    assert reports_read.is_report(path)
+    assert len(reports_read.read_one(path).launches) == 1
+
+
+def test_labels_beside_names_are_read_by_name(tmp_path: Path) -> None:
+    named = f'{LAUNCH},"SOL","Duration (gpu__time_duration.sum)","us","3.5",'
+    rows = f'{named}\n{LAUNCH},"SOL","Duration","us","9",\n'
+    (launch,) = read(tmp_path, f"{LONG}\n{rows}").launches
+    assert launch.values.value("gpu__time_duration.sum") == Value(3500.0, "ns")
+    assert "Duration" not in launch.values
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("a,b\n1,2\n", "no header row with Kernel Name"),
+        (WIDE, "holds no launch"),
+        (f"{WIDE}{LAUNCH},1.5\n", "a row has 8 of 9 cells"),
+        (f'{WIDE}{LAUNCH},1.5,"2', "cut short or damaged"),
+        (f"{ID},gpu__time_duration.sum\n{LAUNCH},1.5\n", "no row of units"),
+        (f'{LONG}\n{LAUNCH},"SOL","Duration","us","9",\n', "--print-metric-name name"),
+        (f'{LONG}\n{LAUNCH},"SOL","gpu__time_dur', "cut short or damaged"),
+        (f'{LONG}\n{LAUNCH},"SOL","gpu__time_duration.sum"\n', "cells"),
+    ],
+)
+def test_a_csv_that_is_not_whole_is_refused_in_one_line(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(UnreadableReport) as refused:
+        read(tmp_path, text)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "made.csv"
+    path.write_bytes(b"\xff\x00\xd8\xd8" * 50)
+    with pytest.raises(UnreadableReport, match="nor text"):
+        reports_read.read_one(path)
+
+
+def test_nested_nvtx_ranges_keep_their_order_and_their_colons(tmp_path: Path) -> None:
+    header = WIDE.replace('"Kernel Name"', '"thread Domain:Push/Pop_Range:PL_Type:PL_Value","Kernel Name"')
+    header = header.replace('"","",""', '"","","",""', 1)
+    rest = ":none" * 6
+    ranges = f'"77  ""<default domain>:step::1{rest}"" ""cuBLAS:gemm{rest}"" "'
+    row = LAUNCH.replace('"void', f'{ranges},"void')
+    (launch,) = read(tmp_path, f"{header}{row},1.5,2\n").launches
+    assert launch.nvtx == ("step::1", "cuBLAS@gemm")
+
+
+@pytest.mark.parametrize(
+    "text", ["3,14", "123,45", "1.234,5", "1.234.567", "12,34,567", "1'234", "1 234", "5."]
+)
+def test_a_number_in_the_form_of_another_locale_refuses_the_file(tmp_path: Path, text: str) -> None:
+    with pytest.raises(UnreadableReport, match=r"export it again under LC_ALL=C") as refused:
+        read(tmp_path, f'{WIDE}{LAUNCH},1.5,"{text}"\n')
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+@pytest.mark.parametrize("unit", ["Mbyte", ""])
+def test_a_number_larger_than_any_counter_refuses_the_file(tmp_path: Path, digits: int, unit: str) -> None:
+    with pytest.raises(UnreadableReport, match="larger than any counter"):
+        read(tmp_path, f"{WIDE.replace('Mbyte', unit)}{LAUNCH},1.5,{'9' * digits}\n")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [
+        ("(24, 4, 1)", f"({'9' * 5000}, 4, 1)", "Grid Size is '\\(9999"),
+        ('"7"', '"²"', "Stream is '²'"),
+        ('"9.0"', '"8.²"', "CC is '8.²'"),
+    ],
+)
+def test_a_fact_of_a_launch_that_ncu_cannot_have_printed_refuses_the_file(
+    tmp_path: Path, right: str, wrong: str, told: str
+) -> None:
+    with pytest.raises(UnreadableReport, match=told) as refused:
+        read(tmp_path, f"{WIDE}{LAUNCH.replace(right, wrong)},1.5,2\n")
+    assert len(str(refused.value)) < len(str(tmp_path)) + 150
+
+
+def test_a_header_without_a_column_that_is_needed_refuses_the_file(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableReport, match="no column Metric Value"):
+        read(tmp_path, f'{ID},"Section Name","Metric Name","Metric Unit"\n{LAUNCH},"SOL","a__b.sum","ns"\n')
+    with pytest.raises(UnreadableReport, match="no header row"):
+        read(tmp_path, f"{WIDE.replace('ID', 'IDX', 1)}{LAUNCH},1.5,2\n")
+
+
+def test_a_metric_with_two_columns_is_read_where_they_are_equal(tmp_path: Path) -> None:
+    header = f'{ID},"gpu__time_duration.sum","gpu__time_duration.sum"\n"","","","","","","","us","us"\n'
+    (launch,) = read(tmp_path, f"{header}{LAUNCH},1.5,1.5\n").launches
+    assert launch.values["gpu__time_duration.sum"] == Value(1500.0, "ns")
+    with pytest.raises(UnreadableReport, match=r"gpu__time_duration\.sum has two columns that differ"):
+        read(tmp_path, f"{header}{LAUNCH},1.5,2\n")
+    with pytest.raises(UnreadableReport, match="two columns that differ"):
+        read(tmp_path, f"{header.replace('us', 'ns', 1)}{LAUNCH},1.5,1.5\n")

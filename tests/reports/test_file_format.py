@@ -1,0 +1,175 @@
+"""The framing check: what it learns from a whole report, and that no cut or appended file passes it."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from profiler.errors import UnreadableReport
+from profiler.evidence.values import Session
+from profiler.reports import file_format
+from profiler.reports.file_format import LaunchHeader
+
+
+def varint(number: int) -> bytes:
+    encoded = bytearray()
+    while number > 0x7F:
+        encoded.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*encoded, number])
+
+
+def field(number: int, value: int | bytes) -> bytes:
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def sized(message: bytes) -> bytes:
+    return len(message).to_bytes(4, "little") + message
+
+
+def launch(name: bytes, metrics: int) -> bytes:
+    """A ProfileResult of as many metrics, the first of them twice, as ncu 2024 writes some."""
+    grid = field(1, 4) + field(2, 300) + field(3, 1)
+    ids = [0, *range(metrics)]
+    stored = b"".join(field(13, field(1, number) + field(2, b"")) for number in ids)
+    return field(6, name) + field(10, grid) + field(11, b"") + stored + field(23, 7)
+
+
+def block(results: list[bytes], session: bytes = b"", declared: int | None = None, kind: int = 2) -> bytes:
+    payload = b"".join(map(sized, results))
+    count = len(results) if declared is None else declared
+    header = field(1, 0) + field(kind, count) + field(3, session) + field(5, len(payload))
+    return sized(header) + payload
+
+
+def report(*blocks: bytes, version: int = 7) -> bytes:
+    return file_format.MAGIC + sized(field(1, version)) + b"".join(blocks)
+
+
+def examine(tmp_path: Path, content: bytes) -> file_format.Framing:
+    path = tmp_path / "made.ncu-rep"
+    path.write_bytes(content)
+    return file_format.examine(path)
+
+
+def test_launches_are_described_before_any_library_reads_them(tmp_path: Path) -> None:
+    found = examine(tmp_path, report(block([launch(b"first", 3)]), block([launch(b"second", 200)])))
+    assert found.declared == 2
+    assert found.launches == (
+        LaunchHeader("first", (4, 300, 1), None, 7, 3),
+        LaunchHeader("second", (4, 300, 1), None, 7, 200),
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "empty"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n", "git lfs pull"),
+        (b"PK\x03\x04 something else", "not an Nsight Compute report"),
+        (file_format.MAGIC, "damaged"),
+        (report(), "no launch"),
+        (report(block([])), "no launch"),
+        (report(block([launch(b"k", 2)], declared=2)), "holds 1 entries and declares 2"),
+        (report(block([launch(b"k", 2)])) + b"x", "damaged"),
+        (report(block([launch(b"k", 2)])) + b"\xff\xff\xff\xff", "4,294,967,295 bytes"),
+        (report(block([launch(b"k", 2) + b"\x0f"])), "type that does not exist"),
+        (report(block([launch(b"k", 2) + b"\x80" * 12])), "longer than 64 bits"),
+    ],
+)
+def test_what_is_not_whole_is_refused_in_one_line(tmp_path: Path, content: bytes, told: str) -> None:
+    with pytest.raises(UnreadableReport) as refused:
+        examine(tmp_path, content)
+    message = str(refused.value)
+    assert told in message
+    assert message.startswith(str(tmp_path / "made.ncu-rep"))
+    assert "\n" not in message
+
+
+def test_a_file_version_not_seen_yet_is_judged_by_its_blocks_alone(tmp_path: Path) -> None:
+    found = examine(tmp_path, report(block([b"\x0f\x0f"], declared=3), version=8))
+    assert found.declared == 3
+    assert found.launches == ()
+
+
+def test_results_that_are_no_kernels_are_counted_but_not_described(tmp_path: Path) -> None:
+    found = examine(tmp_path, report(block([launch(b"k", 2)]), block([b""], kind=7)))
+    assert found.declared == 2
+    assert found.launches == ()
+
+
+def test_a_report_over_the_size_limit_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "large.ncu-rep"
+    with path.open("wb") as stream:
+        stream.truncate(2 << 30)  # sparse
+    with pytest.raises(UnreadableReport, match="more than the limit of 1,073,741,824"):
+        file_format.examine(path)
+
+
+def test_the_session_comes_out_of_the_file(reports: Path) -> None:
+    session = file_format.examine(reports / "cutlass" / "report75.ncu-rep").session
+    assert session.ncu_version == "2024.1.1.0"
+    assert session.driver == "560.35.03"
+    assert session.cuda == "12.6"
+    assert session.created == datetime(2024, 10, 25, 13, 26, 58, tzinfo=UTC)
+    assert session.command_line
+    assert session.command_line.endswith(
+        "./build/examples/13_two_tensor_op_fusion/13_fused_two_gemms_s8_sm75_shmem"
+    )
+    assert (session.clock_control, session.cache_control, session.replay_mode) == ("base", "all", None)
+
+
+def test_a_report_without_a_command_line_claims_no_clock_control(reports: Path) -> None:
+    session = file_format.examine(reports / "mistic" / "prof1.ncu-rep").session
+    assert session == Session(
+        ncu_version="2021.2.2.0",
+        driver="470.82.01",
+        cuda="11.4",
+        created=datetime(2022, 7, 13, 17, 29, 2, tzinfo=UTC),
+    )
+
+
+def test_every_good_report_tells_who_made_it_and_when(good_reports: list[Path]) -> None:
+    sessions = [file_format.examine(path).session for path in good_reports]
+    assert all(session.ncu_version and session.driver and session.cuda for session in sessions)
+    assert all(session.created and 2021 < session.created.year < 2026 for session in sessions)
+    assert sum(session.command_line is not None for session in sessions) == 14
+    assert sum(session.clock_control is not None for session in sessions) == 3
+
+
+@pytest.mark.parametrize(
+    ("command_line", "clock", "replay"),
+    [
+        ("ncu --clock-control none --replay-mode application ./a.out", "none", "application"),
+        ("ncu --clock-control=boost ./a.out", "boost", None),
+        ("ncu -o 'my report' ./a.out", None, None),
+        ("ncu --clock-control base ./a.out it's", "base", None),  # an unbalanced quote
+        ("ncu ./a.out --clock-control", None, None),
+    ],
+)
+def test_clock_control_is_known_only_where_the_command_line_says_it(
+    tmp_path: Path, command_line: str, clock: str | None, replay: str | None
+) -> None:
+    made = report(block([launch(b"k", 1)], session=field(11, command_line.encode())))
+    session = examine(tmp_path, made).session
+    assert (session.clock_control, session.replay_mode) == (clock, replay)
+    assert session.command_line == command_line
+
+
+@pytest.mark.parametrize("name", ["hyperspec/profile", "mistic/prof1"])
+def test_no_truncation_passes(reports: Path, tmp_path: Path, name: str) -> None:
+    whole = (reports / f"{name}.ncu-rep").read_bytes()
+    dice = random.Random(name)
+    for size in [1, 3, 4, 5, 9, len(whole) - 1, *(dice.randrange(11, len(whole)) for _ in range(60))]:
+        with pytest.raises(UnreadableReport):
+            examine(tmp_path, whole[:size])
+
+
+def test_a_launch_that_failed_has_no_grid(reports: Path) -> None:
+    failed = file_format.examine(reports / "esmm" / "profile@5c6231e5.ncu-rep").launches[5]
+    assert failed == LaunchHeader("one_d_vec", None, None, 7, 247)

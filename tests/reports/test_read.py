@@ -1,0 +1,330 @@
+"""Reading reports apart: what a launch carries, what is refused, and that a bad file costs only itself."""
+
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from profiler.errors import Exit, UnreadableReport
+from profiler.evidence.values import Launch, Report, State
+from profiler.reports import read, reader_client, reader_process
+from profiler.reports.reader_client import Worker
+from tests import made
+
+BAD = {
+    "empty": "the file is empty",
+    "first10": "no launch",
+    "flip1_abort": "an entry is longer than its block",
+    "flip1_all_actions_lost": "declares 4 launches and 0 can be read",
+    "flip1_exception": "a metric whose name is no name",
+    "flip1_metrics_lost": "a launch has no name",
+    "flip20_metrics_lost": "a launch has no name",
+    "lfs_pointer": "git lfs pull",
+    "magic_only": "cut short",
+    "minus_last_byte": "cut short",
+    "random": "not an Nsight Compute report",
+    "text": "not an Nsight Compute report",
+    "trailing_garbage": "appended to",
+    "truncated_1_of_4_actions": "cut short",
+    "truncated_3_of_4_actions": "cut short",
+    "truncated_near_end": "cut short",
+    "twice": "appended to",
+}
+# A worker that misbehaves on files by their name, and is the real one for every other file.
+STAND_IN = """
+import json, os, signal, sys, time
+sys.path.append(sys.argv[3])
+import reader_process as reader
+real = reader.read_report
+def read_report(path):
+    if "kills" in path: os.kill(os.getpid(), signal.SIGSEGV)
+    if "hangs" in path: time.sleep(600)
+    if "babbles" in path: os.write(3, b"x" * 100)
+    if "forgets" in path: return {"sets": [], "launches": [{"set": 4}]}, b""
+    if "exits" in path: os._exit(7)
+    return real(path)
+reader.read_report = read_report
+reader.send.__globals__["os"].dup2(1, 3)
+reader.serve(sys.argv[1], int(sys.argv[2]))
+"""
+
+
+@pytest.fixture(scope="session")
+def small(reports: Path) -> Path:
+    """The report that is read fastest."""
+    return reports / "esmm" / "profile@5c6231e5.ncu-rep"
+
+
+@pytest.fixture
+def misbehaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Workers that misbehave on files with the right names, for the rest of the test."""
+    script = tmp_path / "stand_in.py"
+    script.write_text(STAND_IN)
+    real = reader_client.command
+    folder = str(Path(reader_process.__file__).parent)
+
+    def command(memory_bytes: int) -> list[str]:
+        *start, _, site, limit = real(memory_bytes)
+        return [*start, str(script), site, limit, folder]
+
+    monkeypatch.setattr(reader_client, "command", command)
+    return tmp_path
+
+
+def launches(path: Path) -> tuple[Launch, ...]:
+    return read.read_one(path).launches
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_damaged_report_is_refused_in_one_line(reports: Path, name: str) -> None:
+    path = reports / "bad" / f"{name}.ncu-rep"
+    with pytest.raises(UnreadableReport) as refused:
+        read.read_one(path)
+    message = str(refused.value)
+    assert message.startswith(f"{path}: ")
+    assert BAD[name] in message
+    assert "\n" not in message
+    assert refused.value.exit_code is Exit.UNUSABLE_INPUT
+
+
+def test_damaged_reports_cost_the_good_ones_between_them_nothing(reports: Path, small: Path) -> None:
+    bad = sorted((reports / "bad").glob("*.ncu-rep"))
+    results = list(read.read([small, *bad, small, reports / "mistic" / "prof1.ncu-rep"]))
+    assert [isinstance(result, Report) for result in results] == [True, *[False] * len(bad), True, True]
+    assert [result.name for result in results if isinstance(result, Report)] == [small.name] * 2 + [
+        "prof1.ncu-rep"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("deed", "told"),
+    [
+        ("kills", "SIGSEGV"),
+        ("exits", "exit code 7"),
+        ("babbles", "nonsense"),
+        ("forgets", "nonsense"),
+    ],
+)
+def test_a_worker_that_fails_on_a_file_costs_that_file_only(
+    misbehaving: Path, small: Path, deed: str, told: str
+) -> None:
+    victim = misbehaving / f"{deed}.ncu-rep"
+    victim.write_bytes(small.read_bytes())
+    first, second, third, fourth = read.read([small, victim, small, small])
+    assert isinstance(first, Report)
+    assert isinstance(second, UnreadableReport)
+    assert told in str(second)
+    assert isinstance(third, Report)
+    assert isinstance(fourth, Report)
+    assert (
+        third.launches[0].values["gpu__time_duration.sum"]
+        == first.launches[0].values["gpu__time_duration.sum"]
+    )
+
+
+def test_a_worker_that_hangs_is_ended_and_the_rest_is_read(misbehaving: Path, small: Path) -> None:
+    victim = misbehaving / "hangs.ncu-rep"
+    victim.write_bytes(small.read_bytes())
+    hung, whole = read.read([victim, small], timeout_s=3)
+    assert isinstance(hung, UnreadableReport)
+    assert "took longer than 3 s" in str(hung)
+    assert isinstance(whole, Report)
+
+
+def test_the_time_limit_holds_for_a_real_report(small: Path) -> None:
+    with pytest.raises(UnreadableReport, match=r"took longer than 0\.001 s"):
+        read.read_one(small, timeout_s=0.001)
+
+
+@pytest.mark.parametrize("mebibytes", [30, 120])
+def test_too_little_memory_is_a_refusal_and_never_a_report_without_units(
+    reports: Path, mebibytes: int
+) -> None:
+    with pytest.raises(UnreadableReport, match=r"MiB of memory|stopped on it|cannot be loaded"):
+        read.read_one(reports / "cutlass" / "report80.ncu-rep", memory_bytes=mebibytes << 20)
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The process ids of the workers that reading has used."""
+    used: set[int] = set()
+    start = Worker.start
+
+    def counting(self: Worker) -> subprocess.Popen[bytes]:
+        process = start(self)
+        used.add(process.pid)
+        return process
+
+    monkeypatch.setattr(Worker, "start", counting)
+    return used
+
+
+def test_a_worker_that_has_grown_too_large_is_replaced_unnoticed(reports: Path, workers: set[int]) -> None:
+    results = list(read.read([reports / "cutlass" / "report80.ncu-rep"] * 12))
+    assert [len(result.launches) for result in results if isinstance(result, Report)] == [3] * 12
+    assert len(workers) == 2
+
+
+def test_a_large_caller_does_not_make_its_worker_look_large(small: Path, workers: set[int]) -> None:
+    held = bytearray(b"x") * (400 << 20)  # more than a worker may hold before it is replaced
+    assert [type(result) for result in read.read([small] * 5)] == [Report] * 5
+    assert len(held) == 400 << 20
+    assert len(workers) == 1
+
+
+def test_an_abandoned_reading_leaves_no_process_behind(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    processes = []
+    start = Worker.start
+    monkeypatch.setattr(Worker, "start", lambda self: processes.append(start(self)) or processes[-1])
+    reading = read.read([small] * 3)
+    next(reading)
+    reading.close()  # type: ignore[attr-defined]
+    assert processes
+    assert all(process.returncode is not None for process in processes)
+
+
+def test_what_is_no_file_is_said_plainly(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableReport, match="no such file"):
+        read.read_one(tmp_path / "missing.ncu-rep")
+    with pytest.raises(UnreadableReport, match="a folder"):
+        read.read_one(tmp_path)
+    os.mkfifo(tmp_path / "pipe.ncu-rep")
+    with pytest.raises(UnreadableReport, match="not a regular file"):
+        read.read_one(tmp_path / "pipe.ncu-rep")
+    (tmp_path / "packed.ncu-repz").write_bytes(b"PK")
+    with pytest.raises(UnreadableReport, match=r"save it as \.ncu-rep"):
+        read.read_one(tmp_path / "packed.ncu-repz")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "secret.ncu-rep"
+    path.write_bytes(b"NVR\0")
+    path.chmod(0)
+    with pytest.raises(UnreadableReport, match="may not be read by this user"):
+        read.read_one(path)
+
+
+def test_a_report_over_a_callers_limit_is_refused(small: Path) -> None:
+    (result,) = read.read([small], max_bytes=1000)
+    assert isinstance(result, UnreadableReport)
+    assert "more than the limit of 1,000" in str(result)
+
+
+def test_what_counts_as_a_report(reports: Path, tmp_path: Path, small: Path) -> None:
+    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "renamed.bin").write_bytes(small.read_bytes()[:100])
+    assert read.is_report(small)
+    assert read.is_report(reports / "bad" / "empty.ncu-rep")  # so that it is refused aloud
+    assert read.is_report(reports / "csv" / "kernel_0009.details.csv")
+    assert read.is_report(tmp_path / "renamed.bin")
+    assert not read.is_report(tmp_path / "other.csv")
+    assert not read.is_report(reports / "README.md")
+    assert not read.is_report(reports)
+
+
+def test_a_launch_carries_its_names_shape_stream_and_nvtx_path(reports: Path) -> None:
+    first, _, third = launches(reports / "cutlass" / "report75.ncu-rep")
+    assert first.function == "Kernel"
+    assert first.base_name == "Kernel"
+    assert first.demangled.startswith("void cutlass::Kernel<cutlass::gemm::kernel::Gemm<")
+    assert first.mangled.startswith("_ZN7cutlass6KernelINS_4gemm6kernel4Gemm")
+    assert (first.grid, first.block, first.stream) == ((24, 4, 1), (128, 1, 1), 7)
+    assert (first.nvtx, third.nvtx) == (("Non-fused-GEMM",), ("Fused-GEMM",))
+    assert [launch.ordinal for launch in (first, third)] == [0, 2]
+
+
+def test_values_keep_unit_and_kind(reports: Path) -> None:
+    found = read.read_one(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep")
+    values = found.launches[0].values
+    assert found.gpu == "NVIDIA GeForce RTX 3060 Ti"
+    assert values["gpu__time_duration.sum"] == (72640.0, "ns", None, State.PRESENT)
+    assert isinstance(values["launch__grid_size"].number, int)
+    assert values["launch__func_cache_config"].text == "CachePreferNone"
+    assert values["device__attribute_compute_capability_minor"].number == 6
+    assert values.value("no__such_metric") == (None, "", None, State.NOT_COLLECTED)
+
+
+def test_launches_with_the_same_metrics_share_one_set(small: Path) -> None:
+    found = launches(small)
+    assert {len(launch.values) for launch in found} == {281, 247}
+    assert len({id(launch.values.metric_set) for launch in found}) == 2
+
+
+def test_a_failed_launch_holds_no_number_for_its_time(small: Path) -> None:
+    failed = launches(small)[5]
+    assert failed.values["gpu__time_duration.sum"] == (None, "ns", None, State.FAILED)
+    assert failed.values.number("gpu__time_duration.sum") is None
+    assert (failed.grid, failed.block, failed.stream) == (None, None, 7)
+
+
+@pytest.mark.parametrize("took_ns", [0.0, -5000.0, math.nan])
+def test_a_launch_that_took_no_time_has_a_duration_that_failed(
+    reports: Path, tmp_path: Path, took_ns: float
+) -> None:
+    report = reports / "ncar" / "MW_Baseline.ncu-rep"
+    odd, *others = launches(made.lasting(report, 11360.0, took_ns, tmp_path / "odd.ncu-rep"))
+    assert odd.values["gpu__time_duration.sum"] == (None, "ns", None, State.FAILED)
+    assert all(one.values.number("gpu__time_duration.sum") for one in others)
+
+
+def test_values_per_instance_without_a_total_are_not_zero(reports: Path) -> None:
+    values = launches(reports / "mistic" / "prof1.ncu-rep")[0].values
+    assert values["memory_type"].state is State.INSTANCES_ONLY
+    assert values["memory_type"].number is None
+
+
+def test_the_opcode_mix_is_read_with_its_names(reports: Path) -> None:
+    launch = launches(reports / "mistic" / "prof1.ncu-rep")[0]
+    assert launch.opcodes["IMAD"] == 43416230086
+    assert sum(launch.opcodes.values()) == launch.values["inst_executed"].number
+
+
+def test_rules_carry_their_words_and_estimated_speedups(reports: Path) -> None:
+    rules = launches(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep")[0].rules
+    occupancy = next(rule for rule in rules if rule.identifier == "AchievedOccupancy")
+    assert (occupancy.section, occupancy.kind, occupancy.speedup_scope) == (
+        "Occupancy",
+        "optimization",
+        "global",
+    )
+    assert occupancy.speedup_pct == pytest.approx(8.4, abs=5)
+    assert occupancy.focus_metrics[0] == "sm__warps_active.avg.pct_of_peak_sustained_active"
+    assert "achieved occupancy" in occupancy.message
+    assert all(rule.message for rule in rules)
+    old = launches(reports / "mistic" / "prof1.ncu-rep")[0].rules
+    assert old
+    assert all(rule.speedup_pct is None for rule in old)
+
+
+def test_the_file_is_named_and_hashed(small: Path) -> None:
+    found = read.read_one(small)
+    assert (found.name, found.form, found.size_bytes) == (small.name, "ncu-rep", 227298)
+    assert found.sha256.startswith("a0ee296b77423ede")
+
+
+def test_the_worker_knows_the_states_by_the_same_numbers() -> None:
+    assert reader_process.PRESENT == State.PRESENT
+    assert reader_process.FAILED == State.FAILED
+    assert reader_process.INSTANCES_ONLY == State.INSTANCES_ONLY
+
+
+def test_reading_a_report_never_loads_the_native_library_here(small: Path) -> None:
+    code = "import sys, pathlib; from profiler.reports import read; read.read_one(pathlib.Path(sys.argv[1]));"
+    code += "assert not {'ncu_report', 'pandas', 'sqlalchemy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code, str(small)], check=True)
+
+
+def test_a_file_name_that_is_no_utf8_costs_nothing(small: Path, tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"k\xff.ncu-rep")
+    odd.write_bytes(small.read_bytes())
+    found = read.read_one(odd)
+    assert [dict(launch.values) for launch in found.launches] == [
+        dict(launch.values) for launch in launches(small)
+    ]
+    assert read.detail(odd, 0, None).function == found.launches[0].function

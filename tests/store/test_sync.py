@@ -1,0 +1,200 @@
+"""The index follows bundles and decisions as a whole: nobody sees a run that belies what the index says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from profiler.bundles import bundle, decisions, location
+from profiler.bundles.location import Root
+from profiler.bundles.run import COLLECT, Labels, Result, Run, Samples
+from profiler.store import Overtaken, Store, operations, sync
+from tests import made
+from tests.made import START
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with made.postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'index.db'}"
+        return
+    with made.fresh_database(request.getfixturevalue("server")) as database:
+        yield database
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> Root:
+    return location.root(str(tmp_path / "data"))
+
+
+def sealed(where: Root, minute: int) -> str:
+    """A run of one timed call, kept for good; its id."""
+    result = Result("attention", f"v{minute}", "b1", samples=(Samples("warm", (9.0,), (0,)),))
+    run = Run(f"run-{minute}", COLLECT, START + timedelta(minutes=minute), {}, (result,))
+    with bundle.staging(where):
+        assert bundle.seal(where, run, {})
+    return run.run_id
+
+
+def state(store: Store) -> tuple[str | None, dict[str, Labels]]:
+    """Which decisions the index says that it follows, and what it calls its runs."""
+    return store.remembered().get("decisions"), store.applied()
+
+
+def true_state(where: Root, decided: decisions.Decided, *runs: str) -> tuple[str, dict[str, Labels]]:
+    return decided.digest, {run: decided.labels.get(run, Labels()) for run in runs}
+
+
+def interrupted(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Any]) -> None:
+    """Let something happen once, after a step looked at what there is and before it writes."""
+    extract, left = sync.extract, [happens]
+
+    def extracted(where: Root, runs: Sequence[str]) -> Iterator[Any]:
+        while left:
+            left.pop()()
+        yield from extract(where, runs)
+
+    monkeypatch.setattr(sync, "extract", extracted)
+
+
+def test_whoever_looks_meanwhile_sees_the_state_before_a_decision_or_after_it(where: Root, url: str) -> None:
+    runs = [sealed(where, minute) for minute in range(3)]
+    store, reader = Store.open(url), Store.open(url)
+    sync.bring_in_step(where, store)
+    old = decisions.decided(where)
+    decisions.record(where, decisions.FORGET, runs[0])
+    decisions.record(where, decisions.FORGET, runs[1])
+    runs.append(sealed(where, 3))
+    new = decisions.decided(where)
+    seen = []
+    event.listen(store._engine, "checkin", lambda *_: seen.append(state(reader)))  # after every transaction
+    sync.bring_in_step(where, store)
+    whole = [
+        true_state(where, old, *runs[:3]),
+        true_state(where, new, *runs[:3]),
+        true_state(where, new, *runs),
+    ]
+    assert [one for one in seen if one not in whole] == []
+    assert state(reader) == whole[-1]
+    store.close()
+    reader.close()
+
+
+def test_a_run_that_another_process_took_in_before_a_decision_about_it_follows_the_decision(
+    where: Root, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = sealed(where, 0)
+    ours, theirs = Store.open(url), Store.open(url)
+    sync.bring_in_step(where, ours)
+    late = sealed(where, 1)
+    before = decisions.decided(where)
+    decisions.record(where, decisions.FORGET, late)
+    found = bundle.load(where, late)
+    interrupted(monkeypatch, lambda: theirs.add_many([(found, {}, None)], decided=before))
+    sync.bring_in_step(where, ours)
+    assert state(ours) == true_state(where, decisions.decided(where), first, late)
+    ours.close()
+    theirs.close()
+
+
+def test_a_step_that_is_overtaken_by_a_later_decision_ends_with_that(
+    where: Root, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [sealed(where, minute) for minute in range(2)]
+    ours, theirs = Store.open(url), Store.open(url)
+    sync.bring_in_step(where, ours)
+    decisions.record(where, decisions.FORGET, runs[0])
+
+    def later() -> None:
+        decisions.record(where, decisions.FORGET, runs[1])
+        decisions.record(where, decisions.REMEMBER, runs[0])
+        sync.bring_in_step(where, theirs)
+
+    interrupted(monkeypatch, later)
+    sync.bring_in_step(where, ours)
+    decided = decisions.decided(where)
+    assert decided.labels == {runs[0]: Labels(), runs[1]: Labels(hidden=True)}
+    assert state(ours) == true_state(where, decided, *runs)
+    ours.close()
+    theirs.close()
+
+
+def test_rows_made_before_a_decision_are_not_added_after_it(where: Root, url: str) -> None:
+    first = sealed(where, 0)
+    store = Store.open(url)
+    sync.bring_in_step(where, store)
+    before = decisions.decided(where)
+    decisions.record(where, decisions.FORGET, first)
+    sync.bring_in_step(where, store)
+    found = bundle.load(where, sealed(where, 1))
+    with pytest.raises(Overtaken):
+        store.add_many([(found, {}, None)], decided=before)
+    assert list(store.applied()) == [first]
+    store.close()
+
+
+def test_an_import_during_which_something_is_decided_follows_it(
+    where: Root, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    monkeypatch.setenv("PROFILER_DB", url)
+    coming = tmp_path / "elsewhere"
+    late = sealed(location.root(str(coming)), 1)
+    first = sealed(where, 0)
+    settle, left = bundle.settle, [first, late]
+
+    def settled(root: Root) -> None:
+        settle(root)
+        while left:
+            operations.forget(left.pop(), data=str(tmp_path / "data"))
+
+    monkeypatch.setattr(bundle, "settle", settled)
+    summary = operations.import_paths([coming / "runs" / late])
+    assert [one.run_id for one in summary.imported] == [late]
+    store = operations.open_store(sync=False)
+    assert state(store) == true_state(where, decisions.decided(where), first, late)
+    store.close()
+
+
+def test_a_decision_about_a_run_that_cannot_be_read_any_more_takes_it_out(where: Root, url: str) -> None:
+    runs = [sealed(where, minute) for minute in range(2)]
+    store = Store.open(url)
+    sync.bring_in_step(where, store)
+    decisions.record(where, decisions.FORGET, runs[0])
+    (location.root(where.url).folder / "runs" / runs[0] / "run.json").write_text("{")  # type: ignore[attr-defined]
+    done = sync.bring_in_step(where, store)
+    assert (done.changed, done.removed, [run for run, _ in done.refused]) == ((), (runs[0],), [runs[0]])
+    assert state(store) == true_state(where, decisions.decided(where), runs[1])
+    store.close()
+
+
+def test_a_rebuild_that_is_killed_on_its_way_leaves_one_whole_state(
+    where: Root, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", where.url)
+    monkeypatch.setenv("PROFILER_DB", url)
+    first = sealed(where, 0)
+    store = Store.open(url)
+    sync.bring_in_step(where, store)
+    decisions.record(where, decisions.FORGET, first)
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for method in ("remember", "refresh_chunks"):
+        monkeypatch.setattr(Store, method, killed)
+    with pytest.raises(KeyboardInterrupt):
+        sync.rebuild_index()
+    assert state(store) == true_state(where, decisions.decided(where), first)
+    store.close()
