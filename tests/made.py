@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from profiler.bundles.run import IMPORT, Capture, ReportFile, Result, Run
-from profiler.evidence.values import Launch, Report, Rule, Session, State, Value, pack
+from profiler.evidence.launch import Launch, Report, Rule, Session
+from profiler.evidence.values import State, Value, pack
 from profiler.store import Store
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)

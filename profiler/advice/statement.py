@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import NOT_COLLECTED, Evidence, Launch, State, Value
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 
 CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN = (
     "correctness",

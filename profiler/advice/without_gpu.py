@@ -22,8 +22,11 @@ from profiler.build.occupancy import LIMITS, occupancy
 from profiler.compare.comparison import Comparison, MetricChange
 from profiler.compare.metric_verdict import Verdict
 from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import Evidence, Launch, Side, natural, spread
+from profiler.evidence.naming import natural, spread
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 
 Traffic = Mapping[str, Sequence[tuple[str, int, str, int, int, int]]]  # see lineage.lines
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from profiler.compare.comparison import Comparison
     from profiler.compare.resolve_names import StoreOpener
     from profiler.evidence.metric_table import MetricTable
-    from profiler.evidence.values import Side
+    from profiler.evidence.side import Side
 
 _DESCRIPTION = """\
 Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no

@@ -11,7 +11,9 @@ from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison, Verdict
 from profiler.evidence import formatting
-from profiler.evidence.values import DURATION, Launch, spread
+from profiler.evidence.launch import Launch
+from profiler.evidence.naming import spread
+from profiler.evidence.values import DURATION
 
 NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
 SHOWN = 25  # pairs that a terminal or a pull request gets unasked

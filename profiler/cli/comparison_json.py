@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 from profiler.compare.comparison import Comparison, LatencyComparison, MetricChange, PairComparison
 from profiler.evidence import formatting
-from profiler.evidence.values import DURATION, Latency, Launch, Side, State, Value
+from profiler.evidence.launch import Launch
+from profiler.evidence.side import Latency, Side
+from profiler.evidence.values import DURATION, State, Value
 
 
 def document(comparison: Comparison) -> dict[str, object]:

@@ -17,7 +17,10 @@ from profiler.compare import resolve_names
 from profiler.compare.match_launches import kernel_filter, labels, name_filter
 from profiler.compare.resolve_names import Meant
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
-from profiler.evidence.values import DURATION, Evidence, Launch, Side, spread
+from profiler.evidence.launch import Launch
+from profiler.evidence.naming import spread
+from profiler.evidence.side import Side
+from profiler.evidence.values import DURATION, Evidence
 from profiler.reports import read
 from profiler.sass import from_runs, hotspots
 from profiler.sass import listing as sass_listing

@@ -42,7 +42,7 @@ def open_store() -> Store:
 
 def check_family(store: Store, family: str | None) -> None:
     """Refuse a family that the index does not have, rather than list nothing."""
-    from profiler.evidence.values import nearest_first, spread  # here, since it brings numpy in
+    from profiler.evidence.naming import nearest_first, spread
 
     families = store.families()
     if family is not None and family not in families:

@@ -9,8 +9,11 @@ from profiler.cli.output import print_table, say
 from profiler.compare.match_launches import kernel_filter, labels
 from profiler.errors import UnknownName
 from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.values import DURATION, Latency, Launch, Side, State, Value, spread
+from profiler.evidence.naming import spread
+from profiler.evidence.side import Latency, Side
+from profiler.evidence.values import DURATION, State, Value
 
 SHOWN = 10  # launches that a terminal gets unasked
 

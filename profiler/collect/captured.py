@@ -12,7 +12,8 @@ from pathlib import Path
 from profiler.collect import ncu_command
 from profiler.collect.ncu_command import Ncu
 from profiler.errors import UnreadableReport
-from profiler.evidence.values import DURATION, Launch
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import DURATION
 from profiler.reports import csv_export, file_format
 
 _READ_S = 300

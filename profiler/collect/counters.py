@@ -15,7 +15,7 @@ from profiler.collect.plan import Job
 from profiler.collect.subprocesses import Ended
 from profiler.errors import UnreadableReport
 from profiler.evidence import chip_metrics, metric_table
-from profiler.evidence.values import Launch
+from profiler.evidence.launch import Launch
 from profiler.reports import redact
 
 _TRIES = 5  # calls for one batch, each simpler than the one before

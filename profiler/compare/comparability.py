@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from profiler.evidence.values import Evidence, Side
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 
 CORRECTNESS = "correctness"
 ACROSS = ("driver", "ncu")  # what may differ when that is the question

@@ -11,8 +11,11 @@ from profiler.compare.latency import CodeLookup, FloorLookup, LatencyComparison,
 from profiler.compare.match_launches import Ambiguous, differences, kernel_filter, labels, match
 from profiler.compare.metric_verdict import SHORT_NS, Verdict, Wobble, WobbleLookup, judge, known_to, missing
 from profiler.errors import UnknownName
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import Metric, MetricTable, chip_of
-from profiler.evidence.values import Evidence, Launch, Side, State, Value, spread
+from profiler.evidence.naming import spread
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, State, Value
 from profiler.statistics.decision import Interval
 
 __all__ = [

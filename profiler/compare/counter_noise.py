@@ -13,7 +13,9 @@ import numpy as np
 from profiler.bundles.run import ncu_mode
 from profiler.compare import environment_change
 from profiler.compare.metric_verdict import Wobble, WobbleLookup
-from profiler.evidence.values import Evidence, Launch, Side
+from profiler.evidence.launch import Launch
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.statistics import counters
 
 if TYPE_CHECKING:

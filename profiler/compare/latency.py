@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from profiler.compare.comparability import CORRECTNESS, Difference
-from profiler.evidence.values import Latency, Side
+from profiler.evidence.side import Latency, Side
 from profiler.statistics import facts, floor, pair
 from profiler.statistics.decision import Decision, Verdict
 from profiler.statistics.floor import Floor

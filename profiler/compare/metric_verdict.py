@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from profiler.evidence.metric_table import Metric
-from profiler.evidence.values import Evidence, Side, State, Value
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, State, Value
 from profiler.statistics import counters
 from profiler.statistics.decision import UNJUDGED, Decision, Interval, Verdict, share
 

@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.errors import CannotJudge, ProfilerError, UnknownName, UnreadableReport
-from profiler.evidence.values import Evidence, Report, Side, natural, nearest_first, spread
+from profiler.evidence.launch import Report
+from profiler.evidence.naming import natural, nearest_first, spread
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.reports.read import read
 
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison, Verdict
 from profiler.compare.metric_verdict import missing as missing_words
 from profiler.evidence.metric_table import Metric, MetricTable, chip_of
-from profiler.evidence.values import NOT_COLLECTED, Evidence, Value, spread
+from profiler.evidence.naming import spread
+from profiler.evidence.values import NOT_COLLECTED, Evidence, Value
 from profiler.explain.sentence import level, notes, sentence, signed, time
 from profiler.explain.time_identity import CONCEPTS, NONE, Split, Term, identities, split, time_us
 

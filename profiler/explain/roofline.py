@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from profiler.evidence import tensor_pipes
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.rollups import Rates, Reading
 from profiler.evidence.tensor_pipes import TensorPath
-from profiler.evidence.values import Launch
 
 LEVELS = ("L1", "L2", "DRAM")
 USED, UNUSED, UNKNOWN = "used", "not used", "unknown"

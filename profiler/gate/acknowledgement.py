@@ -13,7 +13,7 @@ from profiler.bundles import decisions
 from profiler.bundles.decisions import ACKNOWLEDGE, WITHDRAW, Decision
 from profiler.bundles.location import Root
 from profiler.errors import BadBundle, ProfilerError, UnknownName
-from profiler.evidence.values import nearest_first, spread
+from profiler.evidence.naming import nearest_first, spread
 from profiler.statistics.decision import share, signed
 
 if TYPE_CHECKING:

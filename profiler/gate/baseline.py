@@ -13,7 +13,8 @@ from profiler.bundles import decisions
 from profiler.bundles.decisions import BASELINE, UNSET, Decision
 from profiler.bundles.location import Root
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence.values import Evidence, natural, nearest_first, spread
+from profiler.evidence.naming import natural, nearest_first, spread
+from profiler.evidence.values import Evidence
 from profiler.history import lineage as history_lineage
 
 if TYPE_CHECKING:

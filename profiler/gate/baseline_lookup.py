@@ -12,7 +12,8 @@ from profiler.bundles import bundle, decisions
 from profiler.bundles.run import IMPORT, Labels
 from profiler.compare.resolve_names import RESULTS, Meant, is_file, of_run, resolve_all, version_of
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence.values import Evidence, Side
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.gate import baseline
 from profiler.gate.baseline import Baselines
 from profiler.gate.inventory import Cell, Holding, cell_of, holdings

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING
 from profiler.bundles import bundle
 from profiler.compare.resolve_names import is_file, resolve_all, version_of
 from profiler.errors import UnknownName
-from profiler.evidence.values import Evidence, Side, natural, spread
+from profiler.evidence.naming import natural, spread
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.gate.baseline import BEST
 from profiler.gate.baseline_lookup import Lookup, Opponents
 from profiler.gate.inventory import Cell, Holding, Wanted

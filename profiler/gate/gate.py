@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from profiler.compare.comparison import CodeLookup, Comparison, FloorLookup, WobbleLookup, compare
 from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import Evidence, Side
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.gate.acknowledgement import Acknowledgement, covering
 from profiler.gate.comparison_pairs import Contest
 from profiler.gate.finding import Check, Finding, Outcome, Verdicts

@@ -9,8 +9,9 @@ from profiler.compare.comparability import CORRECTNESS
 from profiler.compare.comparison import HEADLINE, Comparison, LatencyComparison, MetricChange, PairComparison
 from profiler.compare.metric_verdict import is_exact, wobbling
 from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import Evidence, Launch, State, Value
+from profiler.evidence.values import Evidence, State, Value
 from profiler.explain.explanation import explain
 from profiler.gate.comparison_pairs import Contest
 from profiler.gate.finding import Check, Finding, Outcome

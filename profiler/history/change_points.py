@@ -15,7 +15,8 @@ from profiler.compare.environment_change import Circumstances, circumstances, ke
 from profiler.compare.metric_verdict import Verdict
 from profiler.errors import UnknownName
 from profiler.evidence.metric_table import Metric, MetricTable
-from profiler.evidence.values import Evidence, nearest_first, spread
+from profiler.evidence.naming import nearest_first, spread
+from profiler.evidence.values import Evidence
 from profiler.history.latency_trends import LATENCY, LATENCY_METRIC, latencies
 from profiler.history.trend import Trend, TrendPoint, trend
 from profiler.statistics.changepoint import FEWEST, TAIL, ChangePoint, change_points

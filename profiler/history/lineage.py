@@ -18,7 +18,9 @@ from profiler.bundles.run import COLLECT, Run
 from profiler.catalog import catalog as catalog_catalog
 from profiler.catalog.catalog import Catalog, Version
 from profiler.errors import BadBundle, BadCatalog
-from profiler.evidence.values import Evidence, Launch, natural
+from profiler.evidence.launch import Launch
+from profiler.evidence.naming import natural
+from profiler.evidence.values import Evidence
 from profiler.history.timed_calls import Attained, attained
 
 if TYPE_CHECKING:

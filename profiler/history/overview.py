@@ -23,8 +23,10 @@ from profiler.compare.comparison import (
 )
 from profiler.compare.latency import compare_calls
 from profiler.compare.match_launches import labels
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.values import NOT_COLLECTED, Evidence, Launch, Side, State, Value
+from profiler.evidence.side import Side
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 
 if TYPE_CHECKING:
     from profiler.store import Store

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.compare.latency import FloorLookup, LatencyComparison, compare_calls
-from profiler.evidence.values import Latency, Side
+from profiler.evidence.side import Latency, Side
 from profiler.history.lineage import Lineage, shape
 from profiler.statistics.decision import Interval
 from profiler.store import SampleArrays

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence.metric_table import Metric, MetricTable, chip_of
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, natural, nearest_first, spread
+from profiler.evidence.naming import natural, nearest_first, spread
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 
 if TYPE_CHECKING:
     from profiler.store import Environment, Point, Series, Store

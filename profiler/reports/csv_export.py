@@ -12,19 +12,8 @@ from itertools import islice
 from pathlib import Path
 
 from profiler.errors import UnreadableReport
-from profiler.evidence.values import (
-    Launch,
-    MetricSet,
-    Report,
-    Rule,
-    Session,
-    State,
-    Value,
-    Values,
-    base_name,
-    is_time,
-    pack,
-)
+from profiler.evidence.launch import Launch, Report, Rule, Session, base_name
+from profiler.evidence.values import MetricSet, State, Value, Values, is_time, pack
 from profiler.reports.reader_process import UNITS
 
 MAX_BYTES = 1 << 28  # text takes several times its size while it is read

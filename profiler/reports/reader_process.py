@@ -300,7 +300,7 @@ def opcodes(action: Any) -> dict[str, float]:
 
 
 def rules(action: Any) -> list[list[Any]]:
-    """Rule results in the order of profiler.evidence.values.Rule; rules that said nothing are left out."""
+    """Rule results in the order of profiler.evidence.launch.Rule; rules that said nothing are left out."""
     results = []
     for rule in action.rule_results():
         if not rule.has_rule_message():

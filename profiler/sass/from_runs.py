@@ -12,7 +12,8 @@ from profiler.bundles import bundle
 from profiler.bundles.location import Root
 from profiler.bundles.run import Run
 from profiler.errors import CannotJudge
-from profiler.evidence.values import Evidence, natural, spread
+from profiler.evidence.naming import natural, spread
+from profiler.evidence.values import Evidence
 from profiler.sass import bundle_file
 from profiler.sass import listing as sass_listing
 from profiler.sass.listing import Listing

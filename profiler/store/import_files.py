@@ -16,7 +16,8 @@ from profiler.bundles.location import Root
 from profiler.bundles.run import IMPORT, MAX_LABEL, Capture, Labels, Result, Run
 from profiler.bundles.run_json import RUN_FILE, short
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
-from profiler.evidence.values import Report, spread
+from profiler.evidence.launch import Report
+from profiler.evidence.naming import spread
 from profiler.reports import read as reports_read
 from profiler.store import Overtaken, report_values, sync
 from profiler.store.report_values import Ahead

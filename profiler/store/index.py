@@ -16,7 +16,10 @@ from sqlalchemy.exc import DatabaseError
 from profiler.bundles.decisions import Decided
 from profiler.bundles.run import Labels, Run
 from profiler.errors import ProfilerError
-from profiler.evidence.values import Evidence, Launch, Report, Side, spread
+from profiler.evidence.launch import Launch, Report
+from profiler.evidence.naming import spread
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.store import (
     chunks,
     engine,

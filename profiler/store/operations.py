@@ -13,7 +13,7 @@ from profiler.bundles.location import Root
 from profiler.bundles.run import IMPORT, Labels, check_label
 from profiler.bundles.run_json import short
 from profiler.errors import BadBundle, ProfilerError, UnknownName
-from profiler.evidence.values import spread
+from profiler.evidence.naming import spread
 from profiler.reports import read
 from profiler.store import import_files, report_values, sync
 from profiler.store.import_files import Already, Imported, ImportSummary

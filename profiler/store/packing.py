@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from profiler.bundles.run import Json
-from profiler.evidence.values import SLOT, Launch, MetricSet, Report, Rule, Session, Values
+from profiler.evidence.launch import Launch, Report, Rule, Session
+from profiler.evidence.values import SLOT, MetricSet, Values
 
 _MAGIC = b"PROFEXT1"
 _HEAD = struct.Struct("<8sIQ")  # magic, crc32 of the rest, length of the JSON part

@@ -15,8 +15,8 @@ from profiler.bundles import bundle
 from profiler.bundles.location import Root
 from profiler.bundles.run import Run
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
-from profiler.evidence import values
-from profiler.evidence.values import Report
+from profiler.evidence import launch, values
+from profiler.evidence.launch import Report
 from profiler.reports import csv_export, file_format, read, reader_process
 from profiler.store import packing
 
@@ -83,7 +83,7 @@ def _path(where: Root, digest: str) -> Path:
 def _reader_version() -> str:
     """Changes with every module that takes part in reading: nobody has to remember to raise a number."""
     digest = sha256()
-    for module in (file_format, csv_export, packing, reader_process, read, values):
+    for module in (file_format, csv_export, packing, reader_process, read, launch, values):
         digest.update(Path(module.__file__ or "").read_bytes())
     return digest.hexdigest()[:8]
 

@@ -12,17 +12,8 @@ import numpy as np
 from profiler.bundles.run import IMPORT, NOISE, Capture, Labels, Result, Run, launch_parts, ncu_mode
 from profiler.bundles.run_json import short
 from profiler.errors import BadBundle
-from profiler.evidence.values import (
-    DURATION,
-    NOT_COLLECTED,
-    Evidence,
-    Launch,
-    MetricSet,
-    Report,
-    Session,
-    Values,
-    pack,
-)
+from profiler.evidence.launch import Launch, Report, Session
+from profiler.evidence.values import DURATION, NOT_COLLECTED, Evidence, MetricSet, Values, pack
 from profiler.store import packing
 from profiler.store.schema import key, version_key
 from profiler.store.statements import microseconds

@@ -9,7 +9,10 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from profiler.errors import UnknownName
-from profiler.evidence.values import Evidence, Latency, Session, Side, spread
+from profiler.evidence.launch import Session
+from profiler.evidence.naming import spread
+from profiler.evidence.side import Latency, Side
+from profiler.evidence.values import Evidence
 from profiler.store import packing, schema
 from profiler.store.known import Known
 from profiler.store.launches import load, samples

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from profiler.evidence.values import Evidence, natural
+from profiler.evidence.naming import natural
+from profiler.evidence.values import Evidence
 from profiler.history.lineage import Lineage
 from profiler.store import CellInfo, RunInfo, VersionInfo
 from profiler.ui import markup

@@ -11,8 +11,10 @@ from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, Input, Stateme
 from profiler.advice.without_gpu import Cell, Traffic
 from profiler.compare.comparison import Comparison, PairComparison
 from profiler.evidence import formatting
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.values import Evidence, Launch, Side
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.explain import roofline
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from profiler.compare.metric_verdict import Verdict
-from profiler.evidence.values import natural, spread
+from profiler.evidence.naming import natural, spread
 from profiler.history import step_words
 from profiler.history.change_points import VERSIONS, Change, History
 from profiler.history.trend import Trend, TrendPoint

@@ -19,7 +19,7 @@ from profiler.compare import noise_floor
 from profiler.compare.comparison import FloorLookup
 from profiler.errors import ProfilerError
 from profiler.evidence import metric_table
-from profiler.evidence.values import Launch
+from profiler.evidence.launch import Launch
 from profiler.reports import read as reports_read
 from profiler.reports.instances import Detail
 from profiler.store import LaunchInfo, RunInfo, Store, operations, sync

@@ -9,7 +9,8 @@ from dataclasses import replace
 from profiler.compare.comparability import CORRECTNESS
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison, Verdict
 from profiler.evidence import formatting
-from profiler.evidence.values import DURATION, Evidence, Launch
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import DURATION, Evidence
 from profiler.store import VersionInfo
 from profiler.ui import addresses, frame, markup, metrics_view
 from profiler.ui.markup import Column, Html, Row

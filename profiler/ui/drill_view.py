@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from profiler.compare.comparison import PairComparison
 from profiler.evidence import formatting
-from profiler.evidence.values import NOT_COLLECTED, Launch, Value
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import NOT_COLLECTED, Value
 from profiler.explain import drilldown
 from profiler.explain.drilldown import ClassChange, Conflicts
 from profiler.sass import hotspots

@@ -9,7 +9,8 @@ from profiler.compare import latency_words
 from profiler.compare.comparison import Comparison
 from profiler.compare.latency import FloorLookup, LatencyComparison
 from profiler.evidence import formatting
-from profiler.evidence.values import Latency, Side, Value
+from profiler.evidence.side import Latency, Side
+from profiler.evidence.values import Value
 from profiler.statistics.decision import Verdict
 from profiler.ui import addresses, frame, markup, samples
 from profiler.ui.markup import Column, Html, Row

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import streamlit as st
 
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import chip_of
-from profiler.evidence.values import Evidence, Launch
+from profiler.evidence.values import Evidence
 from profiler.explain import occupancy_whatif
 from profiler.explain.roofline import roofline
 from profiler.reports.instances import Detail

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from profiler.catalog.catalog import Claim, Version
 from profiler.evidence import formatting
-from profiler.evidence.values import Evidence, Launch, State, Value
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import Evidence, State, Value
 from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, Standing
 from profiler.history.speedups import SpeedUp
 from profiler.history.timed_calls import Attained

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from profiler.compare.comparison import Comparison, MetricChange, OpcodeChange, PairComparison
 from profiler.compare.match_launches import template
 from profiler.evidence import formatting
-from profiler.evidence.values import Evidence, Side, State, Value
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, State, Value
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 

@@ -12,7 +12,9 @@ from profiler.bundles.run import IMPORT
 from profiler.compare import counter_noise, environment_change
 from profiler.compare.comparison import Comparison, compare
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence.values import Evidence, Side, spread
+from profiler.evidence.naming import spread
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence
 from profiler.ui import addresses, data, lineage_data, source_view
 
 _CELLS = 20  # workloads and GPUs of one pair compared for one page

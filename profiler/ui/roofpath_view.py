@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import formatting
-from profiler.evidence.values import Value, spread
+from profiler.evidence.naming import spread
+from profiler.evidence.values import Value
 from profiler.explain.roofline import LEVELS
 from profiler.explain.roofline_path import Path, Step
 from profiler.history.trend import ABSENT

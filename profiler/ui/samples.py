@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.evidence import formatting
-from profiler.evidence.values import Latency, Value
+from profiler.evidence.side import Latency
+from profiler.evidence.values import Value
 from profiler.statistics.floor import level
 from profiler.statistics.ratios import SHORT_NS
 from profiler.ui import frame

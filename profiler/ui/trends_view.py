@@ -14,7 +14,8 @@ from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import formatting, opcodes
 from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import Evidence, spread
+from profiler.evidence.naming import spread
+from profiler.evidence.values import Evidence
 from profiler.history.latency_trends import LATENCY
 from profiler.history.lineage import Lineage
 from profiler.history.trend import ABSENT, Trend, TrendPoint

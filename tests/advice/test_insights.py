@@ -19,7 +19,9 @@ from profiler.compare.metric_verdict import Wobble
 from profiler.compare.resolve_names import side_of
 from profiler.errors import UnknownName
 from profiler.evidence import metric_table
-from profiler.evidence.values import NOT_COLLECTED, Evidence, Launch, Side, State, Value, pack
+from profiler.evidence.launch import Launch
+from profiler.evidence.side import Side
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, pack
 from profiler.reports import read
 from profiler.statistics import floor, pair
 from profiler.statistics.decision import Decision, Interval, Verdict

@@ -15,7 +15,9 @@ from profiler.advice.statement import Statement
 from profiler.advice.without_gpu import Cell
 from profiler.bundles.run import Facts
 from profiler.evidence import metric_table
-from profiler.evidence.values import Evidence, Launch, Side, State, Value, pack
+from profiler.evidence.launch import Launch
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, State, Value, pack
 from tests import lineages
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,9 @@ from profiler import cli
 from profiler.cli import comparison, dashboard
 from profiler.compare.comparison import compare
 from profiler.evidence import metric_table
-from profiler.evidence.values import Evidence, Launch, Side, Value, pack
+from profiler.evidence.launch import Launch
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, Value, pack
 from tests import lineages
 
 HEAVY = ("sqlalchemy", "pandas", "streamlit", "plotly", "ncu_report", "fsspec")

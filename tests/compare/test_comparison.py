@@ -12,7 +12,9 @@ from profiler.compare.comparison import Comparison, MetricChange, Verdict, check
 from profiler.compare.resolve_names import side_of
 from profiler.errors import Exit, UnknownName
 from profiler.evidence import metric_table
-from profiler.evidence.values import Evidence, Launch, Session, Side, State, Value, pack
+from profiler.evidence.launch import Launch, Session
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, State, Value, pack
 from profiler.gate import gate
 from profiler.gate.comparison_pairs import Contest
 from profiler.reports import read as reports_read

@@ -13,7 +13,9 @@ from profiler.compare import counter_noise, environment_change, resolve_names
 from profiler.compare.comparison import Comparison, MetricChange, Verdict, compare
 from profiler.errors import Exit
 from profiler.evidence import metric_table
-from profiler.evidence.values import Launch, Session, Side, Value, pack
+from profiler.evidence.launch import Launch, Session
+from profiler.evidence.side import Side
+from profiler.evidence.values import Value, pack
 from profiler.gate.comparison_pairs import Contest
 from profiler.gate.finding import Finding, Outcome
 from profiler.gate.gate import judge

@@ -19,7 +19,7 @@ from profiler.compare.comparison import Comparison, compare
 from profiler.compare.resolve_names import resolve_all
 from profiler.errors import Exit
 from profiler.evidence import metric_table
-from profiler.evidence.values import Latency, Side
+from profiler.evidence.side import Latency, Side
 from profiler.gate import gate
 from profiler.gate.comparison_pairs import Contest
 from profiler.statistics.decision import Verdict

@@ -4,7 +4,8 @@ import pytest
 
 from profiler.compare.match_launches import Matching, differences, kernel_filter, labels, match, template
 from profiler.errors import UnknownName
-from profiler.evidence.values import Launch, pack
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import pack
 
 Size = tuple[int, int, int]
 

@@ -16,7 +16,9 @@ from profiler.cli import explanation
 from profiler.compare import resolve_names
 from profiler.compare.comparison import Comparison, Verdict, compare
 from profiler.evidence import metric_table
-from profiler.evidence.values import Evidence, Launch, Side, State, Value, pack
+from profiler.evidence.launch import Launch
+from profiler.evidence.side import Side
+from profiler.evidence.values import Evidence, State, Value, pack
 from profiler.explain.explanation import Explanation, explain, signed, time, to_collect
 
 TABLE = metric_table.load()

@@ -14,10 +14,11 @@ import pytest
 from profiler.cli import main
 from profiler.compare.resolve_names import side_of
 from profiler.evidence import chip_metrics, metric_table
+from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import chip_of
 from profiler.evidence.rollups import Rates
 from profiler.evidence.tensor_pipes import TensorPath, carried
-from profiler.evidence.values import Launch, State, Value, pack
+from profiler.evidence.values import State, Value, pack
 from profiler.explain.roofline import UNKNOWN, UNUSED, USED, Roofline, roofline
 from profiler.reports import read as reports_read
 from tests import made

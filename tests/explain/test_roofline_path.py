@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from profiler.evidence import metric_table
-from profiler.evidence.values import NOT_COLLECTED, Evidence, Launch, Value, pack
+from profiler.evidence.launch import Launch
+from profiler.evidence.values import NOT_COLLECTED, Evidence, Value, pack
 from profiler.explain.roofline_path import SERIES, path
 from profiler.history.trend import ABSENT, Trend, TrendPoint, trend
 from profiler.store import operations

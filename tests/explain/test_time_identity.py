@@ -14,8 +14,9 @@ import pytest
 from profiler.compare.metric_verdict import Verdict
 from profiler.compare.resolve_names import side_of
 from profiler.evidence import metric_table
+from profiler.evidence.launch import Launch, Report
 from profiler.evidence.metric_table import chip_of
-from profiler.evidence.values import NOT_COLLECTED, Launch, Report, State, Value
+from profiler.evidence.values import NOT_COLLECTED, State, Value
 from profiler.explain.sentence import notes, sentence
 from profiler.explain.time_identity import (
     CONCEPTS,

@@ -22,7 +22,8 @@ import pytest
 from profiler.bundles import bundle, decisions, location
 from profiler.bundles.run import Run
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence.values import Report, State
+from profiler.evidence.launch import Report
+from profiler.evidence.values import State
 from profiler.store import Store, import_files, operations, sync
 from tests import made
 

@@ -12,7 +12,7 @@ import pytest
 from profiler.bundles import bundle, location
 from profiler.bundles.run import COLLECT, Capture, ReportFile, Result, Run
 from profiler.compare.latency import compare_calls
-from profiler.evidence.values import Latency, Side
+from profiler.evidence.side import Latency, Side
 from profiler.ui import latency_view, samples
 from tests import timed_runs
 from tests.timed_runs import COLD, WARM

@@ -1,0 +1,51 @@
+"""One side of a comparison: launches that belong together, timed calls, and where both come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+from profiler.evidence.launch import Launch, Session
+from profiler.evidence.values import Evidence
+
+
+@dataclass(frozen=True, eq=False)
+class Latency:
+    """Timed calls of one version in one mode and run, in time order."""
+
+    run_id: str
+    mode: str  # timer, cache and clock: "events; cache warm; clock none"
+    ns: NDArray[np.float32]
+    rounds: NDArray[np.uint16]  # equal numbers of one run are one round of A B B A
+    clocks_mhz: NDArray[np.float32]  # one a sample, or none
+    throttled: NDArray[np.uint32]  # positions of the samples taken while the GPU throttled
+    created: datetime | None = None  # when the run was made
+    build: str | None = None  # source and flags: equal ones are one build; None where nobody said
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side of a comparison: launches that belong together, and where they come from.
+
+    Every field that is None is unknown, which is a warning and never a match.
+    """
+
+    label: str  # what the user called it: a path, a run id, family/version
+    launches: tuple[Launch, ...]
+    gpu: str | None = None
+    compute_capability: str | None = None  # "9.0"
+    workload: str | None = None
+    dtype: str | None = None
+    evidence: Evidence = Evidence.MEASURED
+    session: Session = field(default_factory=Session)
+    family: str | None = None
+    version: str | None = None
+    run_id: str | None = None
+    result_ids: tuple[int, ...] = ()  # index rows, in the order of launches; empty for a bare file
+    wrong: str | None = None  # why the version's results are wrong, which leaves it without a speed
+    latencies: tuple[
+        Latency, ...
+    ] = ()  # of its newest runs, newest first; of the one run where a run is meant
