@@ -18,7 +18,7 @@ from profiler.gate import baseline
 from profiler.gate.baseline import Baselines
 from profiler.gate.inventory import Cell, Holding, cell_of, holdings
 from profiler.history import lineage
-from profiler.store.rows import Rows
+from profiler.store import Rows
 
 if TYPE_CHECKING:
     from profiler.bundles.location import Root
