@@ -8,19 +8,19 @@ from profiler.evidence import formatting
 from profiler.evidence.values import Evidence
 from profiler.gate.acknowledgement import Acknowledgement
 from profiler.history.latency_trends import LATENCY
-from profiler.regressions.cause import Causes
-from profiler.regressions.regression import CORRECTNESS, Looked, Regression, Spot
-from profiler.regressions.search import Regressions
+from profiler.regressions.cause import CauseFinder
+from profiler.regressions.regression import CORRECTNESS, Coverage, Regression, VersionRun
+from profiler.regressions.search import RegressionReport
 
 SCHEMA = 1
 SHOWN = 40
 _HEAD = ("version", "metric", "verdict", "on", "since", "due to", "acknowledged")
 
 
-def print_text(found: Regressions, causes: Causes) -> None:
+def print_text(found: RegressionReport, causes: CauseFinder) -> None:
     """A row a regression, then for each why and how sure; what could not be told comes last."""
-    shown = found.found[:SHOWN]
-    told = [causes.of(one) for one in shown]
+    shown = found.regressions[:SHOWN]
+    told = [causes.find(one) for one in shown]
     if shown:
         rows = [_row(one, cause.due_to) for one, cause in zip(shown, told, strict=True)]
         print_table(_HEAD, rows)
@@ -30,37 +30,39 @@ def print_text(found: Regressions, causes: Causes) -> None:
             say(f"  {one.subject} {one.label}: {words}")
     else:
         say(
-            "nothing is worse now" if found.looked.series else "no run yet that could be held against another"
+            "nothing is worse now"
+            if found.coverage.series
+            else "no run yet that could be held against another"
         )
-    if len(found.found) > len(shown):
-        say(f"and {len(found.found) - len(shown)} more: --family, or --json for all")
-    for unclear, count in found.looked.unclear.items():
+    if len(found.regressions) > len(shown):
+        say(f"and {len(found.regressions) - len(shown)} more: --family, or --json for all")
+    for unclear, count in found.coverage.unclear.items():
         command = f": `{unclear.command}`" if unclear.command else ""
         say(f"? {count} cannot be judged, {unclear.why}{command}")
-    say(found.looked.words)
+    say(found.coverage.words)
     if found.open:
         say(f"to acknowledge the first: {found.open[0].command}" if found.open[0].command else "")
 
 
-def document(found: Regressions, causes: Causes) -> dict[str, object]:
+def document(found: RegressionReport, causes: CauseFinder) -> dict[str, object]:
     """Changes are shares of the old level: 0.03 is 3 % more."""
     return {
         "schema": SCHEMA,
-        "regressions": [_json(one, causes) for one in found.found],
-        "looked_at": _looked(found.looked),
+        "regressions": [_json(one, causes) for one in found.regressions],
+        "looked_at": _looked(found.coverage),
     }
 
 
 def _row(one: Regression, due_to: str) -> tuple[str, ...]:
-    word = "⊘ wrong" if one.place.concept == CORRECTNESS else formatting.verdict(Verdict.WORSE)
-    mode = one.place.mode if one.place.concept == LATENCY else ""
-    place = (one.place.workload, one.place.gpu, mode, one.place.evidence.value)
+    word = "⊘ wrong" if one.series.concept == CORRECTNESS else formatting.verdict(Verdict.WORSE)
+    mode = one.series.mode if one.series.concept == LATENCY else ""
+    place = (one.series.workload, one.series.gpu, mode, one.series.evidence.value)
     where = ", ".join(filter(None, place))
     return one.subject, one.label, f"{word} {one.change}".strip(), where, one.since, due_to, one.passed
 
 
-def _json(one: Regression, causes: Causes) -> dict[str, object]:
-    place, cause = one.place, causes.of(one)
+def _json(one: Regression, causes: CauseFinder) -> dict[str, object]:
+    place, cause = one.series, causes.find(one)
     return {
         **{name: text or None for name, text in place._asdict().items()},
         "evidence": place.evidence.value,
@@ -76,7 +78,7 @@ def _json(one: Regression, causes: Causes) -> dict[str, object]:
         "detectable": one.detectable,
         "how_sure": one.how_sure,
         "held_against": one.held_against or None,
-        "earlier_steps": one.earlier,
+        "earlier_steps": one.earlier_steps,
         "due_to": cause.due_to,
         "cause": cause.words or None,
         "environment": cause.environment or None,
@@ -90,11 +92,11 @@ def _acknowledged(one: Acknowledgement) -> dict[str, str]:
     return {"id": one.id, "until": one.until, "who": one.who, "why": one.why}
 
 
-def _spot(spot: Spot) -> dict[str, str]:
+def _spot(spot: VersionRun) -> dict[str, str]:
     return {"run_id": spot.run_id, "version": spot.version, "created": spot.created.isoformat()}
 
 
-def _looked(looked: Looked) -> dict[str, object]:
+def _looked(looked: Coverage) -> dict[str, object]:
     return {
         "families": looked.families,
         "series": {kind.value: looked.series[kind] for kind in Evidence},

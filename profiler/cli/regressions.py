@@ -21,15 +21,15 @@ This lists; `profiler gate` judges one change and makes it the exit code."""
 
 def add(commands: Commands) -> None:
     """Add `regressions`."""
-    regressions = commands.add_parser(
+    parser = commands.add_parser(
         "regressions",
         help="what is worse now, since when, how sure, and why",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_filters(regressions, "family")
-    add_json(regressions)
-    regressions.set_defaults(handler=run)
+    add_filters(parser, "family")
+    add_json(parser)
+    parser.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -40,12 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.evidence import metric_table
     from profiler.gate import acknowledgement, baseline
     from profiler.history import lineage
-    from profiler.regressions.cause import Causes
-    from profiler.regressions.search import regressions
+    from profiler.regressions.cause import CauseFinder
+    from profiler.regressions.search import find_regressions
 
     store, root, table = output.open_store(), location.root(), metric_table.load()
     records = decisions.load(root)
-    found = regressions(
+    found = find_regressions(
         store,
         table,
         family=arguments.family,
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
         acknowledged=acknowledgement.standing(records),
         pins=baseline.pins(records),
     )
-    causes = Causes(store, root, table, counter_noise.lookup(lambda: store))
+    causes = CauseFinder(store, root, table, counter_noise.lookup(lambda: store))
     if arguments.json:
         print_json(regression_text.document(found, causes))
     else:

@@ -13,7 +13,7 @@ from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence
 from profiler.explain.explanation import explain
 from profiler.history.latency_trends import LATENCY
-from profiler.regressions.regression import CORRECTNESS, Regression, Spot
+from profiler.regressions.regression import CORRECTNESS, Regression, VersionRun
 
 if TYPE_CHECKING:
     from profiler.bundles.location import Root
@@ -35,7 +35,7 @@ class Cause:
 
 
 @dataclass(frozen=True)
-class Causes:
+class CauseFinder:
     """Looks up causes; runs and bundles are read once."""
 
     store: Store
@@ -44,20 +44,20 @@ class Causes:
     wobble: WobbleLookup | None = None  # by which counters that do not repeat exactly are judged
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
 
-    def of(self, one: Regression) -> Cause:
+    def find(self, one: Regression) -> Cause:
         """The cause of a regression: by its counters where both runs have some."""
         told = self._circumstances(one)
         environment = "; ".join(f"{each.field} {each.before} → {each.after}" for each in told.environment)
-        if one.place.concept == CORRECTNESS:
+        if one.series.concept == CORRECTNESS:
             return Cause(told.code.why, _due_to(one, told), environment)
         parts = [self._split(one)]
         if not parts[0]:
-            if told.code.word == SAME and one.place.evidence is Evidence.MEASURED:
+            if told.code.word == SAME and one.series.evidence is Evidence.MEASURED:
                 parts.append("the machine code is the same: the environment moved")
             elif told.code.word != SAME:
                 parts.append(told.code.why)
-        if one.beside:
-            parts.append(f"with it: {', '.join(one.beside)}")
+        if one.changed_with:
+            parts.append(f"with it: {', '.join(one.changed_with)}")
         if environment:
             parts.append(environment)
         return Cause("; ".join(filter(None, parts)), _due_to(one, told), environment)
@@ -70,8 +70,8 @@ class Causes:
             [run for run in map(self._run, met) if run is not None],
             (load(one.before.run_id), one.before.version),
             (load(after.run_id), after.version),
-            one.place.part,
-            one.place.evidence,
+            one.series.part,
+            one.series.evidence,
         )
 
     def _run(self, run_id: str) -> RunInfo | None:
@@ -81,20 +81,20 @@ class Causes:
 
     def _split(self, one: Regression) -> str:
         """The sentence that splits the change of the launch's time; "" where no counters tell."""
-        if one.place.evidence is not Evidence.MEASURED:
+        if one.series.evidence is not Evidence.MEASURED:
             return ""
         ends = (one.before, one.possible[-1])
         if not all((run := self._run(spot.run_id)) is not None and run.launches for spot in ends):
             return ""
         with suppress(UnknownName):  # a side that cannot be told from others has no split
             for told in explain(self._compared(one, *ends), self.table):
-                fits = one.place.concept == LATENCY or told.kernel == one.place.part.removesuffix("#0")
-                if (fits or told.kernel == one.place.part) and told.causes:
+                fits = one.series.concept == LATENCY or told.kernel == one.series.part.removesuffix("#0")
+                if (fits or told.kernel == one.series.part) and told.causes:
                     return told.sentence
         return ""
 
-    def _compared(self, one: Regression, *ends: Spot) -> Comparison:
-        place = one.place
+    def _compared(self, one: Regression, *ends: VersionRun) -> Comparison:
+        place = one.series
         a, b = (
             self.store.side(
                 run_id=spot.run_id,
@@ -111,7 +111,7 @@ class Causes:
 
 def _due_to(one: Regression, told: Circumstances) -> str:
     """What it can be due to. Facts depend on source and compiler alone, so no environment moves them."""
-    if one.place.evidence is Evidence.MEASURED:
+    if one.series.evidence is Evidence.MEASURED:
         return told.cause
     if told.code.word == CHANGED:
         return "code"

@@ -14,8 +14,8 @@ from profiler.compare.metric_verdict import is_exact
 from profiler.evidence import formatting
 from profiler.evidence.metric_table import Metric
 from profiler.evidence.values import Evidence, Value
-from profiler.regressions.regression import EXACT, Place, Regression, Search, Spot
-from profiler.regressions.setback import IsWorse, Setback, latest, rule
+from profiler.regressions.regression import EXACT, Regression, Search, SeriesKey, VersionRun
+from profiler.regressions.setback import IsWorse, StandingStep, latest, rule
 
 if TYPE_CHECKING:
     from profiler.store import PartArrays
@@ -24,15 +24,15 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BESIDE = 4  # other facts that changed with it, and are named
 
 
-def lost_ground(search: Search) -> Iterator[Regression]:
+def find_exact_regressions(search: Search) -> Iterator[Regression]:
     """What a gate's rule or a metric's threshold finds worse, and has not come back."""
     rules = _rules(search)
     headline = search.table.by_concept.get(HEADLINE)
     time = [one.name for one in headline.alternatives] if headline else []
     parts = search.store.arrays([*rules, *time], family=search.family)
-    found: list[tuple[PartArrays, NDArray[np.intp], str, Setback]] = []
+    found: list[tuple[PartArrays, NDArray[np.intp], str, StandingStep]] = []
     for part in parts:
-        search.looked.series[part.evidence.value] += sum(name in rules for name in part.metrics)
+        search.coverage.series[part.evidence.value] += sum(name in rules for name in part.metrics)
         for at, version in enumerate(part.versions):
             own = np.flatnonzero(part.version == at)
             if version in search.rejected or len(own) < 2:
@@ -60,7 +60,7 @@ def _rules(search: Search) -> dict[str, tuple[Metric, IsWorse]]:
     return found
 
 
-def _faster(part: PartArrays, own: NDArray[np.intp], step: Setback, time: Sequence[str]) -> bool:
+def _faster(part: PartArrays, own: NDArray[np.intp], step: StandingStep, time: Sequence[str]) -> bool:
     """Whether the launch takes less time than before: then its counts are no regression."""
     if part.evidence is not Evidence.MEASURED:
         return False
@@ -75,14 +75,14 @@ def _regression(
     part: PartArrays,
     own: NDArray[np.intp],
     name: str,
-    step: Setback,
+    step: StandingStep,
     runs: Mapping[int, str],
     metrics: Mapping[str, Metric],
 ) -> Regression:
-    def spot(place: int) -> Spot:
+    def spot(place: int) -> VersionRun:
         at = own[place]
         made = _EPOCH + timedelta(microseconds=int(part.created_us[at]))
-        return Spot(runs[int(part.run_keys[at])], part.versions[part.version[at]], made)
+        return VersionRun(runs[int(part.run_keys[at])], part.versions[part.version[at]], made)
 
     def value(of: str, place: int) -> Value:
         index = part.metrics.index(of)
@@ -103,7 +103,7 @@ def _regression(
     assert a.number is not None
     assert b.number is not None
     return Regression(
-        Place(*where, part.mode, part.part, metric.concept),
+        SeriesKey(*where, part.mode, part.part, metric.concept),
         metric.label,
         EXACT,
         spot(step.before),
@@ -113,11 +113,11 @@ def _regression(
         b,
         "exact",
         float((b.number - a.number) / abs(a.number)) if a.number else None,
-        earlier=step.earlier,
-        beside=tuple(beside[:_BESIDE]),
+        earlier_steps=step.earlier,
+        changed_with=tuple(beside[:_BESIDE]),
     )
 
 
-def _both(part: PartArrays, own: NDArray[np.intp], name: str, step: Setback) -> bool:
+def _both(part: PartArrays, own: NDArray[np.intp], name: str, step: StandingStep) -> bool:
     numbers = part.numbers[part.metrics.index(name)][own]
     return not np.isnan(numbers[[step.before, step.after]]).any()

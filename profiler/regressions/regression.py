@@ -32,7 +32,7 @@ EXACT = "exact"  # a number that repeats exactly
 CORRECTNESS = "correctness"
 
 
-class Spot(NamedTuple):
+class VersionRun(NamedTuple):
     """One run of one version."""
 
     run_id: str
@@ -40,7 +40,7 @@ class Spot(NamedTuple):
     created: datetime
 
 
-class Place(NamedTuple):
+class SeriesKey(NamedTuple):
     """Of what something is worse; "" for what nobody named."""
 
     family: str
@@ -57,30 +57,30 @@ class Place(NamedTuple):
 class Regression:
     """Something that is worse now than it was, or than what it is held against."""
 
-    place: Place
+    series: SeriesKey
     label: str  # of the concept
     kind: str  # STEP, RUNS, BASELINE, EXACT or CORRECTNESS
-    before: Spot  # the last of the old level, or the baseline's
-    possible: tuple[Spot, ...]  # one of these is the first of the new level; never empty
-    now: Spot
+    before: VersionRun  # the last of the old level, or the baseline's
+    possible: tuple[VersionRun, ...]  # one of these is the first of the new level; never empty
+    now: VersionRun
     a: Value  # the old level
     b: Value  # the level now
-    sure: str  # in words
+    basis: str  # what the judgement rests on, in words
     effect: float | None = None  # share of a: 0.03 is 3 % more
     interval: Interval | None = None
     interval_kind: str = ""  # 95 %, 99 %, noise floor, A/A pairs
     detectable: float | None = None
     floor: Floor | None = None  # how far equal builds lie apart there; of latencies only
     held_against: str = ""  # what a baseline is: parent v2b, pinned …; "" for its own past
-    earlier: int = 0  # older steps for the worse that still hold
-    beside: tuple[str, ...] = ()  # other facts that changed in the same run
+    earlier_steps: int = 0  # older steps for the worse that still hold
+    changed_with: tuple[str, ...] = ()  # other facts that changed in the same run
     acknowledged: Acknowledgement | None = None
     lapsed: Lapsed | None = None  # the acknowledgement that let it pass and has ended
 
     @property
     def change(self) -> str:
         """The change as it is shown."""
-        if self.place.concept == CORRECTNESS:
+        if self.series.concept == CORRECTNESS:
             return ""
         if self.interval is None or self.effect is None:
             return formatting.change(self.a, self.b)
@@ -89,14 +89,14 @@ class Regression:
     @property
     def size(self) -> float:
         """What regressions are ordered by: the effect's size; from 0 it is the largest."""
-        if self.place.concept == CORRECTNESS:
+        if self.series.concept == CORRECTNESS:
             return math.inf
         return abs(self.effect) if self.effect is not None else 1e6
 
     @property
     def subject(self) -> str:
         """What the command line takes for the version."""
-        return f"{self.place.family}/{self.place.version}"
+        return f"{self.series.family}/{self.series.version}"
 
     @property
     def since(self) -> str:
@@ -112,7 +112,7 @@ class Regression:
         parts = []
         if self.interval is not None:
             parts.append(f"{self.interval_kind}: {self.interval}")
-        parts.append(self.sure)
+        parts.append(self.basis)
         if self.detectable is not None:
             parts.append(f"{share(self.detectable)} would have shown")
         return "; ".join(filter(None, parts))
@@ -133,7 +133,7 @@ class Regression:
     @property
     def command(self) -> str:
         """What lets it pass; "" for what is wrong, which nobody can let pass."""
-        place = self.place
+        place = self.series
         if place.concept == CORRECTNESS:
             return ""
         words = ["profiler", "acknowledge", self.subject, "--concept", place.concept]
@@ -142,13 +142,13 @@ class Regression:
         return f"{shlex.join(words)} --why TEXT"
 
 
-def moment(spot: Spot) -> str:
+def moment(spot: VersionRun) -> str:
     """A version and when its run was made."""
     return f"{spot.version} {spot.created:%Y-%m-%d %H:%M}"
 
 
 @dataclass(frozen=True)
-class Unclear:
+class UnclearReason:
     """Newest results of which nobody can say whether they are worse."""
 
     why: str
@@ -156,13 +156,13 @@ class Unclear:
 
 
 @dataclass
-class Looked:
+class Coverage:
     """What was looked at, and what of it could not be told."""
 
     families: int = 0
     series: Counter[str] = field(default_factory=Counter)  # by kind of evidence
     pairs: int = 0  # newest results held against the run before or a baseline
-    unclear: Counter[Unclear] = field(default_factory=Counter)
+    unclear: Counter[UnclearReason] = field(default_factory=Counter)
 
     @property
     def words(self) -> str:
@@ -185,7 +185,7 @@ class Search:
     lineage: Lineage | None
     floors: FloorLookup
     pins: tuple[Pin, ...]
-    looked: Looked
+    coverage: Coverage
     wobbles: PlaceLookup = lambda *_: None  # how far ncu's counters move by themselves
 
     @property
@@ -218,8 +218,8 @@ class Search:
         """
         pin = in_force(self.pins, self.family, workload, gpu)
         if pin is not None and (gone := self.lost[pin.id]):
-            self.looked.unclear[
-                Unclear(f"the baseline of {self.family} is lost: {gone.why}", gone.command)
+            self.coverage.unclear[
+                UnclearReason(f"the baseline of {self.family} is lost: {gone.why}", gone.command)
             ] += 1
             return None
         if pin is not None:

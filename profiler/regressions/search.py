@@ -15,28 +15,37 @@ from profiler.gate.acknowledgement import Acknowledgement, Lapsed, covering
 from profiler.gate.baseline import Pin
 from profiler.history.latency_trends import LATENCY
 from profiler.history.lineage import Lineage
-from profiler.regressions.exact_regressions import lost_ground
-from profiler.regressions.regression import CORRECTNESS, RUNS, STEP, Looked, Place, Regression, Search, Spot
-from profiler.regressions.time_regressions import slowdowns
+from profiler.regressions.exact_regressions import find_exact_regressions
+from profiler.regressions.regression import (
+    CORRECTNESS,
+    RUNS,
+    STEP,
+    Coverage,
+    Regression,
+    Search,
+    SeriesKey,
+    VersionRun,
+)
+from profiler.regressions.time_regressions import find_time_regressions
 
 if TYPE_CHECKING:
     from profiler.store import LaunchInfo, Store
 
 
 @dataclass(frozen=True)
-class Regressions:
+class RegressionReport:
     """What is worse now: what nobody let pass first, then wrong results, latency, the largest effect."""
 
-    found: tuple[Regression, ...]
-    looked: Looked
+    regressions: tuple[Regression, ...]
+    coverage: Coverage
 
     @property
     def open(self) -> tuple[Regression, ...]:
         """Those that nobody let pass."""
-        return tuple(one for one in self.found if one.acknowledged is None)
+        return tuple(one for one in self.regressions if one.acknowledged is None)
 
 
-def regressions(
+def find_regressions(
     store: Store,
     table: MetricTable,
     *,
@@ -46,7 +55,7 @@ def regressions(
     wobbles: PlaceLookup = lambda *_: None,
     acknowledged: Sequence[Acknowledgement] = (),
     pins: Sequence[Pin] = (),
-) -> Regressions:
+) -> RegressionReport:
     """What is worse now in every family, or in one.
 
     Calls and ncu durations: by the steps of their history, by the newest runs against those before, and by
@@ -55,22 +64,22 @@ def regressions(
     has nothing to lose, and a wrong one no speed. `floors` judge the calls of two runs, `wobbles` their ncu
     durations.
     """
-    looked = Looked()
-    kept: dict[Place, Regression] = {}
+    looked = Coverage()
+    kept: dict[SeriesKey, Regression] = {}
     for name in [family] if family is not None else store.families():
         search = Search(store, table, name, (lineages or {}).get(name), floors, tuple(pins), looked, wobbles)
         looked.families += 1
-        for one in (*_correctness(search), *slowdowns(search), *lost_ground(search)):
-            kept[one.place] = _told(kept[one.place], one) if one.place in kept else one
+        for one in (*_correctness(search), *find_time_regressions(search), *find_exact_regressions(search)):
+            kept[one.series] = _told(kept[one.series], one) if one.series in kept else one
     told = [_passed(one, acknowledged) for one in kept.values()]
-    return Regressions(tuple(sorted(told, key=_first)), looked)
+    return RegressionReport(tuple(sorted(told, key=_first)), looked)
 
 
 def _told(held: Regression, other: Regression) -> Regression:
     """The first that was found, unless its own newest runs got worse again since."""
     newer = other.possible[0].created > held.possible[-1].created
     return (
-        replace(other, earlier=held.earlier + 1)
+        replace(other, earlier_steps=held.earlier_steps + 1)
         if newer and (held.kind, other.kind) == (STEP, RUNS)
         else held
     )
@@ -78,7 +87,7 @@ def _told(held: Regression, other: Regression) -> Regression:
 
 def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Regression:
     """With what lets it pass, or did; what is wrong nobody can let pass."""
-    place = one.place
+    place = one.series
     if place.concept == CORRECTNESS:
         return one
     found = covering(
@@ -98,9 +107,9 @@ def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Regress
 
 def _first(one: Regression) -> tuple[object, ...]:
     order = (CORRECTNESS, LATENCY, HEADLINE)
-    concept = one.place.concept
+    concept = one.series.concept
     rank = order.index(concept) if concept in order else len(order)
-    return one.acknowledged is not None, rank, -one.size, one.place
+    return one.acknowledged is not None, rank, -one.size, one.series
 
 
 def _correctness(search: Search) -> Iterator[Regression]:
@@ -117,9 +126,9 @@ def _correctness(search: Search) -> Iterator[Regression]:
             evidence=evidence,
             latest=False,
         )
-        by_run: dict[Spot, list[LaunchInfo]] = {}
+        by_run: dict[VersionRun, list[LaunchInfo]] = {}
         for row in sorted(history, key=lambda row: (row.created, row.run_id)):
-            by_run.setdefault(Spot(row.run_id, version, row.created), []).append(row)
+            by_run.setdefault(VersionRun(row.run_id, version, row.created), []).append(row)
         state = {spot: next((row for row in own if _is_wrong(row)), None) for spot, own in by_run.items()}
         spots = list(state)
         right = [place for place, spot in enumerate(spots) if state[spot] is None]
@@ -130,7 +139,7 @@ def _correctness(search: Search) -> Iterator[Regression]:
         where = (search.family, version, workload, gpu, evidence)
         reason = now.reason or now.status
         yield Regression(
-            Place(*where, "", "", CORRECTNESS),
+            SeriesKey(*where, "", "", CORRECTNESS),
             CORRECTNESS,
             CORRECTNESS,
             spots[right[-1]],

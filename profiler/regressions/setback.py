@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 IsWorse = Callable[[Floats, Floats], NDArray[np.bool_]]
 
 
-class Setback(NamedTuple):
+class StandingStep(NamedTuple):
     """Places in the values: the last of the old level, the first of the new one, the last with a number."""
 
     before: int
@@ -42,7 +42,7 @@ def rule(metric: Metric) -> IsWorse | None:
     return beyond
 
 
-def latest(values: Floats, is_worse: IsWorse) -> Setback | None:
+def latest(values: Floats, is_worse: IsWorse) -> StandingStep | None:
     """The last step for the worse that still holds; None where there is none. NaN is no number."""
     places = np.flatnonzero(~np.isnan(values))
     if len(places) < 2 or places[-1] != len(values) - 1:
@@ -52,7 +52,7 @@ def latest(values: Floats, is_worse: IsWorse) -> Setback | None:
     if not len(steps):
         return None
     last = int(steps[-1])
-    return Setback(int(places[last]), int(places[last + 1]), int(places[-1]), len(steps) - 1)
+    return StandingStep(int(places[last]), int(places[last + 1]), int(places[-1]), len(steps) - 1)
 
 
 def _lost(gate: Gate, a: Floats, b: Floats) -> NDArray[np.bool_]:

@@ -15,7 +15,16 @@ from profiler.evidence.values import Evidence, Value
 from profiler.history import change_points
 from profiler.history.latency_trends import LATENCY, LATENCY_METRIC, latencies
 from profiler.history.trend import Trend, TrendPoint, trend
-from profiler.regressions.regression import BASELINE, RUNS, STEP, Place, Regression, Search, Spot, Unclear
+from profiler.regressions.regression import (
+    BASELINE,
+    RUNS,
+    STEP,
+    Regression,
+    Search,
+    SeriesKey,
+    UnclearReason,
+    VersionRun,
+)
 from profiler.statistics import floor, pair
 from profiler.statistics.changepoint import FEWEST, ChangePoint
 from profiler.statistics.decision import Decision, Interval, Verdict
@@ -40,13 +49,13 @@ class _Contest(NamedTuple):
     kind: str  # RUNS or BASELINE
 
 
-def slowdowns(search: Search) -> Iterator[Regression]:
+def find_time_regressions(search: Search) -> Iterator[Regression]:
     """One for each series, version and place: its steps first, then its runs, then its baseline."""
     timed: set[tuple[str, str, str]] = set()
     several = latencies(search.store, family=search.family, wrong=search.wrong)
     contests: list[_Contest] = []
     for one in several:
-        search.looked.series[one.evidence.value] += 1
+        search.coverage.series[one.evidence.value] += 1
         timed |= {(point.version, one.workload or "", one.gpu or "") for point in one.points}
         yield from _steps(one, search, LATENCY_METRIC)
         contests += _contests(one, search, _beyond_floor(one, search))
@@ -64,12 +73,12 @@ def slowdowns(search: Search) -> Iterator[Regression]:
         across=_ACROSS,
         wrong=search.wrong,
     ):
-        search.looked.series[one.evidence.value] += 1
+        search.coverage.series[one.evidence.value] += 1
         found = [*_steps(one, search, metric)]
         for contest in _contests(one, search, partial(_longer, one, metric, search)):
             found += _judged_duration(contest, metric, search)
         where = (one.workload or "", one.gpu or "")
-        yield from (each for each in found if (each.place.version, *where) not in timed)
+        yield from (each for each in found if (each.series.version, *where) not in timed)
 
 
 def _lines(one: Trend, search: Search) -> list[Trend]:
@@ -110,7 +119,7 @@ def _steps(one: Trend, search: Search, metric: Metric) -> Iterator[Regression]:
             Interval(*sorted((step.size_low, step.size_high))) if is_last else None,
             "95 %",
             floor=_floor(line, step.before, search),
-            earlier=len(standing) - 1,
+            earlier_steps=len(standing) - 1,
         )
 
 
@@ -200,10 +209,10 @@ def _judged_calls(contests: Sequence[_Contest], search: Search) -> Iterator[Regr
         x, y = (held.get(point.result_id or -1) for point in (one.before, one.now))
         if x is None or y is None or not len(x.ns) or not len(y.ns):
             continue
-        search.looked.pairs += 1
+        search.coverage.pairs += 1
         decision = _decide(one, x, y, search)
         if decision.verdict is Verdict.UNCLEAR:
-            search.looked.unclear[_why(one, decision, search)] += 1
+            search.coverage.unclear[_why(one, decision, search)] += 1
         if decision.verdict is Verdict.WORSE:
             yield Regression(
                 _place(one.series, one.now.version),
@@ -230,18 +239,18 @@ def _decide(one: _Contest, x: SampleArrays, y: SampleArrays, search: Search) -> 
     return floor.decide(x.ns, y.ns, _floor(one.series, float(floor.level(x.ns)), search))
 
 
-def _why(one: _Contest, decision: Decision, search: Search) -> Unclear:
+def _why(one: _Contest, decision: Decision, search: Search) -> UnclearReason:
     if decision.rule == pair.RULE:
-        return Unclear(_ROUNDS, "")
+        return UnclearReason(_ROUNDS, "")
     place = ", ".join(filter(None, (one.series.gpu, one.series.mode)))
-    return Unclear(f"no A/A floor of {place}", noise_command("VERSION", None))
+    return UnclearReason(f"no A/A floor of {place}", noise_command("VERSION", None))
 
 
 def _judged_duration(one: _Contest, metric: Metric, search: Search) -> Iterator[Regression]:
-    search.looked.pairs += 1
+    search.coverage.pairs += 1
     told = _told(one.series, metric, search, one.before, one.now)
     if told.verdict is Verdict.UNCLEAR:
-        search.looked.unclear[Unclear(_SHORT, "profiler collect VERSION")] += 1
+        search.coverage.unclear[UnclearReason(_SHORT, "profiler collect VERSION")] += 1
     if told.verdict is Verdict.WORSE:
         effect = None if told.change_pct is None else told.change_pct / 100
         yield Regression(
@@ -267,10 +276,10 @@ def _floor(one: Trend, ns: float, search: Search) -> Floor | None:
     return search.floors(one.gpu or "", one.mode, ns) if one.concept == LATENCY else None
 
 
-def _place(one: Trend, version: str) -> Place:
+def _place(one: Trend, version: str) -> SeriesKey:
     where = (one.family, version, one.workload or "", one.gpu or "", one.evidence)
-    return Place(*where, one.mode, one.part, one.concept)
+    return SeriesKey(*where, one.mode, one.part, one.concept)
 
 
-def _spot(point: TrendPoint) -> Spot:
-    return Spot(point.run_id, point.version, point.created)
+def _spot(point: TrendPoint) -> VersionRun:
+    return VersionRun(point.run_id, point.version, point.created)

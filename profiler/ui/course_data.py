@@ -18,7 +18,7 @@ from profiler.history.change_points import History, histories
 from profiler.history.latency_trends import LATENCY
 from profiler.history.trend import Trend
 from profiler.regressions import search as regressing
-from profiler.regressions.cause import Cause, Causes
+from profiler.regressions.cause import Cause, CauseFinder
 from profiler.regressions.regression import Regression
 from profiler.ui import data, lineage_data
 
@@ -90,16 +90,16 @@ def overview(now: data.Stamp) -> overviewing.Overview:
     )
 
 
-def regressions(now: data.Stamp) -> regressing.Regressions:
+def regressions(now: data.Stamp) -> regressing.RegressionReport:
     """What is worse now in every family."""
     today = datetime.now(UTC).date()  # on which an acknowledgement may end
     return _regressions(now, tuple(decisions.names(location.root())), today)
 
 
 @st.cache_resource(show_spinner="Looking for what got worse …", max_entries=2)
-def _regressions(now: data.Stamp, decided: tuple[str, ...], today: date) -> regressing.Regressions:
+def _regressions(now: data.Stamp, decided: tuple[str, ...], today: date) -> regressing.RegressionReport:
     records = decisions.load(location.root())
-    return regressing.regressions(
+    return regressing.find_regressions(
         data.store(),
         data.table(now),
         lineages=lineage_data.lineages_by_family(now),
@@ -111,11 +111,11 @@ def _regressions(now: data.Stamp, decided: tuple[str, ...], today: date) -> regr
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
-def _causes(now: data.Stamp) -> Causes:
-    return Causes(data.store(), location.root(), data.table(now), counter_noise.lookup(data.store))
+def _causes(now: data.Stamp) -> CauseFinder:
+    return CauseFinder(data.store(), location.root(), data.table(now), counter_noise.lookup(data.store))
 
 
 @st.cache_resource(show_spinner=False, max_entries=data.KEPT)
 def cause(now: data.Stamp, one: Regression) -> Cause:
     """Why something got worse, as far as anybody can tell."""
-    return _causes(now).of(one)
+    return _causes(now).find(one)

@@ -8,7 +8,7 @@ from profiler.evidence import formatting
 from profiler.evidence.values import Evidence, Value
 from profiler.history.lineage import GOOD, PLANNED, Lineage, Standing
 from profiler.history.timed_calls import Attained
-from profiler.regressions.search import Regressions
+from profiler.regressions.search import RegressionReport
 from profiler.ui import addresses, markup, track
 from profiler.ui.markup import Column, Html, Row, Tile
 
@@ -28,7 +28,7 @@ def caption(lineage: Lineage) -> Html:
     return markup.join(links, " · ")
 
 
-def tiles(lineage: Lineage, found: Regressions) -> Html:
+def tiles(lineage: Lineage, found: RegressionReport) -> Html:
     """Four counts; the best version only where something was measured."""
     good = [one for one in lineage.standings if one.state == GOOD]
     wrong = [one for one in lineage.standings if one.is_wrong]
@@ -184,11 +184,11 @@ def _best(lineage: Lineage) -> tuple[object, str, object]:
     return markup.code(best.version.id), place, markup.join(words)
 
 
-def _worse(lineage: Lineage, found: Regressions, over: Sequence[Standing]) -> tuple[object, str, object]:
+def _worse(lineage: Lineage, found: RegressionReport, over: Sequence[Standing]) -> tuple[object, str, object]:
     """What is worse and nobody let pass, as far as it can be told; and what is over its budget."""
     family = lineage.attached.catalog.family
-    still = [one for one in found.open if one.place.family == family]
-    versions = len({one.place.version for one in still})
+    still = [one for one in found.open if one.series.family == family]
+    versions = len({one.series.version for one in still})
     unit = f"of {versions} version{'s' * (versions != 1)}" if still else "as far as can be told"
     budget = markup.join((f"{len(over)} over budget:", _names(over))) if over else "none over its budget"
     words = (markup.link(addresses.regressions(family), "since when, and why"), budget)

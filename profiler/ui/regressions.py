@@ -23,7 +23,7 @@ with data.errors_shown():
     every = regressions_view.of(found, family)
     shown = every[: regressions_view.ROWS_SHOWN]
     causes = [course_data.cause(now, one) for one in shown]
-    st.html(regressions_view.tiles(every, causes, found.looked))
+    st.html(regressions_view.tiles(every, causes, found.coverage))
     if shown:
         one = regressions_view.chosen(shown, st.query_params.get("at"))
         st.html(regressions_view.table(shown, causes, one, family))
@@ -36,6 +36,6 @@ with data.errors_shown():
                 st.html(markup.note("Let it pass, for a reason and until some day or run:"))
                 st.code(one.command, language=None)
     else:
-        st.html(regressions_view.nothing(found.looked))
-    for line in regressions_view.notes(found.looked):
+        st.html(regressions_view.nothing(found.coverage))
+    for line in regressions_view.notes(found.coverage):
         st.html(line)

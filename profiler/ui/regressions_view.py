@@ -11,8 +11,8 @@ from profiler.evidence import formatting
 from profiler.evidence.values import Evidence
 from profiler.history.latency_trends import LATENCY
 from profiler.regressions.cause import Cause
-from profiler.regressions.regression import BASELINE, CORRECTNESS, Looked, Regression, Spot
-from profiler.regressions.search import Regressions
+from profiler.regressions.regression import BASELINE, CORRECTNESS, Coverage, Regression, VersionRun
+from profiler.regressions.search import RegressionReport
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row, Tile
 from profiler.ui.trends_view import mode_name
@@ -36,12 +36,12 @@ _COLUMNS = (
 
 def key(one: Regression) -> str:
     """A regression's name in an address."""
-    return sha256(repr(tuple(map(str, one.place))).encode()).hexdigest()[:10]
+    return sha256(repr(tuple(map(str, one.series))).encode()).hexdigest()[:10]
 
 
-def of(found: Regressions, family: str) -> list[Regression]:
+def of(found: RegressionReport, family: str) -> list[Regression]:
     """Those of one family, or all."""
-    return [one for one in found.found if family in (ALL, one.place.family)]
+    return [one for one in found.regressions if family in (ALL, one.series.family)]
 
 
 def chosen(shown: Sequence[Regression], at: str | None) -> Regression | None:
@@ -49,13 +49,13 @@ def chosen(shown: Sequence[Regression], at: str | None) -> Regression | None:
     return next((one for one in shown if key(one) == at), shown[0] if shown else None)
 
 
-def tiles(shown: Sequence[Regression], causes: Sequence[Cause], looked: Looked) -> Html:
+def tiles(shown: Sequence[Regression], causes: Sequence[Cause], looked: Coverage) -> Html:
     """How many are open, let pass, due to the environment, and how much nobody can tell."""
     still = [one for one in shown if one.acknowledged is None]
     passed = len(shown) - len(still)
     moved = sum(cause.is_environment for cause in causes)
     unclear = sum(looked.unclear.values())
-    wrong = sum(one.place.concept == CORRECTNESS for one in still)
+    wrong = sum(one.series.concept == CORRECTNESS for one in still)
     versions = len({one.subject for one in still})
     of_versions = f"of {versions} version{'s' * (versions != 1)}" if still else "nothing"
     results = f"newest result{'s' * (unclear != 1)}"
@@ -80,9 +80,9 @@ def table(
 ) -> Html:
     """A row a regression; its version leads to all that is known of it."""
     rows = []
-    several = len({one.place.family for one in shown}) > 1
+    several = len({one.series.family for one in shown}) > 1
     for one, cause in zip(shown, causes, strict=False):
-        place = one.place
+        place = one.series
         name = one.subject if several else place.version
         address = addresses.regressions(None if family == ALL else family, key(one))
         rows.append(
@@ -109,13 +109,15 @@ def details(one: Regression, cause: Cause) -> Html:
     """Since when, how sure, why, and where to look."""
     since: list[object] = [f"{one.since}, against {one.held_against}" if one.held_against else one.since]
     since.append(markup.muted(f"before: {_moment(one.before)}"))
-    if one.earlier:
+    if one.earlier_steps:
         since.append(
-            markup.muted(f"{one.earlier} older step{'s' * (one.earlier > 1)} for the worse still hold")
+            markup.muted(
+                f"{one.earlier_steps} older step{'s' * (one.earlier_steps > 1)} for the worse still hold"
+            )
         )
     rows: list[tuple[object, object]] = [
         ("what", markup.join((_verdict(one), markup.esc(one.label), _what(one), _level(one)))),
-        ("on", markup.join((_where(one), markup.evidence(one.place.evidence.value)))),
+        ("on", markup.join((_where(one), markup.evidence(one.series.evidence.value)))),
         ("since when", markup.join(since, "; ")),
         ("how sure", markup.join((one.how_sure, _floor(one)), "; ")),
         ("cause", markup.join((_suspicion(cause), cause.words), ": ") if cause.words else cause.due_to),
@@ -130,7 +132,7 @@ def title(one: Regression) -> Html:
     return markup.join((markup.code(one.subject), one.label))
 
 
-def notes(looked: Looked) -> list[Html]:
+def notes(looked: Coverage) -> list[Html]:
     """What could not be told and what would tell it, and what was looked at."""
     lines = []
     for unclear, count in looked.unclear.items():
@@ -139,7 +141,7 @@ def notes(looked: Looked) -> list[Html]:
     return [markup.note(line) for line in (*lines, looked.words)]
 
 
-def nothing(looked: Looked) -> Html:
+def nothing(looked: Coverage) -> Html:
     """That nothing is worse, and what that was learned from."""
     if not looked.series:
         return markup.paragraph("No run yet that could be held against another.")
@@ -147,13 +149,13 @@ def nothing(looked: Looked) -> Html:
 
 
 def _verdict(one: Regression) -> Html:
-    if one.place.concept == CORRECTNESS:
+    if one.series.concept == CORRECTNESS:
         return markup.inverted("wrong")
     return markup.verdict(Verdict.WORSE, one.change, one.how_sure)
 
 
 def _level(one: Regression) -> Html:
-    if one.place.concept == CORRECTNESS:
+    if one.series.concept == CORRECTNESS:
         return markup.muted("right → wrong")
     numbers = [value.number for value in (one.a, one.b) if value.number is not None]
     scale = formatting.scale_for(one.b.unit, max(map(abs, numbers))) if numbers else None
@@ -168,21 +170,21 @@ def _level(one: Regression) -> Html:
 def _interval(one: Regression) -> Html:
     """The interval, its kind, and the A/A floor beside it."""
     if one.interval is None:
-        return markup.muted(one.sure) if one.place.concept != CORRECTNESS else Html("")
+        return markup.muted(one.basis) if one.series.concept != CORRECTNESS else Html("")
     words = f"({one.interval_kind})"
-    floor = latency_words.short_floor(one.floor) if one.place.concept == LATENCY else ""
+    floor = latency_words.short_floor(one.floor) if one.series.concept == LATENCY else ""
     return markup.join((str(one.interval), markup.muted(words), markup.muted(floor)))
 
 
 def _floor(one: Regression) -> Html:
-    if one.place.concept != LATENCY:
+    if one.series.concept != LATENCY:
         return Html("")
-    return markup.ticked(latency_words.aa_floor(one.floor, one.place.version, one.place.workload or None))
+    return markup.ticked(latency_words.aa_floor(one.floor, one.series.version, one.series.workload or None))
 
 
 def _what(one: Regression, css: str = "") -> Html:
     """Of what: how the calls were timed, or the kernel; facts of the chief function need no name."""
-    place = one.place
+    place = one.series
     if place.concept == LATENCY:
         return markup.tag("span", mode_name(place.mode), f"m{css}", place.mode)
     named = place.evidence is Evidence.MEASURED or place.part not in ("", "main", "total")
@@ -191,7 +193,7 @@ def _what(one: Regression, css: str = "") -> Html:
 
 
 def _where(one: Regression) -> Html:
-    return markup.join(filter(None, (one.place.workload, one.place.gpu)), " · ") or markup.muted("–")
+    return markup.join(filter(None, (one.series.workload, one.series.gpu)), " · ") or markup.muted("–")
 
 
 def _short_since(one: Regression) -> str:
@@ -204,7 +206,7 @@ def _suspicion(cause: Cause) -> Html:
     return markup.tag("b", f"{cause.due_to} suspected" if cause.is_environment else cause.due_to)
 
 
-def _moment(spot: Spot) -> str:
+def _moment(spot: VersionRun) -> str:
     return f"{spot.version} {formatting.moment(spot.created)}"
 
 
@@ -216,9 +218,9 @@ def _passed(one: Regression) -> Html:
 
 def _links(one: Regression) -> Html:
     """The diff of both ends, the series, and the run it began in."""
-    place, after = one.place, one.possible[-1]
+    place, after = one.series, one.possible[-1]
 
-    def end(spot: Spot) -> str:
+    def end(spot: VersionRun) -> str:
         return addresses.of_run(f"{place.family}/{spot.version}", spot.run_id)
 
     measured = place.evidence is Evidence.MEASURED

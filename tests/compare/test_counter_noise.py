@@ -20,7 +20,7 @@ from profiler.gate.comparison_pairs import Contest
 from profiler.gate.finding import Finding, Outcome
 from profiler.gate.gate import judge
 from profiler.history.overview import overview
-from profiler.regressions.search import regressions
+from profiler.regressions.search import find_regressions
 from profiler.store import Store
 from tests import made
 from tests.timed_runs import static
@@ -170,13 +170,13 @@ class TestSessions:
         times = spread(10, 0.01, 5)
         self.collected(store, data, ["aa"] * 10, times)
         self.collected(store, data, ["bb"], [1.03 * times[-1]], "v2", 20)
-        by_pairs = regressions(store, TABLE, wobbles=counter_noise.by_place(lambda: store))
-        by_threshold = regressions(store, TABLE)
-        assert by_pairs.found == ()
-        assert [one.sure for one in by_threshold.found] == ["unreplicated: one launch a side"]
+        by_pairs = find_regressions(store, TABLE, wobbles=counter_noise.by_place(lambda: store))
+        by_threshold = find_regressions(store, TABLE)
+        assert by_pairs.regressions == ()
+        assert [one.basis for one in by_threshold.regressions] == ["unreplicated: one launch a side"]
         self.collected(store, data, ["cc"], [1.5 * LEVEL], "v3", 30)
-        (one,) = regressions(store, TABLE, wobbles=counter_noise.by_place(lambda: store)).found
-        assert one.place.version == "v3"
+        (one,) = find_regressions(store, TABLE, wobbles=counter_noise.by_place(lambda: store)).regressions
+        assert one.series.version == "v3"
         assert one.interval is not None
         assert 0.3 < one.interval.low < one.effect < one.interval.high < 0.7
         assert one.how_sure.startswith("A/A pairs: +")

@@ -20,19 +20,19 @@ from profiler.evidence import metric_table
 from profiler.gate import acknowledgement, baseline
 from profiler.history import lineage
 from profiler.history.latency_trends import latencies
-from profiler.regressions.cause import Causes
+from profiler.regressions.cause import CauseFinder
 from profiler.regressions.regression import BASELINE, CORRECTNESS, EXACT, RUNS, STEP, Regression
-from profiler.regressions.search import Regressions, regressions
+from profiler.regressions.search import RegressionReport, find_regressions
 from profiler.store import operations
 from profiler.store.sync import open_store
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WARM, WORKLOAD, run
 
 
-def look(data: Path) -> Regressions:
+def look(data: Path) -> RegressionReport:
     store, root = open_store(str(data)), location.root(str(data))
     records = decisions.load(root)
-    found = regressions(
+    found = find_regressions(
         store,
         metric_table.load(),
         lineages=lineage.every(root, store),
@@ -45,13 +45,13 @@ def look(data: Path) -> Regressions:
 
 
 def only(data: Path) -> Regression:
-    (one,) = look(data).found
+    (one,) = look(data).regressions
     return one
 
 
 def due_to(data: Path, one: Regression) -> tuple[str, str]:
     store = open_store(str(data))
-    told = Causes(store, location.root(str(data)), metric_table.load()).of(one)
+    told = CauseFinder(store, location.root(str(data)), metric_table.load()).find(one)
     store.close()
     return told.due_to, told.words
 
@@ -75,7 +75,7 @@ class TestCalls:
             run({"v1": 175.1e3}, 1, sass={"v1": "b"}),
         )
         one = only(tmp_path)
-        assert (one.kind, one.place.concept, one.place.version) == (RUNS, "latency", "v1")
+        assert (one.kind, one.series.concept, one.series.version) == (RUNS, "latency", "v1")
         assert one.effect == pytest.approx(0.03, abs=0.008)
         assert one.interval is not None
         assert one.interval.low > 0
@@ -89,15 +89,15 @@ class TestCalls:
             tmp_path, timed_runs.noise(170e3, 0.003), run({"v1": 170e3}, 0), run({"v1": 170.3e3}, 1)
         )
         found = look(tmp_path)
-        assert found.found == ()
-        assert found.looked.pairs == 1
-        assert not found.looked.unclear
+        assert found.regressions == ()
+        assert found.coverage.pairs == 1
+        assert not found.coverage.unclear
 
     def test_without_a_floor_two_runs_cannot_be_judged_and_the_command_is_named(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 170e3}, 0), run({"v1": 200e3}, 1))
         found = look(tmp_path)
-        assert found.found == ()
-        ((unclear, count),) = found.looked.unclear.items()
+        assert found.regressions == ()
+        ((unclear, count),) = found.coverage.unclear.items()
         assert count == 1
         assert unclear.why == f"no A/A floor of {GPU}, {WARM}"
         assert unclear.command == "profiler noise VERSION"
@@ -112,7 +112,7 @@ class TestCalls:
 
     def test_a_faster_version_is_none(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 175.1e3, "v2": 170e3}, 0))
-        assert look(tmp_path).found == ()
+        assert look(tmp_path).regressions == ()
 
     def test_a_step_is_dated_to_the_runs_it_can_lie_in_and_same_code_is_the_environment(
         self, tmp_path: Path
@@ -140,7 +140,7 @@ class TestCalls:
             tmp_path,
             *(run({"v1": ns * at}, day) for day, (ns, at) in enumerate(zip(levels, wobble, strict=True))),
         )
-        assert look(tmp_path).found == ()
+        assert look(tmp_path).regressions == ()
 
     def test_what_got_worse_some_runs_ago_is_worse_still_before_a_change_point_can_tell(
         self, tmp_path: Path
@@ -157,14 +157,14 @@ class TestCalls:
         levels = (170e3, 170.2e3, 163e3, 170.1e3, 170.3e3)
         runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
-        assert look(tmp_path).found == ()
+        assert look(tmp_path).regressions == ()
 
     def test_a_newest_run_that_is_worse_again_is_not_hidden_by_an_older_step(self, tmp_path: Path) -> None:
         levels = [170e3 * at for at in wander(3, 12)] + [178e3 * at for at in wander(4, 8)] + [210e3]
         runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
         one = only(tmp_path)
-        assert (one.kind, one.earlier) == (RUNS, 1)
+        assert (one.kind, one.earlier_steps) == (RUNS, 1)
         assert one.effect == pytest.approx(210 / 178 - 1, abs=0.01)
         assert one.b.number == pytest.approx(210e3, rel=0.01)
 
@@ -176,20 +176,20 @@ class TestCalls:
             tmp_path, run({"zero": 170e3, "alpha": 175.1e3}, 1, family=lineages.FAMILY, workload="1x1x8x64")
         )
         one = only(tmp_path)
-        assert (one.place.version, one.held_against) == ("alpha", "parent zero")
+        assert (one.series.version, one.held_against) == ("alpha", "parent zero")
 
     def test_a_pinned_baseline_comes_before_the_parent(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 170e3, "v2": 160e3, "v3": 165e3}, 0))
         assert only(tmp_path).held_against == "the version before, v2"
         assert cli.main(["baseline", "set", "flash", "v1", "--why", "it ships"]) == 0
-        assert look(tmp_path).found == ()
+        assert look(tmp_path).regressions == ()
 
     def test_a_pinned_run_that_was_forgotten_is_no_silent_gap(self, tmp_path: Path) -> None:
         runs = [run({"v1": 170e3}, 0), run({"v1": 175.1e3}, 1)]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
         assert cli.main(["baseline", "set", "flash", runs[0].run_id]) == 0
         assert cli.main(["forget", runs[0].run_id]) == 0
-        ((unclear, count),) = look(tmp_path).looked.unclear.items()
+        ((unclear, count),) = look(tmp_path).coverage.unclear.items()
         assert (unclear.why, unclear.command, count) == (
             f"the baseline of flash is lost: run {runs[0].run_id} was forgotten",
             f"profiler forget --undo {runs[0].run_id}",
@@ -217,15 +217,17 @@ class TestFacts:
             for day in range(4)
         ]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
-        spills, registers = sorted(look(tmp_path).found, key=lambda one: one.place.concept, reverse=True)
-        assert (spills.kind, spills.place.concept, registers.place.concept) == (
+        spills, registers = sorted(
+            look(tmp_path).regressions, key=lambda one: one.series.concept, reverse=True
+        )
+        assert (spills.kind, spills.series.concept, registers.series.concept) == (
             EXACT,
             "static_spills",
             "static_registers",
         )
         assert (spills.before.run_id, spills.possible[0].run_id) == (runs[1].run_id, runs[2].run_id)
         assert (spills.change, registers.change) == ("from 0", "+20")
-        assert spills.beside == ("registers, compiled 64 register/thread → 84 register/thread",)
+        assert spills.changed_with == ("registers, compiled 64 register/thread → 84 register/thread",)
         assert due_to(tmp_path, spills)[0] == "code"
 
     def test_modelled_conflicts_between_two_dissections_are_found(self, tmp_path: Path) -> None:
@@ -239,8 +241,12 @@ class TestFacts:
         )
         lineages.dissected(tmp_path, doubled, created=lineages.CREATED + timedelta(days=1))
         one = only(tmp_path)
-        assert (one.place.concept, one.place.version, one.change) == ("modelled_conflicts", "zero", "from 0")
-        assert one.place.evidence.value == "modelled"
+        assert (one.series.concept, one.series.version, one.change) == (
+            "modelled_conflicts",
+            "zero",
+            "from 0",
+        )
+        assert one.series.evidence.value == "modelled"
 
     def test_a_rejected_version_has_nothing_to_lose(self, tmp_path: Path) -> None:
         first = lineages.results()
@@ -252,16 +258,16 @@ class TestFacts:
             for one in first
         )
         lineages.dissected(tmp_path, worse, created=lineages.CREATED + timedelta(days=1))
-        assert look(tmp_path).found == ()
+        assert look(tmp_path).regressions == ()
 
     def test_what_was_right_and_is_wrong_comes_first_and_cannot_be_let_pass(self, tmp_path: Path) -> None:
         lineages.dissected(tmp_path)
         later = lineages.CREATED + timedelta(days=1)
         lineages.dissected(tmp_path, lineages.results(alpha="wrong"), created=later)
-        first = look(tmp_path).found[0]
-        assert (first.place.concept, first.place.version) == (CORRECTNESS, "alpha")
+        first = look(tmp_path).regressions[0]
+        assert (first.series.concept, first.series.version) == (CORRECTNESS, "alpha")
         assert first.command == ""
-        assert first.sure == "race at k.cu:6 in alpha"
+        assert first.basis == "race at k.cu:6 in alpha"
         assert first.before.created == lineages.CREATED
 
     def test_what_is_wrong_on_one_gpu_is_not_hidden_by_another_on_which_it_is_right(
@@ -281,7 +287,7 @@ class TestFacts:
             without_facts(run({"v1": 170e3}, 1), status="wrong", reason="max error 0.3", samples=()),
         )
         one = only(tmp_path)
-        assert (one.place.concept, one.place.gpu, one.sure) == (CORRECTNESS, GPU, "max error 0.3")
+        assert (one.series.concept, one.series.gpu, one.basis) == (CORRECTNESS, GPU, "max error 0.3")
 
 
 class TestAnswers:
@@ -306,8 +312,8 @@ class TestAnswers:
         capsys.readouterr()
         found = look(slower)
         assert found.open == ()
-        assert found.found[0].acknowledged is not None
-        assert "known" in found.found[0].acknowledged.words
+        assert found.regressions[0].acknowledged is not None
+        assert "known" in found.regressions[0].acknowledged.words
 
     def test_one_let_pass_up_to_an_older_run_is_open_again_and_says_so(
         self, slower: Path, capsys: pytest.CaptureFixture[str]
@@ -354,17 +360,17 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
     reports: Path, tmp_path: Path
 ) -> None:
     operations.import_paths([reports / "ncar"], data=str(tmp_path))
-    assert look(tmp_path).found == (), "the newer of the two is the faster one"
+    assert look(tmp_path).regressions == (), "the newer of the two is the faster one"
     assert cli.main(["baseline", "set", "ncar", "MW_DivToMult", "--why", "it ships"]) == 0
     one = only(tmp_path)
-    assert (one.place.version, one.place.concept, one.kind) == ("MW_Baseline", "duration", BASELINE)
+    assert (one.series.version, one.series.concept, one.kind) == ("MW_Baseline", "duration", BASELINE)
     assert one.held_against == "pinned ncar/MW_DivToMult"
-    assert one.sure == "unreplicated: one launch a side"
+    assert one.basis == "unreplicated: one launch a side"
     assert one.change == "+77.8 %"
     assert "waiting" in due_to(tmp_path, one)[1]
     store = open_store(str(tmp_path))
-    causes = Causes(
+    causes = CauseFinder(
         store, location.root(), metric_table.load(), lambda _side, kernel, *_: Wobble(1.0, 9, kernel)
     )
-    assert "waiting" not in causes.of(one).words, "A/A pairs move as far: splitting noise misleads"
+    assert "waiting" not in causes.find(one).words, "A/A pairs move as far: splitting noise misleads"
     store.close()

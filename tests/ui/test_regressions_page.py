@@ -11,8 +11,8 @@ import pytest
 from profiler import cli
 from profiler.compare import noise_floor
 from profiler.evidence import metric_table
-from profiler.regressions.regression import Looked
-from profiler.regressions.search import Regressions, regressions
+from profiler.regressions.regression import Coverage
+from profiler.regressions.search import RegressionReport, find_regressions
 from profiler.store.sync import open_store
 from profiler.ui import regressions_view
 from tests import lineages, timed_runs
@@ -33,9 +33,9 @@ def data(tmp_path: Path) -> Path:
     )
 
 
-def look(data: Path) -> Regressions:
+def look(data: Path) -> RegressionReport:
     store = open_store(str(data))
-    found = regressions(store, metric_table.load(), floors=noise_floor.lookup(lambda: store))
+    found = find_regressions(store, metric_table.load(), floors=noise_floor.lookup(lambda: store))
     store.close()
     return found
 
@@ -58,7 +58,7 @@ def test_each_is_a_row_and_the_first_is_shown_whole(data: Path, monkeypatch: pyt
 
 
 def test_the_address_chooses_a_row(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spills = next(one for one in look(data).found if one.place.concept == "static_spills")
+    spills = next(one for one in look(data).regressions if one.series.concept == "static_spills")
     app = page("regressions", data, monkeypatch, at=regressions_view.key(spills))
     assert "--concept static_spills" in app.code[0].value
     assert "acknowledged no" in text(app)
@@ -139,4 +139,4 @@ def test_what_cannot_be_judged_is_counted_with_the_command(
 
 
 def test_an_index_that_holds_nothing_is_not_called_fine() -> None:
-    assert "No run yet" in regressions_view.nothing(Looked())
+    assert "No run yet" in regressions_view.nothing(Coverage())
