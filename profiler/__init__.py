@@ -1,8 +1,10 @@
 """Attention-kernel profiler: is this version right, is it faster, why, and did anything get worse."""
 
+import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 __version__ = "0.1.0"
@@ -27,3 +29,23 @@ def lazy(room: str, **modules: str) -> Callable[[str], Any]:
         return value
 
     return attribute
+
+
+def shipped(name: str) -> Path:
+    """Where metrics.txt, kernels or app.py is: beside the package in a checkout, inside it after an installation."""
+    package = Path(__file__).resolve().parent
+    inside = package / "shipped" / name
+    return inside if inside.exists() else package.parent / name
+
+
+def build_folder() -> Path:
+    """Where compiled kernels are kept: $PROFILER_BUILD, else build/ in the working directory.
+
+    An installed package keeps them in the user's cache: it must not leave folders wherever it is called.
+    """
+    if named := os.environ.get("PROFILER_BUILD"):
+        return Path(named).resolve()
+    if shipped("kernels").parent.name != "shipped":
+        return Path("build").resolve()
+    caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(caches) / "attention-kernel-profiler" / "build"

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from profiler import build_folder
 from profiler.build.toolchain import Tool, require
 from profiler.catalog.catalog import Catalog, Version
 from profiler.catalog.sources import include_folders, source_sha256, without_folders
@@ -72,11 +73,6 @@ class Failed:
     version: str
     error: str  # one line: the compiler's own first error
     output: str  # all that the compiler said
-
-
-def cache_folder() -> Path:
-    """Where libraries are kept: $PROFILER_BUILD, else build/ in the working directory."""
-    return Path(os.environ.get("PROFILER_BUILD", "build")).resolve()
 
 
 def build(
@@ -157,7 +153,7 @@ def _build_one(
 ) -> Built | Failed:
     source_hash = source_sha256(catalog, version, extra_flags)
     key = hashlib.sha256(f"{source_hash} {nvcc.version} {' '.join(sorted(arches))}".encode()).hexdigest()[:20]
-    folder = cache_folder() / version.family / version.id / key
+    folder = build_folder() / version.family / version.id / key
     if _complete(folder):
         return _load(folder, cached=True)
     folder.parent.mkdir(parents=True, exist_ok=True)

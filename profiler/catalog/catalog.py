@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from profiler import shipped
 from profiler.catalog.version import ARCH, CATCHES, DEFAULT_ARCHES, STATES, Budget, Claim, Version
 from profiler.errors import BadCatalog, UnknownName
 
@@ -22,7 +23,7 @@ MOVED = {
     "profiler.problem": "profiler.catalog.problem",
     "profiler.baselines": "profiler.catalog.torch_backends",
 }
-PROJECT_KERNELS = Path(__file__).resolve().parents[2] / "kernels"
+PROJECT_KERNELS = shipped("kernels")
 
 MAX_BYTES = 16 << 20  # of a catalogue: a device would never end
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 Compile versions with nvcc, each to a shared library of its own, several at a time. nvcc is the one of
 $CUDA_HOME, the PATH, or the wheels of the extra `build`. What is there already (same source, headers, flags
-and compiler) is not made again. Libraries lie below $PROFILER_BUILD, else below build/ here."""
+and compiler) is not made again. Libraries lie below $PROFILER_BUILD, else below build/ here;
+where pip installed the package, in the user's cache."""
 
 
 def add(commands: Commands) -> None:

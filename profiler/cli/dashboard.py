@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profiler import shipped
 from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ def add(commands: Commands) -> None:
 
 def serve(arguments: argparse.Namespace) -> int:
     """Become the Streamlit server, so that a signal to this process ends it."""
-    app = Path(__file__).resolve().parents[2] / "app.py"
+    app = shipped("app.py")
     if not app.is_file():
-        raise ProfilerError(f"no app.py at {app}: run the dashboard from a checkout of the repository")
+        raise ProfilerError(f"no app.py at {app}: the installation is not whole, install the package again")
     command = command_line(
         app, port=arguments.port, browser=not arguments.no_browser and can_open_a_browser()
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
+from profiler import build_folder
 from profiler.catalog.catalog import PROJECT_KERNELS
 from profiler.catalog.sources import included
 from profiler.errors import BuildFailed, CannotJudge
@@ -32,8 +33,8 @@ _UNDERSTOOD = ("-D", "-U")  # of a version's flags; the rest is nvcc's, and fold
 
 
 def cache_folder() -> Path:
-    """Where CPU builds are kept: below $PROFILER_BUILD, else below build/ in the working directory."""
-    return Path(os.environ.get("PROFILER_BUILD", "build")).resolve() / "cpu"
+    """Where CPU builds are kept: a folder of their own beside the libraries for the GPU."""
+    return build_folder() / "cpu"
 
 
 def build(

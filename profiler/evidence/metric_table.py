@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
+from profiler import shipped
 from profiler.errors import BadMetricsFile
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, Values
 
@@ -32,7 +33,7 @@ GROUPS = (
     "static",
     "modelled",
 )
-DEFAULT_PATH = Path(__file__).resolve().parents[2] / "metrics.txt"
+DEFAULT_PATH = shipped("metrics.txt")
 
 MAX_BYTES = 16 << 20  # of a metrics file: a device would never end
 
