@@ -32,7 +32,7 @@ def lazy(room: str, **modules: str) -> Callable[[str], Any]:
 
 
 def shipped(name: str) -> Path:
-    """Where metrics.txt, kernels or app.py is: beside the package in a checkout, inside it after an installation."""
+    """Where metrics.txt, kernels or app.py is: beside the package in a checkout, inside it once installed."""
     package = Path(__file__).resolve().parent
     inside = package / "shipped" / name
     return inside if inside.exists() else package.parent / name

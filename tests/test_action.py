@@ -90,8 +90,3 @@ def test_a_workspace_without_runs_is_not_judged_by_the_runs_of_this_project(runn
     (runner.workspace / "data").rmdir()
     assert runner.gate() == 2
     assert "the index is empty" in runner.summary.read_text()
-
-
-def test_the_package_is_installed_in_place() -> None:
-    """metrics.txt and the headers of kernels/ are part of the checkout, and of no wheel."""
-    assert '-e "$GITHUB_ACTION_PATH' in script("Install").replace("\\\n", " ")

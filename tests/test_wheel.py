@@ -69,6 +69,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     return Installed(tmp_path_factory.mktemp("wheel"))
 
 
+def names_below(folder: Path) -> set[str]:
+    paths = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return {str(path.relative_to(folder)) for path in paths}
+
+
 def test_the_wheel_holds_what_lies_at_the_top_of_a_checkout(installed: Installed) -> None:
     code = "import profiler; print(profiler.__file__); print(profiler.shipped('kernels'))"
     package, kernels = map(Path, installed.python(code).split())
@@ -76,8 +81,9 @@ def test_the_wheel_holds_what_lies_at_the_top_of_a_checkout(installed: Installed
     assert kernels == package.parent / "shipped" / "kernels"
     for name in ("metrics.txt", "app.py", ".streamlit/config.toml"):
         assert (kernels.parent / name).read_bytes() == (ROOT / name).read_bytes()
-    here = {path.name for path in (ROOT / "kernels").iterdir()}
-    assert {path.name for path in kernels.iterdir()} == here
+    assert names_below(kernels) == names_below(ROOT / "kernels")
+    runtime = Path("emulator") / "cpucuda"
+    assert names_below(package.parent / runtime) == names_below(ROOT / "profiler" / runtime)
 
 
 def test_the_metrics_of_a_chip_are_listed(installed: Installed) -> None:
