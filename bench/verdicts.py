@@ -41,7 +41,7 @@ def round_t(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]
 
 
 def gate(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return ratios.is_beyond(ratios.estimate(ratios.log_ratios(a, b)))
+    return ratios.is_worse_beyond_margin(ratios.estimate(ratios.log_ratios(a, b)))
 
 
 def mann_whitney(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -141,14 +141,22 @@ def baselines(repeats: int) -> list[Line]:
     """P4: stored baselines by floors of 20 A/A pairs; every floor judges every pair of equal builds."""
     found: list[Line] = []
     wrong = 0.0
-    print(f"\nStored baselines, {FLOORS} floors of {floor.FEWEST} A/A pairs, 100 samples a run: shares in %")
+    print(
+        f"\nStored baselines, {FLOORS} floors of {floor.MIN_FLOOR_PAIRS} A/A pairs, "
+        "100 samples a run: shares in %"
+    )
     print("  scenario   FPR mean   p95 of floors   limit, median (5 to 95 % of floors)   power at 2/5/10 %")
     for index, scenario in enumerate(SCENARIOS):
-        runs = alone(scenario, FLOORS * floor.FEWEST * 2 + 2 * repeats, ROUNDS * SAMPLES, seed=77 + index)
-        levels = np.log(floor.level(runs)).reshape(-1, 2)
+        runs = alone(
+            scenario, FLOORS * floor.MIN_FLOOR_PAIRS * 2 + 2 * repeats, ROUNDS * SAMPLES, seed=77 + index
+        )
+        levels = np.log(floor.typical_ns(runs)).reshape(-1, 2)
         spread = levels[:, 1] - levels[:, 0]
-        own, apart = spread[: FLOORS * floor.FEWEST].reshape(FLOORS, -1), spread[FLOORS * floor.FEWEST :]
-        limits = np.array([max(floor.floor_of(one).limit, np.log1p(ratios.MARGIN)) for one in own])
+        own, apart = (
+            spread[: FLOORS * floor.MIN_FLOOR_PAIRS].reshape(FLOORS, -1),
+            spread[FLOORS * floor.MIN_FLOOR_PAIRS :],
+        )
+        limits = np.array([max(floor.floor_of_ratios(one).limit, np.log1p(ratios.MARGIN)) for one in own])
         rates = 100 * (np.abs(apart)[None] > limits[:, None]).mean(axis=1)
         power = [
             100 * (np.abs(apart + np.log1p(change))[None] > limits[:, None]).mean()
@@ -167,9 +175,9 @@ def baselines(repeats: int) -> list[Line]:
 def _alternating(scenario: str) -> NDArray[np.float64]:
     """The limits of floors whose A/A pairs were timed in alternating rounds, as live pairs are."""
     options = {"rounds": ROUNDS, "samples": SAMPLES}
-    a, b = paired(scenario, FLOORS * floor.FEWEST, change=0.0, seed=3, **options)
-    spread = np.log(floor.level(_flat(b)) / floor.level(_flat(a))).reshape(FLOORS, -1)
-    return np.array([max(floor.floor_of(one).limit, np.log1p(ratios.MARGIN)) for one in spread])
+    a, b = paired(scenario, FLOORS * floor.MIN_FLOOR_PAIRS, change=0.0, seed=3, **options)
+    spread = np.log(floor.typical_ns(_flat(b)) / floor.typical_ns(_flat(a))).reshape(FLOORS, -1)
+    return np.array([max(floor.floor_of_ratios(one).limit, np.log1p(ratios.MARGIN)) for one in spread])
 
 
 def tables() -> list[Line]:
@@ -182,7 +190,7 @@ def tables() -> list[Line]:
         options = {"rounds": ROUNDS, "samples": SAMPLES, "processes": 0}
         a, b = paired("server", ROWS, change=0.0, seed=900 + table, **options)
         found = ratios.estimate(ratios.log_ratios(a, b) + np.log1p(changes)[:, None])
-        stands = many.stand(np.expm1(found.mean), ratios.p_values(found))
+        stands = many.which_stand(np.expm1(found.mean), ratios.p_values(found))
         if quiet:
             false_tables += bool(stands.any())
             continue

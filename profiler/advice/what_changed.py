@@ -35,7 +35,7 @@ from profiler.explain.time_identity import (
     Term,
 )
 from profiler.statistics import floor
-from profiler.statistics.decision import Decision, share
+from profiler.statistics.decision import Decision, share_text
 
 WORTH = 0.1  # of the change: a cause below it gets no statement
 _QUIET = 0.05  # the rank of what did not change
@@ -96,7 +96,7 @@ def _sure(pair: PairComparison) -> str:
     change = pair.headline
     if change is None or change.interval is None or change.wobble is None:
         return _ONE_PAIR
-    return f"{change.interval} {_BY_PAIRS}; {share(change.wobble)} would have shown"
+    return f"{change.interval} {_BY_PAIRS}; {share_text(change.wobble)} would have shown"
 
 
 def _judged_by_pairs(pair: PairComparison) -> bool:
@@ -107,7 +107,7 @@ def _rests_on(decision: Decision) -> str:
     """The rounds of one run, or the A/A pairs behind a floor; where nothing judged, the rule."""
     if decision.interval is None:
         return decision.rule
-    if decision.rule == floor.RULE:
+    if decision.rule == floor.STORED_BASELINE:
         return f"two runs, by a floor of {decision.rounds} A/A pairs"
     return f"{decision.rule}, {decision.rounds} rounds"
 

@@ -11,8 +11,8 @@ from profiler.bundles.run import Run
 from profiler.cli.output import print_table
 from profiler.compare.latency import noise_command
 from profiler.compare.noise_floor import Place, Stored
-from profiler.statistics.decision import share
-from profiler.statistics.floor import FEWEST, level
+from profiler.statistics.decision import share_text
+from profiler.statistics.floor import MIN_FLOOR_PAIRS, typical_ns
 from profiler.store import WORKLOAD_CLASSES, workload_class
 
 HEAD = ("GPU", "mode", "calls", "A/A pairs", "floor", "detectable", "of")
@@ -24,10 +24,10 @@ def print_floors(found: Sequence[Stored]) -> None:
 
 
 def _row(one: Stored) -> tuple[str, ...]:
-    pairs = str(one.floor.pairs) if one.judges else f"{one.floor.pairs} of {FEWEST}"
+    pairs = str(one.floor.pairs) if one.judges else f"{one.floor.pairs} of {MIN_FLOOR_PAIRS}"
     sizes = ("–", "–")
     if one.judges:
-        sizes = (f"±{share(math.expm1(one.floor.limit))}", share(one.floor.detectable()))
+        sizes = (f"±{share_text(math.expm1(one.floor.limit))}", share_text(one.floor.detectable()))
     of = f"{', '.join(one.versions)} on {', '.join(one.workloads) or 'no workload named'}"
     return (one.gpu or "unknown GPU", one.mode, one.workload_class, pairs, *sizes, of)
 
@@ -39,7 +39,7 @@ def document(one: Stored) -> dict[str, object]:
         "mode": one.mode,
         "class": one.workload_class,
         "pairs": one.floor.pairs,
-        "needed": FEWEST,
+        "needed": MIN_FLOOR_PAIRS,
         "limit": math.expm1(one.floor.limit) if one.judges else None,
         "detectable": one.floor.detectable() if one.judges else None,
         "versions": one.versions,
@@ -54,7 +54,7 @@ def missing(found: Sequence[Stored], timed: Mapping[Place, tuple[str, str]]) -> 
     there = {one.place: one.floor.pairs for one in found}
     modes: dict[tuple[str, str], list[str]] = defaultdict(list)
     for gpu, mode, length in timed:
-        if there.get((gpu, mode, length), 0) < FEWEST:
+        if there.get((gpu, mode, length), 0) < MIN_FLOOR_PAIRS:
             modes[gpu, length].append(mode)
     lacking: list[dict[str, Any]] = []
     for (gpu, length), some in sorted(modes.items(), key=lambda one: _in_order(*one[0])):
@@ -77,7 +77,7 @@ def lacking(run: Run, floors: Collection[Stored]) -> str:
     by_version: dict[str, dict[str, str]] = defaultdict(dict)  # version -> class -> workload
     for result in run.results:
         for one in result.samples:
-            length = workload_class(float(level(one.ns)))
+            length = workload_class(float(typical_ns(one.ns)))
             if result.workload and (gpu, one.mode, length) not in there:
                 by_version[result.version].setdefault(length, result.workload)
     if not by_version:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from profiler.errors import Exit
 from profiler.gate.finding import Finding, Outcome, Verdicts
-from profiler.statistics.decision import share
+from profiler.statistics.decision import share_text
 
 WORDS = {
     Exit.PASS: "Gate passed",
@@ -54,7 +54,7 @@ def told_lines(one: Finding) -> Iterator[str]:
     """The finding, then how sure it is, why it came about and what to do, a line each."""
     yield f"{one.check}: {one.line}"
     if one.interval:
-        least = f"; a change of {share(one.detectable)} would have been found" if one.detectable else ""
+        least = f"; a change of {share_text(one.detectable)} would have been found" if one.detectable else ""
         yield f"interval {one.interval}{least}"
     if one.cause:
         yield f"why: {one.cause}"

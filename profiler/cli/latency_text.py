@@ -6,7 +6,7 @@ from profiler.compare import latency_words
 from profiler.compare.comparison import Comparison
 from profiler.evidence import formatting
 from profiler.evidence.values import Value
-from profiler.statistics.decision import share, signed
+from profiler.statistics.decision import change_text, share_text
 
 LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
 
@@ -22,7 +22,7 @@ def latency_rows(comparison: Comparison) -> list[tuple[str, ...]]:
             for number in (one.a_ns, one.b_ns)
         )
         decision = one.decision
-        change = "" if decision.effect is None else signed(decision.effect)
+        change = "" if decision.effect is None else change_text(decision.effect)
         interval = "" if decision.interval is None else str(decision.interval)
         rows.append((one.mode, a, b, change, interval, formatting.verdict(decision.verdict)))
     return rows
@@ -33,7 +33,7 @@ def latency_notes(comparison: Comparison) -> list[str]:
     by_words: dict[str, list[str]] = {}
     for one in comparison.latency:
         seen = one.decision.detectable
-        could = f"; a change of {share(seen)} would have shown" if seen is not None else ""
+        could = f"; a change of {share_text(seen)} would have shown" if seen is not None else ""
         warnings = (f"note: {warning}" for warning in one.decision.warnings)
         for words in (one.decision.reason + could, *warnings):
             by_words.setdefault(words, []).append(one.mode)

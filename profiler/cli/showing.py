@@ -80,7 +80,7 @@ def level_ns(one: Latency) -> float:
     """Nanoseconds of a call: the median, or the mean of short ones."""
     from profiler.statistics import floor
 
-    return float(floor.level(one.ns))
+    return float(floor.typical_ns(one.ns))
 
 
 def _every_metric(launch: Launch) -> dict[str, object]:

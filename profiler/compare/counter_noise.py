@@ -71,13 +71,13 @@ class Learned:
             own = [pair for pair in self.pairs if part in ("", pair.kernel)]
             across = [pair for pair in own if pair.sessions]
             for pairs in (across,) if sessions else (across, own):
-                if len(pairs) < counters.FEWEST:
+                if len(pairs) < counters.MIN_COUNTER_PAIRS:
                     continue
                 a, b = (
                     np.array([_number(launch, metric) for launch in side], np.float64)
                     for side in ([pair.a for pair in pairs], [pair.b for pair in pairs])
                 )
-                share = counters.wobble(a, b)
+                share = counters.counter_noise(a, b)
                 if share is not None:
                     yield Wobble(
                         share, int((np.isfinite(a) & np.isfinite(b) & (a != 0) & (b != 0)).sum()), part

@@ -43,7 +43,7 @@ class LatencyComparison:
     @property
     def live(self) -> bool:
         """Whether both were timed in one run, in the same alternating rounds."""
-        return self.decision.rule == pair.RULE
+        return self.decision.rule == pair.LIVE_PAIR
 
     @property
     def a_ns(self) -> float | None:
@@ -85,7 +85,7 @@ def _explained(one: LatencyComparison, a: Side, b: Side, same_code: CodeLookup |
     if not moved or same_code is None or one.a is None or one.b is None or not (a.version and b.version):
         return one
     same = same_code((one.a.run_id, a.version), (one.b.run_id, b.version))
-    return replace(one, decision=facts.with_code(one.decision, same))
+    return replace(one, decision=facts.note_same_code(one.decision, same))
 
 
 def _mode(
@@ -98,23 +98,23 @@ def _mode(
     )
     if not of_a or not of_b:
         lacking = "A" if not of_a else "B"
-        decision = Decision(Verdict.MISSING, f"{mode}: not timed in {lacking}", pair.RULE)
+        decision = Decision(Verdict.MISSING, f"{mode}: not timed in {lacking}", pair.LIVE_PAIR)
         return LatencyComparison(mode, *_first(of_a, of_b), decision, _collect(a, b, _ROUNDS))
     x, y, live = _choose(of_a, of_b)
     if words := [one.words for one in blocked if one.field in (_ALWAYS if live else _BETWEEN_RUNS)]:
-        rule = pair.RULE if live else floor.RULE
+        rule = pair.LIVE_PAIR if live else floor.STORED_BASELINE
         return LatencyComparison(mode, x, y, Decision(Verdict.NOT_COMPARABLE, "; ".join(words), rule))
-    here = floors(b.gpu or "", mode, float(floor.level(x.ns))) if floors else None
-    lacks = here is None or here.pairs < floor.FEWEST
+    here = floors(b.gpu or "", mode, float(floor.typical_ns(x.ns))) if floors else None
+    lacks = here is None or here.pairs < floor.MIN_FLOOR_PAIRS
     noise = noise_command(b.version, b.workload) if lacks and b.version else ""
     if live and a.version == b.version:
-        decision = Decision(Verdict.SAME, "the same samples of one run", pair.RULE, effect=0.0)
+        decision = Decision(Verdict.SAME, "the same samples of one run", pair.LIVE_PAIR, effect=0.0)
         wanted = 0
     elif live:
-        decision = pair.decide(x, y)
+        decision = pair.judge_live_pair(x, y)
         wanted = decision.rounds_needed or 0
     else:
-        decision = floor.decide(x.ns, y.ns, here)
+        decision = floor.judge_stored_baseline(x.ns, y.ns, here)
         wanted = _ROUNDS
     unclear = decision.verdict is Verdict.UNCLEAR and wanted
     settle = _collect(a, b, wanted) or noise if unclear else ""
@@ -146,4 +146,4 @@ def _collect(a: Side, b: Side, rounds: int) -> str:
 
 
 def _level(one: Latency | None) -> float | None:
-    return float(floor.level(one.ns)) if one is not None and len(one.ns) else None
+    return float(floor.typical_ns(one.ns)) if one is not None and len(one.ns) else None

@@ -6,13 +6,13 @@ import math
 
 from profiler.compare.latency import LatencyComparison, noise_command
 from profiler.statistics import floor
-from profiler.statistics.decision import Decision, share, signed
+from profiler.statistics.decision import Decision, change_text, share_text
 from profiler.statistics.floor import Floor
 
 
 def change(decision: Decision) -> str:
     """The effect in per cent; empty where nothing was compared."""
-    return "" if decision.effect is None else signed(decision.effect)
+    return "" if decision.effect is None else change_text(decision.effect)
 
 
 def interval(decision: Decision, *, brief: bool = False) -> str:
@@ -21,19 +21,19 @@ def interval(decision: Decision, *, brief: bool = False) -> str:
         return ""
     if brief:
         return str(decision.interval)
-    if decision.rule == floor.RULE:
+    if decision.rule == floor.STORED_BASELINE:
         return f"{decision.interval} by the noise floor"
     return f"99 %: {decision.interval}"
 
 
 def interval_kind(decision: Decision) -> str:
     """What kind of interval it is."""
-    return "noise floor" if decision.rule == floor.RULE else "99 %"
+    return "noise floor" if decision.rule == floor.STORED_BASELINE else "99 %"
 
 
 def rests_on(decision: Decision) -> str:
     """How much the verdict rests on."""
-    if decision.rule == floor.RULE:
+    if decision.rule == floor.STORED_BASELINE:
         return f"two runs, {decision.rounds} A/A pairs"
     return f"live pair, {decision.rounds} rounds"
 
@@ -51,20 +51,20 @@ def basis(one: LatencyComparison) -> str:
 def detectable(decision: Decision) -> str:
     """The smallest change that would have been found; empty where nothing says so."""
     seen = decision.detectable
-    return "" if seen is None else f"a change of {share(seen)} would have shown"
+    return "" if seen is None else f"a change of {share_text(seen)} would have shown"
 
 
 def aa_floor(here: Floor | None, version: str | None, workload: str | None) -> str:
     """How far equal builds lie apart there, or the command that finds out, in backticks."""
-    if here is not None and here.pairs >= floor.FEWEST:
-        return f"A/A floor here ±{share(math.expm1(here.limit))} ({here.pairs} pairs)"
+    if here is not None and here.pairs >= floor.MIN_FLOOR_PAIRS:
+        return f"A/A floor here ±{share_text(math.expm1(here.limit))} ({here.pairs} pairs)"
     command = f"`{noise_command(version or 'VERSION', workload)}`"
     if here is None:
         return f"no A/A floor here: {command}"
-    return f"A/A floor of {here.pairs} pairs, {floor.FEWEST} are needed: {command}"
+    return f"A/A floor of {here.pairs} pairs, {floor.MIN_FLOOR_PAIRS} are needed: {command}"
 
 
 def short_floor(here: Floor | None) -> str:
     """The same where there is little room."""
-    judges = here is not None and here.pairs >= floor.FEWEST
-    return f"A/A ±{share(math.expm1(here.limit))}" if here is not None and judges else "no A/A floor"
+    judges = here is not None and here.pairs >= floor.MIN_FLOOR_PAIRS
+    return f"A/A ±{share_text(math.expm1(here.limit))}" if here is not None and judges else "no A/A floor"

@@ -10,7 +10,7 @@ from profiler.evidence.metric_table import Metric
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence, State, Value
 from profiler.statistics import counters
-from profiler.statistics.decision import UNJUDGED, Decision, Interval, Verdict, share
+from profiler.statistics.decision import UNJUDGED, Decision, Interval, Verdict, share_text
 
 __all__ = [
     "SHORT_NS",
@@ -39,7 +39,7 @@ class Wobble(NamedTuple):
     @property
     def words(self) -> str:
         """What was learned and from what."""
-        return f"{self.pairs} A/A pairs of {self.kernel or 'its family'} wobble by {share(self.share)}"
+        return f"{self.pairs} A/A pairs of {self.kernel or 'its family'} wobble by {share_text(self.share)}"
 
 
 # By A, kernel, exact metric name, and whether only pairs of two runs count.
@@ -112,7 +112,7 @@ def wobbling(metric: Metric, a: float, b: float, wobble: float | None) -> Decisi
     """The rule on counters that do not repeat exactly; `a` is not 0. Unclear beyond the threshold without."""
     points = metric.threshold_pp
     margin = metric.threshold if points is None else points / abs(a)
-    return counters.decide(a, b, better=metric.better, exact=False, wobble=wobble, margin=margin)
+    return counters.judge_counter(a, b, better=metric.better, exact=False, noise=wobble, margin=margin)
 
 
 def known_to(change_pct: float | None, wobble: float | None) -> Interval | None:

@@ -57,7 +57,7 @@ class Stored:
     @property
     def judges(self) -> bool:
         """Whether there are pairs enough to go by."""
-        return self.floor.pairs >= floor.FEWEST
+        return self.floor.pairs >= floor.MIN_FLOOR_PAIRS
 
     @property
     def place(self) -> Place:
@@ -156,7 +156,7 @@ def _by_place(pairs: Iterable[Pair]) -> list[Stored]:
 
 
 def _stored(place: Place, pairs: Sequence[Pair]) -> Stored:
-    found = floor.of_sessions((pair.a_ns, pair.b_ns) for pair in pairs)
+    found = floor.floor_of_sessions((pair.a_ns, pair.b_ns) for pair in pairs)
     return Stored(
         *place,
         replace(found, pairs=_independent(pairs)),

@@ -14,7 +14,7 @@ from profiler.bundles.decisions import ACKNOWLEDGE, WITHDRAW, Decision
 from profiler.bundles.location import Root
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence.naming import nearest_first, spread
-from profiler.statistics.decision import share, signed
+from profiler.statistics.decision import change_text, share_text
 
 if TYPE_CHECKING:
     from profiler.evidence.metric_table import MetricTable
@@ -45,7 +45,7 @@ class Acknowledgement:
     @property
     def until(self) -> str:
         """Its end in words."""
-        limit = f", up to {share(self.up_to)}" if self.up_to is not None else ""
+        limit = f", up to {share_text(self.up_to)}" if self.up_to is not None else ""
         return self._end + limit
 
     @property
@@ -81,9 +81,13 @@ class Acknowledgement:
             brief.append("ended by a newer run")
             told.append(f"it was for results up to run {self.until_run}, and these are {when}")
         if self.up_to is not None and (effect is None or abs(effect) > self.up_to):
-            size = "nobody knows how large this one is" if effect is None else f"this one is {signed(effect)}"
-            brief.append(f"ended: over {share(self.up_to)}")
-            told.append(f"it was for changes up to {share(self.up_to)}, and {size}")
+            size = (
+                "nobody knows how large this one is"
+                if effect is None
+                else f"this one is {change_text(effect)}"
+            )
+            brief.append(f"ended: over {share_text(self.up_to)}")
+            told.append(f"it was for changes up to {share_text(self.up_to)}, and {size}")
         return Lapsed(self, "; ".join(told), brief[0]) if told else None
 
     def covers(self, family: str, version: str, workload: str, gpu: str, concept: str) -> bool:

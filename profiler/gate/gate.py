@@ -122,7 +122,7 @@ def _acknowledged(
 def _together(held: Sequence[Comparison | None]) -> list[Comparison | None]:
     """The comparisons, their latencies judged as one table: many of them cry wolf no more often than one."""
     decisions = [one.decision for each in held if each for one in each.latency]
-    judged = iter(many.among(decisions))
+    judged = iter(many.judge_together(decisions))
     return [
         each and replace(each, latency=tuple(replace(one, decision=next(judged)) for one in each.latency))
         for each in held

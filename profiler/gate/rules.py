@@ -171,19 +171,19 @@ class Bench:
 
     def _facts(self, pair: PairComparison, was_wrong: bool) -> Iterator[Finding]:
         """The rules on facts, then every judged fact; a fact that both would name is told once."""
-        decided = facts.decide(_facts_of(pair.a), _facts_of(pair.b))
+        decided = facts.judge_facts(_facts_of(pair.a), _facts_of(pair.b))
         over, told = _over_budget(pair.b), set()
         for failure in decided.failures:
-            check = Check.BUDGET if failure.name == facts.BUDGET else Check.FACTS
+            check = Check.BUDGET if failure.name == facts.OVER_BUDGET else Check.FACTS
             told.add(failure.name)
             found = self.finding(check, Outcome.FAILED, Verdict.WORSE, failure.words)
             concept = next((c.concept for c in pair.metrics if c.metric == failure.name), "")
             yield replace(found, concept=concept, effect=failure.effect)
-        if over and facts.BUDGET not in told:
+        if over and facts.OVER_BUDGET not in told:
             words = f"over its budget, as the baseline is: {over}"
             yield self.finding(Check.BUDGET, Outcome.FAILED, Verdict.WORSE, words)
         for label in decided.missing:
-            has = "says it" if label == facts.THE_BUDGET else "has a number"
+            has = "says it" if label == facts.BUDGET_LABEL else "has a number"
             words = f"{label}: not known, where the baseline {has}"
             yield self.finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, words)
         judged = [change for change in pair.metrics if change.judged and change.metric not in told]
@@ -193,7 +193,7 @@ class Bench:
         if not decided.failures and not over and all(c.verdict is not Verdict.WORSE for c in judged):
             count = len([change for change in judged if change.b.number is not None])
             changed = len(decided.changes)
-            words = f"{count} judged facts and {len(facts.GATES)} rules: nothing worse" + (
+            words = f"{count} judged facts and {len(facts.WATCHED_FACTS)} rules: nothing worse" + (
                 f"; {changed} facts differ" if changed else "; every fact is equal"
             )
             verdict = Verdict.CHANGED if changed else Verdict.SAME
@@ -239,7 +239,7 @@ class Bench:
         way_out = (
             "collect both again"
             if self.contest.again
-            else f"import reports with {2 * counters.FEWEST} launches of it"
+            else f"import reports with {2 * counters.MIN_COUNTER_PAIRS} launches of it"
         )
         return replace(change, verdict=decision.verdict, reason=f"{decision.reason}: {way_out}")
 
@@ -248,7 +248,7 @@ class Bench:
         by_state: dict[State, list[MetricChange]] = {}
         for change in pair.metrics:
             of_time = change is pair.headline or change.concept in self.on
-            if change.metric in facts.GATES or not change.judged:
+            if change.metric in facts.WATCHED_FACTS or not change.judged:
                 continue
             if not of_time and change.a.number is not None and change.b.number is None:
                 by_state.setdefault(change.b.state, []).append(change)
@@ -301,5 +301,5 @@ def _facts_of(launch: Launch) -> dict[str, facts.Fact]:
 
 
 def _over_budget(launch: Launch) -> str:
-    text = launch.values.value(facts.BUDGET).text
-    return "" if text is None or text == facts.WITHIN else text
+    text = launch.values.value(facts.OVER_BUDGET).text
+    return "" if text is None or text == facts.WITHIN_BUDGET else text

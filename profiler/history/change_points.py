@@ -19,7 +19,7 @@ from profiler.evidence.naming import nearest_first, spread
 from profiler.evidence.values import Evidence
 from profiler.history.latency_trends import LATENCY, LATENCY_METRIC, latencies
 from profiler.history.trend import Trend, TrendPoint, trend
-from profiler.statistics.changepoint import FEWEST, TAIL, ChangePoint, change_points
+from profiler.statistics.changepoint import MIN_POINTS, MIN_TAIL, ChangePoint, change_points
 
 if TYPE_CHECKING:
     from profiler.store import RunInfo, Store
@@ -199,7 +199,7 @@ def _history(
     numbers = max(
         sum(point.joins for point in series.points[begin:end]) for begin, end in _stretches(series.points)
     )
-    short = f"{numbers} of the {FEWEST} points that a step needs" if numbers < FEWEST else ""
+    short = f"{numbers} of the {MIN_POINTS} points that a step needs" if numbers < MIN_POINTS else ""
     changes = tuple(_change(series, one, metric, runs, bundles) for one in steps(series, metric))
     return History(series, over, version, changes, short)
 
@@ -228,7 +228,7 @@ def _change(
 
 def _verdict(step: ChangePoint, metric: Metric | None) -> tuple[Verdict, str]:
     """The word for the step, by the metric's direction."""
-    sure = f"t {step.t:.1f} over the {TAIL} points or more of its level"
+    sure = f"t {step.t:.1f} over the {MIN_TAIL} points or more of its level"
     if metric is None:
         return Verdict.CHANGED, f"{sure}; metrics.txt does not judge it"
     if metric.better == "-":

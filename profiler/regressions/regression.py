@@ -19,7 +19,7 @@ from profiler.evidence.values import Evidence, Value
 from profiler.gate.acknowledgement import Acknowledgement, Lapsed
 from profiler.gate.baseline import Lost, Pin, in_force, lost
 from profiler.history.lineage import REJECTED, Lineage
-from profiler.statistics.decision import Interval, share, signed
+from profiler.statistics.decision import Interval, change_text, share_text
 from profiler.statistics.floor import Floor
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Regression:
             return ""
         if self.interval is None or self.effect is None:
             return formatting.change(self.a, self.b)
-        return signed(self.effect)
+        return change_text(self.effect)
 
     @property
     def size(self) -> float:
@@ -114,7 +114,7 @@ class Regression:
             parts.append(f"{self.interval_kind}: {self.interval}")
         parts.append(self.basis)
         if self.detectable is not None:
-            parts.append(f"{share(self.detectable)} would have shown")
+            parts.append(f"{share_text(self.detectable)} would have shown")
         return "; ".join(filter(None, parts))
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from profiler.evidence.metric_table import Metric
-from profiler.statistics.facts import GATES, Gate
+from profiler.statistics.facts import WATCHED_FACTS, WatchedFact
 
 Floats = NDArray[np.float64]
 IsWorse = Callable[[Floats, Floats], NDArray[np.bool_]]
@@ -26,7 +26,7 @@ class StandingStep(NamedTuple):
 
 def rule(metric: Metric) -> IsWorse | None:
     """What of a metric is worse: by a gate's rule, else beyond its threshold; None where nobody judges it."""
-    gate = next((GATES[one.name] for one in metric.alternatives if one.name in GATES), None)
+    gate = next((WATCHED_FACTS[one.name] for one in metric.alternatives if one.name in WATCHED_FACTS), None)
     if gate is not None:
         return lambda a, b: _lost(gate, a, b)
     if metric.better == "-":
@@ -55,6 +55,6 @@ def latest(values: Floats, is_worse: IsWorse) -> StandingStep | None:
     return StandingStep(int(places[last]), int(places[last + 1]), int(places[-1]), len(steps) - 1)
 
 
-def _lost(gate: Gate, a: Floats, b: Floats) -> NDArray[np.bool_]:
+def _lost(gate: WatchedFact, a: Floats, b: Floats) -> NDArray[np.bool_]:
     before, after = np.ceil(a / gate.step), np.ceil(b / gate.step)
     return after < before if gate.fewer else after > before

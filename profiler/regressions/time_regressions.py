@@ -26,7 +26,7 @@ from profiler.regressions.regression import (
     VersionRun,
 )
 from profiler.statistics import floor, pair
-from profiler.statistics.changepoint import FEWEST, ChangePoint
+from profiler.statistics.changepoint import MIN_POINTS, ChangePoint
 from profiler.statistics.decision import Decision, Interval, Verdict
 from profiler.statistics.floor import Floor
 from profiler.statistics.ratios import MARGIN
@@ -168,7 +168,7 @@ def _standing(points: Sequence[TrendPoint], is_worse: _IsWorse) -> int:
     run, after which all is as it was, is no step.
     """
     last = len(points) - 1
-    for at in range(last - 1, max(last - FEWEST, -1), -1):
+    for at in range(last - 1, max(last - MIN_POINTS, -1), -1):
         older = points[max(at - 1, 0)]
         if all(is_worse(a, b) for a, b in ((points[at], points[at + 1]), (points[at], points[-1]))) and (
             at == last - 1 or is_worse(older, points[-1])
@@ -183,7 +183,7 @@ def _beyond_floor(one: Trend, search: Search) -> _IsWorse:
         if x is None or y is None or x <= 0 or y <= x * (1 + MARGIN):
             return False
         here = _floor(one, x, search)
-        return here is not None and floor.decide([x], [y], here).verdict is Verdict.WORSE
+        return here is not None and floor.judge_stored_baseline([x], [y], here).verdict is Verdict.WORSE
 
     return is_worse
 
@@ -221,26 +221,26 @@ def _judged_calls(contests: Sequence[_Contest], search: Search) -> Iterator[Regr
                 _spot(one.before),
                 (_spot(one.first),),
                 _spot(one.now),
-                Value(float(floor.level(x.ns)), "ns"),
-                Value(float(floor.level(y.ns)), "ns"),
+                Value(float(floor.typical_ns(x.ns)), "ns"),
+                Value(float(floor.typical_ns(y.ns)), "ns"),
                 latency_words.rests_on(decision),
                 decision.effect,
                 decision.interval,
                 latency_words.interval_kind(decision),
                 decision.detectable,
-                _floor(one.series, float(floor.level(x.ns)), search),
+                _floor(one.series, float(floor.typical_ns(x.ns)), search),
                 one.held_against,
             )
 
 
 def _decide(one: _Contest, x: SampleArrays, y: SampleArrays, search: Search) -> Decision:
     if one.before.run_id == one.now.run_id and not set(x.rounds.tolist()).isdisjoint(y.rounds.tolist()):
-        return pair.decide(x, y)
-    return floor.decide(x.ns, y.ns, _floor(one.series, float(floor.level(x.ns)), search))
+        return pair.judge_live_pair(x, y)
+    return floor.judge_stored_baseline(x.ns, y.ns, _floor(one.series, float(floor.typical_ns(x.ns)), search))
 
 
 def _why(one: _Contest, decision: Decision, search: Search) -> UnclearReason:
-    if decision.rule == pair.RULE:
+    if decision.rule == pair.LIVE_PAIR:
         return UnclearReason(_ROUNDS, "")
     place = ", ".join(filter(None, (one.series.gpu, one.series.mode)))
     return UnclearReason(f"no A/A floor of {place}", noise_command("VERSION", None))

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from types import ModuleType
 
-FEWEST = 8  # points below which nothing is said
-TAIL = 2  # points that the last level needs; a single one is the pairwise rule's business
+MIN_POINTS = 8  # points below which nothing is said
+MIN_TAIL = 2  # points that the last level needs; a single one is the pairwise rule's business
 CONFIDENCE = 0.95  # of both intervals
 
 # Two-sided 97.5 % of the normal distribution, and the 95 % point of the likelihood ratio of a step's place:
@@ -27,19 +27,19 @@ _FINEST = 1e-5  # of the level: no series is thought quieter than this
 _UPPER = ((0.75, 1.150349), (0.9, 1.644854))
 
 
-class Knobs(NamedTuple):
-    """What the method is tuned by; tuned on the simulator of `bench/history.py`, never on real histories."""
+class Tuning(NamedTuple):
+    """What the method is tuned by; chosen on the simulator of `bench/history.py`, never on real histories."""
 
-    spike: float = 5.0  # scales from the median of six neighbours
-    price: float = 3.0  # of a step: so many variances times the log of the length
-    surely: float = 7.0  # t of a step between the points beside it
-    memory: float = 0.7  # largest lag-1 autocorrelation that is believed
-    shortest: int = 5  # points of a level that another follows
-    tail: int = TAIL
-    window: int = 24  # points a side that tell how large a step is
+    spike_limit: float = 5.0  # scales from the median of six neighbours
+    penalty: float = 3.0  # of a step, in variances times the log of the length
+    min_t: float = 7.0  # of a step between the points beside it
+    max_autocorrelation: float = 0.7  # at lag 1; a larger one is not believed
+    min_length: int = 5  # points of a level that another follows
+    min_tail: int = MIN_TAIL
+    window: int = 24  # points on each side that tell how large a step is
 
 
-KNOBS = Knobs()
+TUNING = Tuning()
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def change_points(
     *,
     least: float = 0.01,
     absolute: bool = False,
-    knobs: Knobs = KNOBS,
+    tuning: Tuning = TUNING,
 ) -> tuple[ChangePoint, ...]:
     """The steps of a series in time order, oldest first. None where fewer than FEWEST values are numbers.
 
@@ -92,7 +92,7 @@ def change_points(
     given = np.asarray(values, np.float64)
     places = np.flatnonzero(np.isfinite(given))
     kept = given[places]
-    if kept.size < FEWEST or kept.min() == kept.max():
+    if kept.size < MIN_POINTS or kept.min() == kept.max():
         return ()
     linear = absolute or kept.min() <= 0.0
     z = kept if linear else np.log(kept)
@@ -101,13 +101,13 @@ def change_points(
     floor = least if absolute else 0.0 if linear else math.log1p(least)
     share = least if linear and not absolute else 0.0
     loops = _loops()
-    calm, starts, longer = loops.find(z, scale, floor, share, tuple(knobs))
+    calm, starts, longer = loops.find(z, scale, floor, share, tuple(tuning))
     edges = [0, *starts.tolist(), kept.size]
     found = []
     for left, at, right in zip(edges, edges[1:], edges[2:], strict=False):
-        left, right = max(left, at - knobs.window), min(right, at + knobs.window)
+        left, right = max(left, at - tuning.window), min(right, at + tuning.window)
         first, likeliest, last = loops.places_of(
-            calm, left, right, knobs.shortest, knobs.tail, scale, _PLACE * longer
+            calm, left, right, tuning.min_length, tuning.min_tail, scale, _PLACE * longer
         )
         before, after, variance = loops.weigh(calm, left, likeliest, right, scale)
         sides = 1 / (likeliest - left) + 1 / (right - likeliest)

@@ -29,9 +29,9 @@ class Interval(NamedTuple):
     high: float
 
     def __str__(self) -> str:
-        low, high = signed(self.low), signed(self.high)
+        low, high = change_text(self.low), change_text(self.high)
         if low == high and self.low != self.high:
-            low, high = signed(self.low, 2), signed(self.high, 2)
+            low, high = change_text(self.low, 2), change_text(self.high, 2)
         return f"{low} to {high}"
 
 
@@ -55,20 +55,20 @@ class Decision:
     warnings: tuple[str, ...] = ()
 
 
-def moved(change: float, better: str) -> Verdict:
+def verdict_of_change(change: float, better: str) -> Verdict:
     """The word for a change that is real. `better` is lower, higher or -, as in metrics.txt."""
     if better == "-":
         return Verdict.CHANGED
     return Verdict.BETTER if (change < 0) == (better == "lower") else Verdict.WORSE
 
 
-def share(size: float) -> str:
+def share_text(size: float) -> str:
     """A share in per cent as it would be written by hand: `0.5 %`, `3 %`, `12 %`."""
     number = 100 * abs(size)
     return f"{number:.0f} %" if number >= 10 else f"{float(f'{number:.1e}'):g} %"
 
 
-def signed(size: float, digits: int | None = None) -> str:
+def change_text(size: float, digits: int | None = None) -> str:
     """A signed change in per cent: `+12 %`, `−3.0 %`, `+0.24 %`, `±0 %`; or with so many digits."""
     number = 100 * abs(size)
     text = (

@@ -25,7 +25,7 @@ class FactChange(NamedTuple):
     b: Fact
 
 
-class Gate(NamedTuple):
+class WatchedFact(NamedTuple):
     """A numeric fact that a gate watches, and what it is called."""
 
     label: str
@@ -36,21 +36,21 @@ class Gate(NamedTuple):
 
 # By the names that facts are stored under. Blocks per SM are the steps of occupancy; registers are given out
 # in units of 8 a thread.
-GATES: Mapping[str, Gate] = {
-    "static__spill_bytes": Gate("spills", "B"),
-    "static__stack_bytes": Gate("stack", "B"),
-    "static__blocks_per_sm": Gate("blocks per SM", fewer=True),
-    "static__registers": Gate("registers", step=8),
-    "static__opcode_BAR": Gate("barriers"),
-    "modelled__bank_conflicts": Gate("modelled bank conflicts"),
-    "modelled__findings": Gate("schedules with findings"),
+WATCHED_FACTS: Mapping[str, WatchedFact] = {
+    "static__spill_bytes": WatchedFact("spills", "B"),
+    "static__stack_bytes": WatchedFact("stack", "B"),
+    "static__blocks_per_sm": WatchedFact("blocks per SM", fewer=True),
+    "static__registers": WatchedFact("registers", step=8),
+    "static__opcode_BAR": WatchedFact("barriers"),
+    "modelled__bank_conflicts": WatchedFact("modelled bank conflicts"),
+    "modelled__findings": WatchedFact("schedules with findings"),
 }
-BUDGET = "static__over_budget"  # in words
-THE_BUDGET = "the budget"  # what it is called where it is missing
-WITHIN = "nothing"  # what BUDGET says where all is within
+OVER_BUDGET = "static__over_budget"  # in words
+BUDGET_LABEL = "the budget"  # what it is called where it is missing
+WITHIN_BUDGET = "nothing"  # what BUDGET says where all is within
 
 
-class Failure(NamedTuple):
+class FactFailure(NamedTuple):
     """One fact that fails a gate."""
 
     name: str  # it is stored under
@@ -63,7 +63,7 @@ class FactsDecision:
     """What differs between the facts of two builds, and what of it fails a gate."""
 
     changes: tuple[FactChange, ...]
-    failures: tuple[Failure, ...]
+    failures: tuple[FactFailure, ...]
     missing: tuple[str, ...]  # watched facts that A has as a number and B has not; a budget as a text
 
     @property
@@ -76,23 +76,27 @@ class FactsDecision:
         return Verdict.CHANGED if self.changes else Verdict.SAME
 
 
-def decide(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> FactsDecision:
+def judge_facts(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> FactsDecision:
     """Compare the facts of B with A's, both by the names they are stored under. B's order, then A's."""
     names = dict.fromkeys((*b, *a))
     changes = tuple(
         FactChange(name, a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name)
     )
     missing = tuple(
-        gate.label for name, gate in GATES.items() if _is_number(a.get(name)) and not _is_number(b.get(name))
+        gate.label
+        for name, gate in WATCHED_FACTS.items()
+        if _is_number(a.get(name)) and not _is_number(b.get(name))
     )
-    if isinstance(a.get(BUDGET), str) and not isinstance(b.get(BUDGET), str):
-        missing = (*missing, THE_BUDGET)
+    if isinstance(a.get(OVER_BUDGET), str) and not isinstance(b.get(OVER_BUDGET), str):
+        missing = (*missing, BUDGET_LABEL)
     found = [
-        failed for name, gate in GATES.items() if (failed := _failure(name, gate, a.get(name), b.get(name)))
+        failed
+        for name, gate in WATCHED_FACTS.items()
+        if (failed := _failure(name, gate, a.get(name), b.get(name)))
     ]
-    over = b.get(BUDGET)
-    if isinstance(over, str) and over != WITHIN and over != a.get(BUDGET):
-        found.append(Failure(BUDGET, f"over its budget: {over}"))
+    over = b.get(OVER_BUDGET)
+    if isinstance(over, str) and over != WITHIN_BUDGET and over != a.get(OVER_BUDGET):
+        found.append(FactFailure(OVER_BUDGET, f"over its budget: {over}"))
     return FactsDecision(changes, tuple(found), missing)
 
 
@@ -101,7 +105,7 @@ def same_code(a_sha256: str | None, b_sha256: str | None) -> bool | None:
     return None if a_sha256 is None or b_sha256 is None else a_sha256 == b_sha256
 
 
-def with_code(latency: Decision, same: bool | None) -> Decision:
+def note_same_code(latency: Decision, same: bool | None) -> Decision:
     """The verdict on a latency; where the machine code is the same, it says that nothing built moved it."""
     if not same or latency.verdict not in (Verdict.BETTER, Verdict.WORSE):
         return latency
@@ -114,11 +118,11 @@ def _is_number(fact: Fact) -> TypeGuard[float]:
     return isinstance(fact, int | float)
 
 
-def _failure(name: str, gate: Gate, a: Fact, b: Fact) -> Failure | None:
+def _failure(name: str, gate: WatchedFact, a: Fact, b: Fact) -> FactFailure | None:
     if not (_is_number(a) and _is_number(b)):
         return None
     before, after = -(-a // gate.step), -(-b // gate.step)
     if (after >= before) if gate.fewer else (after <= before):
         return None
     unit = f" {gate.unit}" if gate.unit else ""
-    return Failure(name, f"{gate.label}: {a:g} → {b:g}{unit}", (b - a) / abs(a) if a else None)
+    return FactFailure(name, f"{gate.label}: {a:g} → {b:g}{unit}", (b - a) / abs(a) if a else None)

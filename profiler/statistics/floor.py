@@ -18,13 +18,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.statistics.decision import Decision, Interval, Verdict, moved, share, signed
+from profiler.statistics.decision import (
+    Decision,
+    Interval,
+    Verdict,
+    change_text,
+    share_text,
+    verdict_of_change,
+)
 from profiler.statistics.ratios import MARGIN, SHORT_NS
 
-RULE = "stored baseline"
-FEWEST = 20  # A/A pairs
-TIMES = 3.5  # MAD-sd of the A/A log-ratios
-TO_SD = 1.4826  # a normal distribution's sd, in median absolute deviations
+STORED_BASELINE = "stored baseline"
+MIN_FLOOR_PAIRS = 20  # A/A pairs
+FLOOR_SDS = 3.5  # MAD-sd of the A/A log-ratios
+MAD_TO_SD = 1.4826  # a normal distribution's sd, in median absolute deviations
 POWER_SD = 0.8416  # sd beyond the threshold at which four changes in five are found
 
 
@@ -39,34 +46,34 @@ class Floor:
     @property
     def limit(self) -> float:
         """The log-ratio beyond which something changed, the margin left aside."""
-        return max(TIMES * self.sd, self.largest)
+        return max(FLOOR_SDS * self.sd, self.largest)
 
     def detectable(self, margin: float = MARGIN) -> float:
         """The smallest change, as a share, that would be found four times in five."""
         return float(np.expm1(max(self.limit, np.log1p(margin)) + POWER_SD * self.sd))
 
 
-def floor_of(ratios: NDArray[np.float64]) -> Floor:
+def floor_of_ratios(ratios: NDArray[np.float64]) -> Floor:
     """The floor of A/A log-ratios [pairs]. Fewer than FEWEST make one that `decide` does not go by."""
     sizes = np.abs(np.asarray(ratios, np.float64))
     if sizes.ndim != 1 or not np.isfinite(sizes).all():
         raise ValueError("A/A log-ratios are a row of finite numbers")
     if not len(sizes):
         return Floor(0, 0.0, 0.0)
-    return Floor(len(sizes), TO_SD * float(np.median(sizes)), float(sizes.max()))
+    return Floor(len(sizes), MAD_TO_SD * float(np.median(sizes)), float(sizes.max()))
 
 
-def of_sessions(pairs: Iterable[tuple[Any, Any]]) -> Floor:
+def floor_of_sessions(pairs: Iterable[tuple[Any, Any]]) -> Floor:
     """The floor of A/A pairs, each the samples in ns of two sessions of one build.
 
     The sessions must be apart as the runs are that the floor will judge: processes of their own, best with
     hours between. Two that alternate in one process are several times closer and make no floor: by such ones
     half of all equal pairs would be called different on a server GPU (bench/verdicts.py, "alternating").
     """
-    return floor_of(np.array([float(np.log(level(b) / level(a))) for a, b in pairs]))
+    return floor_of_ratios(np.array([float(np.log(typical_ns(b) / typical_ns(a))) for a, b in pairs]))
 
 
-def level(ns: Any) -> NDArray[np.float64]:
+def typical_ns(ns: Any) -> NDArray[np.float64]:
     """The latency of runs [..., samples] in ns: the median, or the mean of calls under SHORT_NS."""
     samples = np.asarray(ns, np.float64)
     if samples.shape[-1] == 0 or not (np.isfinite(samples) & (samples > 0)).all():
@@ -76,32 +83,37 @@ def level(ns: Any) -> NDArray[np.float64]:
     return found
 
 
-def decide(
+def judge_stored_baseline(
     a_ns: Any, b_ns: Any, floor: Floor | None, *, better: str = "lower", margin: float = MARGIN
 ) -> Decision:
     """Judge run B against run A by the floor of such runs; unclear without one.
 
     Raises ValueError for samples that are no positive, finite numbers of ns.
     """
-    ratio = float(np.log(level(b_ns) / level(a_ns)))
+    ratio = float(np.log(typical_ns(b_ns) / typical_ns(a_ns)))
     effect = float(np.expm1(ratio))
-    if floor is None or floor.pairs < FEWEST:
+    if floor is None or floor.pairs < MIN_FLOOR_PAIRS:
         had = (
-            f"a floor of {floor.pairs} A/A pairs is none: {FEWEST} are needed" if floor else "no noise floor"
+            f"a floor of {floor.pairs} A/A pairs is none: {MIN_FLOOR_PAIRS} are needed"
+            if floor
+            else "no noise floor"
         )
         reason = (
-            f"{signed(effect)} between two runs, and {had}: nobody knows how far equal builds lie apart here"
+            f"{change_text(effect)} between two runs, and {had}: "
+            "nobody knows how far equal builds lie apart here"
         )
-        return Decision(Verdict.UNCLEAR, reason, RULE, effect=effect, rounds=floor.pairs if floor else 0)
+        return Decision(
+            Verdict.UNCLEAR, reason, STORED_BASELINE, effect=effect, rounds=floor.pairs if floor else 0
+        )
     limit = max(floor.limit, float(np.log1p(margin)))
     low, high = float(np.expm1(ratio - limit)), float(np.expm1(ratio + limit))
-    told = f"the noise floor of ±{share(float(np.expm1(limit)))} ({floor.pairs} A/A pairs)"
+    told = f"the noise floor of ±{share_text(float(np.expm1(limit)))} ({floor.pairs} A/A pairs)"
     over = abs(ratio) > limit
-    worse = over and moved(ratio, better) is Verdict.WORSE
+    worse = over and verdict_of_change(ratio, better) is Verdict.WORSE
     return Decision(
-        moved(ratio, better) if over else Verdict.SAME,
-        f"{signed(effect)}, {'beyond' if over else 'within'} {told}",
-        RULE,
+        verdict_of_change(ratio, better) if over else Verdict.SAME,
+        f"{change_text(effect)}, {'beyond' if over else 'within'} {told}",
+        STORED_BASELINE,
         effect=effect,
         interval=Interval(low, high),
         detectable=floor.detectable(margin),

@@ -15,13 +15,13 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.statistics.decision import Decision, Verdict, share
+from profiler.statistics.decision import Decision, Verdict, share_text
 
-Q = 0.05
-LEAST = 0.01  # a smaller change in a long table is none
+FALSE_DISCOVERY_RATE = 0.05
+MIN_ROW_CHANGE = 0.01  # a smaller change in a long table is none
 
 
-def discoveries(p: NDArray[np.float64], q: float = Q) -> NDArray[np.bool_]:
+def discoveries(p: NDArray[np.float64], q: float = FALSE_DISCOVERY_RATE) -> NDArray[np.bool_]:
     """Which of the tests [..., rows] stand, by the step-up procedure. NaN is no test and never stands."""
     p = np.asarray(p, np.float64)
     tests = np.isfinite(p).sum(axis=-1, keepdims=True)
@@ -33,14 +33,18 @@ def discoveries(p: NDArray[np.float64], q: float = Q) -> NDArray[np.bool_]:
     return found
 
 
-def stand(
-    effects: NDArray[np.float64], p: NDArray[np.float64], *, q: float = Q, least: float = LEAST
+def which_stand(
+    effects: NDArray[np.float64],
+    p: NDArray[np.float64],
+    *,
+    q: float = FALSE_DISCOVERY_RATE,
+    least: float = MIN_ROW_CHANGE,
 ) -> NDArray[np.bool_]:
     """Which rows [..., rows] changed: beyond chance over the whole table, and by at least `least`."""
     return discoveries(p, q) & (np.abs(np.asarray(effects)) >= least)
 
 
-def among(decisions: Sequence[Decision], headline: Sequence[bool] = ()) -> tuple[Decision, ...]:
+def judge_together(decisions: Sequence[Decision], headline: Sequence[bool] = ()) -> tuple[Decision, ...]:
     """The decisions of one comparison, judged together; those of the `headline` as if they stood alone.
 
     Rows without a p-value are exact or have a floor of their own, and stay as they are.
@@ -63,8 +67,8 @@ def among(decisions: Sequence[Decision], headline: Sequence[bool] = ()) -> tuple
 def _one_of(row: Decision, count: int, stands: bool) -> Decision:
     if row.verdict not in (Verdict.BETTER, Verdict.WORSE, Verdict.CHANGED):
         return row
-    if abs(row.effect or 0.0) < LEAST:
-        reason = f"{row.reason}; under {share(LEAST)}, which is nothing among {count} rows"
+    if abs(row.effect or 0.0) < MIN_ROW_CHANGE:
+        reason = f"{row.reason}; under {share_text(MIN_ROW_CHANGE)}, which is nothing among {count} rows"
         return replace(row, verdict=Verdict.SAME, reason=reason, fails_gate=False)
     if not stands:
         reason = f"{row.reason}; among {count} rows chance does as much"

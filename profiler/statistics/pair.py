@@ -16,27 +16,34 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from profiler.statistics.decision import Decision, Interval, Verdict, moved, share, signed
+from profiler.statistics.decision import (
+    Decision,
+    Interval,
+    Verdict,
+    change_text,
+    share_text,
+    verdict_of_change,
+)
 from profiler.statistics.ratios import (
-    FEWEST,
     MARGIN,
+    MIN_ROUNDS,
     POWER,
     SHORT_NS,
     Floats,
     estimate,
-    is_beyond,
     is_changed,
     is_same,
+    is_worse_beyond_margin,
     p_values,
-    quantile,
     rounds_needed,
+    t_quantile,
 )
 
-RULE = "live pair"
-ENOUGH = 10  # rounds below which there is a warning
+LIVE_PAIR = "live pair"
+ENOUGH_ROUNDS = 10  # rounds below which there is a warning
 TICK_NS = 1024.0  # of event timers, where the samples do not show a finer one
 MEDIAN_ERROR = 1.2533  # standard error of a normal median, in those of the mean
-FOLLOWS = 0.3  # lag-1 autocorrelation of the rounds from which there is a warning
+MAX_AUTOCORRELATION = 0.3  # lag-1 autocorrelation of the rounds from which there is a warning
 
 
 class Timed(Protocol):
@@ -52,7 +59,7 @@ class Timed(Protocol):
     def throttled(self) -> Any: ...  # positions
 
 
-def decide(
+def judge_live_pair(
     a: Timed, b: Timed, *, better: str = "lower", margin: float = MARGIN, warm_up: int = 0
 ) -> Decision:
     """Judge B against A by the rounds that both have, without the first `warm_up` samples of each.
@@ -64,12 +71,12 @@ def decide(
     warnings = []
     if lonely := len(set(sides[0]) ^ set(sides[1])):
         warnings.append(f"{_rounds(lonely)} on one side only: left out")
-    if len(shared) < FEWEST:
-        reason = f"{_rounds(len(shared))} that both sides have: fewer than {FEWEST} are not judged"
+    if len(shared) < MIN_ROUNDS:
+        reason = f"{_rounds(len(shared))} that both sides have: fewer than {MIN_ROUNDS} are not judged"
         return Decision(
             Verdict.UNCLEAR,
             reason,
-            RULE,
+            LIVE_PAIR,
             rounds=len(shared),
             rounds_needed=25,
             warnings=tuple(warnings),
@@ -77,10 +84,10 @@ def decide(
     blocks = [[side[number] for number in shared] for side in sides]
     ratios, tick = _ratios(*blocks)
     found = _judge(ratios, tick, better, margin)
-    if len(shared) < ENOUGH:
+    if len(shared) < ENOUGH_ROUNDS:
         warnings.append(f"only {len(shared)} rounds")
     follows = autocorrelation(ratios)
-    if follows > FOLLOWS and len(shared) >= ENOUGH:
+    if follows > MAX_AUTOCORRELATION and len(shared) >= ENOUGH_ROUNDS:
         warnings.append(f"rounds follow one another (lag 1: {follows:.2f}): the interval is too narrow")
     warnings += _throttle_warnings(a, b, shared, ratios, tick, better, margin, found.verdict)
     warnings += _clock_warnings(a, b, shared, ratios, found.verdict)
@@ -98,32 +105,35 @@ def _judge(ratios: Floats, tick: float, better: str, margin: float) -> Decision:
     found = estimate(ratios)
     warnings = []
     if found.error < 1e-12:  # every round says the same: then the timer's tick is all there is to know
-        found = found._replace(error=np.asarray(tick / 2 / quantile(0.995, found.rounds - 1)))
+        found = found._replace(error=np.asarray(tick / 2 / t_quantile(0.995, found.rounds - 1)))
         warnings.append(
-            f"the rounds do not differ at all: half a tick of the timer, {share(tick / 2)}, stands in"
+            f"the rounds do not differ at all: half a tick of the timer, {share_text(tick / 2)}, stands in"
         )
     mean, wide, narrow = float(found.mean), float(found.half(0.99)), float(found.half(0.95))
     interval = Interval(float(np.expm1(mean - wide)), float(np.expm1(mean + wide)))
     gate_interval = Interval(float(np.expm1(mean - narrow)), float(np.expm1(mean + narrow)))
     effect = float(np.expm1(mean))
-    told = f"{signed(effect)} (99 %: {interval}) in {found.rounds} rounds"
+    told = f"{change_text(effect)} (99 %: {interval}) in {found.rounds} rounds"
     needed = None
     if bool(is_changed(found, margin)):
-        verdict, reason = moved(mean, better), told
+        verdict, reason = verdict_of_change(mean, better), told
     elif bool(is_same(found, margin)):
         verdict = Verdict.SAME
-        reason = f"{signed(effect)} in {found.rounds} rounds, within ±{share(margin)} (95 %: {gate_interval})"
+        within = f"within ±{share_text(margin)} (95 %: {gate_interval})"
+        reason = f"{change_text(effect)} in {found.rounds} rounds, {within}"
     else:
         verdict, needed = Verdict.UNCLEAR, rounds_needed(found, margin)
         more = (
-            f"{needed} rounds would tell" if needed else f"too near ±{share(margin)} for any number of rounds"
+            f"{needed} rounds would tell"
+            if needed
+            else f"too near ±{share_text(margin)} for any number of rounds"
         )
         reason = f"{told}; {more}"
-    chance = float(quantile(POWER, found.rounds - 1) * found.error)
+    chance = float(t_quantile(POWER, found.rounds - 1) * found.error)
     return Decision(
         verdict,
         reason,
-        RULE,
+        LIVE_PAIR,
         effect=effect,
         interval=interval,
         gate_interval=gate_interval,
@@ -131,7 +141,7 @@ def _judge(ratios: Floats, tick: float, better: str, margin: float) -> Decision:
         rounds=found.rounds,
         rounds_needed=needed,
         p=float(p_values(found)),
-        fails_gate=bool(is_beyond(found, better, margin)),
+        fails_gate=bool(is_worse_beyond_margin(found, better, margin)),
         warnings=tuple(warnings),
     )
 
@@ -176,7 +186,7 @@ def _throttle_warnings(
     if kept.all():
         return []
     told = f"the GPU was throttled in {int((~kept).sum())} of {len(shared)} rounds"
-    if kept.sum() < FEWEST:
+    if kept.sum() < MIN_ROUNDS:
         return [told]
     without = _judge(ratios[kept], tick, better, margin).verdict
     return [told if without is verdict else f"{told}; without them the verdict is {without}"]
@@ -193,10 +203,10 @@ def _clock_warnings(a: Timed, b: Timed, shared: Sequence[int], ratios: Floats, v
     told = []
     clock = np.log(means[1] / means[0])
     if abs(clock.mean()) > np.log1p(MARGIN):
-        told.append(f"the SM clock was {signed(float(np.expm1(clock.mean())))} in B")
+        told.append(f"the SM clock was {change_text(float(np.expm1(clock.mean())))} in B")
     cycles = estimate(ratios + clock)
     if verdict in (Verdict.BETTER, Verdict.WORSE) and abs(cycles.mean) <= cycles.half(0.99):
-        told.append(f"in cycles nothing moved ({signed(float(np.expm1(cycles.mean)))}): the clock did")
+        told.append(f"in cycles nothing moved ({change_text(float(np.expm1(cycles.mean)))}): the clock did")
     return told
 
 

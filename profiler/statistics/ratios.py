@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 MARGIN = 0.005  # a smaller change is none
 SHORT_NS = 100_000.0  # below, a tick of the timer (about 1 µs) is 1 %: medians stick to ticks, means do not
-FEWEST = 5  # rounds that are judged at all
-MOST = 1000  # rounds that anybody would collect
+MIN_ROUNDS = 5  # rounds that are judged at all
+MAX_ROUNDS = 1000  # rounds that anybody would collect
 POWER = 0.8
 
 Floats = NDArray[np.float64]
@@ -32,11 +32,11 @@ class Estimate(NamedTuple):
 
     def half(self, confidence: float) -> Floats:
         """Half the width of the t interval."""
-        half: Floats = quantile(0.5 + confidence / 2, self.rounds - 1) * self.error
+        half: Floats = t_quantile(0.5 + confidence / 2, self.rounds - 1) * self.error
         return half
 
 
-def quantile(probability: float, degrees: Any) -> Any:
+def t_quantile(probability: float, degrees: Any) -> Any:
     """Student's t quantile."""
     from scipy.special import stdtrit
 
@@ -74,7 +74,9 @@ def is_same(found: Estimate, margin: float = MARGIN) -> NDArray[np.bool_]:
     return answer
 
 
-def is_beyond(found: Estimate, better: str = "lower", margin: float = MARGIN) -> NDArray[np.bool_]:
+def is_worse_beyond_margin(
+    found: Estimate, better: str = "lower", margin: float = MARGIN
+) -> NDArray[np.bool_]:
     """What a gate fails on: changed, and CI95 wholly beyond the margin, for the worse."""
     worse = -found.mean if better == "higher" else found.mean
     beyond: NDArray[np.bool_] = worse - found.half(0.95) > np.log1p(margin)
@@ -100,10 +102,10 @@ def rounds_needed(found: Estimate, margin: float = MARGIN) -> int | None:
     """
     spread = float(found.error) * np.sqrt(found.rounds)
     size, limit = abs(float(found.mean)), float(np.log1p(margin))
-    counts = np.arange(max(FEWEST, found.rounds + 1), MOST + 1)
+    counts = np.arange(max(MIN_ROUNDS, found.rounds + 1), MAX_ROUNDS + 1)
     error = spread / np.sqrt(counts)
-    chance = quantile(POWER, counts - 1) * error
-    changed = (quantile(0.995, counts - 1) * error + chance <= size) & (size - chance >= limit)
-    same = quantile(0.975, counts - 1) * error + chance <= limit - size
+    chance = t_quantile(POWER, counts - 1) * error
+    changed = (t_quantile(0.995, counts - 1) * error + chance <= size) & (size - chance >= limit)
+    same = t_quantile(0.975, counts - 1) * error + chance <= limit - size
     settled = np.flatnonzero(changed | same)
     return int(-(-counts[settled[0]] // 5) * 5) if len(settled) else None

@@ -231,10 +231,10 @@ def find(
     scale: float,
     least: float,
     share: float,
-    knobs: tuple[float, float, float, float, int, int, int],
+    tuning: tuple[float, float, float, float, int, int, int],
 ) -> tuple[_Floats, _Places, float]:
     """The despiked series, the steps in it, and how much longer its noise remembers than white noise does."""
-    spike, price, surely, memory, shortest, tail, window = knobs
+    spike, price, surely, memory, shortest, tail, window = tuning
     n = z.size
     calm = despike(z, 3, spike * scale)
     unit = scale * scale * price * np.log(n)

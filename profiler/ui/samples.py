@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from profiler.evidence import formatting
 from profiler.evidence.side import Latency
 from profiler.evidence.values import Value
-from profiler.statistics.floor import level
+from profiler.statistics.floor import typical_ns
 from profiler.statistics.ratios import SHORT_NS
 from profiler.ui import frame
 from profiler.ui.frame import FONT, MUTED, Figure, note
@@ -153,7 +153,7 @@ def middle_word(one: Latency) -> str:
 
 
 def _in_one_unit(sides: Sequence[tuple[str, Latency]]) -> tuple[list[_Side], str]:
-    levels = [float(level(one.ns)) for _, one in sides]
+    levels = [float(typical_ns(one.ns)) for _, one in sides]
     scale = formatting.scale_for("ns", max(levels))
     every = np.unique(np.concatenate([np.asarray(one.rounds, np.int64) for _, one in sides]))
     found = []

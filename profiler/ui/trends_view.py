@@ -19,7 +19,7 @@ from profiler.evidence.values import Evidence
 from profiler.history.latency_trends import LATENCY
 from profiler.history.lineage import Lineage
 from profiler.history.trend import ABSENT, Trend, TrendPoint
-from profiler.statistics.floor import FEWEST, Floor
+from profiler.statistics.floor import MIN_FLOOR_PAIRS, Floor
 from profiler.ui import addresses, figures, markup, stacks
 from profiler.ui.frame import Figure
 from profiler.ui.markup import Column, Html, Row
@@ -318,7 +318,7 @@ def floor_notes(found: Mapping[str, Sequence[Trend]], floors: FloorLookup) -> li
 def band(one: Trend, floors: FloorLookup) -> float:
     """The share by which equal builds lie apart there; 0 where nobody knows, or it is no latency."""
     here = _floor(one, floors)
-    return 0.0 if here is None or here.pairs < FEWEST else math.expm1(here.limit)
+    return 0.0 if here is None or here.pairs < MIN_FLOOR_PAIRS else math.expm1(here.limit)
 
 
 def _floor(one: Trend, floors: FloorLookup) -> Floor | None:

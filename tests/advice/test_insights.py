@@ -337,7 +337,10 @@ def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> No
 
 @pytest.mark.parametrize(
     ("rule", "rests"),
-    [(pair.RULE, "live pair, 25 rounds"), (floor.RULE, "two runs, by a floor of 25 A/A pairs")],
+    [
+        (pair.LIVE_PAIR, "live pair, 25 rounds"),
+        (floor.STORED_BASELINE, "two runs, by a floor of 25 A/A pairs"),
+    ],
 )
 def test_a_latency_says_the_rounds_or_the_pairs_it_rests_on(rule: str, rests: str) -> None:
     plain = Side("v", (), "GPU", "9.0", "2x8x512", "fp16")

@@ -16,7 +16,7 @@ from profiler.bundles import bundle, location
 from profiler.bundles.run import COLLECT, NOISE, Labels, Result, Run, Samples
 from profiler.cli import main
 from profiler.compare import latency_words, noise_floor
-from profiler.statistics.floor import FEWEST, Floor
+from profiler.statistics.floor import MIN_FLOOR_PAIRS, Floor
 from profiler.store import Store
 
 START = datetime(2026, 5, 1, tzinfo=UTC)
@@ -61,12 +61,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def test_a_floor_holds_for_its_gpu_mode_and_length_of_call_alone(store: Store) -> None:
-    store.add(run(sessions(2 * MS, 0.01, FEWEST), sessions(40 * US, 0.03, FEWEST, COLD)), {})
+    store.add(
+        run(sessions(2 * MS, 0.01, MIN_FLOOR_PAIRS), sessions(40 * US, 0.03, MIN_FLOOR_PAIRS, COLD)), {}
+    )
     asked = noise_floor.lookup(lambda: store)
     long, short = asked("H100", WARM, 5 * MS), asked("H100", COLD, 60 * US)
     assert long is not None
     assert short is not None
-    assert long.pairs == short.pairs == FEWEST
+    assert long.pairs == short.pairs == MIN_FLOOR_PAIRS
     assert 0.005 < long.sd < 0.02
     assert short.sd > 2 * long.sd
     for place in (("A100", WARM, 5 * MS), ("H100", COLD, 5 * MS), ("H100", WARM, 60 * US)):
@@ -162,16 +164,16 @@ def test_two_runs_without_a_floor_name_the_command_that_makes_one(
 def test_two_runs_are_judged_by_the_stored_floor_everywhere(
     two_runs: Path, capsys: pytest.CaptureFixture[str], sd: float, code: int, word: str
 ) -> None:
-    seal(two_runs, run(sessions(2 * MS, sd, FEWEST)))
+    seal(two_runs, run(sessions(2 * MS, sd, MIN_FLOOR_PAIRS)))
     for command in (["compare", *NAMES, "--fail"], ["gate", NAMES[1], "--baseline", NAMES[0], "--json"]):
         assert main(command) == code
         told = " ".join(capsys.readouterr().out.split())
         assert "the noise floor of " in told
-        assert f"({FEWEST} A/A pairs)" in told
+        assert f"({MIN_FLOOR_PAIRS} A/A pairs)" in told
     assert main(["compare", *NAMES, "--json"]) == 0
     (latency,) = json.loads(capsys.readouterr().out)["latency"]
     assert latency["verdict"] == word
-    assert latency["floor"]["pairs"] == FEWEST
+    assert latency["floor"]["pairs"] == MIN_FLOOR_PAIRS
     assert latency["floor"]["limit"] == pytest.approx(latency["interval"][1] - latency["effect"], rel=0.1)
     assert latency["floor_command"] is None
 
@@ -180,9 +182,9 @@ def test_insights_are_judged_by_the_stored_floor(two_runs: Path, capsys: pytest.
     asked = ["insights", NAMES[1], "--against", NAMES[0]]
     main(asked)
     assert "`profiler noise v1 --workloads b1`" in " ".join(capsys.readouterr().out.split())
-    seal(two_runs, run(sessions(2 * MS, 0.004, FEWEST)))
+    seal(two_runs, run(sessions(2 * MS, 0.004, MIN_FLOOR_PAIRS)))
     main(asked)
-    assert f"({FEWEST} A/A pairs)" in " ".join(capsys.readouterr().out.split())
+    assert f"({MIN_FLOOR_PAIRS} A/A pairs)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_without_a_floor_the_words_name_the_command_that_makes_one() -> None:

@@ -580,8 +580,8 @@ class TestLatencies:
     ) -> None:
         """What one row would be called by itself does not stand among others that say nothing."""
         seen: list[int] = []
-        among = many.among
-        monkeypatch.setattr(many, "among", lambda found: seen.append(len(found)) or among(found))
+        among = many.judge_together
+        monkeypatch.setattr(many, "judge_together", lambda found: seen.append(len(found)) or among(found))
         self.collected(data, 1, v1=1.0, v2=1.0, v3=1.0)
         run = self.collected(data, 2, v1=1.0, v2=1.0, v3=1.0)
         gate(capsys, run, "--baseline", "mine/v1", code=Exit.PASS)

@@ -23,7 +23,7 @@ from profiler.evidence.values import Evidence, Value
 from profiler.history.change_points import RUNS, VERSIONS, History, histories, steps
 from profiler.history.latency_trends import latencies
 from profiler.history.trend import trend
-from profiler.statistics.changepoint import FEWEST, change_points
+from profiler.statistics.changepoint import MIN_POINTS, change_points
 from profiler.store import Store, operations
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -166,7 +166,7 @@ def test_runs_of_several_versions_give_each_its_own_history(place: Place) -> Non
     assert change.likeliest.run_id == "run-008"
     assert {point.version for point in found[RUNS, "v2"].series.points} == {"v2"}
     assert [point.run_id for point in found[VERSIONS, None].series.points] == ["run-015", "run-015"]
-    assert found[VERSIONS, None].short == f"2 of the {FEWEST} points that a step needs"
+    assert found[VERSIONS, None].short == f"2 of the {MIN_POINTS} points that a step needs"
 
 
 def test_one_version_can_be_asked_for(place: Place) -> None:
@@ -281,7 +281,7 @@ def test_six_commits_are_too_few_to_tell_a_step(esmm: tuple[Store, LocalRoot]) -
     assert len(found) == 13
     assert all(one.short and not one.changes for one in found)
     basic = next(one for one in found if one.series.base_name == "basic")
-    assert basic.short == f"6 of the {FEWEST} points that a step needs"
+    assert basic.short == f"6 of the {MIN_POINTS} points that a step needs"
 
 
 def _real_noise(store: Store) -> Sequence[float]:

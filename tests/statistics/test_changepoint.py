@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 from profiler.statistics import segments
-from profiler.statistics.changepoint import FEWEST, ChangePoint, change_points, change_points_of
+from profiler.statistics.changepoint import MIN_POINTS, ChangePoint, change_points, change_points_of
 
 
 def noisy(seed: int, levels: Sequence[float], points: int, sigma: float = 0.01) -> NDArray[np.float64]:
@@ -82,7 +82,7 @@ def test_missing_points_keep_their_places() -> None:
 
 def test_too_few_points_say_nothing() -> None:
     values = [1.0] * 4 + [2.0] * 3
-    assert len(values) < FEWEST
+    assert len(values) < MIN_POINTS
     assert change_points(values) == ()
     assert change_points([]) == ()
     assert change_points([math.nan] * 50) == ()

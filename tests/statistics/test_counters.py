@@ -10,15 +10,15 @@ from profiler.statistics.decision import Verdict
 
 
 def test_one_instruction_more_is_worse_where_counts_repeat() -> None:
-    found = counters.decide(1_000_000, 1_000_001, better="lower", exact=True)
+    found = counters.judge_counter(1_000_000, 1_000_001, better="lower", exact=True)
     assert found.verdict is Verdict.WORSE
     assert found.fails_gate
-    assert counters.decide(1_000_000, 1_000_000, better="lower", exact=True).verdict is Verdict.SAME
-    assert counters.decide(64, 72, better="-", exact=True).verdict is Verdict.CHANGED
+    assert counters.judge_counter(1_000_000, 1_000_000, better="lower", exact=True).verdict is Verdict.SAME
+    assert counters.judge_counter(64, 72, better="-", exact=True).verdict is Verdict.CHANGED
 
 
 def test_what_is_relevant_bounds_an_exact_counter_too() -> None:
-    found = counters.decide(1000, 1005, better="lower", exact=True, margin=0.01)
+    found = counters.judge_counter(1000, 1005, better="lower", exact=True, margin=0.01)
     assert found.verdict is Verdict.SAME
     assert "within 1 %" in found.reason
 
@@ -26,30 +26,34 @@ def test_what_is_relevant_bounds_an_exact_counter_too() -> None:
 def test_a_wobble_is_learned_from_equal_builds() -> None:
     rng = np.random.default_rng(1)
     a = rng.normal(1e6, 2e3, 40)
-    learned = counters.wobble(a, a * (1 + rng.normal(0, 0.004, 40)))
+    learned = counters.counter_noise(a, a * (1 + rng.normal(0, 0.004, 40)))
     assert learned is not None
     assert 0.008 < learned < 0.022
-    assert counters.decide(100, 100.7, better="lower", exact=False, wobble=learned).verdict is Verdict.SAME
-    found = counters.decide(100, 106, better="lower", exact=False, wobble=learned)
+    assert (
+        counters.judge_counter(100, 100.7, better="lower", exact=False, noise=learned).verdict is Verdict.SAME
+    )
+    found = counters.judge_counter(100, 106, better="lower", exact=False, noise=learned)
     assert found.verdict is Verdict.WORSE
     assert "wobble" in found.reason
 
 
 def test_a_wobble_is_at_least_a_thousandth_and_needs_pairs() -> None:
-    assert counters.wobble(np.full(8, 5.0), np.full(8, 5.0)) == counters.LEAST
-    assert counters.wobble(np.full(4, 5.0), np.full(4, 5.0)) is None
+    assert counters.counter_noise(np.full(8, 5.0), np.full(8, 5.0)) == counters.MIN_NOISE
+    assert counters.counter_noise(np.full(4, 5.0), np.full(4, 5.0)) is None
     zeros = np.array([0.0, 0.0, 5.0, 5.0, 5.0, 5.0, np.nan])
-    assert counters.wobble(zeros, np.full(7, 5.0)) is None, "a side of 0 says nothing"
+    assert counters.counter_noise(zeros, np.full(7, 5.0)) is None, "a side of 0 says nothing"
 
 
 def test_without_pairs_what_wobbles_and_moved_is_unclear() -> None:
-    found = counters.decide(50.0, 52.0, better="higher", exact=False, margin=0.01)
+    found = counters.judge_counter(50.0, 52.0, better="higher", exact=False, margin=0.01)
     assert found.verdict is Verdict.UNCLEAR
-    assert counters.decide(50.0, 50.1, better="higher", exact=False, margin=0.01).verdict is Verdict.SAME
+    assert (
+        counters.judge_counter(50.0, 50.1, better="higher", exact=False, margin=0.01).verdict is Verdict.SAME
+    )
 
 
 def test_from_zero_there_is_a_verdict_and_no_share() -> None:
-    found = counters.decide(0, 8, better="lower", exact=True)
+    found = counters.judge_counter(0, 8, better="lower", exact=True)
     assert found.verdict is Verdict.WORSE
     assert found.effect is None
     assert "from 0 to 8" in found.reason
@@ -57,4 +61,4 @@ def test_from_zero_there_is_a_verdict_and_no_share() -> None:
 
 def test_missing_is_no_number() -> None:
     with pytest.raises(ValueError, match="missing"):
-        counters.decide(1.0, float("nan"), better="lower", exact=True)
+        counters.judge_counter(1.0, float("nan"), better="lower", exact=True)

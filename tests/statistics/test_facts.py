@@ -19,7 +19,7 @@ BEFORE: dict[str, facts.Fact] = {
 
 
 def after(**changes: facts.Fact) -> facts.FactsDecision:
-    return facts.decide(BEFORE, {**BEFORE, **changes})
+    return facts.judge_facts(BEFORE, {**BEFORE, **changes})
 
 
 def test_equal_facts_are_the_same() -> None:
@@ -52,8 +52,8 @@ def test_what_a_gate_fails_on_is_named(changes: dict[str, facts.Fact], line: str
 
 
 def test_registers_within_a_unit_of_eight_cost_nothing() -> None:
-    assert facts.decide({"static__registers": 57}, {"static__registers": 64}).failures == ()
-    more = facts.decide({"static__registers": 57}, {"static__registers": 77})
+    assert facts.judge_facts({"static__registers": 57}, {"static__registers": 64}).failures == ()
+    more = facts.judge_facts({"static__registers": 57}, {"static__registers": 77})
     assert [failure.words for failure in more.failures] == ["registers: 57 → 77"]
 
 
@@ -71,8 +71,8 @@ def test_a_watched_fact_that_is_gone_is_missing_never_zero() -> None:
 
 def test_the_same_machine_code_that_got_slower_blames_the_environment() -> None:
     slower = Decision(Verdict.WORSE, "+3 %", "live pair", effect=0.03, fails_gate=True)
-    told = facts.with_code(slower, facts.same_code("ab", "ab"))
+    told = facts.note_same_code(slower, facts.same_code("ab", "ab"))
     assert "the environment moved" in told.reason
     assert told.verdict is Verdict.WORSE
-    assert facts.with_code(slower, facts.same_code("ab", "cd")) is slower
-    assert facts.with_code(slower, facts.same_code("ab", None)) is slower
+    assert facts.note_same_code(slower, facts.same_code("ab", "cd")) is slower
+    assert facts.note_same_code(slower, facts.same_code("ab", None)) is slower

@@ -35,14 +35,14 @@ def test_nan_is_no_test_and_tables_are_apart() -> None:
 def test_quiet_tables_show_nothing_and_planted_rows_stand() -> None:
     rng = np.random.default_rng(3)
     p, effects = rng.random(1500), rng.normal(0, 0.003, 1500)
-    assert not many.stand(effects, p).any()
+    assert not many.which_stand(effects, p).any()
     p[:20], effects[:20] = 1e-7, 0.03
-    assert many.stand(effects, p).nonzero()[0].tolist() == list(range(20))
+    assert many.which_stand(effects, p).nonzero()[0].tolist() == list(range(20))
 
 
 def test_rows_that_chance_explains_are_unclear_and_tiny_ones_the_same() -> None:
     table = [row(0.02, 0.02), row(0.03, 1e-9), row(0.006, 1e-9), *(row(0.0, 0.9) for _ in range(40))]
-    found = many.among(table)
+    found = many.judge_together(table)
     assert [one.verdict for one in found[:3]] == [Verdict.UNCLEAR, Verdict.WORSE, Verdict.SAME]
     assert not found[0].fails_gate
     assert found[1].fails_gate
@@ -51,6 +51,6 @@ def test_rows_that_chance_explains_are_unclear_and_tiny_ones_the_same() -> None:
 
 def test_the_headline_is_a_family_of_its_own_and_exact_rows_are_no_tests() -> None:
     rest = [row(0.0, 0.9) for _ in range(40)]
-    found = many.among([row(0.02, 0.02), row(0.02, None), *rest], headline=[True])
+    found = many.judge_together([row(0.02, 0.02), row(0.02, None), *rest], headline=[True])
     assert found[0].verdict is Verdict.WORSE
     assert found[1].verdict is Verdict.WORSE
