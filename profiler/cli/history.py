@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     filters = {name: getattr(arguments, name) for name in ("family", "workload", "gpu", "kernel", "version")}
     store, root = output.open_store(), location.root()
-    stands = lineage.every(root, store, arguments.family)
+    stands = lineage.load_lineages(root, store, arguments.family)
     filters |= {"orders": {family: one.order for family, one in stands.items()}}
     filters |= {"wrong": {family: one.wrong for family, one in stands.items()}}
     evidence = evidence_of(arguments)

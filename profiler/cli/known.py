@@ -21,7 +21,7 @@ from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.history import lineage
-from profiler.history.lineage import PLANNED, Standing
+from profiler.history.lineage import PLANNED, VersionStatus
 
 if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
@@ -35,7 +35,7 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
     try:
         side = resolve_names.if_measured(name, opener, workload, gpu)
     except UnknownName:
-        if entry := lineage.unmade(location.root(), opener(), name):
+        if entry := lineage.find_version_without_results(location.root(), opener(), name):
             return _unmade(*entry)
         raise
     sides = resolve_names.facts(name, opener, workload, gpu)
@@ -50,10 +50,10 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
     stands, traffic = None, {}
     if family and version:
         root = location.root()
-        found = lineage.every(root, opener(), family).get(family)
+        found = lineage.load_lineages(root, opener(), family).get(family)
         if found and version in found.by_id:
             stands = found.by_id[version]
-            traffic = lineage.lines(root, found.attached, version)
+            traffic = found.snapshot.shared_traffic(root, version)
     base, why = _baseline(against, family, stands)
     with catalogued((base or "",), opener):
         cells = tuple(Cell(one, _against(base, one, opener, table)) for one in sides)
@@ -77,7 +77,7 @@ def catalogued(names: Iterable[str], opener: StoreOpener) -> Iterator[None]:
             if (
                 name
                 and not resolve_names.is_file(name)
-                and (found := lineage.unmade(location.root(), opener(), name))
+                and (found := lineage.find_version_without_results(location.root(), opener(), name))
             ):
                 raise CannotJudge(_nothing_of(*found)) from None
         raise
@@ -108,7 +108,9 @@ def _nothing_of(family: str, version: Version) -> str:
     )
 
 
-def _baseline(against: str | None, family: str | None, stands: Standing | None) -> tuple[str | None, str]:
+def _baseline(
+    against: str | None, family: str | None, stands: VersionStatus | None
+) -> tuple[str | None, str]:
     """The baseline's name and why it is that one, or why there is none."""
     if against is not None:
         return against, "asked for"
@@ -116,9 +118,9 @@ def _baseline(against: str | None, family: str | None, stands: Standing | None) 
         return None, "no baseline: no catalogue names its parent; --against BASELINE names one"
     if stands.version.parent is None:
         return None, "no baseline: it has no parent in the catalogue"
-    if stands.against is None:
+    if stands.correct_ancestor is None:
         return None, "no baseline: no ancestor of it in the catalogue is correct"
-    base = stands.against.id
+    base = stands.correct_ancestor.id
     if base == stands.version.parent:
         return f"{family}/{base}", "its parent in the catalogue"
     return f"{family}/{base}", f"its nearest correct ancestor: {stands.version.parent} is not"
@@ -144,7 +146,7 @@ def _against(
     return comparison.compare(other, side, table, noise=noise, same_code=same_code, wobble=learned)
 
 
-def _wrong(held: list[Side], stands: Standing | None) -> str | None:
+def _wrong(held: list[Side], stands: VersionStatus | None) -> str | None:
     """Why the version has no speed: what its check found, else the catalogue's reason."""
     found = next((one.wrong for one in held if one.wrong), None)
     if found is None and stands and stands.is_wrong:

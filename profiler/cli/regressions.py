@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
         store,
         table,
         family=arguments.family,
-        lineages=lineage.every(root, store, arguments.family),
+        lineages=lineage.load_lineages(root, store, arguments.family),
         floors=noise_floor.lookup(lambda: store),
         wobbles=counter_noise.by_place(lambda: store),
         acknowledged=acknowledgement.standing(records),

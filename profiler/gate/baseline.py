@@ -139,7 +139,7 @@ class Baselines:
     def of(root: Root, store: Store, family: str) -> Baselines:
         """Of a family, by the decisions and catalogues there are now."""
         found = tuple(one for one in pins(decisions.load(root)) if one.family == family)
-        return Baselines(store, family, found, history_lineage.every(root, store, family).get(family))
+        return Baselines(store, family, found, history_lineage.load_lineages(root, store, family).get(family))
 
     def resolve(
         self, name: str | None, version: str, workload: str | None = None, gpu: str | None = None
@@ -166,7 +166,7 @@ class Baselines:
 
     def available(self, version: str, workload: str | None = None, gpu: str | None = None) -> list[Baseline]:
         """Every baseline that there is for a version in one place: the pinned one first."""
-        held = self.lineage.standings if self.lineage else ()
+        held = self.lineage.statuses if self.lineage else ()
         backends = [f"{TORCH}{one.version.id}" for one in held if one.state == history_lineage.BASELINE]
         found = []
         for name in (PINNED, PARENT, BEST, *backends):
@@ -258,14 +258,14 @@ def _of_pin(pin: Pin, store: Store) -> Baseline:
 
 
 def _implied(name: str, held: Lineage, version: str, workload: str, gpu: str) -> Baseline:
-    family, standing = held.attached.catalog.family, held.by_id.get(version)
+    family, standing = held.snapshot.catalog.family, held.by_id.get(version)
     if name.startswith(TORCH):
-        backends = {one.version.id: one for one in held.standings if one.state == history_lineage.BASELINE}
+        backends = {one.version.id: one for one in held.statuses if one.state == history_lineage.BASELINE}
         wanted = backends.get(name.removeprefix(TORCH))
         if wanted is None:
             listed = spread([f"{TORCH}{one}" for one in backends]) or "none"
             raise UnknownName(f"{family} has no {name}; its catalogue has {listed}")
-        if (history_lineage.shape(workload, wanted.version), gpu) not in wanted.latency_ns:
+        if (history_lineage.workload_without_dtype(workload, wanted.version), gpu) not in wanted.latency_ns:
             raise CannotJudge(
                 f"{wanted.version.id} was not timed there: `profiler collect {wanted.version.id}`"
             )
@@ -275,10 +275,10 @@ def _implied(name: str, held: Lineage, version: str, workload: str, gpu: str) ->
             f"{family}/{version} is in no catalogue, which would say its {name}: pin a baseline"
         )
     if name == PARENT:
-        if standing.against is None:
+        if standing.correct_ancestor is None:
             raise CannotJudge(f"{family}/{version} has no correct ancestor: its lineage begins with it")
-        return Baseline(PARENT, family, None, standing.against.id, "the nearest correct ancestor")
-    size = history_lineage.shape(workload, standing.version)
+        return Baseline(PARENT, family, None, standing.correct_ancestor.id, "the nearest correct ancestor")
+    size = history_lineage.workload_without_dtype(workload, standing.version)
     best = held.best(size, gpu)
     if best is None or (size, gpu) not in best.latency_ns:
         raise CannotJudge(f"no correct version of {family} was timed there: `profiler collect` on a GPU")

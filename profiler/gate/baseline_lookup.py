@@ -208,7 +208,7 @@ class Lookup:
         found = [self.store.run(run_id) for run_id in runs]
         return any(found) and all(run is None or run.kind == IMPORT for run in found)
 
-    def standing(self, subject: Holding) -> lineage.Standing | None:
+    def standing(self, subject: Holding) -> lineage.VersionStatus | None:
         """What its catalogue says; None where none names it."""
         found = self.baselines(subject.family).lineage
         return found.by_id.get(subject.version) if found else None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.compare.latency import FloorLookup, LatencyComparison, compare_calls
 from profiler.evidence.side import Latency, Side
-from profiler.history.lineage import Lineage, shape
+from profiler.history.lineage import Lineage, workload_without_dtype
 from profiler.statistics.decision import Interval
 from profiler.store import SampleArrays
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _RUNS = 12  # newest timings of a version among which a common run is looked for
 
 
-class SpeedUp(NamedTuple):
+class Speedup(NamedTuple):
     """A's latency over B's: 1.33 is a third faster."""
 
     times: float
@@ -26,25 +26,27 @@ class SpeedUp(NamedTuple):
     workload: str  # as B's run calls it
 
 
-def speed_ups(
+def load_speedups(
     store: Store, lineage: Lineage, workload: str, gpu: str, floors: FloorLookup
-) -> dict[str, SpeedUp]:
+) -> dict[str, Speedup]:
     """By version: against its nearest correct ancestor, in the mode that the lineage is shown in.
 
     By the rounds of the newest run that timed both, else by the floor. Only of versions of one dtype.
     """
-    family = lineage.attached.catalog.family
+    family = lineage.family
     timed: dict[str, list[LaunchInfo]] = defaultdict(list)
     for row in store.launches(family=family, gpu=gpu, kind="latency", latest=False):
         standing = lineage.by_id.get(row.version)
-        own = standing.attained.get((workload, gpu)) if standing and not standing.is_wrong else None
-        here = standing is not None and shape(row.workload or "", standing.version) == workload
+        own = standing.latencies.get((workload, gpu)) if standing and not standing.is_wrong else None
+        here = (
+            standing is not None and workload_without_dtype(row.workload or "", standing.version) == workload
+        )
         if own is not None and here and row.mode == own.mode:
             timed[row.version].append(row)
     pairs: dict[str, tuple[LaunchInfo, LaunchInfo]] = {}
     for version, rows in timed.items():
         standing = lineage.by_id[version]
-        against = standing.against
+        against = standing.correct_ancestor
         if against is None or against.dtype != standing.version.dtype or against.id not in timed:
             continue
         pairs[version] = _chosen(timed[against.id], rows)
@@ -57,7 +59,7 @@ def speed_ups(
             if compared.a_ns and compared.b_ns:
                 effect, interval = compared.decision.effect, compared.decision.interval
                 times = compared.a_ns / compared.b_ns if effect is None else 1 / (1 + effect)
-                found[version] = SpeedUp(times, _inverse(interval), compared, b.workload or "")
+                found[version] = Speedup(times, _inverse(interval), compared, b.workload or "")
     return found
 
 

@@ -191,8 +191,8 @@ class Search:
     @property
     def rejected(self) -> frozenset[str]:
         """The versions that are wrong on purpose, and have nothing to lose."""
-        standings = self.lineage.standings if self.lineage else ()
-        return frozenset(one.version.id for one in standings if one.version.state == REJECTED)
+        statuses = self.lineage.statuses if self.lineage else ()
+        return frozenset(one.version.id for one in statuses if one.version.state == REJECTED)
 
     @property
     def wrong(self) -> dict[str, dict[str, str]]:
@@ -226,7 +226,7 @@ class Search:
             return None if pin.version == version else (pin.version, pin.run_id, f"pinned {pin.name}")
         if self.lineage is not None:
             standing = self.lineage.by_id.get(version)
-            against = standing.against.id if standing and standing.against else None
+            against = standing.correct_ancestor.id if standing and standing.correct_ancestor else None
             return (against, None, f"parent {against}") if against else None
         before = [name for name in self.order if name in there]
         if len(before) < 2 or version != before[-1]:

@@ -50,10 +50,10 @@ def newest_pair(versions: Sequence[VersionInfo]) -> tuple[str, str]:
 
 def good_pair(versions: Sequence[VersionInfo], lineage: Lineage) -> tuple[str, str] | None:
     """The furthest good version and its nearest correct ancestor, of one dtype and both with results."""
-    family, there = lineage.attached.catalog.family, {name(version) for version in versions}
-    for one in lineage.furthest:
-        if one.against is not None and one.against.dtype == one.version.dtype:
-            pair = f"{family}/{one.against.id}", f"{family}/{one.version.id}"
+    family, there = lineage.snapshot.catalog.family, {name(version) for version in versions}
+    for one in lineage.correct_deepest_first:
+        if one.correct_ancestor is not None and one.correct_ancestor.dtype == one.version.dtype:
+            pair = f"{family}/{one.correct_ancestor.id}", f"{family}/{one.version.id}"
             if there.issuperset(pair):
                 return pair
     return None

@@ -78,7 +78,7 @@ def roofline_paths(now: data.Stamp, family: str, workload: str, gpu: str) -> lis
     series = trend(now, roofline_path.SERIES, family, workload, gpu, "versions", Evidence.MEASURED)
     of_family = {run.run_id: run for run in data.runs(now)}
     found = lineage_data.lineage(now, family)
-    parents = {one.version.id: one.version.parent for one in found.standings} if found else None
+    parents = {one.version.id: one.version.parent for one in found.statuses} if found else None
     return [roofline_path.path(one, data.store().load, of_family, data.table(now), parents) for one in series]
 
 

@@ -77,7 +77,7 @@ def show_roofline_path(
     measured = addresses.cells(data.cells(now), [f"{family}/{name}" for name in names], Evidence.MEASURED)
     if not measured:
         stands = lineage_data.lineage(now, family)
-        good = [one.version.id for one in stands.furthest[:1]] if stands else []
+        good = [one.version.id for one in stands.correct_deepest_first[:1]] if stands else []
         st.html(markup.empty(*roofpath_view.not_measured(good or names)))
         return
     level_box, kernel_box, *boxes = st.columns([1.2, 2, 1, 1], vertical_alignment="bottom", gap="medium")

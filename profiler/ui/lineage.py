@@ -22,9 +22,9 @@ with data.errors_shown():
     with boxes[1]:
         arch = pick.any_of("architecture", lineage.architectures[::-1], "arch")
     with boxes[2]:
-        size = pick.any_of("static facts of", lineage.sizes, "size")
+        size = pick.any_of("static facts of", lineage.static_workloads, "size")
     with boxes[3]:
-        workload = pick.any_of("workload", lineage.workloads, "workload")
+        workload = pick.any_of("workload", lineage.run_workloads, "workload")
     gpu = pick.any_of("GPU", lineage.gpus, "gpu")
     choice = lineage_view.Choice(arch, size, workload, gpu)
     st.html(lineage_view.caption(lineage, choice))

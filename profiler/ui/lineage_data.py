@@ -9,9 +9,10 @@ import streamlit as st
 
 from profiler.bundles import location
 from profiler.errors import ProfilerError
+from profiler.history import catalog_snapshot, speedups
 from profiler.history import lineage as lineages
-from profiler.history import speedups
-from profiler.history.speedups import SpeedUp
+from profiler.history.catalog_snapshot import CatalogSnapshot
+from profiler.history.speedups import Speedup
 from profiler.store import VersionInfo
 from profiler.ui import data, source_view
 
@@ -33,9 +34,9 @@ def _in_order(found: Sequence[VersionInfo], order: Sequence[str]) -> list[Versio
 
 
 @st.cache_resource(show_spinner=False, max_entries=data.KEPT)
-def attached(now: data.Stamp, family: str) -> lineages.Attached | None:
+def attached(now: data.Stamp, family: str) -> CatalogSnapshot | None:
     """The catalogue that the family's newest run with one keeps."""
-    return lineages.newest(location.root(), data.store(), family)
+    return catalog_snapshot.load_newest_snapshot(location.root(), data.store(), family)
 
 
 def lineages_by_family(now: data.Stamp) -> dict[str, lineages.Lineage]:
@@ -53,7 +54,7 @@ def lineages_by_family(now: data.Stamp) -> dict[str, lineages.Lineage]:
 def lineage(now: data.Stamp, family: str) -> lineages.Lineage | None:
     """How the versions of a family stand; None where it has no catalogue."""
     found = attached(now, family)
-    return None if found is None else lineages.stands(data.store(), found)
+    return None if found is None else lineages.build_lineage(data.store(), found)
 
 
 def is_wrong(now: data.Stamp, family: str, version: str) -> bool:
@@ -65,10 +66,12 @@ def is_wrong(now: data.Stamp, family: str, version: str) -> bool:
 
 
 @st.cache_resource(show_spinner=False, max_entries=data.KEPT)
-def speed_ups(now: data.Stamp, family: str, workload: str, gpu: str) -> dict[str, SpeedUp]:
+def speed_ups(now: data.Stamp, family: str, workload: str, gpu: str) -> dict[str, Speedup]:
     """How much faster each version is than its nearest correct ancestor there."""
     found = lineage(now, family)
-    return speedups.speed_ups(data.store(), found, workload, gpu, data.floors(now)) if found and gpu else {}
+    return (
+        speedups.load_speedups(data.store(), found, workload, gpu, data.floors(now)) if found and gpu else {}
+    )
 
 
 def catalogue_order(now: data.Stamp, family: str) -> tuple[str, ...]:
@@ -82,13 +85,13 @@ def catalogue_order(now: data.Stamp, family: str) -> tuple[str, ...]:
 def apart(now: data.Stamp, family: str) -> str:
     """How the working tree's catalogue and sources differ from those that are shown."""
     found = attached(now, family)
-    return lineages.apart(found) if found else ""
+    return catalog_snapshot.working_tree_difference(found) if found else ""
 
 
 @st.cache_resource(show_spinner=False, max_entries=data.KEPT)
-def origin(now: data.Stamp, family: str, run_id: str | None) -> lineages.Attached | None:
+def origin(now: data.Stamp, family: str, run_id: str | None) -> CatalogSnapshot | None:
     """The catalogue and sources that belong to a side: its own run's, else the family's newest."""
-    own = lineages.of_run(location.root(), data.kept(now, run_id), family) if run_id else None
+    own = catalog_snapshot.load_snapshot(location.root(), data.kept(now, run_id), family) if run_id else None
     return own or attached(now, family)
 
 
@@ -99,11 +102,11 @@ def source(now: data.Stamp, family: str, run_id: str | None, version: str) -> so
     if held is None or version not in held.catalog.by_id:
         return None
     entry, root = held.catalog.by_id[version], location.root()
-    traffic = lineages.lines(root, held, version)
+    traffic = held.shared_traffic(root, version)
     named = {row[0] for rows in traffic.values() for row in rows}
     return source_view.Kept(
         entry,
-        lineages.source(root, held, entry),
+        held.source_text(root, entry),
         traffic,
-        {name: text for name, text in lineages.texts(root, held).items() if name in named},
+        {name: text for name, text in held.source_texts(root).items() if name in named},
     )

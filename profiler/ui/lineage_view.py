@@ -9,9 +9,9 @@ from profiler.catalog.catalog import Claim, Version
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
 from profiler.evidence.values import Evidence, State, Value
-from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, Standing
-from profiler.history.speedups import SpeedUp
-from profiler.history.timed_calls import Attained
+from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, VersionStatus
+from profiler.history.speedups import Speedup
+from profiler.history.version_latency import VersionLatency
 from profiler.ui import addresses, lanes, markup, track
 from profiler.ui.markup import Column, Html, Row
 
@@ -25,19 +25,19 @@ class Choice:
     def __init__(self, arch: str = "", size: str = "", workload: str = "", gpu: str = "") -> None:
         self.arch, self.size, self.workload, self.gpu = arch, size, workload, gpu
 
-    def static(self, one: Standing) -> Launch | None:
+    def static(self, one: VersionStatus) -> Launch | None:
         """The compiler's facts of a version."""
         return one.static.get((self.arch, self.size))
 
-    def modelled(self, one: Standing) -> Launch | None:
+    def modelled(self, one: VersionStatus) -> Launch | None:
         """What the CPU saw of a version."""
         return one.modelled.get(self.workload)
 
-    def attained(self, one: Standing | None) -> Attained | None:
+    def attained(self, one: VersionStatus | None) -> VersionLatency | None:
         """The median latency of a version that has a speed, and its floor."""
-        return None if one is None or one.is_wrong else one.attained.get((self.workload, self.gpu))
+        return None if one is None or one.is_wrong else one.latencies.get((self.workload, self.gpu))
 
-    def latency(self, one: Standing | None) -> float | None:
+    def latency(self, one: VersionStatus | None) -> float | None:
         """The median latency of a version, of one that has a speed."""
         own = self.attained(one)
         return own.ns if own else None
@@ -46,13 +46,13 @@ class Choice:
 def context(lineage: Lineage) -> Html:
     """Which run the catalogue comes from, and how the versions stand."""
     counts = (
-        (sum(one.state == GOOD for one in lineage.standings), "correct"),
+        (sum(one.state == GOOD for one in lineage.statuses), "correct"),
         (len(lineage.wrong), "wrong or rejected"),
-        (sum(one.state == PLANNED for one in lineage.standings), "planned"),
+        (sum(one.state == PLANNED for one in lineage.statuses), "planned"),
     )
     words = " · ".join(f"{count} {word}" for count, word in counts if count)
-    run = markup.link(addresses.run(lineage.attached.run_id), "run", title=lineage.attached.run_id)
-    made = f"catalogue of {formatting.moment(lineage.attached.created)},"
+    run = markup.link(addresses.run(lineage.snapshot.run_id), "run", title=lineage.snapshot.run_id)
+    made = f"catalogue of {formatting.moment(lineage.snapshot.created)},"
     return markup.join((f"{words} · {made}", run))
 
 
@@ -66,10 +66,10 @@ def caption(lineage: Lineage, choice: Choice) -> Html:
     if choice.arch:
         words = f"{choice.arch}, {choice.size}: one kernel, from its machine code"
         parts.append(markup.join((markup.evidence("static"), words)))
-    if any(choice.modelled(one) for one in lineage.standings):
+    if any(choice.modelled(one) for one in lineage.statuses):
         words = f"{choice.workload}: run on the CPU, conflicts by the model of the banks"
         parts.append(markup.join((markup.evidence("modelled"), words)))
-    modes = dict.fromkeys(own.mode for one in lineage.standings if (own := choice.attained(one)))
+    modes = dict.fromkeys(own.mode for one in lineage.statuses if (own := choice.attained(one)))
     if modes:
         words = f"{choice.workload} on {choice.gpu}: median latency, {', '.join(modes)}"
         parts.append(markup.join((markup.evidence("measured"), words)))
@@ -77,19 +77,19 @@ def caption(lineage: Lineage, choice: Choice) -> Html:
     return markup.note(markup.join(parts, " · "))
 
 
-def table(lineage: Lineage, choice: Choice, speed_ups: Mapping[str, SpeedUp] | None = None) -> Html:
+def table(lineage: Lineage, choice: Choice, speed_ups: Mapping[str, Speedup] | None = None) -> Html:
     """Every version, parents before children; baselines and what the catalogue does not name last."""
-    shown = [one for one in lineage.standings if one.state != BASELINE]
+    shown = [one for one in lineage.statuses if one.state != BASELINE]
     best = lineage.best(choice.workload, choice.gpu)
     scale = _scale(lineage, choice)
-    path = lineage.path_to(best)
+    path = lineage.ancestry(best)
     place = {one.version.id: index for index, one in enumerate(shown)}
     nodes = [_node(one, place, path) for one in shown]
     rows = [
         Row((picture, *_cells(one, lineage, choice, scale, speed_ups or {})))
         for one, picture in zip(shown, lanes.graph(nodes), strict=True)
     ]
-    baselines = [one for one in lineage.standings if one.state == BASELINE]
+    baselines = [one for one in lineage.statuses if one.state == BASELINE]
     if baselines:
         rows.append(
             markup.group(
@@ -99,16 +99,16 @@ def table(lineage: Lineage, choice: Choice, speed_ups: Mapping[str, SpeedUp] | N
             )
         )
         rows += [Row((Html(""), *_cells(one, lineage, choice, scale, speed_ups or {}))) for one in baselines]
-    if lineage.others:
-        names = ", ".join(lineage.others)
+    if lineage.uncatalogued:
+        names = ", ".join(lineage.uncatalogued)
         rows.append(markup.closing(markup.muted(f"not in the catalogue, and so in no place here: {names}")))
     gpus = " and ".join(
         dict.fromkeys(
-            claim.gpu for one in lineage.standings for claim in one.version.claims if claim.kind != "goal"
+            claim.gpu for one in lineage.statuses for claim in one.version.claims if claim.kind != "goal"
         )
     )
     sources = ", ".join(
-        dict.fromkeys(claim.source for one in lineage.standings for claim in one.version.claims)
+        dict.fromkeys(claim.source for one in lineage.statuses for claim in one.version.claims)
     )
     claimed = markup.tag(
         "span",
@@ -133,7 +133,7 @@ def table(lineage: Lineage, choice: Choice, speed_ups: Mapping[str, SpeedUp] | N
     return Html(markup.table("lineage", columns, rows).replace('class="k k-box"', 'class="k k-box lin"', 1))
 
 
-def _node(one: Standing, place: dict[str, int], path: frozenset[str]) -> lanes.Node:
+def _node(one: VersionStatus, place: dict[str, int], path: frozenset[str]) -> lanes.Node:
     look = "wrong" if one.is_wrong else "planned" if one.state == PLANNED else "good"
     on_path = one.version.id in path
     if look == "good" and on_path:
@@ -143,11 +143,11 @@ def _node(one: Standing, place: dict[str, int], path: frozenset[str]) -> lanes.N
 
 
 def _cells(
-    one: Standing,
+    one: VersionStatus,
     lineage: Lineage,
     choice: Choice,
     scale: track.Scale | None,
-    speed_ups: Mapping[str, SpeedUp],
+    speed_ups: Mapping[str, Speedup],
 ) -> tuple[object, ...]:
     static, modelled = choice.static(one), choice.modelled(one)
     return (
@@ -172,7 +172,7 @@ def _name(version: Version) -> Html:
     return _two(*lines)
 
 
-def _state(one: Standing, static: Launch | None) -> Html:
+def _state(one: VersionStatus, static: Launch | None) -> Html:
     if one.state == BASELINE:
         return markup.muted("baseline")
     if one.state == PLANNED:
@@ -198,12 +198,12 @@ def _number(launch: Launch | None, name: str, *, bare: bool = False, hint: str =
     return markup.tag("span", shown, title=f"limited by {words}") if words else shown
 
 
-def _latency(one: Standing, choice: Choice) -> Html:
+def _latency(one: VersionStatus, choice: Choice) -> Html:
     """A measured median and its gap; what is wrong has none, and what nobody measured says so."""
     own = choice.attained(one)
     if own is not None:
         median = markup.tag("span", markup.value(Value(own.ns, _NANOSECONDS)), title=own.mode)
-        if own.gap is None:
+        if own.times_bound is None:
             return median
         return _two(median, markup.join((track.gap(own), markup.tag("span", "of floor", "u"))))
     if one.is_wrong:
@@ -213,29 +213,29 @@ def _latency(one: Standing, choice: Choice) -> Html:
 
 def _scale(lineage: Lineage, choice: Choice) -> track.Scale | None:
     """The one line that all latencies lie on, from the lowest floor; None where no run computed a floor."""
-    known = [own for one in lineage.standings if (own := choice.attained(one))]
-    floors = [own.floor_ns for own in known if own.floor_ns]
+    known = [own for one in lineage.statuses if (own := choice.attained(one))]
+    floors = [own.bound_ns for own in known if own.bound_ns]
     return track.scale([*floors, *(own.ns for own in known)]) if floors else None
 
 
 def _track_head(lineage: Lineage, choice: Choice) -> Html:
     """What the marks are: the floor, and the best baseline where one was timed."""
-    floors = [own.floor_ns for one in lineage.standings if (own := choice.attained(one)) and own.floor_ns]
+    floors = [own.bound_ns for one in lineage.statuses if (own := choice.attained(one)) and own.bound_ns]
     words = [f"┃ floor {track.nanoseconds(min(floors))}"]
     base = lineage.best_baseline(choice.workload, choice.gpu)
     if base is not None:
-        best_ns = base.attained[choice.workload, choice.gpu].ns
+        best_ns = base.latencies[choice.workload, choice.gpu].ns
         words.append(f"▾ {base.version.id} {track.nanoseconds(best_ns)}")
     return markup.esc(" ".join([*words, "log"]))
 
 
-def _track(one: Standing, lineage: Lineage, choice: Choice, scale: track.Scale) -> Html:
+def _track(one: VersionStatus, lineage: Lineage, choice: Choice, scale: track.Scale) -> Html:
     own, base = choice.attained(one), lineage.best_baseline(choice.workload, choice.gpu)
     if own is None:
         return Html("")
-    beside = None if base is None or base is one else base.attained[choice.workload, choice.gpu].ns
+    beside = None if base is None or base is one else base.latencies[choice.workload, choice.gpu].ns
     words = f"{track.nanoseconds(own.ns)}; {track.floor_words(own)}"
-    return track.line(scale, own.ns, own.floor_ns, beside, words)
+    return track.line(scale, own.ns, own.bound_ns, beside, words)
 
 
 def _claimed(version: Version, choice: Choice) -> Html:
@@ -264,16 +264,16 @@ def _about(claim: Claim) -> str:
     return f" ({', '.join(part for part in parts if part)})"
 
 
-def _against(one: Standing, lineage: Lineage, choice: Choice, timed: SpeedUp | None) -> Html:
+def _against(one: VersionStatus, lineage: Lineage, choice: Choice, timed: Speedup | None) -> Html:
     """The way to the diff with the nearest correct ancestor, and how much faster it is, with the verdict."""
-    if one.against is None:
+    if one.correct_ancestor is None:
         return markup.muted("first" if one.state != BASELINE else "–")
     if not one.evidence:
         return markup.muted("–")
-    family = lineage.attached.catalog.family
+    family = lineage.snapshot.catalog.family
     kind = Evidence.STATIC if one.static else sorted(one.evidence)[0]
     view = addresses.Diff(
-        f"{family}/{one.against.id}",
+        f"{family}/{one.correct_ancestor.id}",
         f"{family}/{one.version.id}",
         choice.size if kind is Evidence.STATIC else choice.workload,
         choice.arch if kind is Evidence.STATIC else None,
@@ -281,20 +281,20 @@ def _against(one: Standing, lineage: Lineage, choice: Choice, timed: SpeedUp | N
     )
     if timed is not None:
         view = replace(view, workload=timed.workload, gpu=choice.gpu, evidence=Evidence.MEASURED.value)
-    link = markup.link(view.href, markup.code(one.against.id))
-    before, now = choice.latency(lineage.by_id[one.against.id]), choice.latency(one)
+    link = markup.link(view.href, markup.code(one.correct_ancestor.id))
+    before, now = choice.latency(lineage.by_id[one.correct_ancestor.id]), choice.latency(one)
     hint = ""
     small: str = f"{formatting.TIMES}{formatting.digits(before / now)}" if before and now else ""
     if timed is not None:
         small, hint = _speed_up(timed), timed.compared.decision.reason
-    if one.against.id != one.version.parent:
+    if one.correct_ancestor.id != one.version.parent:
         parent = lineage.by_id[one.version.parent or ""]
         hint = f"its parent {parent.version.id} is {parent.state}"
         small = markup.join((small, f"parent {parent.state}"))
     return _two(link, markup.tag("span", small, "u", hint)) if small else link
 
 
-def _speed_up(timed: SpeedUp) -> Html:
+def _speed_up(timed: Speedup) -> Html:
     """The verdict and the speed-up with its interval; it is of the rounds of one run, or of the floor."""
     words = markup.verdict(timed.compared.verdict, f"{formatting.TIMES}{formatting.digits(timed.times)}")
     if timed.interval is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from profiler.evidence import formatting
 from profiler.evidence.values import Value
-from profiler.history.timed_calls import Attained
+from profiler.history.version_latency import VersionLatency
 from profiler.ui import markup
 from profiler.ui.markup import Html
 
@@ -45,20 +45,20 @@ def line(on: Scale, own: float, floor: float | None, baseline: float | None, wor
     return Html(f'<span class="track" title="{markup.esc(words)}">{"".join(marks)}</span>')
 
 
-def gap(one: Attained) -> Html:
+def gap(one: VersionLatency) -> Html:
     """How many times its floor; a dash where its run computed none."""
-    if one.gap is None:
+    if one.times_bound is None:
         return markup.muted("–")
-    words = f"{formatting.TIMES}{formatting.digits(one.gap)}" + (" ?" if one.gap < 1 else "")
+    words = f"{formatting.TIMES}{formatting.digits(one.times_bound)}" + (" ?" if one.times_bound < 1 else "")
     return markup.tag("span", words, title=floor_words(one))
 
 
-def floor_words(one: Attained) -> str:
+def floor_words(one: VersionLatency) -> str:
     """The floor and which one it is."""
-    if one.floor_ns is None:
+    if one.bound_ns is None:
         return "no floor: its run computed none"
-    words = f"floor {nanoseconds(one.floor_ns)}, by {one.binding}"
-    below = one.gap is not None and one.gap < 1
+    words = f"floor {nanoseconds(one.bound_ns)}, by {one.binding}"
+    below = one.times_bound is not None and one.times_bound < 1
     return f"{words}; nothing can be shorter: the floor or the timing is wrong" if below else words
 
 

@@ -135,7 +135,7 @@ def _branched(line: figures.Line, versions: Sequence[str], lineage: Lineage | No
     points = list(line.points[:1])
     for before, point in pairwise(line.points):
         one, last = lineage.by_id.get(versions[int(point.at)]), versions[int(before.at)]
-        origin = one.against.id if one and one.against else None
+        origin = one.correct_ancestor.id if one and one.correct_ancestor else None
         if origin != last and (one is not None or last in lineage.by_id):
             made = f" · made from {origin}" if origin else ""
             point = replace(point, joined=False, hover=f"{point.hover}{made}")

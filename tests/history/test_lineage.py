@@ -12,6 +12,7 @@ from profiler.bundles.run import Result
 from profiler.errors import BadBundle
 from profiler.evidence.values import Evidence
 from profiler.history import lineage
+from profiler.history.catalog_snapshot import working_tree_difference
 from profiler.history.lineage import Lineage
 from profiler.store import operations
 from tests import lineages
@@ -19,7 +20,7 @@ from tests.conftest import ROOT
 
 
 def of(data: Path) -> Lineage:
-    found = lineage.every(location.root(str(data)), operations.open_store(str(data)))
+    found = lineage.load_lineages(location.root(str(data)), operations.open_store(str(data)))
     return found[lineages.FAMILY]
 
 
@@ -31,12 +32,14 @@ def mine(tmp_path: Path) -> Lineage:
 
 def test_versions_stand_in_the_catalogues_order(mine: Lineage) -> None:
     assert mine.order == ("zero", "bad", "alpha", "later", "theirs")
-    assert [one.state for one in mine.standings] == ["good", "wrong", "good", "planned", "baseline"]
+    assert [one.state for one in mine.statuses] == ["good", "wrong", "good", "planned", "baseline"]
     assert mine.wrong == {"bad": "wrong"}
 
 
 def test_a_version_is_held_against_its_nearest_correct_ancestor(mine: Lineage) -> None:
-    against = {name: one.against.id if one.against else None for name, one in mine.by_id.items()}
+    against = {
+        name: one.correct_ancestor.id if one.correct_ancestor else None for name, one in mine.by_id.items()
+    }
     assert against == {"zero": None, "bad": "zero", "alpha": "zero", "later": "alpha", "theirs": None}
 
 
@@ -46,7 +49,7 @@ def test_facts_are_told_apart_by_architecture_size_and_workload(mine: Lineage) -
     assert alpha.modelled["1x1x8x64"].values.number("modelled__bank_conflicts") == 4000
     assert alpha.evidence == {Evidence.STATIC, Evidence.MODELLED}
     assert mine.by_id["later"].evidence == set()
-    assert (mine.architectures, mine.sizes, mine.workloads) == (
+    assert (mine.architectures, mine.static_workloads, mine.run_workloads) == (
         ["sm_80", "sm_90a"],
         ["head dim 64", "head dim 128"],
         ["1x1x8x64"],
@@ -56,17 +59,17 @@ def test_facts_are_told_apart_by_architecture_size_and_workload(mine: Lineage) -
 def test_without_a_gpu_the_newest_correct_version_ends_the_path(mine: Lineage) -> None:
     best = mine.best()
     assert best is not None
-    assert mine.path_to(best) == {"zero", "bad", "alpha"}
+    assert mine.ancestry(best) == {"zero", "bad", "alpha"}
     assert mine.gpus == ()
 
 
 def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(tmp_path: Path) -> None:
     (tmp_path / "runs").symlink_to(ROOT / "data" / "runs")
     store = operations.open_store(str(tmp_path))
-    committed = lineage.every(location.root(str(tmp_path)), store)["attention"]
-    furthest = [one.version.id for one in committed.furthest]
-    assert furthest[0] == "v2d_c", "not fp8_stage_c, the last of the catalogue"
-    assert furthest[-1] == "v1"
+    committed = lineage.load_lineages(location.root(str(tmp_path)), store)["attention"]
+    correct_deepest_first = [one.version.id for one in committed.correct_deepest_first]
+    assert correct_deepest_first[0] == "v2d_c", "not fp8_stage_c, the last of the catalogue"
+    assert correct_deepest_first[-1] == "v1"
 
 
 def test_latencies_decide_the_best_once_there_are_any_and_a_wrong_version_never_is(tmp_path: Path) -> None:
@@ -84,8 +87,8 @@ def test_a_version_that_the_catalogue_calls_good_is_wrong_where_a_check_failed(t
     alpha = of(tmp_path).by_id["alpha"]
     assert (alpha.state, alpha.reason) == ("wrong", "race at k.cu:6 in alpha")
     later = of(tmp_path).by_id["later"]
-    assert later.against is not None
-    assert later.against.id == "zero"
+    assert later.correct_ancestor is not None
+    assert later.correct_ancestor.id == "zero"
 
 
 def test_a_rejected_version_that_nothing_caught_says_so(tmp_path: Path) -> None:
@@ -116,13 +119,13 @@ def test_the_newest_run_with_a_catalogue_wins_and_one_without_is_passed_over(tmp
 def test_a_version_of_the_family_that_no_catalogue_names_is_listed_last(tmp_path: Path) -> None:
     extra = type(lineages.results()[0])(lineages.FAMILY, "stray", "head dim 64", facts=(lineages.static(9),))
     lineages.dissected(tmp_path, (*lineages.results(), extra))
-    assert of(tmp_path).others == ("stray",)
+    assert of(tmp_path).uncatalogued == ("stray",)
     assert of(tmp_path).order[-1] == "stray"
 
 
 def test_a_family_without_a_catalogue_has_no_lineage(tmp_path: Path) -> None:
     lineages.dissected(tmp_path, catalog=None)
-    assert lineage.every(location.root(str(tmp_path)), operations.open_store(str(tmp_path))) == {}
+    assert lineage.load_lineages(location.root(str(tmp_path)), operations.open_store(str(tmp_path))) == {}
 
 
 def test_a_catalogue_that_cannot_be_read_names_the_run(tmp_path: Path) -> None:
@@ -133,10 +136,10 @@ def test_a_catalogue_that_cannot_be_read_names_the_run(tmp_path: Path) -> None:
 
 def test_sources_and_line_tables_come_from_the_run(tmp_path: Path, mine: Lineage) -> None:
     root = location.root(str(tmp_path))
-    assert lineage.source(root, mine.attached, mine.by_id["bad"].version) == lineages.SOURCE
-    assert lineage.source(root, mine.attached, mine.by_id["theirs"].version) is None
-    assert lineage.lines(root, mine.attached, "alpha")["1x1x8x64"][0] == ("k.cu", 10, "store", 10, 4010, 10)
-    assert lineage.lines(root, mine.attached, "bad") == {}
+    assert mine.snapshot.source_text(root, mine.by_id["bad"].version) == lineages.SOURCE
+    assert mine.snapshot.source_text(root, mine.by_id["theirs"].version) is None
+    assert mine.snapshot.shared_traffic(root, "alpha")["1x1x8x64"][0] == ("k.cu", 10, "store", 10, 4010, 10)
+    assert mine.snapshot.shared_traffic(root, "bad") == {}
 
 
 class TestARunOfSomeVersions:
@@ -150,20 +153,20 @@ class TestARunOfSomeVersions:
 
     def test_what_it_lacks_comes_from_older_runs(self, tmp_path: Path) -> None:
         found, root = self.later(tmp_path), location.root(str(tmp_path))
-        assert found.attached.created == lineages.CREATED + timedelta(days=1)
-        assert lineage.source(root, found.attached, found.by_id["bad"].version) == lineages.SOURCE
-        assert lineage.texts(root, found.attached) == {"k.cu": lineages.SOURCE}
-        assert lineage.lines(root, found.attached, "alpha")["1x1x8x64"][0][4] == 4010
+        assert found.snapshot.created == lineages.CREATED + timedelta(days=1)
+        assert found.snapshot.source_text(root, found.by_id["bad"].version) == lineages.SOURCE
+        assert found.snapshot.source_texts(root) == {"k.cu": lineages.SOURCE}
+        assert found.snapshot.shared_traffic(root, "alpha")["1x1x8x64"][0][4] == 4010
 
     def test_lines_of_another_source_or_other_flags_are_none_of_this_one(self, tmp_path: Path) -> None:
         other = self.later(tmp_path / "a", source="int y;\n")
         root = location.root(str(tmp_path / "a"))
-        assert lineage.source(root, other.attached, other.by_id["alpha"].version) == "int y;\n"
-        assert lineage.lines(root, other.attached, "alpha") == {}
+        assert other.snapshot.source_text(root, other.by_id["alpha"].version) == "int y;\n"
+        assert other.snapshot.shared_traffic(root, "alpha") == {}
         flags = self.later(tmp_path / "b", lineages.SOURCE, lineages.CATALOG.replace("TILE=64", "TILE=16"))
         root = location.root(str(tmp_path / "b"))
-        assert lineage.lines(root, flags.attached, "alpha") == {}
-        assert lineage.lines(root, flags.attached, "zero") != {}
+        assert flags.snapshot.shared_traffic(root, "alpha") == {}
+        assert flags.snapshot.shared_traffic(root, "zero") != {}
 
     def test_an_older_catalogue_that_cannot_be_read_costs_only_what_it_would_add(
         self, tmp_path: Path
@@ -181,21 +184,21 @@ class TestApart:
         return folder / "catalog.toml"
 
     def test_the_same_catalogue_and_sources_need_no_word(self, mine: Lineage, tmp_path: Path) -> None:
-        assert lineage.apart(mine.attached, self.tree(tmp_path / "kernels")) == ""
+        assert working_tree_difference(mine.snapshot, self.tree(tmp_path / "kernels")) == ""
 
     def test_versions_that_came_and_went_are_named(self, mine: Lineage, tmp_path: Path) -> None:
         path = self.tree(tmp_path / "kernels", lineages.CATALOG.replace('id = "later"', 'id = "sooner"'))
-        assert "it adds sooner; it lacks later" in lineage.apart(mine.attached, path)
+        assert "it adds sooner; it lacks later" in working_tree_difference(mine.snapshot, path)
 
     def test_changed_entries_and_sources_are_named(self, mine: Lineage, tmp_path: Path) -> None:
         path = self.tree(tmp_path / "kernels", lineages.CATALOG.replace("a warp a row", "x"), "int y;\n")
-        assert "entries differ; sources differ: k.cu" in lineage.apart(mine.attached, path)
+        assert "entries differ; sources differ: k.cu" in working_tree_difference(mine.snapshot, path)
 
     def test_no_kernels_beside_it_and_another_family_are_no_difference(
         self, mine: Lineage, tmp_path: Path
     ) -> None:
-        assert lineage.apart(mine.attached, tmp_path / "none" / "catalog.toml") == ""
-        assert lineage.apart(mine.attached, ROOT / "kernels" / "catalog.toml") == ""
+        assert working_tree_difference(mine.snapshot, tmp_path / "none" / "catalog.toml") == ""
+        assert working_tree_difference(mine.snapshot, ROOT / "kernels" / "catalog.toml") == ""
 
 
 def test_what_failed_or_was_left_out_on_a_gpu_does_not_make_a_right_version_wrong(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def look(data: Path) -> RegressionReport:
     found = find_regressions(
         store,
         metric_table.load(),
-        lineages=lineage.every(root, store),
+        lineages=lineage.load_lineages(root, store),
         floors=noise_floor.lookup(lambda: store),
         acknowledged=acknowledgement.standing(records),
         pins=baseline.pins(records),

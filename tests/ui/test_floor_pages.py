@@ -8,8 +8,8 @@ import pytest
 from profiler.bundles import location
 from profiler.catalog.problem import ACCEPTANCE
 from profiler.collect.settings import Machine
-from profiler.history.lineage import Lineage, every
-from profiler.history.timed_calls import attained, floor_of
+from profiler.history.lineage import Lineage, load_lineages
+from profiler.history.version_latency import lower_bound_of, newest_latencies
 from profiler.store import operations
 from profiler.ui import lineage_summary, lineage_view
 from tests import lineages, standins
@@ -44,7 +44,7 @@ def collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def of(data: Path, family: str = "attention") -> Lineage:
-    return every(location.root(str(data)), operations.open_store(str(data)))[family]
+    return load_lineages(location.root(str(data)), operations.open_store(str(data)))[family]
 
 
 CHOICE = lineage_view.Choice("", "", "1x8x512x64", H100["name"])
@@ -52,15 +52,15 @@ CHOICE = lineage_view.Choice("", "", "1x8x512x64", H100["name"])
 
 def test_the_floor_is_the_one_of_the_timer(collected: Path) -> None:
     lineage = of(collected)
-    two = lineage.by_id["two"].attained["1x8x512x64", H100["name"]]
+    two = lineage.by_id["two"].latencies["1x8x512x64", H100["name"]]
     assert two.mode == "events; cache warm; clock none"
-    assert (two.floor_ns, two.binding) == (2000.0, "launch"), "the empty launches in a row, by events"
-    large = lineage.by_id["two"].attained["2x8x2048x128", H100["name"]]
+    assert (two.bound_ns, two.binding) == (2000.0, "launch"), "the empty launches in a row, by events"
+    large = lineage.by_id["two"].latencies["2x8x2048x128", H100["name"]]
     assert large.binding == "wave"
     flops = 4 * 2 * 8 * 2048 * 2048 * 128
-    assert large.floor_ns == pytest.approx(flops / (4096 * 132 * 1.98), rel=0.05)  # waves fill 97 %
+    assert large.bound_ns == pytest.approx(flops / (4096 * 132 * 1.98), rel=0.05)  # waves fill 97 %
     (run,) = operations.open_store(str(collected)).runs()
-    assert floor_of(run.provenance, "1x8x512x64", "graph replay; cache warm; clock none") == (
+    assert lower_bound_of(run.provenance, "1x8x512x64", "graph replay; cache warm; clock none") == (
         1500.0,
         "launch",
     )
@@ -131,11 +131,11 @@ def test_where_some_were_timed_the_command_names_the_rest(tmp_path: Path) -> Non
 
 def test_versions_are_compared_in_one_mode(collected: Path) -> None:
     store = operations.open_store(str(collected))
-    found = attained(store.launches(family="attention"), {})
+    found = newest_latencies(store.launches(family="attention"), {})
     assert {one.mode for one in found.values()} == {"events; cache warm; clock none"}
     cold = [one for one in store.launches(family="attention") if "warm" not in one.mode]
-    assert {one.mode for one in attained(cold, {}).values()} == {"events; cache cold; clock none"}
-    assert all(one.gap is None for one in attained(cold, {}).values()), "no run, no floor"
+    assert {one.mode for one in newest_latencies(cold, {}).values()} == {"events; cache cold; clock none"}
+    assert all(one.times_bound is None for one in newest_latencies(cold, {}).values()), "no run, no floor"
 
 
 @pytest.mark.usefixtures("pages_of")

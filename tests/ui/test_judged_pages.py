@@ -11,7 +11,7 @@ import pytest
 from profiler.bundles import location
 from profiler.compare import noise_floor
 from profiler.history import lineage
-from profiler.history.speedups import speed_ups
+from profiler.history.speedups import load_speedups
 from profiler.statistics.decision import Verdict
 from profiler.store.sync import open_store
 from profiler.ui import figures
@@ -63,8 +63,8 @@ class TestLineage:
         self, mine: Path
     ) -> None:
         store = open_store(str(mine))
-        found = lineage.every(location.root(str(mine)), store)[lineages.FAMILY]
-        told = speed_ups(store, found, WORKLOAD, GPU, noise_floor.lookup(lambda: store))
+        found = lineage.load_lineages(location.root(str(mine)), store)[lineages.FAMILY]
+        told = load_speedups(store, found, WORKLOAD, GPU, noise_floor.lookup(lambda: store))
         store.close()
         assert set(told) == {"alpha"}, "a wrong version has no speed"
         one = told["alpha"]
@@ -91,8 +91,8 @@ class TestLineage:
             run({"alpha": 160e3}, 2, family=lineages.FAMILY, workload=WORKLOAD),
         )
         store = open_store(str(tmp_path))
-        found = lineage.every(location.root(str(tmp_path)), store)[lineages.FAMILY]
-        one = speed_ups(store, found, WORKLOAD, GPU, lambda *_: None)["alpha"]
+        found = lineage.load_lineages(location.root(str(tmp_path)), store)[lineages.FAMILY]
+        one = load_speedups(store, found, WORKLOAD, GPU, lambda *_: None)["alpha"]
         store.close()
         assert (one.compared.verdict, one.interval) == (Verdict.UNCLEAR, None)
 

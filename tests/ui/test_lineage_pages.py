@@ -8,7 +8,7 @@ import pytest
 
 from profiler.bundles import location
 from profiler.errors import BadBundle
-from profiler.history.lineage import Lineage, every
+from profiler.history.lineage import Lineage, load_lineages
 from profiler.store import operations
 from profiler.ui import lineage_view
 from tests import lineages
@@ -39,7 +39,7 @@ def real(tmp_path: Path) -> Path:
 
 
 def of(data: Path) -> Lineage:
-    return every(location.root(str(data)), operations.open_store(str(data)))[lineages.FAMILY]
+    return load_lineages(location.root(str(data)), operations.open_store(str(data)))[lineages.FAMILY]
 
 
 CHOICE = lineage_view.Choice("sm_80", "head dim 64", "1x1x8x64")

@@ -10,7 +10,7 @@ from profiler.bundles import location
 from profiler.errors import UnknownName
 from profiler.evidence import metric_table
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
-from profiler.history.lineage import every
+from profiler.history.lineage import load_lineages
 from profiler.history.trend import ABSENT, Trend, TrendPoint
 from profiler.store import operations
 from profiler.ui import trends_csv, trends_view
@@ -165,9 +165,9 @@ def test_a_version_without_any_result_is_a_gap_and_no_blank_that_reads_as_nothin
 
 def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Path) -> None:
     lineages.dissected(tmp_path)
-    found = every(location.root(str(tmp_path)), operations.open_store(str(tmp_path)))[lineages.FAMILY]
-    names = [one.version.id for one in found.standings]
-    child = next(one for one in found.standings if one.against is not None and not one.is_wrong)
+    found = load_lineages(location.root(str(tmp_path)), operations.open_store(str(tmp_path)))[lineages.FAMILY]
+    names = [one.version.id for one in found.statuses]
+    child = next(one for one in found.statuses if one.against is not None and not one.is_wrong)
     parent = child.against.id if child.against else ""
     other = next(name for name in names if name not in (child.version.id, parent))
 
