@@ -140,7 +140,7 @@ def budget_s(arguments: argparse.Namespace) -> float | None:
 
     if arguments.out and not arguments.out.resolve().parent.is_dir():
         raise ProfilerError(f"--out {arguments.out}: there is no folder {arguments.out.resolve().parent}")
-    return plan.budget_s(arguments.budget) if arguments.budget else None
+    return plan.parse_budget(arguments.budget) if arguments.budget else None
 
 
 class Budget(NamedTuple):
@@ -160,14 +160,13 @@ def measure(
     from profiler.bundles import bundle, zip_file
     from profiler.cli import failures
     from profiler.collect import checkpoint, seal
-    from profiler.collect.staging import held
 
-    with held(collection.staging), ended_as_interrupted():
+    with contextlib.closing(collection.staging), ended_as_interrupted():
         try:
             if not arguments.seal:
                 _announce(collection, arguments.json)
                 with checkpoint.kept(collection, arguments.out):
-                    collection.work_off(budget.seconds, time.monotonic() - budget.begun)
+                    collection.run_jobs(budget.seconds, time.monotonic() - budget.begun)
                 failures.show(collection)
         except KeyboardInterrupt:
             name = collection.staging.run_id
@@ -296,7 +295,7 @@ def local_root() -> LocalRoot:
 
 
 def _announce(collection: Collection, as_json: bool) -> None:
-    counted = {tier: collection.work.passes(tier) for tier in ("lean", "full")}
+    counted = {tier: collection.context.passes(tier) for tier in ("lean", "full")}
     known = ", ".join(f"{tier} {count or 'unknown'}" for tier, count in counted.items())
     gpu = (collection.machine.gpu or {}).get("name") or "no GPU"
     passes = f"; replay passes a launch: {known}" if collection.settings.counters else ""

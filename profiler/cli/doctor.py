@@ -10,8 +10,8 @@ from profiler.errors import Exit
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.collect.doctor import Machine
-    from profiler.collect.gpu.device import State
+    from profiler.collect.doctor import DoctorReport
+    from profiler.collect.gpu.device import GpuState
 
 _DESCRIPTION = """\
 Say what this machine can do: GPU and its clocks, driver, CUDA, nvcc, ncu and whether it may read counters,
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     return Exit.PASS if found.can_measure else Exit.UNJUDGED
 
 
-def print_machine(found: Machine) -> None:
+def print_machine(found: DoctorReport) -> None:
     """What is here; below, what works with it."""
     print_table(("", ""), rows(found))
     say()
@@ -56,7 +56,7 @@ def print_machine(found: Machine) -> None:
         say("\nNothing can be measured on this machine. Reports and bundles from others can be imported.")
 
 
-def rows(found: Machine) -> list[tuple[str, str]]:
+def rows(found: DoctorReport) -> list[tuple[str, str]]:
     """What is here, a line each; what nobody says is `unknown`."""
     gpu = found.gpu
     lines = [("system", found.system), ("Python", found.python)]
@@ -83,7 +83,7 @@ def rows(found: Machine) -> list[tuple[str, str]]:
     return [*lines, *_torch(found)]
 
 
-def clocks(state: State | None, most_mhz: float | None) -> str:
+def clocks(state: GpuState | None, most_mhz: float | None) -> str:
     """The SM clock now, of its highest, and what holds it."""
     if state is None or state.sm_mhz is None:
         return "unknown"
@@ -92,7 +92,7 @@ def clocks(state: State | None, most_mhz: float | None) -> str:
     return f"SM {state.sm_mhz:.0f}{most} MHz; held by: {held}"
 
 
-def heat(state: State | None, limit_w: float | None) -> str:
+def heat(state: GpuState | None, limit_w: float | None) -> str:
     """Power and temperature now."""
     power = "power unknown" if state is None or state.power_w is None else f"{state.power_w:.0f} W"
     limit = "" if limit_w is None else f" of {limit_w:.0f}"
@@ -100,7 +100,7 @@ def heat(state: State | None, limit_w: float | None) -> str:
     return f"{power}{limit}, " + ("temperature unknown" if warm is None else f"{warm:.0f} °C")
 
 
-def _torch(found: Machine) -> list[tuple[str, str]]:
+def _torch(found: DoctorReport) -> list[tuple[str, str]]:
     if found.torch.get("status") != "done":
         return [("torch", str(found.torch.get("reason") or "unknown"))]
     lines = [("torch", f"{found.torch['torch']}, CUDA {found.torch['cuda']}")]

@@ -23,7 +23,7 @@ def show(collection: Collection) -> None:
             continue
         told.add(reason)
         print(f"\nfailed: {key}: {reason}", file=sys.stderr)
-        for path in logs(collection.staging.work / key):
+        for path in logs(collection.staging.scratch / key):
             last = path.read_text(encoding="utf-8", errors="replace").splitlines()[-LINES:]
             if last:
                 print(
@@ -41,7 +41,7 @@ def logs(folder: Path) -> Iterator[Path]:
 
 def _reason(collection: Collection, outcome: dict[str, Any]) -> str | None:
     """Why the job failed for a version that should not; None: it did not."""
-    versions = collection.work.versions
+    versions = collection.context.versions
     for name in outcome.get("versions", ()):
         mine = outcome if outcome["stage"] == "sanitize" else outcome.get("results", {}).get(name, outcome)
         if mine.get("status") == "failed" and versions[name].state not in ("rejected", "baseline"):

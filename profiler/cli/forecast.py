@@ -16,7 +16,7 @@ def show(collection: Collection, budget: float | None, as_json: bool) -> None:
     """Print it. The estimates are guesses: a collection corrects them as it runs."""
     from profiler.collect import plan
 
-    found = plan.forecast(collection.planned, collection.at_once, budget)
+    found = plan.forecast(collection.planned, collection.parallel, budget)
     if as_json:
         print_json(
             {
@@ -40,7 +40,7 @@ def show(collection: Collection, budget: float | None, as_json: bool) -> None:
     gpu = (collection.machine.gpu or {}).get(
         "name"
     ) or "no GPU here: the plan is that of a GPU it all runs on"
-    say(f"{gpu}; checks side by side: {collection.at_once['check']}; estimates, corrected as it runs")
+    say(f"{gpu}; checks side by side: {collection.parallel['check']}; estimates, corrected as it runs")
     rows = [("build", f"{_versions(collection)} versions", "", "", f"{plan.BUILD_S:.0f}")]
     for jobs in _alike(found):
         ended = [at for _, at in jobs if at is not None]
@@ -57,7 +57,7 @@ def show(collection: Collection, budget: float | None, as_json: bool) -> None:
 
 
 def _versions(collection: Collection) -> int:
-    return sum(one.buildable for one in collection.work.versions.values())
+    return sum(one.buildable for one in collection.context.versions.values())
 
 
 def _alike(found: Sequence[tuple[Job, float | None]]) -> list[list[tuple[Job, float | None]]]:

@@ -8,37 +8,37 @@ from typing import TypeVar
 
 from profiler.bundles.run import Samples
 from profiler.collect import check_and_time
-from profiler.collect.jobs import Json, Work
+from profiler.collect.jobs import JobContext, Json
 from profiler.collect.plan import Job
 
 T = TypeVar("T")
 
 
-class Sessions:
+class AASessions:
     """The timing jobs of a noise run: those of one session run in one process, workload after workload.
 
     Starting a process takes longer than timing in it; and so the sessions of one workload, with the others'
     between them, lie as far apart as the collection is long.
     """
 
-    def __init__(self, work: Work, planned: Sequence[Job]) -> None:
-        self._work, self._planned = work, planned
+    def __init__(self, context: JobContext, planned: Sequence[Job]) -> None:
+        self._context, self._planned = context, planned
         self._ahead: dict[str, Json] = {}  # outcomes of jobs whose turn is yet to come
 
-    def hold(self, job: Job) -> bool:
+    def has(self, job: Job) -> bool:
         """Whether the job's outcome is there already."""
         return job.key in self._ahead
 
-    def take(self, job: Job) -> Json:
+    def outcome(self, job: Job) -> Json:
         """The job's outcome, and with it those of the same session that have not ended."""
         if job.key not in self._ahead:
             self._ahead |= self._session(job)
-        return self._ahead.pop(job.key) if job.key in self._ahead else self._work.nobody(job)
+        return self._ahead.pop(job.key) if job.key in self._ahead else self._context.nobody(job)
 
     def _session(self, job: Job) -> dict[str, Json]:
-        begun, ended = time.monotonic(), self._work.staging.outcomes()
+        begun, ended = time.monotonic(), self._context.staging.outcomes()
         wanted = [one for one in self._planned if _alike(one, job) and one.key not in ended]
-        asked = {one: check_and_time.asked(self._work, one) for one in wanted}
+        asked = {one: check_and_time.timing_request(self._context, one) for one in wanted}
         todo = {one: found for one, found in asked.items() if found[0]}
         outcomes = self._timed(job, todo) if todo else {}
         share = (time.monotonic() - begun) / len(wanted)
@@ -49,16 +49,16 @@ class Sessions:
             one.workload: {**request, "max_seconds": request["max_seconds"] / len(todo)}
             for one, (_, request) in todo.items()
         }
-        folder = self._work.folder(job, "session")
-        result = self._work.stage("latencies", {"parts": parts}, folder, job)
+        folder = self._context.folder(job, "session")
+        result = self._context.stage("latencies", {"parts": parts}, folder, job)
         outcomes = {}
         for one, (names, request) in todo.items():
             part = result.get("parts", {}).get(one.workload)
             if part is not None:
-                own = part.get("versions") or {name: check_and_time.nothing(part) for name in names}
+                own = part.get("versions") or {name: check_and_time.untimed(part) for name in names}
                 outcomes[one.key] = {**check_and_time.stage_facts(part), "results": own}
             else:  # the process died: each workload by itself, and each version where that dies too
-                outcomes[one.key] = check_and_time.group(self._work, one, names, request)
+                outcomes[one.key] = check_and_time.time_versions(self._context, one, names, request)
             if states := outcomes[one.key].get("states"):
                 states["during"] = []  # the clock stands with every sample; this would be the larger part
         return outcomes

@@ -20,7 +20,7 @@ _READ_S = 300
 
 
 @dataclass(frozen=True)
-class Found:
+class CellLaunches:
     """The launches of one cell in a report."""
 
     ordinals: tuple[int, ...]
@@ -28,7 +28,7 @@ class Found:
     reason: str | None  # why they cannot be used; None: they can
 
 
-def launches(ncu: Ncu, report: Path) -> list[Launch]:
+def read_launches(ncu: Ncu, report: Path) -> list[Launch]:
     """The launches of a report as ncu itself prints them. Raises UnreadableReport.
 
     The report's framing is checked first; the reading library need not be installed.
@@ -39,7 +39,7 @@ def launches(ncu: Ncu, report: Path) -> list[Launch]:
         with text.open("wb") as out:
             try:
                 done = subprocess.run(
-                    ncu_command.import_line(ncu, report),
+                    ncu_command.import_command(ncu, report),
                     stdin=subprocess.DEVNULL,
                     stdout=out,
                     stderr=subprocess.PIPE,
@@ -56,30 +56,30 @@ def launches(ncu: Ncu, report: Path) -> list[Launch]:
     return found
 
 
-def of_cell(
+def launches_of_cell(
     found: Sequence[Launch],
     range_name: str,
     kernels: Sequence[str] = (),
     roles: Mapping[str, str] | None = None,
-) -> Found:
+) -> CellLaunches:
     """The launches in a cell's NVTX range; without any of the kernels that were asked for it is failed."""
     mine = [one for one in found if range_name in one.nvtx]
     if not mine:
         there = sorted({one.base_name for one in found})
         seen = f"; it holds {', '.join(there[:3])}" if there else ""
-        return Found((), (), f"the report holds no launch in the range {range_name}{seen}")
+        return CellLaunches((), (), f"the report holds no launch in the range {range_name}{seen}")
     wanted = set(kernels)
     missing = wanted and not wanted & {_short(one) for one in mine}
     if missing:
         there = sorted({_short(one) for one in mine})
-        return Found(
+        return CellLaunches(
             (),
             (),
             f"the kernel {' or '.join(sorted(wanted))} is not in the report: {', '.join(there[:3])} is",
         )
     bad = next((one for one in mine if not _measured(one)), None)
     reason = f"the counters of {bad.base_name} came back as NaN or not at all" if bad else None
-    return Found(tuple(one.ordinal for one in mine), tuple(_parts(mine, roles or {})), reason)
+    return CellLaunches(tuple(one.ordinal for one in mine), tuple(_parts(mine, roles or {})), reason)
 
 
 def _measured(launch: Launch) -> bool:

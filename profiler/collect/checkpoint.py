@@ -41,14 +41,14 @@ class Checkpoint:
         self._complained = False
 
     def __enter__(self) -> Checkpoint:
-        self._collection.between = self.look
+        self._collection.between_jobs = self.look
         return self
 
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
     ) -> None:
         """The file is brought up to date: whoever is killed while the run is sealed has all of it here."""
-        self._collection.between = lambda: None
+        self._collection.between_jobs = lambda: None
         self.update()
 
     def look(self) -> None:
@@ -83,7 +83,7 @@ class Checkpoint:
         return frozenset(found)
 
     def _write(self) -> None:
-        run, sources = seal.assemble(self._collection, seal.ZIP_BYTES)
+        run, sources = seal.make_run(self._collection, seal.ZIP_BYTES)
         told = [*run.provenance.get("degraded", ()), TOLD]
         so_far = replace(run, provenance={**run.provenance, "degraded": told, bundle.UNFINISHED: True})
         making = self._collection.staging.folder / f".{uuid.uuid4().hex}"

@@ -18,9 +18,9 @@ from profiler.catalog.catalog import Catalog, Version
 from profiler.catalog.sources import source_sha256
 from profiler.collect import check_and_time, plan, sanitizer, subprocesses, without_gpu
 from profiler.collect import settings as collect_settings
-from profiler.collect.aa_sessions import Sessions
-from profiler.collect.counters import Counters
-from profiler.collect.jobs import Json, LeftOut, Work
+from profiler.collect.aa_sessions import AASessions
+from profiler.collect.counters import CounterCollector
+from profiler.collect.jobs import JobContext, Json, LeftOut
 from profiler.collect.plan import Job, Pace
 from profiler.collect.settings import Machine, Settings
 from profiler.collect.staging import Staging
@@ -44,63 +44,63 @@ class Collection:
         progress: Progress | None = None,
     ) -> None:
         self.staging, self.catalog, self.settings, self.machine = staging, catalog, settings, machine
-        self.work = Work(staging, catalog, settings, machine)
+        self.context = JobContext(staging, catalog, settings, machine)
         self.left_out: dict[str, str] = {}  # job key -> why, for those that a resumed run would do
         self.pace = Pace()
-        self.at_once = {
-            "check": check_and_time.checks_at_once(machine.gpu)
+        self.parallel = {
+            "check": check_and_time.parallel_checks(machine.gpu)
         }  # how many of a stage side by side
-        self.tell = progress or (lambda _done, _all, _what, _left: None)
-        self.between: Callable[[], None] = lambda: None  # called when jobs have ended and none runs
-        self._counters = Counters(self.work)
+        self.on_progress = progress or (lambda _done, _all, _what, _left: None)
+        self.between_jobs: Callable[[], None] = lambda: None  # called when jobs have ended and none runs
+        self._counters = CounterCollector(self.context)
         self._started = time.monotonic()
         begun = datetime.now(UTC).isoformat()
         self._session = f"{begun.replace(':', '').replace('+', 'Z')}-{uuid.uuid4().hex[:8]}"
         self.planned = self._plan()
-        self._sessions = Sessions(self.work, self.planned)
+        self._aa_sessions = AASessions(self.context, self.planned)
 
     def _plan(self) -> list[Job]:
         settings = self.settings
         takes = {
             label: [
                 name
-                for name, version in self.work.versions.items()
+                for name, version in self.context.versions.items()
                 if workload.sizes().get("dtype", version.dtype) in version.dtypes
                 and workload.sizes().get("head_dim", version.head_dims[0]) in version.head_dims
             ]
-            for label, workload in self.work.workloads.items()
+            for label, workload in self.context.workloads.items()
         }
         if settings.pairs:
-            return plan.sessions(
-                list(self.work.versions),
-                list(self.work.workloads),
+            return plan.plan_aa_sessions(
+                list(self.context.versions),
+                list(self.context.workloads),
                 takes=takes,
                 pairs=settings.pairs,
                 rounds=settings.rounds,
                 samples=settings.samples,
             )
-        return plan.jobs(
-            list(self.work.versions),
-            list(self.work.workloads),
+        return plan.plan_jobs(
+            list(self.context.versions),
+            list(self.context.workloads),
             takes=takes,
             full=settings.full if settings.counters else (),
             full_on=settings.full_on,
-            blocks=check_and_time.blocks(settings.rounds, settings.processes),
+            blocks=check_and_time.block_count(settings.rounds, settings.processes),
             rounds=settings.rounds,
             samples=settings.samples,
-            passes={tier: self.work.passes(tier) for tier in ("lean", "full")},
+            passes={tier: self.context.passes(tier) for tier in ("lean", "full")},
             sanitize=settings.sanitize,
             model=settings.model,
             call_s={
-                (name, label): self.work.problem.flops(workload) / plan.FLOPS
-                for label, workload in self.work.workloads.items()
+                (name, label): self.context.problem.flops(workload) / plan.FLOPS
+                for label, workload in self.context.workloads.items()
                 for name in takes[label]
             },
         )
 
     # ------------------------------------------------------------ the work
 
-    def work_off(self, budget: float | None = None, spent_s: float = 0.0) -> None:
+    def run_jobs(self, budget: float | None = None, spent_s: float = 0.0) -> None:
         """Do what has not ended. Ctrl-C and a kill at any point leave what has ended.
 
         spent_s: of the budget, before this was called. Raises ProfilerError where the run was begun on
@@ -108,9 +108,9 @@ class Collection:
         """
         collect_settings.refuse_another_gpu(self.staging, self.machine)
         self._started = time.monotonic() - spent_s
-        self.work.start(budget, spent_s)
-        subprocesses.end_leftovers(self.staging.work)
-        self.staging.heal()
+        self.context.start(budget, spent_s)
+        subprocesses.kill_leftovers(self.staging.scratch)
+        self.staging.drop_damaged()
         ended = self.staging.outcomes()
         todo = [job for job in self.planned if job.key not in ended or ended[job.key].get("unfinished")]
         for job in self.planned:
@@ -118,33 +118,33 @@ class Collection:
                 self.pace.learn(job, float(seconds))
         self._note()
         try:
-            with subprocesses.ended_with_this_process(self.staging.work):
+            with subprocesses.kill_on_exit(self.staging.scratch):
                 if todo:
-                    self.prepare()
+                    self.build()
                     self._work_off(todo, budget)
         finally:
             self._note()
-        self.tell(len(self.planned), len(self.planned), "", 0.0)
+        self.on_progress(len(self.planned), len(self.planned), "", 0.0)
 
     def _work_off(self, todo: list[Job], budget: float | None) -> None:
         total = len(self.planned)
         while todo:
-            batch = plan.next_batch(todo, self.at_once)
+            batch = plan.next_batch(todo, self.parallel)
             todo = todo[len(batch) :]
             now = []
             for job in batch:
                 if self.machine.gpu is None and job.stage != "model":
                     self.left_out[job.key] = "no GPU here"
-                elif self._sessions.hold(job) or plan.fits(job, self.pace, self._spent_s(), budget):
+                elif self._aa_sessions.has(job) or plan.fits(job, self.pace, self._spent_s(), budget):
                     now.append(job)
                 else:
-                    self.left_out[job.key] = self.work.over_budget
-            left = self.pace.left([*now, *todo], self.at_once)
+                    self.left_out[job.key] = self.context.over_budget
+            left = self.pace.left([*now, *todo], self.parallel)
             if now:
-                self.tell(total - len(todo) - len(batch), total, now[0].words, left)
+                self.on_progress(total - len(todo) - len(batch), total, now[0].words, left)
             self._side_by_side(now)
             self._note()
-            self.between()
+            self.between_jobs()
 
     def _spent_s(self) -> float:
         return time.monotonic() - self._started
@@ -154,7 +154,7 @@ class Collection:
             try:
                 list(pool.map(self._do, jobs))
             except BaseException:  # Ctrl-C: nobody waits for the end of what runs
-                self.work.stop()
+                self.context.stop()
                 raise
 
     def _do(self, job: Job) -> None:
@@ -174,7 +174,7 @@ class Collection:
         seconds = float(outcome.get("wall_s", time.monotonic() - begun))
         if outcome["status"] != "skipped":  # what did not run says nothing of how long it takes
             self.pace.learn(job, seconds)
-        self.staging.put(
+        self.staging.record(
             job.key,
             {
                 "stage": job.stage,
@@ -189,66 +189,66 @@ class Collection:
 
     def _outcome(self, job: Job) -> Json:
         if job.stage == "check":
-            return check_and_time.check_version(self.work, job)
+            return check_and_time.check_version(self.context, job)
         if job.stage == "time" and self.settings.pairs:
-            return self._sessions.take(job)
+            return self._aa_sessions.outcome(job)
         if job.stage == "time":
-            return check_and_time.time_group(self.work, job)
+            return check_and_time.time_group(self.context, job)
         if job.stage == "sanitize":
-            return sanitizer.sanitize(self.work, job)
+            return sanitizer.sanitize(self.context, job)
         if job.stage == "model":
             return self._model(job)
-        return self._counters.take(job)
+        return self._counters.collect(job)
 
     # ------------------------------------------------------------ what a session says
 
-    def told(self) -> Json:
+    def session_note(self) -> Json:
         """What is known of this session so far: it is written after every job, and so outlives a kill."""
         return {
             "wall_s": round(self._spent_s(), 3),
-            "processes_s": self.work.processes_s(),
+            "processes_s": self.context.processes_s(),
             "machine": self.machine.facts(),
             "missing": list(dict.fromkeys(self.machine.missing)),
             "left_out": self.left_out,
         }
 
     def _note(self) -> None:
-        self.staging.note(self._session, self.told())
+        self.staging.write_session(self._session, self.session_note())
 
     # ------------------------------------------------------------ building
 
-    def prepare(self) -> None:
+    def build(self) -> None:
         """Build for this GPU and keep the static facts; what does not compile goes no further."""
         begun = time.monotonic()
-        self.tell(0, len(self.planned), "build", None)
+        self.on_progress(0, len(self.planned), "build", None)
         try:
             for arch, versions in self._by_arch().items():
-                limit_s = self.work.build_limit_s()
+                limit_s = self.context.build_limit_s()
                 for found in resources.examine(self.catalog, versions, arch and [arch], limit_s=limit_s):
                     self._keep_static(found)
         except CannotJudge as error:
-            self.work.not_built[""] = f"nothing is built: {error}"
-            self.machine.missing.append(self.work.not_built[""])
+            self.context.not_built[""] = f"nothing is built: {error}"
+            self.machine.missing.append(self.context.not_built[""])
         finally:
-            self.work.took(BUILD, begun)
+            self.context.took(BUILD, begun)
 
     def _by_arch(self) -> dict[str | None, list[Version]]:
         """The architecture that each version is compiled for here; without a GPU its own ones (None)."""
         found: dict[str | None, list[Version]] = {}
         chip = self.machine.chip
-        for version in self.work.versions.values():
+        for version in self.context.versions.values():
             if not version.buildable:
                 continue
             arch = next((one for one in (f"{chip}a", chip) if one and version.supports(one)), None)
             if chip is not None and arch is None:
                 needs = ", ".join(version.arches)
-                self.work.not_built[version.id] = f"this GPU is {chip}; it is written for {needs}"
+                self.context.not_built[version.id] = f"this GPU is {chip}; it is written for {needs}"
             else:
                 found.setdefault(arch, []).append(version)
         return found
 
     def _keep_static(self, found: resources.Anatomy | Failed) -> None:
-        version = self.work.versions[found.version if isinstance(found, Failed) else found.version.id]
+        version = self.context.versions[found.version if isinstance(found, Failed) else found.version.id]
         about: dict[str, Any] = {
             "family": version.family,
             "version": version.id,
@@ -256,12 +256,12 @@ class Collection:
             "flags": version.flags,
         }
         if isinstance(found, Failed):
-            self.work.not_built[version.id] = f"it does not compile: {found.error}"
+            self.context.not_built[version.id] = f"it does not compile: {found.error}"
             results = [Result(**about, status="failed", reason=found.error)]
         else:
-            self.work.libraries[version.id] = str(found.built.library)
+            self.context.libraries[version.id] = str(found.built.library)
             names = {opcode_counts.function_name(one.function) for one in found.built.resources}
-            self.work.kernels[version.id] = tuple(sorted(names))
+            self.context.kernels[version.id] = tuple(sorted(names))
             by_head_dim: dict[int | None, list[resources.Function]] = {}
             for function in found.functions:
                 by_head_dim.setdefault(function.head_dim, []).append(function)
@@ -279,7 +279,7 @@ class Collection:
             for path, content in code.items():
                 self.staging.attach(path, content)
             self.machine.missing += lost
-        self.staging.put(
+        self.staging.record(
             f"static-{version.id}",
             {
                 "stage": "static",
@@ -292,11 +292,11 @@ class Collection:
     # ------------------------------------------------------------ the CPU model
 
     def _model(self, job: Job) -> Json:
-        self.work.give_up()
+        self.context.give_up()
         begun = time.monotonic()
-        version = self.work.versions[job.versions[0]]
-        checked = next(cpu_check.check_all([version], self.work.problem), None)
-        self.work.took(job.stage, begun)
+        version = self.context.versions[job.versions[0]]
+        checked = next(cpu_check.check_all([version], self.context.problem), None)
+        self.context.took(job.stage, begun)
         if checked is None or not checked.cells:
             return {"status": "skipped", "reason": str(checked.error) if checked else "it has no source"}
         by_workload: dict[Any, list[cpu_check.Cell]] = {}
@@ -321,7 +321,7 @@ class Collection:
             reason=why,
             source_sha256=source_sha256(self.catalog, version),
             flags=version.flags,
-            check=facts.outcome(cells, self.work.problem),
+            check=facts.outcome(cells, self.context.problem),
             facts=(facts.modelled_facts(cells),),
         )
 

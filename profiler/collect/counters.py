@@ -9,10 +9,10 @@ from pathlib import Path
 
 from profiler.collect import captured, ncu_command, subprocesses
 from profiler.collect.gpu.ncu_target import UNLAUNCHED, range_name
-from profiler.collect.jobs import Alike, Json, LeftOut, Work, far_apart
+from profiler.collect.jobs import FailureStreak, JobContext, Json, LeftOut, interleaved
 from profiler.collect.ncu_command import Ncu
 from profiler.collect.plan import Job
-from profiler.collect.subprocesses import Ended
+from profiler.collect.subprocesses import ProcessResult
 from profiler.errors import UnreadableReport
 from profiler.evidence import chip_metrics, metric_table
 from profiler.evidence.launch import Launch
@@ -22,7 +22,7 @@ _TRIES = 5  # calls for one batch, each simpler than the one before
 
 
 @dataclass(frozen=True)
-class _Ask:
+class _Attempt:
     """How one call finds the launches, and what it asks of them."""
 
     metrics: tuple[str, ...]
@@ -36,42 +36,42 @@ class _Ask:
         return f"{where} and kernel name" if self.by_kernel else where
 
 
-class Counters:
+class CounterCollector:
     """The capture jobs of one session; what one of them learns of this ncu holds for those after it."""
 
-    def __init__(self, work: Work) -> None:
-        self._work = work
-        self._off = None if work.machine.ncu else "no ncu here"
+    def __init__(self, context: JobContext) -> None:
+        self._context = context
+        self._off = None if context.machine.ncu else "no ncu here"
         self._by_kernel, self._by_profiler = True, False
         self._refused: set[str] = set()
 
-    def take(self, job: Job) -> Json:
+    def collect(self, job: Job) -> Json:
         """One batch in one process; each version that it brought nothing of once more, by itself.
 
         What a time budget cuts off is named as `unfinished` beside what there is; going on does it.
         """
-        work = self._work
-        if not work.settings.counters or self._off:
+        context = self._context
+        if not context.settings.counters or self._off:
             raise LeftOut(self._off or "counters were not asked for")
-        before = work.staging.outcomes().get(job.key, {})
-        names = work.right(before.get("unfinished") or job.versions, job.workload)
+        before = context.staging.outcomes().get(job.key, {})
+        names = context.right(before.get("unfinished") or job.versions, job.workload)
         if not names:
-            return work.nobody(job)
+            return context.nobody(job)
         found: Json = {"results": dict(before.get("results", {})), "reports": list(before.get("reports", ()))}
         try:
             again, why = self._batches(job, names, found)
-            alike = Alike()
-            for name in far_apart(again):
+            alike = FailureStreak()
+            for name in interleaved(again):
                 if alike.words:
                     found["results"][name] = {"status": "skipped", "reason": alike.words}
                     continue
-                _add(found, self._ncu(job, [name], work.folder(job, name)))
+                _add(found, self._ncu(job, [name], context.folder(job, name)))
                 alike.see(name, found["results"][name])
             if again:
                 found["reason"] = f"captured by itself: {', '.join(again)} ({why})"
         except LeftOut as left:
             settled = [name for name in names if _settled(found["results"].get(name, {}))]
-            if work.stopped or not settled:
+            if context.stopped or not settled:
                 raise
             found["unfinished"] = [name for name in names if name not in settled]
             left_out = {"status": "skipped", "reason": str(left)}
@@ -87,7 +87,7 @@ class Counters:
             return list(names), "this ncu does not find NVTX ranges"
         waiting, part, reason = list(names), 0, None
         while waiting:
-            got = self._ncu(job, waiting, self._work.folder(job, f"part{part}" if part else ""))
+            got = self._ncu(job, waiting, self._context.folder(job, f"part{part}" if part else ""))
             _add(found, got)
             reason = reason or got.get("reason")
             later = [name for name in waiting if got["results"].get(name, {}).get("status") == UNLAUNCHED]
@@ -100,10 +100,10 @@ class Counters:
     # ------------------------------------------------------------ one process
 
     def _ncu(self, job: Job, names: Sequence[str], folder: Path) -> Json:
-        ncu = self._work.machine.ncu
+        ncu = self._context.machine.ncu
         assert ncu
         folder.mkdir(parents=True, exist_ok=True)
-        ask: _Ask | None = _Ask(
+        ask: _Attempt | None = _Attempt(
             tuple(name for name in self._wanted(ncu, job.stage) if name not in self._refused),
             self._by_kernel,
             self._by_profiler and len(names) == 1,
@@ -113,10 +113,12 @@ class Counters:
             ended, output, report = self._call(ncu, job, names, folder, ask)
             if report.is_file():
                 break
-            problem = ncu_command.complaint(output, ended.code)
+            problem = ncu_command.find_problem(output, ended.code)
             if problem and not problem.usable:
                 self._off = problem.reason
-                self._work.machine.missing.append(f"latency is measured, counters are not: {problem.reason}")
+                self._context.machine.missing.append(
+                    f"latency is measured, counters are not: {problem.reason}"
+                )
                 raise LeftOut(problem.reason)
             answer = subprocesses.result_of(folder / "target.result.json", ended)
             simpler = _simpler(ask, output, ended, answer, alone=len(names) == 1)
@@ -133,7 +135,7 @@ class Counters:
 
     @staticmethod
     def _nothing(
-        names: Sequence[str], ended: Ended, answer: Json, problem: ncu_command.Complaint | None
+        names: Sequence[str], ended: ProcessResult, answer: Json, problem: ncu_command.NcuProblem | None
     ) -> Json:
         """Neither the batch nor a simpler call brought a report."""
         reason = problem.reason if problem and ended.kind == "exited" else f"ncu {ended.words}"
@@ -143,34 +145,34 @@ class Counters:
         return _failed(names, reason, told)
 
     def _wanted(self, ncu: Ncu, tier: str) -> list[str]:
-        chip = self._work.machine.chip or "sm_90"
+        chip = self._context.machine.chip or "sm_90"
         table = metric_table.load()
-        settled, _ = ncu_command.settle(
+        settled, _ = ncu_command.resolve_metrics(
             chip_metrics.request(table, chip, tier), table, chip, ncu_command.known_metrics(ncu, chip)
         )
         return list(settled)
 
     def _call(
-        self, ncu: Ncu, job: Job, names: Sequence[str], folder: Path, ask: _Ask
-    ) -> tuple[Ended, str, Path]:
-        work = self._work
+        self, ncu: Ncu, job: Job, names: Sequence[str], folder: Path, ask: _Attempt
+    ) -> tuple[ProcessResult, str, Path]:
+        context = self._context
         report = folder / "report.ncu-rep"
         asked, answer = folder / "target.request.json", folder / "target.result.json"
         for stale in (report, answer):
             stale.unlink(missing_ok=True)
-        sizes = work.workloads[job.workload].sizes()
+        sizes = context.workloads[job.workload].sizes()
         content = {
-            **work.request(job.workload),
-            "versions": [work.version(name) for name in names],
+            **context.request(job.workload),
+            "versions": [context.version(name) for name in names],
             # The newest first: what an ncu that is slower than anybody thought leaves out are the oldest.
             "cells": [{"version": name, "workload": sizes} for name in reversed(names)],
             "calls": 1,
             "warm_up": 1,
             "profiler": ask.by_profiler,
-            "max_seconds": work.own_limit_s(job.stage),
+            "max_seconds": context.own_limit_s(job.stage),
         }
         asked.write_text(json.dumps(content), encoding="utf-8")
-        kernels = [kernel for name in names for kernel in work.kernels.get(name, ("",))]
+        kernels = [kernel for name in names for kernel in context.kernels.get(name, ("",))]
         stock = ncu_command.known_sections(ncu) if job.stage == "full" else None
         request = ncu_command.Request(
             report=report,
@@ -178,15 +180,15 @@ class Counters:
             ranges=tuple(range_name(name, job.workload) for name in names),
             kernels=tuple(kernels) if ask.by_kernel and "" not in kernels else (),
             tier=job.stage,
-            clock_control=work.settings.clock_control,
-            cache_control=work.settings.cache_control,
+            clock_control=context.settings.clock_control,
+            cache_control=context.settings.cache_control,
             section_folder=ncu_command.write_section(folder / "sections", ask.metrics),
             sections=tuple(one for one in ncu_command.FULL_SECTIONS if stock is None or one in stock),
             by_profiler=ask.by_profiler,
         )
         log = folder / "ncu.log"
         line = ncu_command.command_line(ncu, request, subprocesses.stage_argv("ncu_target", asked, answer))
-        ended = work.program(line, job, log)
+        ended = context.program(line, job, log)
         return ended, log.read_text(encoding="utf-8", errors="replace"), report
 
     def _keep(
@@ -196,20 +198,20 @@ class Counters:
         names: Sequence[str],
         report: Path,
         told: Mapping[str, Json],
-        ask: _Ask,
+        ask: _Attempt,
     ) -> Json:
         """Look whether all that was asked for is there, overwrite what is private, keep the report."""
-        work = self._work
+        context = self._context
         try:
-            found = captured.launches(ncu, report)
+            found = captured.read_launches(ncu, report)
             results = {name: self._cell(job, name, found, told, len(names) == 1) for name in names}
-            kept_as = report if work.settings.keep_session else _cleaned(ncu, report, len(found))
+            kept_as = report if context.settings.keep_session else _cleaned(ncu, report, len(found))
         except UnreadableReport as error:
             return _failed(names, " ".join(str(error).split()), told)
         done = [name for name in names if results[name]["status"] == "done"]
         if not done:  # nothing in it belongs to anybody
             return {"status": "failed", "reason": results[names[0]]["reason"], "results": results}
-        digest, size, place = work.staging.keep(kept_as)
+        digest, size, place = context.staging.keep_report(kept_as)
         for name in done:
             results[name]["report"] = digest
         kept = {
@@ -227,7 +229,7 @@ class Counters:
             "reason": None,
             "results": results,
             "reports": [kept],
-            "passes": work.passes(job.stage),
+            "passes": context.passes(job.stage),
             "refused": sorted(self._refused),
         }
 
@@ -236,12 +238,14 @@ class Counters:
     ) -> Json:
         if (told.get(name) or {}).get("status") == UNLAUNCHED:
             return {"status": UNLAUNCHED, "reason": "no time was left for it in this process"}
-        kernels = self._work.kernels.get(name, ())
-        roles = dict(self._work.versions[name].roles) or ({kernels[0]: "main"} if len(kernels) == 1 else {})
+        kernels = self._context.kernels.get(name, ())
+        roles = dict(self._context.versions[name].roles) or (
+            {kernels[0]: "main"} if len(kernels) == 1 else {}
+        )
         inside = range_name(name, job.workload)
         if alone and found and not any(one.nvtx for one in found):  # all there is was launched in its range
             found = [replace(one, nvtx=(inside,)) for one in found]
-        cell = captured.of_cell(found, inside, kernels, roles)
+        cell = captured.launches_of_cell(found, inside, kernels, roles)
         reason = (told.get(name) or {}).get("reason") or cell.reason
         return {
             "status": "failed" if reason else "done",
@@ -273,11 +277,13 @@ def _settled(result: Json) -> bool:
     return result.get("status") == "done" or bool(result.get("told"))
 
 
-def _simpler(ask: _Ask, output: str, ended: Ended, answer: Json, *, alone: bool) -> _Ask | None:
+def _simpler(
+    ask: _Attempt, output: str, ended: ProcessResult, answer: Json, *, alone: bool
+) -> _Attempt | None:
     """What to try after a call that brought no report; None: nothing that could help."""
     if ended.kind != "exited":
         return None
-    if lacking := ncu_command.refused(output, ask.metrics):
+    if lacking := ncu_command.refused_metrics(output, ask.metrics):
         return replace(ask, metrics=tuple(name for name in ask.metrics if name not in lacking))
     if ncu_command.NOTHING in output:
         if answer["status"] != "done":  # nothing was launched: its own reason counts
@@ -295,6 +301,6 @@ def _cleaned(ncu: Ncu, report: Path, launches: int) -> Path:
     """The report without what it tells of this machine, read again. Raises UnreadableReport."""
     clean = report.with_name("clean.ncu-rep")
     redact.scrub(report, clean, redact.private_words())
-    if len(captured.launches(ncu, clean)) != launches:
+    if len(captured.read_launches(ncu, clean)) != launches:
         raise UnreadableReport(f"{clean} lost launches when its session was overwritten")
     return clean

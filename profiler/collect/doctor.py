@@ -26,7 +26,7 @@ PERMISSION = (
 
 
 @dataclass(frozen=True)
-class Tool:
+class ToolStatus:
     """A program, or what to do where it is not there."""
 
     path: str | None
@@ -35,14 +35,14 @@ class Tool:
 
 
 @dataclass(frozen=True)
-class Machine:
+class DoctorReport:
     """Everything that `profiler doctor` shows."""
 
     system: str
     python: str
     gpu: device.Gpu | None
-    state: device.State | None
-    tools: Mapping[str, Tool]  # nvcc, cuobjdump, ncu, compute-sanitizer, g++
+    state: device.GpuState | None
+    tools: Mapping[str, ToolStatus]  # nvcc, cuobjdump, ncu, compute-sanitizer, g++
     counters: bool | None  # whether ncu may read them; None: not tried, or it could not be told
     counters_reason: str
     torch: Mapping[str, Any]  # the result of the stage torchprobe
@@ -112,13 +112,13 @@ class Machine:
         }
 
 
-def examine() -> Machine:
+def examine() -> DoctorReport:
     """Look at this machine; what might crash or hang is tried in processes of its own. Takes up to 30 s."""
     gpu = device.describe()
     ncu = find_tools.find("ncu")
     with (
         tempfile.TemporaryDirectory(prefix="profiler-doctor-") as name,
-        subprocesses.ended_with_this_process(Path(name)),  # an ncu that hangs must not outlive `timeout`
+        subprocesses.kill_on_exit(Path(name)),  # an ncu that hangs must not outlive `timeout`
     ):
         folder = Path(name)
         torch = subprocesses.run_stage("torch_probe", {}, folder, timeout_s=180)
@@ -128,7 +128,7 @@ def examine() -> Machine:
             counters, reason = None, "no GPU"
         else:
             counters, reason = may_read_counters(ncu.path, folder)
-    return Machine(
+    return DoctorReport(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=f"{platform.python_version()} ({sys.executable})",
         gpu=gpu,
@@ -140,18 +140,22 @@ def examine() -> Machine:
     )
 
 
-def tools() -> dict[str, Tool]:
+def tools() -> dict[str, ToolStatus]:
     """The programs, or how to get them."""
     compiler = shutil.which("g++")
-    found: dict[str, Tool] = {}
+    found: dict[str, ToolStatus] = {}
     for name in ("nvcc", "cuobjdump"):
         tool = toolchain.find(name)
-        found[name] = Tool(str(tool.path), tool.version) if tool else Tool(None, None, toolchain.INSTALL)
+        found[name] = (
+            ToolStatus(str(tool.path), tool.version) if tool else ToolStatus(None, None, toolchain.INSTALL)
+        )
     get = "install Nsight Compute, or put it on the PATH"
     for name, way in (("ncu", get), ("compute-sanitizer", "it comes with the CUDA toolkit")):
         tool = find_tools.find(name)
-        found[name] = Tool(str(tool.path), tool.version) if tool else Tool(None, None, way)
-    found["g++"] = Tool(compiler, None) if compiler else Tool(None, None, "install g++ 12 or newer")
+        found[name] = ToolStatus(str(tool.path), tool.version) if tool else ToolStatus(None, None, way)
+    found["g++"] = (
+        ToolStatus(compiler, None) if compiler else ToolStatus(None, None, "install g++ 12 or newer")
+    )
     return found
 
 
@@ -168,7 +172,7 @@ def may_read_counters(ncu: Path, folder: Path) -> tuple[bool | None, str]:
     return counters_of(log.read_text(encoding="utf-8", errors="replace"), ended)
 
 
-def counters_of(output: str, ended: subprocesses.Ended) -> tuple[bool | None, str]:
+def counters_of(output: str, ended: subprocesses.ProcessResult) -> tuple[bool | None, str]:
     """What ncu's output says of the permission."""
     if "ERR_NVGPUCTRPERM" in output:
         return False, PERMISSION

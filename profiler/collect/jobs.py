@@ -18,7 +18,7 @@ from profiler.collect import subprocesses
 from profiler.collect.plan import Job
 from profiler.collect.settings import Machine, Settings
 from profiler.collect.staging import Staging
-from profiler.collect.subprocesses import Ended
+from profiler.collect.subprocesses import ProcessResult
 
 Json = dict[str, Any]
 
@@ -32,10 +32,11 @@ START_S = 12.0  # before it samples or launches: torch, arrays, warm-up
 GRACE_S = 10.0  # that a process may take beyond a time budget before it is ended
 
 
-ALIKE = 3  # failures in a row for one reason: it is not the versions', and the time is better spent elsewhere
+# Failures in a row for one reason: it is not the versions', and the time is better spent elsewhere.
+SAME_FAILURES = 3
 
 
-class Alike:
+class FailureStreak:
     """Whether what is tried one by one fails again and again for the same reason."""
 
     def __init__(self) -> None:
@@ -52,16 +53,16 @@ class Alike:
     @property
     def words(self) -> str | None:
         """Why no more are tried; None: go on."""
-        if self._times < ALIKE:
+        if self._times < SAME_FAILURES:
             return None
-        return f"not tried: the {ALIKE} before it failed alike: {self._reason}"
+        return f"not tried: the {SAME_FAILURES} before it failed alike: {self._reason}"
 
 
-def far_apart(names: Sequence[str]) -> list[str]:
+def interleaved(names: Sequence[str]) -> list[str]:
     """The names in an order in which ALIKE in a row come from all over the lineage: neighbours share ideas,
     and so their faults.
     """
-    size = max(1, -(-len(names) // ALIKE))
+    size = max(1, -(-len(names) // SAME_FAILURES))
     parts = [names[at : at + size] for at in range(0, len(names), size)]
     return [name for row in zip_longest(*parts) for name in row if name is not None]
 
@@ -70,7 +71,7 @@ class LeftOut(Exception):
     """A job has not ended: another machine, or this one later, may do it. The message says why."""
 
 
-class Work:
+class JobContext:
     """One run's contents while jobs work on it."""
 
     def __init__(self, staging: Staging, catalog: Catalog, settings: Settings, machine: Machine) -> None:
@@ -96,7 +97,7 @@ class Work:
             "problem": self.catalog.problem,
             "workload": self.workloads[workload].sizes(),
             "seed": self.settings.seed,
-            "cases": str(self.staging.work / "cases"),
+            "cases": str(self.staging.scratch / "cases"),
         }
 
     def version(self, name: str) -> Json:
@@ -113,7 +114,7 @@ class Work:
 
     def folder(self, job: Job, part: str = "") -> Path:
         """Where the files of a job's processes lie."""
-        return self.staging.work / f"{job.key}{'-' if part else ''}{part}".replace("/", "_")
+        return self.staging.scratch / f"{job.key}{'-' if part else ''}{part}".replace("/", "_")
 
     def unrunnable(self, name: str) -> str | None:
         """Why a version cannot be called here; None: it can. Raises LeftOut where nothing can be built."""
@@ -160,7 +161,7 @@ class Work:
     def stop(self) -> None:
         """End every process that runs; none is started any more."""
         self._stopped.set()
-        subprocesses.end_leftovers(self.staging.work)
+        subprocesses.kill_leftovers(self.staging.scratch)
 
     @property
     def stopped(self) -> bool:
@@ -225,7 +226,7 @@ class Work:
 
     def program(
         self, argv: Sequence[str | Path], job: Job, log: Path, env: Mapping[str, str] | None = None
-    ) -> Ended:
+    ) -> ProcessResult:
         """Run a tool to its end."""
         self.give_up()
         begun = time.monotonic()

@@ -97,7 +97,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Complaint:
+class NcuProblem:
     """Why ncu has brought nothing. usable is False where no other call would do better on this machine."""
 
     reason: str
@@ -172,7 +172,7 @@ def nvtx_filter(name: str) -> str:
     return _NVTX_SPECIAL.sub(lambda match: f"\\{match[0]}", name) + "/"
 
 
-def import_line(ncu: Ncu, report: Path) -> list[str]:
+def import_command(ncu: Ncu, report: Path) -> list[str]:
     """The call that prints a report as CSV. --print-metric-name is refused on this page (ncu 2024.1)."""
     return [str(ncu.path), "--import", str(report), "--page", "raw", "--csv", "--print-units", "base"]
 
@@ -235,7 +235,7 @@ def available(metrics: Iterable[str], known: frozenset[str] | None) -> tuple[lis
     return there, lacking
 
 
-def settle(
+def resolve_metrics(
     wanted: Mapping[str, str], table: MetricTable, chip: str, known: frozenset[str] | None
 ) -> tuple[dict[str, str], list[str]]:
     """Wanted names with their concepts as this ncu has them, and the names for which it has nothing.
@@ -259,7 +259,7 @@ def settle(
     return settled, without
 
 
-def refused(output: str, metrics: Iterable[str]) -> list[str]:
+def refused_metrics(output: str, metrics: Iterable[str]) -> list[str]:
     """Those of the metrics that ncu names in a complaint: collected without them, the rest may come."""
     errors = " ".join(line for line in output.splitlines() if line.startswith(("==ERROR==", "==WARNING==")))
     words = {
@@ -270,31 +270,31 @@ def refused(output: str, metrics: Iterable[str]) -> list[str]:
 
 NOTHING = "No kernels were profiled"  # ncu's own words
 # Substring of ncu's output -> why, and whether another call could do better here.
-_COMPLAINTS: Mapping[str, Complaint] = {
-    "ERR_NVGPUCTRPERM": Complaint(
+_COMPLAINTS: Mapping[str, NcuProblem] = {
+    "ERR_NVGPUCTRPERM": NcuProblem(
         "ncu may not read GPU counters (ERR_NVGPUCTRPERM): run as root, or let the administrator load "
         "the nvidia module with NVreg_RestrictProfilingToAdminUsers=0, or give the container CAP_SYS_ADMIN",
         usable=False,
     ),
-    "LibraryNotLoaded": Complaint(
+    "LibraryNotLoaded": NcuProblem(
         "ncu cannot start on this machine (LibraryNotLoaded): its driver part is not reachable, as in some "
         "sandboxes",
         usable=False,
     ),
-    "failed to connect to the CUDA driver": Complaint(
+    "failed to connect to the CUDA driver": NcuProblem(
         "ncu finds no CUDA driver here: there is no GPU, or a stub libcuda.so comes first", usable=False
     ),
-    "driver is not compatible": Complaint(
+    "driver is not compatible": NcuProblem(
         "the driver does not fit this ncu: take the ncu of the driver's CUDA version", usable=False
     ),
-    "driver resource was unavailable": Complaint(
+    "driver resource was unavailable": NcuProblem(
         "another profiler holds the GPU's counters: stop it (often dcgm-exporter: dcgmi profile --pause)",
         usable=False,
     ),
 }
 
 
-def complaint(output: str, exit_code: int | None) -> Complaint | None:
+def find_problem(output: str, exit_code: int | None) -> NcuProblem | None:
     """What ncu's output says went wrong; None where it says nothing and ended well."""
     for words, known in _COMPLAINTS.items():
         if words in output:
@@ -303,12 +303,12 @@ def complaint(output: str, exit_code: int | None) -> Complaint | None:
         line.removeprefix("==ERROR==").strip() for line in output.splitlines() if line.startswith("==ERROR==")
     ]
     if any("unrecognised option" in line or "is invalid" in line for line in errors):
-        return Complaint(f"ncu does not take this command line: {errors[0]}")
+        return NcuProblem(f"ncu does not take this command line: {errors[0]}")
     if errors:
-        return Complaint(f"ncu: {errors[0]}")
+        return NcuProblem(f"ncu: {errors[0]}")
     if NOTHING in output:
-        return Complaint("ncu profiled no kernel: none that was asked for was launched in its NVTX range")
-    return Complaint(f"ncu ended with exit code {exit_code}") if exit_code else None
+        return NcuProblem("ncu profiled no kernel: none that was asked for was launched in its NVTX range")
+    return NcuProblem(f"ncu ended with exit code {exit_code}") if exit_code else None
 
 
 def _said(command: list[str]) -> str | None:

@@ -71,7 +71,7 @@ class Pace:
         return sum(self.seconds(job) / at_once.get(job.stage, 1) for job in jobs)
 
 
-def budget_s(text: str) -> float:
+def parse_budget(text: str) -> float:
     """Seconds in `8m`, `90s`, `1h30m` or `480`. Raises ProfilerError."""
     match = _BUDGET.fullmatch(text.strip())
     if not match or not any(match.groups()):
@@ -80,7 +80,7 @@ def budget_s(text: str) -> float:
     return hours * 3600 + minutes * 60 + seconds
 
 
-def jobs(
+def plan_jobs(
     versions: Sequence[str],
     workloads: Sequence[str],
     *,
@@ -136,7 +136,7 @@ def jobs(
     return planned
 
 
-def sessions(
+def plan_aa_sessions(
     versions: Sequence[str],
     workloads: Sequence[str],
     *,

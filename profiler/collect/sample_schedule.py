@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from profiler.collect.gpu.device import State
+from profiler.collect.gpu.device import GpuState
 
 ROUNDS, SAMPLES = 25, 4  # a version and mode: 100 samples, as `statistics.md` asks
 BATCH_BELOW_US = 100.0  # event timers tick at up to 1 µs: a call this long is known to 1 %
@@ -88,7 +88,7 @@ def wait_cycles(host_ns: float, clock_mhz: float) -> int:
 
 
 @dataclass
-class Series:
+class SampleSeries:
     """The samples of one version and mode, in time order."""
 
     mode: str
@@ -102,8 +102,8 @@ class Series:
         self,
         number: int,
         samples: Sequence[tuple[float, bool]],
-        before: State | None,
-        after: State | None,
+        before: GpuState | None,
+        after: GpuState | None,
     ) -> None:
         """One turn's samples: (ns a call, whether the GPU waited for the host).
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from profiler.collect import subprocesses
-from profiler.collect.jobs import Json, LeftOut, Work
+from profiler.collect.jobs import JobContext, Json, LeftOut
 from profiler.collect.plan import Job
 
 SANITIZERS = ("racecheck", "memcheck", "initcheck")
@@ -19,19 +19,19 @@ _CONNECT_S = 120
 ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
 
-def sanitize(work: Work, job: Job) -> Json:
+def sanitize(context: JobContext, job: Job) -> Json:
     """Every tool on one version: wrong where one found something, failed where one gave no answer."""
     (name,) = job.versions
-    if work.machine.sanitizer is None:
+    if context.machine.sanitizer is None:
         raise LeftOut("no compute-sanitizer here")
-    if why := work.unrunnable(name):
+    if why := context.unrunnable(name):
         return {"status": "skipped", "reason": why}
     found: Json = {}
     for tool in SANITIZERS:
         try:
-            found[tool] = _run(work, job, tool)
+            found[tool] = _run(context, job, tool)
         except LeftOut as left:
-            if work.stopped or not any(got["found"] for got in found.values()):
+            if context.stopped or not any(got["found"] for got in found.values()):
                 raise
             found[tool] = {"found": None, "summary": str(left)}  # what was found before stands
     bad = [tool for tool, got in found.items() if got["found"]]
@@ -42,23 +42,23 @@ def sanitize(work: Work, job: Job) -> Json:
     return {"status": status, "reason": reason, "results": {name: found}}
 
 
-def _run(work: Work, job: Job, tool: str) -> Json:
+def _run(context: JobContext, job: Job, tool: str) -> Json:
     (name,) = job.versions
-    folder = work.folder(job, tool)
+    folder = context.folder(job, tool)
     folder.mkdir(parents=True, exist_ok=True)
     asked, answer, log = (folder / one for one in ("request.json", "result.json", "log"))
     answer.unlink(missing_ok=True)  # of a session that was killed
     content = {
-        **work.request(job.workload),
-        "versions": [work.version(name)],
+        **context.request(job.workload),
+        "versions": [context.version(name)],
         "calls": 1,
         "warm_up": 0,
-        "cells": [{"version": name, "workload": work.workloads[job.workload].sizes()}],
+        "cells": [{"version": name, "workload": context.workloads[job.workload].sizes()}],
     }
     asked.write_text(json.dumps(content), encoding="utf-8")
     program = subprocesses.stage_argv("ncu_target", asked, answer)
-    assert work.machine.sanitizer
-    ended = work.program(command_line(work.machine.sanitizer, tool, program), job, log, ENVIRONMENT)
+    assert context.machine.sanitizer
+    ended = context.program(command_line(context.machine.sanitizer, tool, program), job, log, ENVIRONMENT)
     result = subprocesses.result_of(answer, ended)
     if result.get("machine"):
         raise LeftOut(str(result["reason"]))

@@ -38,7 +38,7 @@ def seal(root: Root, collection: Collection, *, zip_bytes: int | None = None) ->
     staging = collection.staging
     bundle.refuse_part(root, staging.run_id)
     if staging.run_id not in bundle.list_runs(root):
-        run, sources = assemble(collection, zip_bytes)
+        run, sources = make_run(collection, zip_bytes)
         if isinstance(root, LocalRoot):
             (root.folder / bundle.STAGING).mkdir(parents=True, exist_ok=True)
         bundle.seal(root, run, sources)
@@ -46,9 +46,9 @@ def seal(root: Root, collection: Collection, *, zip_bytes: int | None = None) ->
     return staging.run_id
 
 
-def assemble(collection: Collection, zip_bytes: int | None = None) -> tuple[Run, dict[str, Path]]:
+def make_run(collection: Collection, zip_bytes: int | None = None) -> tuple[Run, dict[str, Path]]:
     """The run and, for every file in it, where its content lies now."""
-    collection.staging.heal()
+    collection.staging.drop_damaged()
     ended = collection.staging.outcomes()
     told = sorted(
         [report for outcome in ended.values() for report in outcome.get("reports", ())],
@@ -132,7 +132,7 @@ def _cell(
     """The cell; and, where something was measured of it and something else failed, a second result saying so:
     a latency stays one although no counter came, and the counters that did not come have their reason.
     """
-    version = collection.work.versions[name]
+    version = collection.context.versions[name]
     jobs = [job for job in collection.planned if job.workload == workload and name in job.versions]
     checked = next((ended[job.key] for job in jobs if job.stage == "check" and job.key in ended), None)
     timed = [ended[job.key] for job in jobs if job.stage == "time" and job.key in ended]
@@ -159,7 +159,7 @@ def _cell(
         family=version.family,
         version=name,
         workload=workload,
-        problem=collection.work.workloads[workload].sizes(),
+        problem=collection.context.workloads[workload].sizes(),
         status=status,
         reason=reason,
         source_sha256=collection.staging.plan["sources"].get(name),
@@ -244,7 +244,7 @@ def _session(collection: Collection) -> Json:
     """What the last session says: of this process, or, where it only seals, of the one that measured."""
     before = collection.staging.sessions()
     if collection.left_out or not before:
-        return collection.told()
+        return collection.session_note()
     return before[-1]
 
 
@@ -311,7 +311,7 @@ def _report_name(report: Json) -> str:
 
 def _provenance(collection: Collection, ended: Mapping[str, Json], dropped: Sequence[str]) -> Json:
     settings, plan = collection.settings, collection.staging.plan
-    sessions, last = collection.staging.sessions() or [collection.told()], _session(collection)
+    sessions, last = collection.staging.sessions() or [collection.session_note()], _session(collection)
     machine = collect_settings.measured_on(sessions) or collection.machine.facts()
     gpu = machine.get("gpu") or {}
     timed = [one for one in ended.values() if one["stage"] == "time" and one.get("states")]
@@ -359,8 +359,8 @@ def _provenance(collection: Collection, ended: Mapping[str, Json], dropped: Sequ
         "processes_s": took,
         "launch_ns": launch,
         "floors": {
-            label: lower_bounds.by_timer(collection.work.problem, workload, gpu, launch)
-            for label, workload in collection.work.workloads.items()
+            label: lower_bounds.by_timer(collection.context.problem, workload, gpu, launch)
+            for label, workload in collection.context.workloads.items()
         }
         if gpu
         else None,

@@ -130,7 +130,7 @@ def count_passes(machine: Machine, chip: str) -> None:
     machine.passes = counted or {}
 
 
-def _apart(code: str) -> tuple[Json | None, subprocesses.Ended]:
+def _apart(code: str) -> tuple[Json | None, subprocesses.ProcessResult]:
     """The JSON object that a few lines of Python print, in a process of their own; None: it brought none."""
     with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
         ended = subprocesses.run(

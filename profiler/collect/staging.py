@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,7 +19,7 @@ from profiler.errors import BadBundle, ProfilerError, UnknownName
 
 PLAN = "plan.json"
 JOBS, REPORTS, WORK, SOURCES, SESSIONS = "jobs", "reports", "work", "sources", "sessions"
-LAST = "last"  # in the place of a run's id
+LAST_RUN = "last"  # in the place of a run's id
 _GONE = ".old-"  # sealed runs' folders on their way out
 ENDED = ("done", "wrong", "failed", "skipped")
 
@@ -60,14 +60,14 @@ class Staging:
 
     @staticmethod
     def resume(root: LocalRoot, run_id: str) -> Staging:
-        """An unfinished run, or the LAST one begun. Raises UnknownName, or ProfilerError where another
+        """An unfinished run, or the LAST_RUN one begun. Raises UnknownName, or ProfilerError where another
         process is at it.
         """
-        if run_id == LAST:
-            run_id = next(reversed(unfinished(root)), LAST)
+        if run_id == LAST_RUN:
+            run_id = next(reversed(unfinished_runs(root)), LAST_RUN)
         staging = Staging(root.folder / bundle.STAGING / run_id)
         if not (staging.folder / PLAN).is_file():
-            there = ", ".join(unfinished(root)) or "none"
+            there = ", ".join(unfinished_runs(root)) or "none"
             raise UnknownName(f"no unfinished run {run_id} in {root.url}/{bundle.STAGING}: there is {there}")
         staging.lock()
         return staging
@@ -137,17 +137,17 @@ class Staging:
         }
 
     @property
-    def work(self) -> Path:
+    def scratch(self) -> Path:
         """Requests, answers and logs of the processes; nothing there is needed again."""
         return self.folder / WORK
 
-    def put(self, key: str, outcome: Mapping[str, Any]) -> None:
+    def record(self, key: str, outcome: Mapping[str, Any]) -> None:
         """A job has ended: this write is its commit."""
         if outcome.get("status") not in ENDED:
             raise BadBundle(f"{key} ended as {outcome.get('status')!r}, which is none of {', '.join(ENDED)}")
         _write(self.folder / JOBS / f"{_plain(key)}.json", {"key": key, **outcome})
 
-    def drop(self, key: str) -> None:
+    def forget(self, key: str) -> None:
         """A job is to be done again."""
         (self.folder / JOBS / f"{_plain(key)}.json").unlink(missing_ok=True)
 
@@ -166,18 +166,18 @@ class Staging:
         places = ((self.folder / REPORTS / one["path"], one["size"]) for one in outcome.get("reports", ()))
         return all(place.is_file() and place.stat().st_size == size for place, size in places)
 
-    def heal(self) -> list[str]:
+    def drop_damaged(self) -> list[str]:
         """Forget the jobs whose reports are no longer what they were: their keys. They are done again."""
         damaged = []
         for key, outcome in self.outcomes().items():
             for one in outcome.get("reports", ()):
                 if bundle.hash_file(self.folder / REPORTS / one["path"])[0] != one["sha256"]:
                     (self.folder / REPORTS / one["path"]).unlink(missing_ok=True)
-                    self.drop(key)
+                    self.forget(key)
                     damaged.append(key)
         return damaged
 
-    def note(self, name: str, session: Mapping[str, Any]) -> None:
+    def write_session(self, name: str, session: Mapping[str, Any]) -> None:
         """What one session has found out so far: written again and again, the last is what stays."""
         (self.folder / SESSIONS).mkdir(exist_ok=True)
         _write(self.folder / SESSIONS / f"{_plain(name)}.json", session)
@@ -192,7 +192,7 @@ class Staging:
                     found.append(content)
         return found
 
-    def keep(self, report: Path) -> tuple[str, int, Path]:
+    def keep_report(self, report: Path) -> tuple[str, int, Path]:
         """Move a report to where it stays: its sha256, size and place. Equal reports are one."""
         digest, size = bundle.hash_file(report)
         place = self.folder / REPORTS / f"{digest}{report.suffix}"
@@ -202,18 +202,9 @@ class Staging:
         return digest, size, place
 
 
-def unfinished(root: LocalRoot) -> list[str]:
+def unfinished_runs(root: LocalRoot) -> list[str]:
     """The runs that can be resumed or sealed as they are, oldest first."""
     return [name for name in root.holding(bundle.STAGING, PLAN) if not name.startswith(".")]
-
-
-@contextlib.contextmanager
-def held(staging: Staging) -> Iterator[Staging]:
-    """The staging, let go of at the end."""
-    try:
-        yield staging
-    finally:
-        staging.close()
 
 
 def _plain(key: str) -> str:

@@ -27,7 +27,7 @@ _DEATH_S = 10.0  # a process that the driver holds can outlive SIGKILL; nobody w
 
 
 @dataclass(frozen=True)
-class Ended:
+class ProcessResult:
     """How a program ended."""
 
     kind: str  # exited, signalled, timed_out or out_of_memory
@@ -55,7 +55,7 @@ def run(
     memory_bytes: int | None = None,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
-) -> Ended:
+) -> ProcessResult:
     """Run a program to its end; whatever it started is gone when this returns, also after Ctrl-C.
 
     Its stdout and stderr go to `log`: the first LOG_BYTES and the last TAIL_BYTES. memory_bytes: resident, of
@@ -80,7 +80,7 @@ def run(
         except OSError as error:
             text = f"{argv[0]} cannot be started: {error.strerror}"
             kept.write(text.encode())
-            return Ended("exited", 127, time.monotonic() - started, text, text)
+            return ProcessResult("exited", 127, time.monotonic() - started, text, text)
         with contextlib.suppress(OSError):
             resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
         output = _Output(process.stdout, kept)
@@ -92,16 +92,18 @@ def run(
             tail = output.finish()
     seconds = time.monotonic() - started
     if stopped == "timed_out":
-        return Ended(stopped, None, seconds, tail, f"did not end within {timeout_s:g} s")
+        return ProcessResult(stopped, None, seconds, tail, f"did not end within {timeout_s:g} s")
     if stopped == "out_of_memory":
         assert memory_bytes is not None
-        return Ended(stopped, None, seconds, tail, f"took more than {memory_bytes / 1e9:.1f} GB of memory")
+        return ProcessResult(
+            stopped, None, seconds, tail, f"took more than {memory_bytes / 1e9:.1f} GB of memory"
+        )
     code = process.returncode
     if code is None:
-        return Ended("timed_out", None, seconds, tail, "could not be killed: the driver holds it")
+        return ProcessResult("timed_out", None, seconds, tail, "could not be killed: the driver holds it")
     if code < 0:
-        return Ended("signalled", -code, seconds, tail, f"was killed by {_signal_name(-code)}")
-    return Ended("exited", code, seconds, tail, f"ended with exit code {code}")
+        return ProcessResult("signalled", -code, seconds, tail, f"was killed by {_signal_name(-code)}")
+    return ProcessResult("exited", code, seconds, tail, f"ended with exit code {code}")
 
 
 def stage_argv(stage: str, request: Path, result: Path) -> list[str]:
@@ -147,7 +149,7 @@ def stage_environment() -> dict[str, str]:
     }
 
 
-def result_of(path: Path, ended: Ended) -> dict[str, Any]:
+def result_of(path: Path, ended: ProcessResult) -> dict[str, Any]:
     """What a stage wrote, or why it wrote nothing."""
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
@@ -165,7 +167,7 @@ def result_of(path: Path, ended: Ended) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def ended_with_this_process(folder: Path) -> Iterator[None]:
+def kill_on_exit(folder: Path) -> Iterator[None]:
     """What runs with its log below `folder` does not outlive this process, also after kill -9 of its group.
 
     A process in a session of its own, as every program here is, is met by no signal to the group: another one
@@ -195,11 +197,11 @@ def guard(argv: Sequence[str]) -> int:
     folder, runner = argv
     while os.read(0, 1):
         pass
-    end_leftovers(Path(folder), int(runner))
+    kill_leftovers(Path(folder), int(runner))
     return 0
 
 
-def end_leftovers(folder: Path, runner: int | None = None) -> int:
+def kill_leftovers(folder: Path, runner: int | None = None) -> int:
     """Kill what a caller that was itself killed left running with its log below `folder`; how many.
 
     runner: the caller's pid, of whom alone it may be; None: whoever it was.

@@ -15,7 +15,7 @@ from profiler.bundles.run import NOISE
 from profiler.cli import main
 from profiler.collect import aa_sessions, plan, settings
 from profiler.collect.settings import Machine
-from profiler.collect.staging import unfinished
+from profiler.collect.staging import unfinished_runs
 from profiler.compare import noise_floor
 from profiler.store import Store
 from tests.standins import GPU, SMALL, again, begin, calls, finish, prepare, tell
@@ -44,7 +44,7 @@ def test_the_two_sessions_of_a_pair_lie_half_the_collection_apart() -> None:
 
 
 def test_a_budget_that_ends_early_leaves_every_workload_as_many_pairs() -> None:
-    jobs = plan.sessions(["a"], LABELS, takes={label: ["a"] for label in LABELS}, pairs=20)
+    jobs = plan.plan_aa_sessions(["a"], LABELS, takes={label: ["a"] for label in LABELS}, pairs=20)
     timed = [job for job in jobs if job.stage == "time"]
     assert len(timed) == 80
     for cut in range(2, 80, 2):
@@ -55,7 +55,7 @@ def test_a_budget_that_ends_early_leaves_every_workload_as_many_pairs() -> None:
 def test_every_session_is_one_process_for_all_workloads_and_the_run_holds_pairs(folder: Path) -> None:
     tell(folder, wobble=0.02)
     collection = noisy(folder)
-    collection.work_off()
+    collection.run_jobs()
     assert [line for line in calls(folder) if line.startswith("lat")] == ["latencies one"] * 6
     run = finish(folder, collection)
     assert run.provenance["purpose"] == NOISE
@@ -73,7 +73,7 @@ def test_every_session_is_one_process_for_all_workloads_and_the_run_holds_pairs(
 def test_the_index_reads_a_noise_run_as_pairs_and_as_nobodys_latency(folder: Path) -> None:
     tell(folder, wobble=0.02)
     collection = noisy(folder)
-    collection.work_off()
+    collection.run_jobs()
     run = finish(folder, collection)
     store = Store.open(folder / "index.db")
     store.add(run, {})
@@ -91,15 +91,15 @@ def test_the_index_reads_a_noise_run_as_pairs_and_as_nobodys_latency(folder: Pat
 
 def test_a_killed_session_is_taken_anew_and_what_ended_is_not(folder: Path) -> None:
     collection = noisy(folder)
-    collection.work_off()
+    collection.run_jobs()
     lost = [job for job in collection.planned if (job.stage, job.block) == ("time", 4)]
     assert len(lost) == 2
     for job in lost:
-        collection.staging.drop(job.key)
+        collection.staging.forget(job.key)
     collection.staging.close()
     before = len(calls(folder))
     resumed = again(folder, collection.staging.run_id)
-    resumed.work_off()
+    resumed.run_jobs()
     assert calls(folder)[before:] == ["latencies one"], "one session, both workloads"
     assert all(len(one.samples) == 12 for one in finish(folder, resumed).results)
 
@@ -107,7 +107,7 @@ def test_a_killed_session_is_taken_anew_and_what_ended_is_not(folder: Path) -> N
 def test_a_process_that_dies_costs_its_session_and_its_workloads_are_timed_apart(folder: Path) -> None:
     tell(folder, latencies__one="crash")
     collection = noisy(folder, pairs=1)
-    collection.work_off()
+    collection.run_jobs()
     timed = [line for line in calls(folder) if line.startswith("lat")]
     assert timed == ["latencies one", "latency one", "latency one"] * 2
     assert all(len(one.samples) == 4 for one in finish(folder, collection).results)
@@ -116,7 +116,7 @@ def test_a_process_that_dies_costs_its_session_and_its_workloads_are_timed_apart
 def test_a_version_that_dies_alone_is_failed_and_left_out_of_later_sessions(folder: Path) -> None:
     tell(folder, latencies__one="crash", latency__one="exit")
     collection = noisy(folder)
-    collection.work_off()
+    collection.run_jobs()
     assert [line for line in calls(folder) if line.startswith("lat")].count("latencies one") == 1
     run = finish(folder, collection)
     assert {one.status for one in run.results} == {"failed"}
@@ -128,7 +128,7 @@ def test_a_budget_keeps_the_pairs_it_got(folder: Path, monkeypatch: pytest.Monke
         monkeypatch.setitem(plan.START_S, stage, 0.1)
     tell(folder, sleep__timings=0.2)
     collection = noisy(folder, pairs=60)
-    collection.work_off(budget=5.0)
+    collection.run_jobs(budget=5.0)
     run = finish(folder, collection)
     counts = {len(one.samples) // 2 for one in run.results}
     assert len(counts) == 1
@@ -156,7 +156,7 @@ def test_without_a_gpu_one_line_says_so_and_nothing_is_begun(
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("profiler: no GPU here")
     assert calls(folder) == []
-    assert unfinished(LocalRoot(folder / "data")) == []
+    assert unfinished_runs(LocalRoot(folder / "data")) == []
 
 
 @pytest.mark.usefixtures("gpu")
@@ -187,7 +187,7 @@ def test_the_list_names_the_command_for_calls_without_a_floor(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     collection = begin(folder)
-    collection.work_off()
+    collection.run_jobs()
     finish(folder, collection)
     assert main(["noise", "--list"]) == 0
     out = " ".join(capsys.readouterr().out.split())
@@ -228,7 +228,7 @@ def test_a_wrong_question_is_answered_in_one_line(
 ) -> None:
     assert main(["noise", *words]) == 2
     assert said in capsys.readouterr().err
-    assert unfinished(LocalRoot(folder / "data")) == []
+    assert unfinished_runs(LocalRoot(folder / "data")) == []
 
 
 @pytest.mark.usefixtures("gpu")

@@ -23,7 +23,7 @@ from profiler.cli import collect as collecting
 from profiler.cli import main
 from profiler.collect import checkpoint, subprocesses
 from profiler.collect import seal as collect_seal
-from profiler.collect.staging import unfinished
+from profiler.collect.staging import unfinished_runs
 from profiler.errors import BadBundle
 from tests.standins import again, begin, calls, cells, finish, prepare, tell
 
@@ -155,7 +155,7 @@ def test_after_an_interruption_the_file_holds_all_that_had_ended(folder: Path) -
     assert process.returncode == 130, said
     assert "collected.zip holds what had ended" in said
     assert sum(bool(one.check) for one in unpacked(folder).results) == 3
-    assert len(unfinished(LocalRoot(folder / "data"))) == 1
+    assert len(unfinished_runs(LocalRoot(folder / "data"))) == 1
 
 
 def test_the_file_of_a_collection_that_ends_is_the_sealed_run(folder: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_checkpoint_is_written_between_what_is_timed_and_not_beside_it(
     monkeypatch.setattr(subprocesses, "run_stage", noting(timed, subprocesses.run_stage, "latency"))
     with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=1.0) as kept:
         monkeypatch.setattr(kept, "_write", noting(wrote, kept._write))
-        collection.work_off()
+        collection.run_jobs()
     assert len(timed) == 3
     between = [one for one in wrote if timed[0][1] <= one[0] and one[1] <= timed[-1][0]]
     assert len(between) >= 2, "after each process that was timed"
@@ -199,14 +199,14 @@ def test_a_checkpoint_is_written_between_what_is_timed_and_not_beside_it(
 def test_a_checkpoint_holds_what_ended_last_and_what_ended_once_more(folder: Path) -> None:
     collection = begin(folder)
     with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=0.0) as kept:
-        collection.work_off()
+        collection.run_jobs()
     run = unpacked(folder)
     assert all(one.samples for one in run.results if one.workload), "killed while it is sealed, all is here"
     key = collection.planned[0].key
     before = (folder / "out/collected.zip").stat().st_mtime_ns
     assert kept.update()
     assert (folder / "out/collected.zip").stat().st_mtime_ns == before
-    collection.staging.put(key, {**collection.staging.outcomes()[key], "status": "failed"})
+    collection.staging.record(key, {**collection.staging.outcomes()[key], "status": "failed"})
     assert kept.update()
     assert (folder / "out/collected.zip").stat().st_mtime_ns != before
 
@@ -219,7 +219,7 @@ def test_writing_takes_its_share_of_the_time_and_no_more(
     wrote: list[float] = []
     with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=0.2) as kept:
         monkeypatch.setattr(kept, "_write", lambda: (wrote.append(time.monotonic()), time.sleep(0.3)))
-        collection.work_off()
+        collection.run_jobs()
         assert 1 <= len(wrote) <= 0.2 * (time.monotonic() - kept._begun) / 0.3 + 1
 
 
@@ -267,7 +267,7 @@ def test_a_part_imported_where_the_run_is_collected_does_not_cost_the_rest(
         again(folder, "last")
     shutil.rmtree(folder / "data/runs" / run_id)
     resumed = again(folder, "last")
-    resumed.work_off()
+    resumed.run_jobs()
     assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
     capsys.readouterr()
     assert main(["import", str(target)]) == 2
@@ -308,7 +308,7 @@ def test_a_file_that_cannot_be_written_ends_no_measurement_and_is_said_once(
 ) -> None:
     collection = begin(folder)
     with checkpoint.Checkpoint(collection, folder / "gone" / "x.zip", share=1.0):
-        collection.work_off()
+        collection.run_jobs()
     assert {one.status for one in cells(finish(folder, collection)).values()} == {"done"}
     assert capsys.readouterr().err.count("is not kept up to date") == 1
 

@@ -21,7 +21,7 @@ from profiler.collect import settings as collect_settings
 from profiler.collect.collection import Collection
 from profiler.collect.plan import Job
 from profiler.collect.settings import Machine, Settings
-from profiler.collect.staging import Staging, unfinished
+from profiler.collect.staging import Staging, unfinished_runs
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence.values import DURATION
 from profiler.reports import csv_export
@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_every_version_is_checked_timed_and_sealed(folder: Path) -> None:
     collection = begin(folder)
-    collection.work_off()
+    collection.run_jobs()
     run = finish(folder, collection)
     assert {name: one.status for name, one in cells(run).items()} == dict.fromkeys(
         ("one", "two", "three"), "done"
@@ -50,13 +50,13 @@ def test_every_version_is_checked_timed_and_sealed(folder: Path) -> None:
     assert one.samples[0].throttled == (0, 8, 16), "positions count on over the three processes"
     assert run.provenance["gpu"] == "stand-in"
     assert run.provenance["floors"]["1x1x64x64"]["launch_ns"] == 2000.0
-    assert unfinished(LocalRoot(folder / "data")) == []
+    assert unfinished_runs(LocalRoot(folder / "data")) == []
 
 
 def test_a_wrong_version_is_recorded_and_goes_no_further(folder: Path) -> None:
     tell(folder, correctness__two="wrong")
     collection = begin(folder)
-    collection.work_off()
+    collection.run_jobs()
     two = cells(finish(folder, collection))["two"]
     assert (two.status, two.reason, two.samples) == ("wrong", "3 wrong", ())
     assert two.check["max_abs_error"] == 0.5
@@ -67,7 +67,7 @@ def test_a_wrong_version_is_recorded_and_goes_no_further(folder: Path) -> None:
 def test_a_version_that_kills_its_group_costs_itself_alone(folder: Path, how: str, words: str) -> None:
     tell(folder, latency__two=how)
     collection = begin(folder)
-    collection.work_off()
+    collection.run_jobs()
     found = cells(finish(folder, collection))
     assert {name: one.status for name, one in found.items()} == {
         "one": "done",
@@ -90,7 +90,7 @@ def test_a_check_that_hangs_is_ended_and_the_others_go_on(
     monkeypatch.setitem(jobs.LIMIT_S, "check", 1.5)
     tell(folder, correctness__three="hang", correctness__one="flood")
     collection = begin(folder)
-    collection.work_off()
+    collection.run_jobs()
     found = cells(finish(folder, collection))
     assert {name: one.status for name, one in found.items()} == {
         "one": "done",
@@ -102,7 +102,7 @@ def test_a_check_that_hangs_is_ended_and_the_others_go_on(
 
 def test_without_a_gpu_every_cell_says_so_and_a_later_run_would_do_it(folder: Path) -> None:
     collection = begin(folder, Machine(None, None, None, ["no GPU here: nothing can be measured"]))
-    collection.work_off()
+    collection.run_jobs()
     assert collection.staging.outcomes() == {}
     run = finish(folder, collection)
     assert {one.status for one in cells(run).values()} == {"skipped"}
@@ -112,7 +112,7 @@ def test_without_a_gpu_every_cell_says_so_and_a_later_run_would_do_it(folder: Pa
 
 def test_a_budget_names_what_it_leaves_out(folder: Path) -> None:
     collection = begin(folder)
-    collection.work_off(budget=0.0)
+    collection.run_jobs(budget=0.0)
     run = finish(folder, collection)
     assert {one.status for one in cells(run).values()} == {"skipped"}
     assert any("check one on 1x1x64x64: the time budget" in line for line in run.provenance["left_out"])
@@ -120,12 +120,12 @@ def test_a_budget_names_what_it_leaves_out(folder: Path) -> None:
 
 def test_a_resumed_run_does_only_what_is_missing(folder: Path) -> None:
     collection = begin(folder)
-    collection.work_off()
-    collection.staging.drop(Job("check", "1x1x64x64", ("two",)).key)
+    collection.run_jobs()
+    collection.staging.forget(Job("check", "1x1x64x64", ("two",)).key)
     collection.staging.close()
     before = len(calls(folder))
     resumed = again(folder, collection.staging.run_id)
-    resumed.work_off()
+    resumed.run_jobs()
     assert calls(folder)[before:] == ["correctness two"]
 
 
@@ -147,14 +147,14 @@ from pathlib import Path
 sys.path.insert(0, {root!r})
 from profiler.bundles.location import LocalRoot
 from profiler.collect import seal, subprocesses
-from profiler.collect.staging import unfinished
+from profiler.collect.staging import unfinished_runs
 from tests import standins as t
 folder = Path({folder!r})
 subprocesses.stage_argv = t.stand_in_argv(folder)
-ids = unfinished(LocalRoot(folder / "data"))
+ids = unfinished_runs(LocalRoot(folder / "data"))
 collection = t.again(folder, ids[0]) if ids else t.begin(folder)
 print(collection.staging.run_id, flush=True)
-collection.work_off()
+collection.run_jobs()
 print(seal.seal(LocalRoot(folder / "data"), collection), flush=True)
 """
 
@@ -171,7 +171,7 @@ def test_kill_9_at_any_moment_leaves_a_run_that_can_be_finished(folder: Path, mo
     root = LocalRoot(folder / "data")
     ended_before = [path.stem for path in (root.folder / "staging").glob("*/jobs/*.json")]
     sealed_before = bundle.list_runs(root)
-    if not sealed_before or unfinished(root):
+    if not sealed_before or unfinished_runs(root):
         done = subprocess.run([sys.executable, str(driver)], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
     (run_id,) = bundle.list_runs(root)
@@ -180,7 +180,7 @@ def test_kill_9_at_any_moment_leaves_a_run_that_can_be_finished(folder: Path, mo
     assert all(len(one.samples[0].ns) == 24 for one in cells(run).values())
     checks = [line for line in calls(folder) if line.startswith("correctness")]
     assert len(checks) <= 6 - sum(key.startswith("check-") for key in ended_before)
-    assert unfinished(root) == []
+    assert unfinished_runs(root) == []
 
 
 def test_a_killed_run_can_be_sealed_as_it_is(folder: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_model_that_failed_is_said_and_no_silence(folder: Path) -> None:
     collection = begin(folder)
     job = {"stage": "model", "status": "failed", "reason": "there is no addr2line"}
     for name in ("one", "two"):
-        collection.staging.put(f"model-CPU-0-{name}", {**job, "versions": [name], "results": {}})
+        collection.staging.record(f"model-CPU-0-{name}", {**job, "versions": [name], "results": {}})
     run = finish(folder, collection)
     assert "no CPU model of one, two: there is no addr2line" in run.provenance["degraded"]
 
@@ -229,13 +229,13 @@ def test_more_checks_run_side_by_side_where_there_are_cpus_and_memory(
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 16)
     many = {"memory_bytes": 80 << 30}
-    assert [check_and_time.checks_at_once(gpu) for gpu in (many, {"memory_bytes": 8 << 30}, None)] == [
+    assert [check_and_time.parallel_checks(gpu) for gpu in (many, {"memory_bytes": 8 << 30}, None)] == [
         16,
         4,
         16,
     ]
     monkeypatch.setattr("os.cpu_count", lambda: 2)
-    assert check_and_time.checks_at_once(many) == 8
+    assert check_and_time.parallel_checks(many) == 8
 
 
 def test_a_dry_run_names_the_jobs_and_leaves_nothing(
@@ -257,7 +257,7 @@ def test_a_dry_run_names_the_jobs_and_leaves_nothing(
 
 def test_the_zip_of_a_run_can_be_unpacked_elsewhere(folder: Path, tmp_path: Path) -> None:
     collection = begin(folder)
-    collection.work_off()
+    collection.run_jobs()
     run = finish(folder, collection)
     path = zip_file.pack(LocalRoot(folder / "data"), run.run_id, tmp_path / "run.zip")
     assert path.stat().st_size < seal.ZIP_BYTES
@@ -272,7 +272,7 @@ def test_the_zip_of_a_run_can_be_unpacked_elsewhere(folder: Path, tmp_path: Path
 def test_without_the_permission_latency_is_kept_and_counters_are_left_out(folder: Path) -> None:
     ncu = stand_in_ncu(folder, None, None, "==ERROR== ERR_NVGPUCTRPERM - no permission\n", 1)
     collection = begin(folder, Machine(GPU, ncu))
-    collection.work_off()
+    collection.run_jobs()
     run = finish(folder, collection)
     assert {one.status for one in cells(run).values()} == {"done"}
     assert any("ERR_NVGPUCTRPERM" in words for words in run.provenance["degraded"])
@@ -286,7 +286,7 @@ def test_a_report_without_the_asked_range_fails_the_cells_and_says_what_is_in_it
         folder, reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
     )
     collection = begin(folder, Machine(GPU, ncu))
-    collection.work_off()
+    collection.run_jobs()
     found = cells(finish(folder, collection))
     assert {one.status for one in found.values()} == {"failed"}
     assert "no launch in the range one_at_1x1x64x64" in found["one"].reason
@@ -300,7 +300,7 @@ def test_the_launches_of_a_range_are_kept_with_a_clean_report(
         folder, reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
     )
     collection = begin(folder, Machine(GPU, ncu))
-    collection.work_off()
+    collection.run_jobs()
     run = finish(folder, collection)
     (report,) = run.reports
     one = cells(run)["one"]
@@ -313,10 +313,10 @@ def test_the_launches_of_a_range_are_kept_with_a_clean_report(
 
 def test_a_kernel_that_is_not_in_the_report_fails_its_cell(reports: Path) -> None:
     found = csv_export.read_csv(reports / "oracle/cutlass__report75.ncu-rep.raw.csv").launches
-    there = captured.of_cell(found, "Fused-GEMM", ("Kernel",))
+    there = captured.launches_of_cell(found, "Fused-GEMM", ("Kernel",))
     assert there.reason is None
     assert len(there.ordinals) == len(there.parts) >= 1
-    missing = captured.of_cell(found, "Fused-GEMM", ("attention",))
+    missing = captured.launches_of_cell(found, "Fused-GEMM", ("attention",))
     assert missing.reason is not None
     assert "attention is not in the report" in missing.reason
 
@@ -329,7 +329,7 @@ def test_counters_that_are_nan_fail_the_cell(reports: Path) -> None:
     import dataclasses
 
     inside = [dataclasses.replace(bad[0], nvtx=("v|w",))]
-    found = captured.of_cell(inside, "v|w")
+    found = captured.launches_of_cell(inside, "v|w")
     assert found.reason is not None
     assert "NaN" in found.reason
 
@@ -369,7 +369,7 @@ def stand_in_sanitizer(folder: Path, hangs: str = "", **said: str) -> Path:
 def sanitized(folder: Path, **how: str) -> Collection:
     """A collection of one version, which stand-ins compile, check, time and look at."""
     collection = begin(folder, Machine(GPU, None, stand_in_sanitizer(folder, **how)), sanitize=("one",))
-    collection.work_off()
+    collection.run_jobs()
     return collection
 
 

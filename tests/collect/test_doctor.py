@@ -14,8 +14,8 @@ import pytest
 from profiler.cli import doctor
 from profiler.collect import doctor as collect_doctor
 from profiler.collect import subprocesses
-from profiler.collect.doctor import Machine, Tool
-from profiler.collect.gpu.device import Gpu, State
+from profiler.collect.doctor import DoctorReport, ToolStatus
+from profiler.collect.gpu.device import Gpu, GpuState
 from profiler.errors import Exit
 
 H100 = Gpu(
@@ -30,10 +30,11 @@ H100 = Gpu(
     virtual="none",
 )
 ALL = {
-    name: Tool(f"/usr/bin/{name}", "1.2") for name in ("nvcc", "cuobjdump", "ncu", "compute-sanitizer", "g++")
+    name: ToolStatus(f"/usr/bin/{name}", "1.2")
+    for name in ("nvcc", "cuobjdump", "ncu", "compute-sanitizer", "g++")
 }
 TORCH = {"status": "done", "reason": None, "torch": "2.11.0", "cuda": "13.0", "backends": {"sdpa_math": None}}
-IDLE = State(sm_mhz=345, power_w=70.2, temperature_c=31, reasons=("idle",))
+IDLE = GpuState(sm_mhz=345, power_w=70.2, temperature_c=31, reasons=("idle",))
 
 
 def made(**changes):
@@ -47,7 +48,7 @@ def made(**changes):
         "counters_reason": "ncu reads counters",
         "torch": TORCH,
     }
-    return Machine(**{**whole, **changes})
+    return DoctorReport(**{**whole, **changes})
 
 
 def able(found):
@@ -94,7 +95,7 @@ def test_a_gpu_without_torch_measures_nothing():
 
 
 def test_without_nvcc_the_baselines_are_still_measured():
-    found = made(tools={**ALL, "nvcc": Tool(None, None, "install it")})
+    found = made(tools={**ALL, "nvcc": ToolStatus(None, None, "install it")})
     assert found.can_measure
     assert "only Python versions" in found.can["latency"][1]
 

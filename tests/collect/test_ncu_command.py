@@ -80,7 +80,7 @@ def test_a_real_ncu_takes_the_whole_command_line(tier: str, tmp_path: Path) -> N
     line = ncu_command.command_line(Ncu(REAL, "2024.1.1.0"), asked, ["/bin/true"])
     done = subprocess.run(line, capture_output=True, text=True, timeout=120)
     said = done.stdout + done.stderr
-    told = ncu_command.complaint(said, 1)
+    told = ncu_command.find_problem(said, 1)
     assert told is not None
     assert "no CUDA driver" in told.reason, said  # an option it does not know would be refused before
     assert not told.usable
@@ -101,7 +101,7 @@ def test_a_name_that_an_older_ncu_lacks_is_asked_for_under_its_older_name() -> N
     table = metric_table.load()
     new = "smsp__average_thread_inst_executed_per_inst_executed.ratio"
     old = "smsp__thread_inst_executed_per_inst_executed.ratio"
-    settled, without = ncu_command.settle(
+    settled, without = ncu_command.resolve_metrics(
         {new: "threads_per_inst", "nonsense__x.sum": ""}, table, "sm_90", known
     )
     assert settled == {old: "threads_per_inst"}
@@ -115,18 +115,18 @@ def test_every_section_that_is_asked_for_is_a_real_one() -> None:
 
 def test_missing_permission_is_no_fault_of_the_kernel() -> None:
     said = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access counters"
-    told = ncu_command.complaint(said, 1)
+    told = ncu_command.find_problem(said, 1)
     assert told is not None
     assert not told.usable
     assert "NVreg_RestrictProfilingToAdminUsers" in told.reason
 
 
 def test_a_filter_that_met_nothing_is_said_so() -> None:
-    told = ncu_command.complaint("==WARNING== No kernels were profiled.", 0)
+    told = ncu_command.find_problem("==WARNING== No kernels were profiled.", 0)
     assert told is not None
     assert told.usable
     assert "no kernel" in told.reason
-    assert ncu_command.complaint("==PROF== Disconnected", 0) is None
+    assert ncu_command.find_problem("==PROF== Disconnected", 0) is None
 
 
 def test_a_list_of_metrics_that_cannot_be_read_leaves_nothing_out(tmp_path: Path) -> None:
@@ -139,9 +139,11 @@ def test_a_list_of_metrics_that_cannot_be_read_leaves_nothing_out(tmp_path: Path
 def test_a_refused_metric_without_double_underscore_is_found_too() -> None:
     asked = ("gpu__time_duration.sum", "memory_l1_wavefronts_shared", "memory_l1_wavefronts_shared_ideal")
     said = "==WARNING== Failed to find metric memory_l1_wavefronts_shared_ideal.\n==ERROR== Nothing."
-    assert ncu_command.refused(said, asked) == ["memory_l1_wavefronts_shared_ideal"]
+    assert ncu_command.refused_metrics(said, asked) == ["memory_l1_wavefronts_shared_ideal"]
 
 
 def test_the_metrics_that_ncu_refuses_are_found_in_its_words() -> None:
     said = "==ERROR== Failed to find metric sm__nothing.sum\n==PROF== gpu__time_duration.sum"
-    assert ncu_command.refused(said, ["gpu__time_duration.sum", "sm__nothing.sum"]) == ["sm__nothing.sum"]
+    assert ncu_command.refused_metrics(said, ["gpu__time_duration.sum", "sm__nothing.sum"]) == [
+        "sm__nothing.sum"
+    ]

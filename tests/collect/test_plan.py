@@ -12,18 +12,18 @@ TAKES = {"small": ["a", "b", "bad"], "large": ["a", "b"]}
 
 
 def jobs(**changed: object) -> list[Job]:
-    return plan.jobs(["a", "b", "bad"], ["small", "large"], takes=TAKES, **changed)  # type: ignore[arg-type]
+    return plan.plan_jobs(["a", "b", "bad"], ["small", "large"], takes=TAKES, **changed)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("8m", 480), ("90s", 90), ("1h30m", 5400), ("480", 480)])
 def test_a_budget_is_read(text: str, seconds: float) -> None:
-    assert plan.budget_s(text) == seconds
+    assert plan.parse_budget(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "8x", "m"])
 def test_a_budget_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(ProfilerError, match="8m"):
-        plan.budget_s(text)
+        plan.parse_budget(text)
 
 
 def test_a_workload_is_whole_before_the_next_begins() -> None:

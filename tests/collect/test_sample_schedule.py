@@ -6,8 +6,8 @@ import pytest
 
 from profiler.bundles.run import Samples
 from profiler.collect import sample_schedule
-from profiler.collect.gpu.device import State
-from profiler.collect.sample_schedule import Series
+from profiler.collect.gpu.device import GpuState
+from profiler.collect.sample_schedule import SampleSeries
 
 
 def test_versions_alternate_and_the_order_turns_every_other_round():
@@ -98,7 +98,7 @@ def test_the_gpu_waits_twice_as_long_as_the_host_queues_and_never_for_long():
 
 # ---------------------------------------------------------------- series
 
-COOL, HOT = State(sm_mhz=1980, reasons=()), State(sm_mhz=1400, reasons=("power cap",))
+COOL, HOT = GpuState(sm_mhz=1980, reasons=()), GpuState(sm_mhz=1400, reasons=("power cap",))
 FOUR = [(100.0, False), (101.0, False), (102.0, True), (103.0, False)]
 
 
@@ -109,12 +109,12 @@ FOUR = [(100.0, False), (101.0, False), (102.0, True), (103.0, False)]
         (HOT, COOL, [0, 1, 2, 3]),
         (COOL, HOT, [0, 1, 2, 3]),
         (None, None, []),
-        (State(), State(sm_mhz=1980), []),
-        (State(reasons=("idle",)), State(reasons=("application clocks",)), []),
+        (GpuState(), GpuState(sm_mhz=1980), []),
+        (GpuState(reasons=("idle",)), GpuState(reasons=("application clocks",)), []),
     ],
 )
 def test_throttled_samples_are_marked_and_kept(before, after, marked):
-    series = Series("warm")
+    series = SampleSeries("warm")
     series.add(0, FOUR, before, after)
     assert series.ns == [100.0, 101.0, 102.0, 103.0]
     assert series.throttled == marked
@@ -122,7 +122,7 @@ def test_throttled_samples_are_marked_and_kept(before, after, marked):
 
 
 def test_a_series_is_a_run_s_samples():
-    series = Series("cold")
+    series = SampleSeries("cold")
     series.add(4, FOUR, COOL, COOL)
     series.add(5, FOUR, COOL, HOT)
     samples = Samples(**series.as_json("none"))
@@ -133,7 +133,7 @@ def test_a_series_is_a_run_s_samples():
 
 
 def test_a_clock_that_was_read_only_sometimes_is_left_out():
-    series = Series("warm")
+    series = SampleSeries("warm")
     series.add(0, FOUR, COOL, COOL)
-    series.add(1, FOUR, COOL, State(reasons=()))
+    series.add(1, FOUR, COOL, GpuState(reasons=()))
     assert series.as_json("none")["clocks_mhz"] == []

@@ -197,11 +197,11 @@ def test_what_a_killed_caller_left_running_is_found_by_its_folder(tmp_path):
     process.kill()
     process.wait()
     assert not gone(left, within_s=0.3), "kill -9 of the caller leaves its program: what this is for"
-    assert subprocesses.end_leftovers(tmp_path / "other") == 0
-    assert subprocesses.end_leftovers(tmp_path / "run", runner=os.getpid()) == 0, (
+    assert subprocesses.kill_leftovers(tmp_path / "other") == 0
+    assert subprocesses.kill_leftovers(tmp_path / "run", runner=os.getpid()) == 0, (
         "another's who goes on there"
     )
-    assert subprocesses.end_leftovers(tmp_path / "run", runner=process.pid) == 1
+    assert subprocesses.kill_leftovers(tmp_path / "run", runner=process.pid) == 1
     assert gone(left)
 
 
@@ -209,7 +209,7 @@ INTERRUPTED = """
 import sys
 from pathlib import Path
 from profiler.collect import subprocesses as isolated
-from tests.gpu.conftest import Bench
+from tests.gpu.conftest import GpuBench
 
 FOLDER = Path({folder!r})
 
@@ -220,7 +220,7 @@ def test_second():
     def one(number):
         code = "import time; open({begun!r}, 'w').close(); time.sleep(300)"
         return isolated.run([sys.executable, "-c", code], timeout_s=300, log=FOLDER / str(number) / "log")
-    Bench(FOLDER, {{}}, {{}}, {{}}, None).side_by_side(one, range(200))
+    GpuBench(FOLDER, {{}}, {{}}, {{}}, None).side_by_side(one, range(200))
 """
 
 
@@ -250,7 +250,7 @@ def test_ctrl_c_ends_the_gpu_tests_at_once_with_their_summary(tmp_path):
     out, _ = process.communicate(timeout=20)
     assert "FAILED test_it.py::test_first" in out
     assert "KeyboardInterrupt" in out
-    assert subprocesses.end_leftovers(tmp_path / "work") == 0
+    assert subprocesses.kill_leftovers(tmp_path / "work") == 0
 
 
 def _mark(pid):

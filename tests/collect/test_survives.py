@@ -25,7 +25,7 @@ from profiler.collect import collection as collect_collection
 from profiler.collect import settings as collect_settings
 from profiler.collect.plan import Job, Pace
 from profiler.collect.settings import Machine
-from profiler.collect.staging import Staging, unfinished
+from profiler.collect.staging import Staging, unfinished_runs
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence import nvperf
 from tests.standins import (
@@ -66,7 +66,7 @@ def test_ctrl_c_ends_what_hangs_at_once_and_calls_nothing_failed(folder: Path, s
     interrupt_after(3.0)
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        collection.work_off()
+        collection.run_jobs()
     assert time.monotonic() - begun < 10
     key = Job("check", LABEL, ("two",)).key if stage == "correctness" else collection.planned[3].key
     assert key not in collection.staging.outcomes(), "it was ended by us, and says nothing of the version"
@@ -74,7 +74,7 @@ def test_ctrl_c_ends_what_hangs_at_once_and_calls_nothing_failed(folder: Path, s
     collection.staging.close()
     tell(folder)
     resumed = again(folder, collection.staging.run_id)
-    resumed.work_off()
+    resumed.run_jobs()
     assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
 
 
@@ -86,7 +86,7 @@ def test_a_process_that_outlasts_the_budget_is_ended_and_left_out(
     tell(folder, latency__two="hang")
     collection = begin(folder)
     begun = time.monotonic()
-    collection.work_off(budget=6.0)
+    collection.run_jobs(budget=6.0)
     assert time.monotonic() - begun < 10
     run = finish(folder, collection)
     assert {one.status for one in cells(run).values()} == {"skipped"}
@@ -96,12 +96,12 @@ def test_a_process_that_outlasts_the_budget_is_ended_and_left_out(
 def test_a_gpu_that_is_gone_ends_no_cell(folder: Path) -> None:
     tell(folder, latency="no GPU")
     collection = begin(folder)
-    collection.work_off()
+    collection.run_jobs()
     assert {one["stage"] for one in collection.staging.outcomes().values()} == {"check"}
     tell(folder)
     collection.staging.close()
     resumed = again(folder, collection.staging.run_id)
-    resumed.work_off()
+    resumed.run_jobs()
     assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
 
 
@@ -111,12 +111,12 @@ def test_what_was_left_out_because_nothing_was_checked_is_done_when_the_run_goes
 ) -> None:
     tell(folder, correctness="no GPU")
     collection = begin(folder, pairs=pairs)
-    collection.work_off()
+    collection.run_jobs()
     assert collection.staging.outcomes() == {}, "no job has ended: nothing is known of any version"
     tell(folder)
     collection.staging.close()
     resumed = again(folder, collection.staging.run_id)
-    resumed.work_off()
+    resumed.run_jobs()
     run = finish(folder, resumed)
     assert {one.status for one in cells(run).values()} == {"done"}
     assert cells(run)["one"].samples
@@ -125,7 +125,7 @@ def test_what_was_left_out_because_nothing_was_checked_is_done_when_the_run_goes
 def test_more_processes_than_rounds_leave_none_without_a_round(folder: Path) -> None:
     collection = begin(folder, rounds=2)
     assert [job.block for job in collection.planned if job.stage == "time"] == [0, 1]
-    collection.work_off()
+    collection.run_jobs()
     (cold, _warm) = cells(finish(folder, collection))["one"].samples
     assert cold.rounds == (0, 0, 0, 0, 1, 1, 1, 1)
 
@@ -143,12 +143,12 @@ def test_the_time_of_all_sessions_is_summed_and_set_against_their_processes(fold
     signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupt_after(2.4)
     with pytest.raises(KeyboardInterrupt):
-        collection.work_off()
-    first = collection.told()["wall_s"]
+        collection.run_jobs()
+    first = collection.session_note()["wall_s"]
     collection.staging.close()
     resumed = again(folder, collection.staging.run_id)
-    resumed.work_off()
-    second = resumed.told()["wall_s"]
+    resumed.run_jobs()
+    second = resumed.session_note()["wall_s"]
     run = finish(folder, resumed)
     about = run.provenance
     assert about["sessions"] == 2
@@ -200,12 +200,12 @@ def test_a_run_does_not_go_on_with_another_metrics_txt(folder: Path, monkeypatch
 
 def test_one_run_is_of_one_gpu_and_says_so_wherever_it_is_sealed(folder: Path) -> None:
     collection = begin(folder)
-    collection.work_off()
-    collection.staging.drop(Job("check", LABEL, ("two",)).key)
+    collection.run_jobs()
+    collection.staging.forget(Job("check", LABEL, ("two",)).key)
     collection.staging.close()
     other = again(folder, collection.staging.run_id, Machine({**GPU, "uuid": "GPU-1"}, None))
     with pytest.raises(ProfilerError, match="uuid GPU-0 then, GPU-1 now"):
-        other.work_off()
+        other.run_jobs()
     other.staging.close()
     sealing = again(folder, collection.staging.run_id, Machine(None, None))
     run = finish(folder, sealing)
@@ -232,12 +232,12 @@ def test_a_plan_of_another_program_is_refused_in_one_line(folder: Path) -> None:
 @pytest.mark.parametrize("damage", ["", "{", "[]", "null", '{"key": 1}', '{"key": "x", "status": "done"}'])
 def test_a_damaged_job_is_done_again(folder: Path, damage: str) -> None:
     collection = begin(folder)
-    collection.work_off()
+    collection.run_jobs()
     collection.staging.close()
     key = Job("check", LABEL, ("two",)).key
     (collection.staging.folder / "jobs" / f"{key}.json").write_text(damage)
     resumed = again(folder, collection.staging.run_id)
-    resumed.work_off()
+    resumed.run_jobs()
     assert calls(folder)[-1] == "correctness two"
     assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
 
@@ -251,17 +251,17 @@ def test_a_damaged_report_is_captured_again_and_never_keeps_a_run_from_being_sea
         folder, reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
     )
     collection = begin(folder, Machine(GPU, ncu))
-    collection.work_off()
+    collection.run_jobs()
     (place,) = (collection.staging.folder / "reports").iterdir()
     content = bytearray(place.read_bytes())
     content[len(content) // 2] ^= 1
     place.unlink() if damage == "gone" else place.write_bytes(content)
     collection.staging.close()
     sealed = again(folder, collection.staging.run_id, Machine(GPU, ncu))
-    run, _ = seal.assemble(sealed)
+    run, _ = seal.make_run(sealed)
     assert run.reports == ()
     assert cells(run)["one"].status == "done"
-    sealed.work_off()
+    sealed.run_jobs()
     assert len(finish(folder, sealed).reports) == 1
 
 
@@ -292,11 +292,11 @@ def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(folder: Path
         tell(folder, correctness__two="flood")
         collection = begin(folder)
         with pytest.raises(OSError, match="No space"):
-            collection.work_off()
+            collection.run_jobs()
         collection.staging.close()
         subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
         resumed = again(folder, collection.staging.run_id)
-        resumed.work_off()
+        resumed.run_jobs()
         assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
     finally:
         subprocess.run(["umount", "-l", small], check=False)
@@ -323,7 +323,7 @@ def test_a_capture_that_fails_leaves_the_latency_and_says_why_there_are_no_count
 ) -> None:
     ncu = stand_in_ncu(folder, *real(reports))
     collection = begin(folder, Machine(GPU, ncu))
-    collection.work_off()
+    collection.run_jobs()
     run = finish(folder, collection)
     cell, beside = [one for one in run.results if one.version == "one"]
     assert (cell.status, len(cell.samples[0].ns)) == ("done", 24)
@@ -350,7 +350,7 @@ def test_a_batch_that_lost_some_is_taken_again_one_by_one(
     )
     tell(folder, ncu_target__two="refused")
     collection = begin(folder, Machine(GPU, ncu))
-    collection.work_off()
+    collection.run_jobs()
     run = finish(folder, collection)
     assert cells_done(run, "one")
     assert cells_done(run, "three")
@@ -386,8 +386,8 @@ def test_an_ncu_that_fails_at_one_way_of_asking_is_asked_in_a_simpler_way(
         """,
     )
     collection = begin(folder, Machine(GPU, ncu), versions=("one", "two"))
-    collection.work.kernels = {"one": ("Kernel",), "two": ("Kernel",)}
-    collection.work_off()
+    collection.context.kernels = {"one": ("Kernel",), "two": ("Kernel",)}
+    collection.run_jobs()
     outcome = next(one for one in collection.staging.outcomes().values() if one["stage"] == "lean")
     assert {report["found_by"] for report in outcome["reports"]} == {found_by}
     run = finish(folder, collection)
@@ -423,7 +423,7 @@ def test_what_a_slow_ncu_has_no_time_for_is_taken_in_the_next_process_together(
     folder: Path, reports: Path, in_range: None
 ) -> None:
     collection = begin(folder, Machine(GPU, slow_ncu(folder, reports, 1)))
-    collection.work_off()
+    collection.run_jobs()
     run = finish(folder, collection)
     assert all(cells_done(run, name) for name in ("one", "two", "three"))
     seen = (folder / "seen").read_text().splitlines()
@@ -437,8 +437,8 @@ def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_
     monkeypatch.setattr(jobs, "GRACE_S", 0.5)
     ncu = slow_ncu(folder, reports, 1, "import time; time.sleep(0 if len(names) == 3 else 60)")
     collection = begin(folder, Machine(GPU, ncu))
-    collection.work_off(budget=15.0)
-    unfinished_run, _ = seal.assemble(collection)
+    collection.run_jobs(budget=15.0)
+    unfinished_run, _ = seal.make_run(collection)
     found = cells(unfinished_run)
     assert {name: bool(one.captures) for name, one in found.items()} == {
         "one": False,
@@ -449,7 +449,7 @@ def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_
     assert {one.status for one in found.values()} == {"done"}, "each has its latency"
     collection.staging.close()
     resumed = again(folder, collection.staging.run_id, Machine(GPU, slow_ncu(folder, reports, 9)))
-    resumed.work_off()
+    resumed.run_jobs()
     run = finish(folder, resumed)
     assert all(cells_done(run, name) for name in ("one", "two", "three"))
     assert (folder / "seen").read_text().splitlines()[-1].startswith("['two', 'one']"), "three is kept"
@@ -469,8 +469,8 @@ def eight(folder: Path, ncu: Any = None, processes: int = 1) -> Any:
 def test_what_fails_alike_for_all_is_not_tried_version_by_version_to_the_end(folder: Path) -> None:
     tell(folder, **{f"latency__{name}": "exit" for name in NAMES})
     collection = eight(folder)
-    collection.work_off()
-    assert sum(line.startswith("latency") for line in calls(folder)) == 1 + jobs.ALIKE
+    collection.run_jobs()
+    assert sum(line.startswith("latency") for line in calls(folder)) == 1 + jobs.SAME_FAILURES
     found = cells(finish(folder, collection))
     assert [name for name, one in found.items() if one.status == "failed"] == ["v0", "v3", "v6"], "far apart"
     assert "illegal address" in found["v3"].reason
@@ -481,7 +481,7 @@ def test_what_fails_alike_for_all_is_not_tried_version_by_version_to_the_end(fol
 def test_neighbours_that_fail_alike_do_not_keep_a_good_version_from_being_timed(folder: Path) -> None:
     tell(folder, latency__v0="exit", latency__v3="exit", latency__v6="exit")
     collection = eight(folder, processes=2)
-    collection.work_off()
+    collection.run_jobs()
     found = cells(finish(folder, collection))
     assert [name for name, one in found.items() if not one.samples] == ["v0", "v3", "v6"]
     assert calls(folder)[-1] == "latency v1,v2,v4,v5,v7", "the next block times those that were not tried"
@@ -489,14 +489,14 @@ def test_neighbours_that_fail_alike_do_not_keep_a_good_version_from_being_timed(
 
 
 def test_the_order_in_which_versions_are_tried_apart_is_no_order_of_neighbours() -> None:
-    assert jobs.far_apart(NAMES) == ["v0", "v3", "v6", "v1", "v4", "v7", "v2", "v5"]
-    assert [jobs.far_apart(NAMES[:count]) for count in (0, 1, 2)] == [[], ["v0"], ["v0", "v1"]]
+    assert jobs.interleaved(NAMES) == ["v0", "v3", "v6", "v1", "v4", "v7", "v2", "v5"]
+    assert [jobs.interleaved(NAMES[:count]) for count in (0, 1, 2)] == [[], ["v0"], ["v0", "v1"]]
 
 
 def test_a_few_versions_that_fail_alike_do_not_keep_the_others_from_being_tried(folder: Path) -> None:
     tell(folder, latency__v0="exit", latency__v1="exit", latency__v3="exit", latency__v4="exit")
     collection = eight(folder)
-    collection.work_off()
+    collection.run_jobs()
     found = cells(finish(folder, collection))
     assert [name for name, one in found.items() if one.status == "failed"] == ["v0", "v1", "v3", "v4"]
 
@@ -510,9 +510,9 @@ def test_captures_that_fail_alike_are_not_tried_to_the_end(folder: Path, reports
         report({str(report)!r})
     """
     collection = eight(folder, scripted_ncu(folder, script))
-    collection.work.kernels = dict.fromkeys(NAMES, ("attention",))
-    collection.work_off()
-    assert len(ncu_calls(folder)) == 1 + jobs.ALIKE, "the batch, and three by themselves"
+    collection.context.kernels = dict.fromkeys(NAMES, ("attention",))
+    collection.run_jobs()
+    assert len(ncu_calls(folder)) == 1 + jobs.SAME_FAILURES, "the batch, and three by themselves"
     run = finish(folder, collection)
     assert failed_beside(run, "v6")
     assert failed_beside(run, "v7") == []
@@ -534,7 +534,7 @@ def test_a_mistake_of_our_own_costs_the_job_that_met_it(
 
     monkeypatch.setattr(check_and_time, "check_version", mistaken)
     collection = begin(folder)
-    collection.work_off()
+    collection.run_jobs()
     found = cells(finish(folder, collection))
     assert {name: one.status for name, one in found.items()} == {
         "one": "done",
@@ -546,7 +546,7 @@ def test_a_mistake_of_our_own_costs_the_job_that_met_it(
 
 
 def test_a_hang_may_cost_a_part_of_the_budget_and_no_more(folder: Path) -> None:
-    mine = begin(folder).work
+    mine = begin(folder).context
     assert (mine._limit("check"), mine.build_limit_s()) == (180.0, 600.0)
     mine.start(480.0)
     assert mine._limit("check") == pytest.approx(72.0)
@@ -565,7 +565,7 @@ def test_what_a_failed_process_said_is_shown_before_its_log_is_gone(
 ) -> None:
     tell(folder, latency__two="exit")
     collection = begin(folder)
-    collection.work_off()
+    collection.run_jobs()
     failures.show(collection)
     said = capsys.readouterr().err
     assert "failed: time-1x1x64x64-0-3-versions: its process ended with exit code 7" in said
@@ -589,8 +589,8 @@ def test_the_zip_never_exceeds_its_limit_and_names_what_it_lacks(
 ) -> None:
     ncu = stand_in_ncu(folder, *real(reports))
     collection = begin(folder, Machine(GPU, ncu), full=("one",))
-    collection.work_off()
-    whole, _ = seal.assemble(collection)
+    collection.run_jobs()
+    whole, _ = seal.make_run(collection)
     (lean,) = whole.reports
     limit = 60_000
     assert lean.size_bytes > limit
@@ -640,7 +640,7 @@ def test_what_was_left_out_for_one_reason_is_one_line() -> None:
 def test_the_command_says_how_a_run_that_was_interrupted_goes_on(folder: Path) -> None:
     collection = begin(folder)
     collection.staging.close()
-    (run_id,) = unfinished(LocalRoot(folder / "data"))
+    (run_id,) = unfinished_runs(LocalRoot(folder / "data"))
     process = command(folder, "--resume", run_id, "--seal", "--json")
     out, err = process.communicate(timeout=120)
     assert process.returncode == 3, err
@@ -668,7 +668,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_runs(
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2, err
     assert says in err
-    assert unfinished(LocalRoot(folder / "data")) == []
+    assert unfinished_runs(LocalRoot(folder / "data")) == []
 
 
 def test_every_dtype_that_a_version_takes_is_measured() -> None:

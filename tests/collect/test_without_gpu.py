@@ -241,7 +241,7 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
     settings = Settings(versions=("v2d_a",), workloads=(SMALL,), counters=False)
     staging = collect_settings.begin(root, lineage, settings)
     collection = Collection(staging, lineage, settings, Machine(None, None))
-    collection.prepare()
+    collection.build()
     collection._note()
     run = bundle.load(root, seal.seal(root, collection))
     kept = [file.path for file in run.files if file.kind == bundle_file.KIND]

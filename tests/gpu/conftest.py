@@ -55,7 +55,7 @@ def workloads_of(version: Version) -> list[AttentionWorkload]:
 
 
 @dataclass(frozen=True)
-class Bench:
+class GpuBench:
     """The libraries of the lineage, and a folder for what runs on them."""
 
     folder: Path
@@ -84,7 +84,7 @@ class Bench:
                 signal.signal(signal.SIGINT, signal.SIG_IGN)
                 self.interrupted.set()
             pool.shutdown(wait=False, cancel_futures=True)
-            subprocesses.end_leftovers(self.folder)
+            subprocesses.kill_leftovers(self.folder)
             raise
         finally:
             pool.shutdown()
@@ -103,7 +103,7 @@ class Bench:
 
 
 @pytest.fixture(scope="session")
-def bench(tmp_path_factory) -> Iterator[Bench]:
+def bench(tmp_path_factory) -> Iterator[GpuBench]:
     """The lineage, built for this GPU; what runs of it does not outlive the tests, killed or not."""
     gpu = device.describe()
     assert gpu is not None
@@ -123,8 +123,8 @@ def bench(tmp_path_factory) -> Iterator[Bench]:
             libraries[made.version] = made.library
             kernels[made.version] = {opcode_counts.function_name(one.function) for one in made.resources}
     folder = tmp_path_factory.mktemp("gpu")
-    with subprocesses.ended_with_this_process(folder):
-        yield Bench(folder, libraries, kernels, failed, gpu)
+    with subprocesses.kill_on_exit(folder):
+        yield GpuBench(folder, libraries, kernels, failed, gpu)
 
 
 @pytest.fixture(scope="session")

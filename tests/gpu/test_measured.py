@@ -32,7 +32,7 @@ def test_the_device_says_all_that_the_floors_need(bench):
 
 
 def test_the_state_is_read_whole():
-    state = device.Monitor().read()
+    state = device.StateMonitor().read()
     assert state is not None
     assert state.sm_mhz
     assert state.temperature_c
@@ -146,14 +146,14 @@ def count(bench, ncu, versions):
         if report.is_file():
             break
     else:
-        problem = ncu_command.complaint(log.read_text(errors="replace"), ended.code)
+        problem = ncu_command.find_problem(log.read_text(errors="replace"), ended.code)
         return {name: {"failed": problem.reason if problem else ended.words} for name in workloads}
-    launches = captured.launches(ncu, report)
+    launches = captured.read_launches(ncu, report)
     return {name: numbers(launches, inside[name], tuple(bench.kernels[name])) for name in workloads}
 
 
 def numbers(launches, inside, kernels):
-    cell = captured.of_cell(launches, inside, kernels)
+    cell = captured.launches_of_cell(launches, inside, kernels)
     if cell.reason:
         return {"failed": cell.reason}
     mine = [one for one in launches if one.ordinal in cell.ordinals]

@@ -38,7 +38,7 @@ def collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     standins.tell(folder, ns__one=9000.0, ns__two=4000.0, ns__three=7000.0)
     workloads = tuple(one.sizes() for one in (ACCEPTANCE[0], ACCEPTANCE[4]))
     collection = standins.begin(folder, Machine(H100, None), workloads=workloads)
-    collection.work_off()
+    collection.run_jobs()
     standins.finish(folder, collection)
     return folder / "data"
 

@@ -16,7 +16,7 @@ import numpy as np
 from profiler.catalog.problem import Argument, Array, Case, Problem, Tolerance, Workload
 
 
-def make(problem: Problem, workload: Workload, seed: int, folder: Path | None) -> Case:
+def load_or_make(problem: Problem, workload: Workload, seed: int, folder: Path | None) -> Case:
     """The problem's case of that seed: from the folder where it was made before, else made and kept there."""
     if folder is None:
         return problem.case(workload, seed)

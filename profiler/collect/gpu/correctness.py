@@ -17,8 +17,8 @@ REPEATS = 3  # a race may be lost only sometimes; each repeat has a poisoned out
 
 def work(request: stage.Json) -> stage.Json:
     """The stage: see stage.main. The result's status is done, wrong, failed or skipped."""
-    torch = stage.gpu()
-    place, problem = stage.setting(request)
+    torch = stage.require_gpu()
+    place, problem = stage.problem_of(request)
     workload = problem.workload(**request["workload"])
     case = stage.case_of(request, problem, workload)
     buffers = stage.upload(torch, case)

@@ -68,7 +68,7 @@ class Gpu:
 
 
 @dataclass(frozen=True)
-class State:
+class GpuState:
     """What the GPU is doing at one moment; None is unknown, never zero."""
 
     sm_mhz: float | None = None
@@ -97,12 +97,12 @@ def describe() -> Gpu | None:
     return merge(_from_cuda(), nvml, _from_smi() if nvml is None else None)
 
 
-def state() -> State | None:
+def state() -> GpuState | None:
     """Its state now; None where nobody can say."""
-    return Monitor().read()
+    return StateMonitor().read()
 
 
-class Monitor:
+class StateMonitor:
     """Reads the state of the first GPU again and again: well under a millisecond through NVML."""
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class Monitor:
         """Whether it reads through NVML; nvidia-smi takes tens of milliseconds."""
         return self._handle is not None
 
-    def read(self) -> State | None:
+    def read(self) -> GpuState | None:
         """The state now; None where nobody can say."""
         if self._handle is None:
             row = _smi_row(_SMI_STATE)
@@ -124,14 +124,14 @@ class Monitor:
         if reasons is None:
             reasons = _asked(nvml, "nvmlDeviceGetCurrentClocksThrottleReasons", handle)
         power = _asked(nvml, "nvmlDeviceGetPowerUsage", handle)
-        found = State(
+        found = GpuState(
             sm_mhz=_asked(nvml, "nvmlDeviceGetClockInfo", handle, 1),
             memory_mhz=_asked(nvml, "nvmlDeviceGetClockInfo", handle, 2),
             power_w=None if power is None else power / 1000,
             temperature_c=_asked(nvml, "nvmlDeviceGetTemperature", handle, 0),
             reasons=None if reasons is None else names_of(reasons),
         )
-        return found if found != State() else None
+        return found if found != GpuState() else None
 
 
 def merge(*found: Gpu | None) -> Gpu | None:
@@ -317,18 +317,18 @@ def gpu_of(row: Mapping[str, str]) -> Gpu | None:
     return gpu if gpu != Gpu() else None
 
 
-def state_of(row: Mapping[str, str]) -> State | None:
+def state_of(row: Mapping[str, str]) -> GpuState | None:
     """nvidia-smi's answers as a state."""
     text = row.get("reasons", "")
     bits = int(text, 16) if re.fullmatch(r"0x[0-9a-fA-F]+", text) else None
-    found = State(
+    found = GpuState(
         sm_mhz=number(row.get("sm_mhz")),
         memory_mhz=number(row.get("memory_mhz")),
         power_w=number(row.get("power_w")),
         temperature_c=number(row.get("temperature_c")),
         reasons=None if bits is None else names_of(bits),
     )
-    return found if found != State() else None
+    return found if found != GpuState() else None
 
 
 def number(text: str | None) -> float | None:

@@ -13,14 +13,18 @@ def work(request: stage.Json) -> stage.Json:
 
     A part that fails leaves the others; one that loses the context ends the process.
     """
-    torch = stage.gpu()
+    torch = stage.require_gpu()
     parts: dict[str, stage.Json] = {}
     for label, part in request["parts"].items():
         try:
             parts[label] = latency.work(part)
         except Exception as error:
             torch.cuda.synchronize()  # raises where the context is lost
-            parts[label] = {"status": stage.status(error), "reason": stage.words(error), "versions": {}}
+            parts[label] = {
+                "status": stage.error_status(error),
+                "reason": stage.error_reason(error),
+                "versions": {},
+            }
         gc.collect()
         torch.cuda.empty_cache()  # the next part counts the memory that is free
     done = any(one["status"] == "done" for one in parts.values())

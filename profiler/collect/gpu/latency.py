@@ -14,7 +14,7 @@ from profiler.catalog.catalog import Catalog
 from profiler.catalog.problem import Problem
 from profiler.collect import sample_schedule
 from profiler.collect.gpu import device, stage
-from profiler.collect.sample_schedule import Series
+from profiler.collect.sample_schedule import SampleSeries
 
 WARM_UP_MS = 50.0
 SPIN_S = 0.08  # an idle GPU takes tens of milliseconds to reach its clock
@@ -23,13 +23,13 @@ _TRIES = 3  # a sample in which the GPU waited for the host is taken again, with
 
 
 @dataclass
-class Lane:
+class TimedCall:
     """One version in one mode: what a sample runs, and what came of it."""
 
     calls: list[stage.Call]  # one a set of arrays; a graph's replay stands alone
     batch: int  # calls of the version a sample
     launches: int  # Python calls a sample: 1 for a graph
-    series: Series
+    series: SampleSeries
     next: int = 0
     host_ns: float = 0.0  # what queueing one sample takes
     kept: dict[int, Any] = field(default_factory=dict)  # a callable's outputs, so that their memory rotates
@@ -44,16 +44,16 @@ class Lane:
 
 def work(request: stage.Json) -> stage.Json:
     """The stage: see stage.main. All versions and modes are sampled in alternating rounds in this process."""
-    torch = stage.gpu()
-    place, problem = stage.setting(request)
+    torch = stage.require_gpu()
+    place, problem = stage.problem_of(request)
     modes = list(request.get("modes") or ("cold", "warm"))
     if unknown := [mode for mode in modes if mode not in sample_schedule.MODES]:
         raise ValueError(f"unknown mode {unknown[0]}: it is one of {', '.join(sample_schedule.MODES)}")
     clock = str(request.get("clock") or "none")
-    monitor = device.Monitor()
+    monitor = device.StateMonitor()
     before = monitor.read()
-    bench = Bench(torch, request, place, problem, monitor)
-    lanes: dict[tuple[str, str], Lane] = {}
+    bench = LatencySampler(torch, request, place, problem, monitor)
+    lanes: dict[tuple[str, str], TimedCall] = {}
     failed: dict[str, stage.Json] = {}
     without: dict[str, dict[str, str]] = {}  # version -> mode -> why it is not timed in that mode
     for version in request["versions"]:
@@ -63,11 +63,11 @@ def work(request: stage.Json) -> stage.Json:
             except Exception as error:
                 torch.cuda.synchronize()  # raises where the context is lost: then the whole group is retried
                 if mode == "graph" and len(modes) > 1:  # not every call can be captured; the others stand
-                    without.setdefault(version["id"], {})[mode] = stage.words(error)
+                    without.setdefault(version["id"], {})[mode] = stage.error_reason(error)
                     continue
                 failed[version["id"]] = {
-                    "status": stage.status(error),
-                    "reason": stage.words(error),
+                    "status": stage.error_status(error),
+                    "reason": stage.error_reason(error),
                     "samples": [],
                 }
                 break
@@ -99,7 +99,7 @@ def work(request: stage.Json) -> stage.Json:
 def _version(
     version: str,
     modes: Sequence[str],
-    lanes: dict[tuple[str, str], Lane],
+    lanes: dict[tuple[str, str], TimedCall],
     without: dict[str, str],
     clock: str,
 ) -> stage.Json:
@@ -114,7 +114,7 @@ def _version(
     }
 
 
-class Bench:
+class LatencySampler:
     """The arrays of one workload on the GPU, and the clock that calls on them are timed with."""
 
     def __init__(
@@ -123,7 +123,7 @@ class Bench:
         request: stage.Json,
         place: Catalog,
         problem: Problem,
-        monitor: device.Monitor,
+        monitor: device.StateMonitor,
     ) -> None:
         self._torch, self._place, self._problem, self._monitor = torch, place, problem, monitor
         self._below_us = float(request.get("batch_below_us") or sample_schedule.BATCH_BELOW_US)
@@ -181,7 +181,7 @@ class Bench:
 
     # ------------------------------------------------------------ lanes
 
-    def lane(self, version: stage.Json, mode: str) -> Lane:
+    def lane(self, version: stage.Json, mode: str) -> TimedCall:
         """A version made ready for a mode: warm, its output seen to be written, its batch decided."""
         torch = self._torch
         sets = self.sets if mode == "cold" else self.sets[:1]
@@ -192,7 +192,7 @@ class Bench:
         if bool(torch.isnan(output.float()).any().item()):
             raise RuntimeError("it left a part of its output unwritten, or NaN")
         del output
-        lane = Lane(calls, 1, 1, Series(mode))
+        lane = TimedCall(calls, 1, 1, SampleSeries(mode))
         call_ns = self._warm_up(lane)
         known = self._batches.get(version["id"], {}).get(mode)
         if mode == "graph":
@@ -205,7 +205,7 @@ class Bench:
             lane.host_ns = self.once(lane.queue, lane.host_ns or 1e6)[2]
         return lane
 
-    def _warm_up(self, lane: Lane) -> float:
+    def _warm_up(self, lane: TimedCall) -> float:
         """Run until the time is over, at least three times; the last call's nanoseconds."""
         until = time.perf_counter() + self._warm_up_ms / 1000
         count, ns, host_ns = 0, 0.0, 1e6
@@ -238,7 +238,7 @@ class Bench:
 
     def sample(
         self,
-        lanes: dict[tuple[str, str], Lane],
+        lanes: dict[tuple[str, str], TimedCall],
         alive: Sequence[str],
         request: stage.Json,
         modes: Sequence[str],
@@ -274,12 +274,12 @@ class Bench:
         return during, done
 
     def _turn(
-        self, lane: Lane, number: int, samples: int, before: device.State | None
-    ) -> device.State | None:
+        self, lane: TimedCall, number: int, samples: int, before: device.GpuState | None
+    ) -> device.GpuState | None:
         """One turn: an untimed sample after the others' work, then the samples; the state at its end."""
         self.once(lane.queue, lane.host_ns)
         taken: list[tuple[float, bool]] = []
-        read: list[device.State | None] = []
+        read: list[device.GpuState | None] = []
         for index in range(samples):
             last = index == samples - 1 and self._monitor.fast
             for attempt in range(_TRIES):

@@ -26,8 +26,8 @@ _NVTX_LIBRARIES = ("libnvToolsExt.so.1", "libnvToolsExt.so", "libnvtx3interop.so
 def work(request: stage.Json) -> stage.Json:
     """The stage: see stage.main. A cell is launched `warm_up` times, then `calls` times in its range."""
     until = time.monotonic() + float(request.get("max_seconds") or "inf")
-    torch = stage.gpu()
-    place, problem = stage.setting(request)
+    torch = stage.require_gpu()
+    place, problem = stage.problem_of(request)
     ranges = Ranges(torch)
     versions = {version["id"]: version for version in request["versions"]}
     calls, warm_up = int(request.get("calls", 1)), int(request.get("warm_up", 1))
@@ -49,7 +49,7 @@ def work(request: stage.Json) -> stage.Json:
             call = stage.bind(torch, place, problem, version, buffers[workload.label])
             _launch(torch, call, ranges, name, calls, warm_up, bool(request.get("profiler")))
         except Exception as error:
-            status, reason = stage.status(error), stage.words(error)
+            status, reason = stage.error_status(error), stage.error_reason(error)
         cells.append({**cell, "status": status, "reason": reason})
         if reason and not _usable(torch):
             return {"status": "failed", "reason": f"{name}: {reason}", "cells": cells}

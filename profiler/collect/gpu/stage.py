@@ -81,7 +81,7 @@ def main(work: Callable[[Json], Json], argv: Sequence[str] | None = None) -> int
         result = {"status": "skipped", "reason": str(missing), "machine": True}
     except Exception as error:
         traceback.print_exc()
-        result = {"status": status(error), "reason": words(error)}
+        result = {"status": error_status(error), "reason": error_reason(error)}
     write(result, Path(arguments[1]))
     return 0
 
@@ -89,16 +89,16 @@ def main(work: Callable[[Json], Json], argv: Sequence[str] | None = None) -> int
 def write(result: Json, path: Path) -> None:
     """Whole or not at all. What is no number is null: JSON has no NaN."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(plain(result), allow_nan=False), encoding="utf-8")
+    part.write_text(json.dumps(jsonable(result), allow_nan=False), encoding="utf-8")
     os.replace(part, path)
 
 
-def plain(value: Any) -> Any:
+def jsonable(value: Any) -> Any:
     """The value with nothing that JSON lacks."""
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): jsonable(one) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(one) for one in value]
+        return [jsonable(one) for one in value]
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, np.integer):
@@ -106,12 +106,12 @@ def plain(value: Any) -> Any:
     return value
 
 
-def status(error: BaseException) -> str:
+def error_status(error: BaseException) -> str:
     """skipped for what somebody else's kernel does not take or is not there for, else failed."""
     return "skipped" if isinstance(error, Skipped | CannotJudge) else "failed"
 
 
-def words(error: BaseException) -> str:
+def error_reason(error: BaseException) -> str:
     """An exception as a reason: one line, and what kind it is where its message does not say."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
@@ -141,7 +141,7 @@ def _die_with_parent() -> None:
 # ---------------------------------------------------------------- torch, problem, case
 
 
-def gpu() -> Any:
+def require_gpu() -> Any:
     """torch, with its first GPU ready. Raises Skipped where there is none."""
     try:
         import torch
@@ -155,7 +155,7 @@ def gpu() -> Any:
     return torch
 
 
-def setting(request: Json) -> tuple[Catalog, Problem]:
+def problem_of(request: Json) -> tuple[Catalog, Problem]:
     """The catalogue's place, without its versions, and the problem that it solves."""
     path = Path(request.get("catalog") or catalog.default_path()).resolve()
     reference = request.get("problem") or "profiler.catalog.problem:ATTENTION"
@@ -167,7 +167,9 @@ def setting(request: Json) -> tuple[Catalog, Problem]:
 def case_of(request: Json, problem: Problem, workload: Workload) -> Case:
     """The request's case: equal seeds give equal inputs here and in the check on the CPU."""
     folder = request.get("cases")
-    return cases.make(problem, workload, int(request.get("seed", 0)), Path(folder) if folder else None)
+    return cases.load_or_make(
+        problem, workload, int(request.get("seed", 0)), Path(folder) if folder else None
+    )
 
 
 # ---------------------------------------------------------------- arrays on the GPU

@@ -12,7 +12,7 @@ BACKENDS = ("sdpa_math", "sdpa_efficient", "sdpa_flash", "sdpa_cudnn", "xformers
 
 def work(_request: stage.Json) -> stage.Json:
     """The stage: see stage.main. backends: by name, null where it works, else why not."""
-    torch = stage.gpu()
+    torch = stage.require_gpu()
     q = torch.randn((1, 2, 128, 64), device="cuda", dtype=torch.float16)
     backends: dict[str, str | None] = {}
     for name in BACKENDS:
@@ -21,7 +21,7 @@ def work(_request: stage.Json) -> stage.Json:
             torch.cuda.synchronize()
             backends[name] = None
         except Exception as error:
-            backends[name] = stage.words(error)
+            backends[name] = stage.error_reason(error)
     properties = torch.cuda.get_device_properties(0)
     return {
         "status": "done",

@@ -176,8 +176,8 @@ def test_arguments_are_passed_as_the_c_function_takes_them():
 def test_a_problem_of_a_users_own_is_found_beside_the_catalogue(tmp_path):
     (tmp_path / "mine.py").write_text("class P: name = 'mine'\nPROBLEM = P()\n")
     request = {"catalog": str(tmp_path / "catalog.toml"), "problem": "mine.py:PROBLEM"}
-    assert stage.setting(request)[1].name == "mine"
-    assert stage.setting({})[1] is ATTENTION
+    assert stage.problem_of(request)[1].name == "mine"
+    assert stage.problem_of({})[1] is ATTENTION
 
 
 # ---------------------------------------------------------------- verdict
@@ -239,9 +239,9 @@ def test_another_shape_is_wrong():
 @pytest.mark.parametrize("dtype", ["fp16", "fp8"])
 def test_a_kept_case_is_the_case_that_was_made(tmp_path, dtype):
     workload = ATTENTION.workload(**{**SMALL, "dtype": dtype})
-    made = cases.make(ATTENTION, workload, 5, tmp_path)
+    made = cases.load_or_make(ATTENTION, workload, 5, tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
-    kept = cases.make(ATTENTION, workload, 5, tmp_path)
+    kept = cases.load_or_make(ATTENTION, workload, 5, tmp_path)
     for one, other in ((made.arguments, kept.arguments), (made.operands, kept.operands)):
         assert [type(value) for value in one] == [type(value) for value in other]
         for value, same in zip(one, other, strict=True):
@@ -254,20 +254,20 @@ def test_a_kept_case_is_the_case_that_was_made(tmp_path, dtype):
 
 def test_another_seed_or_size_is_another_case(tmp_path):
     workload = ATTENTION.workload(**SMALL)
-    first = cases.make(ATTENTION, workload, 0, tmp_path)
-    second = cases.make(ATTENTION, workload, 1, tmp_path)
-    cases.make(ATTENTION, ATTENTION.workload(**{**SMALL, "causal": False}), 0, tmp_path)
+    first = cases.load_or_make(ATTENTION, workload, 0, tmp_path)
+    second = cases.load_or_make(ATTENTION, workload, 1, tmp_path)
+    cases.load_or_make(ATTENTION, ATTENTION.workload(**{**SMALL, "causal": False}), 0, tmp_path)
     assert len(list(tmp_path.iterdir())) == 3
     assert not np.array_equal(first.arguments[0], second.arguments[0])
 
 
 def test_a_damaged_kept_case_is_made_again(tmp_path):
     workload = ATTENTION.workload(**SMALL)
-    cases.make(ATTENTION, workload, 0, tmp_path)
+    cases.load_or_make(ATTENTION, workload, 0, tmp_path)
     (path,) = tmp_path.iterdir()
     for damage in (b"", path.read_bytes()[:1000], b"no zip at all"):
         path.write_bytes(damage)
-        assert np.isfinite(cases.make(ATTENTION, workload, 0, tmp_path).reference).all()
+        assert np.isfinite(cases.load_or_make(ATTENTION, workload, 0, tmp_path).reference).all()
 
 
 def test_the_headline_inputs_are_those_of_the_check_on_the_cpu(tmp_path):

@@ -8,7 +8,7 @@ import types
 import pytest
 
 from profiler.collect.gpu import device
-from profiler.collect.gpu.device import Gpu, State
+from profiler.collect.gpu.device import Gpu, GpuState
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def no_gpu(monkeypatch):
 def test_without_a_gpu_there_is_no_gpu_and_no_state(no_gpu):
     assert device.describe() is None
     assert device.state() is None
-    assert not device.Monitor().fast
+    assert not device.StateMonitor().fast
 
 
 def test_what_a_source_does_not_know_another_fills_in_and_the_first_is_believed():
@@ -56,8 +56,8 @@ def test_zero_from_a_source_is_a_number_and_not_a_gap():
     ],
 )
 def test_only_what_takes_speed_away_is_throttling(reasons, throttled):
-    assert State(reasons=reasons).throttled is throttled
-    assert State(reasons=reasons).as_json()["throttled"] is throttled
+    assert GpuState(reasons=reasons).throttled is throttled
+    assert GpuState(reasons=reasons).as_json()["throttled"] is throttled
 
 
 def test_reasons_have_words_and_an_unknown_bit_keeps_its_number():
@@ -94,7 +94,7 @@ def test_what_nvidia_smi_does_not_support_is_unknown():
 def test_a_state_of_nvidia_smi():
     row = {"sm_mhz": "1410", "memory_mhz": "[N/A]", "power_w": "71.50", "temperature_c": "64"}
     found = device.state_of({**row, "reasons": "0x0000000000000024"})
-    assert found == State(1410, None, 71.5, 64, ("power cap", "software thermal slowdown"))
+    assert found == GpuState(1410, None, 71.5, 64, ("power cap", "software thermal slowdown"))
     assert device.state_of({**row, "reasons": "[N/A]"}).reasons is None
     assert device.state_of({**row, "reasons": "0x0000000000000000"}).reasons == ()
     assert device.state_of({"sm_mhz": "[N/A]"}) is None
@@ -121,7 +121,7 @@ def test_an_answer_in_one_piece_is_asked_for_once():
         return "1410, 2619, 300.1, 40, 0x0\n"
 
     row = device.smi_row(device._SMI_STATE, ask)
-    assert device.state_of(row) == State(1410, 2619, 300.1, 40, ())
+    assert device.state_of(row) == GpuState(1410, 2619, 300.1, 40, ())
     assert len(asked) == 1
 
 
@@ -150,7 +150,7 @@ def test_what_nvml_refuses_is_unknown(monkeypatch, no_gpu):
     nvml.nvmlDeviceGetPowerUsage = refuse
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     assert device.describe() == Gpu(name="NVIDIA H100")
-    assert device.state() == State(temperature_c=31, reasons=())
+    assert device.state() == GpuState(temperature_c=31, reasons=())
 
 
 def test_an_nvml_that_does_not_start_leaves_nothing_known(monkeypatch, no_gpu):

@@ -153,8 +153,8 @@ def test_the_clock_that_waits_are_made_by_is_the_highest_while_the_gpu_wakes(tor
     monkeypatch.setattr(latency, "SPIN_S", 0.01)
     monkeypatch.setattr(hostgpu.Event, "elapsed_time", lambda *_: next(taken, 0.5))
     request = {"workload": SMALL, "modes": ["warm"]}
-    place, problem = stage.setting(request)
-    bench = latency.Bench(torch, request, place, problem, latency.device.Monitor())
+    place, problem = stage.problem_of(request)
+    bench = latency.LatencySampler(torch, request, place, problem, latency.device.StateMonitor())
     assert bench._clock_mhz == pytest.approx(2000)
 
 
