@@ -86,7 +86,7 @@ def _list(arguments: argparse.Namespace) -> int:
     from profiler.bundles import decisions, location
     from profiler.gate import acknowledgement
 
-    found = acknowledgement.standing(decisions.load(location.root()))
+    found = acknowledgement.list_acknowledgements(decisions.load(location.root()))
     if arguments.json:
         print_json({"acknowledged": [_json(one) for one in found]})
     elif found:

@@ -56,7 +56,7 @@ def set_(arguments: argparse.Namespace) -> int:
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
     root, store = location.root(), open_store()
-    pin = baseline.pin(root, store, arguments.family, arguments.name, why=arguments.why, **place)
+    pin = baseline.set_baseline(root, store, arguments.family, arguments.name, why=arguments.why, **place)
     say(f"the baseline of {pin.family} is {pin.name} ({pin.place})")
     return 0
 
@@ -67,7 +67,7 @@ def unset(arguments: argparse.Namespace) -> int:
     from profiler.gate import baseline
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
-    pin = baseline.unpin(location.root(), arguments.family, why=arguments.why, **place)
+    pin = baseline.unset_baseline(location.root(), arguments.family, why=arguments.why, **place)
     say(f"{pin.name} is no baseline of {pin.family} any more ({pin.place})")
     return 0
 
@@ -78,10 +78,10 @@ def list_(arguments: argparse.Namespace) -> int:
     from profiler.cli.output import open_store
     from profiler.gate import baseline
 
-    found = baseline.pins(decisions.load(location.root()))
+    found = baseline.list_pins(decisions.load(location.root()))
     found = [one for one in found if arguments.family in (None, one.family)]
     store = open_store() if found else None
-    told = [(one, baseline.lost(one, store) if store else None) for one in found]
+    told = [(one, baseline.find_loss(one, store) if store else None) for one in found]
     if arguments.json:
         print_json({"baselines": [{**pin_json(one), "lost": lost and lost.words} for one, lost in told]})
     elif told:

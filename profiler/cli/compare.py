@@ -11,7 +11,7 @@ from profiler.cli.output import add_evidence, add_filters, add_json, evidence_of
 from profiler.errors import CannotJudge, ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.cli.gate_told import Told
+    from profiler.cli.gate_report import GateReport
     from profiler.cli.output import Commands
     from profiler.compare.comparison import Comparison
     from profiler.compare.resolve_names import StoreOpener
@@ -142,7 +142,7 @@ def _compared(
     ]
 
 
-def _print(arguments: argparse.Namespace, shown: Sequence[Comparison], told: Told | None) -> None:
+def _print(arguments: argparse.Namespace, shown: Sequence[Comparison], told: GateReport | None) -> None:
     """Print the comparison in the form asked for, and below it what --fail makes of it."""
     from profiler.cli import comparison, comparison_json, facts, failing, gate_markdown
     from profiler.evidence.values import Evidence

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import decisions, location
 from profiler.cli.gate_output import answer, weighty
-from profiler.cli.gate_told import Told
+from profiler.cli.gate_report import GateReport
 from profiler.compare.resolve_names import is_file, version_of
 from profiler.evidence.values import Evidence
-from profiler.gate import acknowledgement, gate
-from profiler.gate.baseline_lookup import Lookup
-from profiler.gate.comparison_pairs import contests, of_sides
-from profiler.gate.inventory import Wanted
+from profiler.gate import acknowledgement, judgement
+from profiler.gate.baseline_lookup import BaselineLookup
+from profiler.gate.comparison_pairs import find_pairs, pair_of_sides
+from profiler.gate.inventory import CellFilter
 
 if TYPE_CHECKING:
     import argparse
@@ -32,7 +32,7 @@ def judged(
     opener: StoreOpener,
     *,
     every_cell: bool = False,
-) -> Told:
+) -> GateReport:
     """What `profiler gate B --baseline A` answers, of the sides that were compared.
 
     `every_cell`: found is all that two versions share of their facts; what only A has is held against B too.
@@ -42,28 +42,28 @@ def judged(
     root, on = location.root(), getattr(arguments, "on", ())
     for name in (arguments.a, arguments.b):
         if not is_file(name):
-            known = Lookup(opener(), root, None, opener)
+            known = BaselineLookup(opener(), root, None, opener)
             if not known.run(name):
                 known.of_version(*version_of(known.store, name))
     stored = any(one.b.family for one in found)
-    let_pass = acknowledgement.standing(decisions.load(root)) if stored else []
+    let_pass = acknowledgement.list_acknowledgements(decisions.load(root)) if stored else []
     if every_cell:
         kinds = [Evidence(arguments.evidence)] if arguments.evidence else []
-        wanted = Wanted(arguments.workload, arguments.gpu, kinds)
-        held = contests([arguments.b], arguments.a, opener, root, wanted)
-        verdicts = gate.judge(held, table, on=on, across=arguments.across, let_pass=let_pass)
+        wanted = CellFilter(arguments.workload, arguments.gpu, kinds)
+        held = find_pairs([arguments.b], arguments.a, opener, root, wanted)
+        verdicts = judgement.judge(held, table, on=on, across=arguments.across, let_pass=let_pass)
     else:
-        sides = [of_sides(one.a, one.b, opener, root) for one in found]
-        verdicts = gate.weigh(sides, found, table, on=on, let_pass=let_pass)
-    return Told(verdicts, verdicts.exit_code(), arguments.a)
+        sides = [pair_of_sides(one.a, one.b, opener, root) for one in found]
+        verdicts = judgement.judge_comparisons(sides, found, table, on=on, let_pass=let_pass)
+    return GateReport(verdicts, verdicts.exit_code(), arguments.a)
 
 
-def print_text(told: Told | None) -> None:
+def print_text(told: GateReport | None) -> None:
     """Print the answer below the comparison: what has weight; nothing where it was not asked for."""
     if told is not None:
         print(f"\n{weighty(told, SHOWN)}", end="")
 
 
-def beside(document: dict[str, object], told: Told | None) -> dict[str, object]:
+def beside(document: dict[str, object], told: GateReport | None) -> dict[str, object]:
     """The comparison's JSON, with the answer where it was asked for."""
     return document if told is None else {**document, "gate": answer(told)}

@@ -89,23 +89,23 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
     from profiler.bundles import decisions, location
-    from profiler.cli import gate_output, gate_told, known, output
+    from profiler.cli import gate_output, gate_report, known, output
     from profiler.compare import comparison, counter_noise, environment_change, noise_floor
     from profiler.evidence import metric_table
     from profiler.evidence.values import Evidence
     from profiler.gate import acknowledgement
-    from profiler.gate import gate as gate_gate
-    from profiler.gate.comparison_pairs import contests
-    from profiler.gate.inventory import Wanted
+    from profiler.gate.comparison_pairs import find_pairs
+    from profiler.gate.inventory import CellFilter
+    from profiler.gate.judgement import judge
 
     files = [gate_output.destination(Path(name)) for name in arguments.out]
     table = metric_table.load()
     comparison.check_concepts(table, arguments.on)
-    wanted = Wanted(arguments.workload, arguments.gpu, [Evidence(kind) for kind in arguments.evidence])
+    wanted = CellFilter(arguments.workload, arguments.gpu, [Evidence(kind) for kind in arguments.evidence])
     root = location.root()
     with known.catalogued((*arguments.names, arguments.baseline or ""), output.open_store):
-        found = contests(arguments.names, arguments.baseline, output.open_store, root, wanted)
-    verdicts = gate_gate.judge(
+        found = find_pairs(arguments.names, arguments.baseline, output.open_store, root, wanted)
+    verdicts = judge(
         found,
         table,
         on=arguments.on,
@@ -113,10 +113,10 @@ def run(arguments: argparse.Namespace) -> int:
         noise=noise_floor.lookup(output.open_store),
         wobble=counter_noise.lookup(output.open_store),
         same_code=environment_change.same_code(),
-        let_pass=acknowledgement.standing(decisions.load(root)),
+        let_pass=acknowledgement.list_acknowledgements(decisions.load(root)),
     )
     code = verdicts.exit_code(arguments.allow)
-    told = gate_told.Told(verdicts, code, arguments.baseline or "", arguments.link.rstrip("/"))
+    told = gate_report.GateReport(verdicts, code, arguments.baseline or "", arguments.link.rstrip("/"))
     for path, form in files:
         gate_output.write(path, gate_output.render(told, form))
     print(gate_output.render(told, arguments.format or "text"), end="")

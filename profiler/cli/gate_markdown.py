@@ -8,7 +8,7 @@ from itertools import islice
 from urllib.parse import quote, urlencode
 
 from profiler.cli.comparison import cell, code
-from profiler.cli.gate_told import TITLES, Told, told_lines
+from profiler.cli.gate_report import TITLES, GateReport, finding_lines
 from profiler.gate.finding import Finding, Outcome
 
 SHOWN = 30  # rows of a table, and things said in one; a pull request is no log
@@ -17,7 +17,7 @@ _RUN = re.compile(r"\d{8}T\d{6}-")  # how a run id begins
 _WEIGHTY = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
 
 
-def markdown(told: Told) -> str:
+def markdown(told: GateReport) -> str:
     """The answer for a pull request."""
     lines = [f"### {told.headline}", ""]
     found = [one for one in told.verdicts.findings if one.baseline]
@@ -36,7 +36,7 @@ def markdown(told: Told) -> str:
     return "\n".join(lines)
 
 
-def _table(found: Sequence[Finding], told: Told, only: str) -> list[str]:
+def _table(found: Sequence[Finding], told: GateReport, only: str) -> list[str]:
     """A row for each subject and baseline; `only` is the baseline that the page names already."""
     subjects: dict[tuple[str, str], list[Finding]] = {}
     for one in found:
@@ -61,14 +61,14 @@ def _said(several: Sequence[Finding]) -> Iterator[str]:
         worst = max(same, key=lambda one: float("inf") if one.effect is None else abs(one.effect))
         place = " · ".join(filter(None, (worst.kernel, worst.workload, worst.gpu)))
         more = f", and {len(same) - 1} more place{'s' * (len(same) > 2)}" if len(same) > 1 else ""
-        first, *rest = told_lines(worst)
+        first, *rest = finding_lines(worst)
         kind = f" [{worst.evidence}]" if worst.evidence else ""
         yield "<br>".join((f"{cell(first)} <sub>{cell(place)}{kind}{more}</sub>", *map(cell, rest)))
     if len(alike) > SAID:
         yield f"and {len(alike) - SAID} more"
 
 
-def _linked(several: Sequence[Finding], told: Told) -> str:
+def _linked(several: Sequence[Finding], told: GateReport) -> str:
     """The subject as code, with a link to the first place that a dashboard shows beside its baseline."""
     name = code(several[0].subject)
     one = next((one for one in several if one.shown), None)
@@ -81,7 +81,7 @@ def _linked(several: Sequence[Finding], told: Told) -> str:
     return f"[{name}]({told.link}/diff?{words})"
 
 
-def _run(run_id: str, told: Told) -> str:
+def _run(run_id: str, told: GateReport) -> str:
     """A run, which holds several versions: a dashboard has a page of it."""
     name = code(run_id)
     return f"[{name}]({told.link}/runs?run={quote(run_id, safe='')})" if told.link else name

@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from profiler.cli.gate_markdown import markdown
-from profiler.cli.gate_told import TITLES, Told, heading, told_lines
+from profiler.cli.gate_report import TITLES, GateReport, finding_lines, heading
 from profiler.errors import Exit, ProfilerError
 from profiler.gate.finding import Finding, Outcome
 
@@ -43,24 +43,24 @@ def write(path: Path, text: str) -> None:
         raise ProfilerError(f"--out {path}: {error.strerror}") from None
 
 
-def render(told: Told, form: str) -> str:
+def render(told: GateReport, form: str) -> str:
     """The answer in one of the forms, with its last newline."""
     forms = {"text": text, "json": document, "markdown": markdown, "junit": junit}
     return forms[form](told)
 
 
-def text(told: Told) -> str:
+def text(told: GateReport) -> str:
     """The answer for a terminal or a log: what failed first, what passed counted."""
     return "\n".join((told.headline, *_sections(told, TITLES, None))) + "\n"
 
 
-def weighty(told: Told, limit: int) -> str:
+def weighty(told: GateReport, limit: int) -> str:
     """The answer below what was compared: what has weight, so many findings of a kind."""
     kinds = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
     return "\n".join((told.headline, *_sections(told, kinds, limit))) + "\n"
 
 
-def _sections(told: Told, outcomes: Iterable[Outcome], limit: int | None) -> Iterator[str]:
+def _sections(told: GateReport, outcomes: Iterable[Outcome], limit: int | None) -> Iterator[str]:
     for outcome in outcomes:
         found = told.verdicts.of(outcome)
         if found:
@@ -68,18 +68,18 @@ def _sections(told: Told, outcomes: Iterable[Outcome], limit: int | None) -> Ite
         for place, several in groupby(found[:limit], heading):
             yield f"  {_MARKS[outcome]} {place}"
             for one in several:
-                first, *more = told_lines(one)
+                first, *more = finding_lines(one)
                 yield from (f"      {first}", *(f"        {line}" for line in more))
         if limit is not None and len(found) > limit:
             yield f"  and {len(found) - limit} more: --json"
 
 
-def document(told: Told) -> str:
+def document(told: GateReport) -> str:
     """The answer as strict JSON."""
     return json.dumps(answer(told), allow_nan=False, ensure_ascii=True, indent=1) + "\n"
 
 
-def answer(told: Told) -> dict[str, object]:
+def answer(told: GateReport) -> dict[str, object]:
     """The answer for JSON: every finding with all it holds, numbers as shares."""
     findings = [
         {
@@ -112,7 +112,7 @@ def answer(told: Told) -> dict[str, object]:
     }
 
 
-def junit(told: Told) -> str:
+def junit(told: GateReport) -> str:
     """The answer as JUnit XML: a suite a subject, a case a finding; what nobody could judge is an error.
 
     Source: the format that CI servers read, testsuites > testsuite > testcase > failure, error or skipped.
@@ -151,7 +151,7 @@ def _case(suite: ElementTree.Element, one: Finding) -> None:
     case = ElementTree.SubElement(
         suite, "testcase", classname=_plain(one.subject), name=_plain(" · ".join(filter(None, where)))
     )
-    body = "\n".join((heading(one), *told_lines(one)))
+    body = "\n".join((heading(one), *finding_lines(one)))
     kinds = {Outcome.FAILED: "failure", Outcome.UNJUDGED: "error"}
     if one.outcome in kinds:
         entry = ElementTree.SubElement(

@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         lineages=lineage.load_lineages(root, store, arguments.family),
         floors=noise_floor.lookup(lambda: store),
         wobbles=counter_noise.by_place(lambda: store),
-        acknowledged=acknowledgement.standing(records),
-        pins=baseline.pins(records),
+        acknowledged=acknowledgement.list_acknowledgements(records),
+        pins=baseline.list_pins(records),
     )
     causes = CauseFinder(store, root, table, counter_noise.lookup(lambda: store))
     if arguments.json:

@@ -67,7 +67,7 @@ class Acknowledgement:
 
     def ended(
         self, now: datetime, made: datetime | None = None, effect: float | None = None
-    ) -> Lapsed | None:
+    ) -> LapsedAcknowledgement | None:
         """Why it does not count for such results now; None where it does.
 
         What nobody knows is None: where it has a limit, an unknown size is over it.
@@ -88,7 +88,7 @@ class Acknowledgement:
             )
             brief.append(f"ended: over {share_text(self.up_to)}")
             told.append(f"it was for changes up to {share_text(self.up_to)}, and {size}")
-        return Lapsed(self, "; ".join(told), brief[0]) if told else None
+        return LapsedAcknowledgement(self, "; ".join(told), brief[0]) if told else None
 
     def covers(self, family: str, version: str, workload: str, gpu: str, concept: str) -> bool:
         """Whether it is about this."""
@@ -99,7 +99,7 @@ class Acknowledgement:
 
 
 @dataclass(frozen=True)
-class Lapsed:
+class LapsedAcknowledgement:
     """An acknowledgement that does not let a regression pass any more."""
 
     of: Acknowledgement
@@ -112,7 +112,7 @@ class Lapsed:
         return f"not any more: {self.why} ({self.of.words})"
 
 
-def standing(records: Iterable[Decision]) -> list[Acknowledgement]:
+def list_acknowledgements(records: Iterable[Decision]) -> list[Acknowledgement]:
     """Those that nobody withdrew, oldest first; also those that have ended."""
     found: dict[str, Acknowledgement] = {}
     for one in records:
@@ -123,7 +123,7 @@ def standing(records: Iterable[Decision]) -> list[Acknowledgement]:
     return list(found.values())
 
 
-def covering(
+def find_acknowledgement(
     found: Iterable[Acknowledgement],
     *,
     family: str,
@@ -134,7 +134,7 @@ def covering(
     made: datetime | None = None,
     effect: float | None = None,
     now: datetime | None = None,
-) -> Acknowledgement | Lapsed | None:
+) -> Acknowledgement | LapsedAcknowledgement | None:
     """The newest that lets this regression pass now, else the newest that did, with its end.
 
     `made`: when the results were, "" what nobody named. `effect` is how far it moved, as a share.
@@ -195,7 +195,7 @@ def acknowledge(
 
 def withdraw(root: Root, name: str, *, why: str = "", who: str | None = None) -> Acknowledgement:
     """Undo an acknowledgement by its id, or by the start of it. UnknownName where it is none, or several."""
-    there = standing(decisions.load(root))
+    there = list_acknowledgements(decisions.load(root))
     found = [one for one in there if one.id.startswith(name)] if name else []
     if len(found) != 1:
         what = "several acknowledgements are" if found else "no acknowledgement is"

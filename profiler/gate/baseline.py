@@ -76,7 +76,7 @@ class Baseline:
         return self.run_id or f"{self.family}/{self.version}"
 
 
-class Lost(NamedTuple):
+class LostPin(NamedTuple):
     """Why nothing can be held against a pin."""
 
     why: str
@@ -84,22 +84,22 @@ class Lost(NamedTuple):
     words: str  # both, in one line
 
 
-def lost(one: Pin, store: Store) -> Lost | None:
+def find_loss(one: Pin, store: Store) -> LostPin | None:
     """What became of a pin whose run or version is not there any more; None where all is well."""
     another = f"profiler baseline set {shlex.quote(one.family)} RUN_OR_VERSION"
     run = store.run(one.run_id) if one.run_id is not None else None
     if run is not None and run.hidden:
         why, back = f"run {one.run_id} was forgotten", f"profiler forget --undo {one.run_id}"
-        return Lost(why, back, f"{why}: `{back}` brings it back, `{another}` pins another")
+        return LostPin(why, back, f"{why}: `{back}` brings it back, `{another}` pins another")
     if one.run_id is not None:
         why = "" if run else f"run {one.run_id} is gone"
     else:
         there = any(version.version == one.version for version in store.versions(one.family))
         why = "" if there else f"no run has {one.name} any more"
-    return Lost(why, another, f"{why}: `{another}` pins another") if why else None
+    return LostPin(why, another, f"{why}: `{another}` pins another") if why else None
 
 
-def pins(records: Iterable[Decision]) -> list[Pin]:
+def list_pins(records: Iterable[Decision]) -> list[Pin]:
     """The baselines that are set now, of all records oldest first; by family, the most general first."""
     found: dict[_Place, Pin] = {}
     for one in records:
@@ -116,7 +116,7 @@ def pins(records: Iterable[Decision]) -> list[Pin]:
     )
 
 
-def in_force(found: Iterable[Pin], family: str, workload: str | None, gpu: str | None) -> Pin | None:
+def effective_pin(found: Iterable[Pin], family: str, workload: str | None, gpu: str | None) -> Pin | None:
     """The pin that counts there: one for this workload and GPU before one for all, workload before GPU."""
     fits = [
         pin
@@ -138,7 +138,7 @@ class Baselines:
     @staticmethod
     def of(root: Root, store: Store, family: str) -> Baselines:
         """Of a family, by the decisions and catalogues there are now."""
-        found = tuple(one for one in pins(decisions.load(root)) if one.family == family)
+        found = tuple(one for one in list_pins(decisions.load(root)) if one.family == family)
         return Baselines(store, family, found, history_lineage.load_lineages(root, store, family).get(family))
 
     def resolve(
@@ -153,7 +153,7 @@ class Baselines:
         if name is not None and name not in (PINNED, *IMPLICIT) and not name.startswith(TORCH):
             raise UnknownName(f"no baseline is called {name!r}: {PINNED}, {PARENT}, {BEST}, or {TORCH}NAME")
         if name in (None, PINNED):
-            pin = in_force(self.pins, self.family, workload, gpu)
+            pin = effective_pin(self.pins, self.family, workload, gpu)
             if pin is not None:
                 return _of_pin(pin, self.store)
             if name == PINNED:
@@ -182,7 +182,7 @@ class Baselines:
         return sorted(found, key=lambda place: (natural(place[0]), natural(place[1])))
 
 
-def pin(
+def set_baseline(
     root: Root,
     store: Store,
     family: str,
@@ -211,10 +211,10 @@ def pin(
         listed = spread(nearest_first(target, there))
         raise UnknownName(f"no run and no version of {family} is called {name}; there are {listed}")
     values = {"workload": workload, "gpu": gpu, **({"run": name} if run is not None else {"version": target})}
-    return pins([decisions.record(root, BASELINE, family, values, why=why, who=who)])[0]
+    return list_pins([decisions.record(root, BASELINE, family, values, why=why, who=who)])[0]
 
 
-def unpin(
+def unset_baseline(
     root: Root,
     family: str,
     *,
@@ -224,7 +224,7 @@ def unpin(
     who: str | None = None,
 ) -> Pin:
     """Take away the baseline set for exactly this place; what it was. UnknownName where none is set there."""
-    set_now = [one for one in pins(decisions.load(root)) if one.family == family]
+    set_now = [one for one in list_pins(decisions.load(root)) if one.family == family]
     for one in set_now:
         if (one.workload, one.gpu) == (workload, gpu):
             decisions.record(root, UNSET, family, {"workload": workload, "gpu": gpu}, why=why, who=who)
@@ -252,7 +252,7 @@ def _check(store: Store, family: str, workload: str | None, gpu: str | None) -> 
 
 
 def _of_pin(pin: Pin, store: Store) -> Baseline:
-    if gone := lost(pin, store):
+    if gone := find_loss(pin, store):
         raise CannotJudge(f"the baseline of {pin.family} ({pin.words}) is lost: {gone.words}")
     return Baseline(PINNED, pin.family, pin.run_id, pin.version, pin.words, pin)
 

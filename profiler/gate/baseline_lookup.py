@@ -16,7 +16,7 @@ from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.gate import baseline
 from profiler.gate.baseline import Baselines
-from profiler.gate.inventory import Cell, Holding, cell_of, holdings
+from profiler.gate.inventory import Cell, VersionResults, cell_of, results_by_version
 from profiler.history import lineage
 from profiler.store import Rows
 
@@ -30,17 +30,17 @@ _STAMP = "%Y%m%dT%H%M%S"  # how a run id begins
 _AHEAD = timedelta(hours=1)  # as far as clocks of two machines may differ
 
 
-class Opponents(NamedTuple):
+class CellBaselines(NamedTuple):
     """What one subject is held against, cell by cell."""
 
-    held: Mapping[Cell, tuple[str, Holding]]  # the baseline's name and its results
+    held: Mapping[Cell, tuple[str, VersionResults]]  # the baseline's name and its results
     why: Mapping[Cell, str]  # of a cell without one: why that is
     refused: Collection[Cell] = ()  # cells whose baseline is gone or not known: nothing stands in for it
     anywhere: bool = True  # whether a GPU or architecture that the subject has nothing of is a gap
 
 
 @dataclass(frozen=True)
-class Lookup:
+class BaselineLookup:
     """Where runs, versions and their baselines are looked up for one gate."""
 
     store: Store
@@ -48,7 +48,7 @@ class Lookup:
     name: str | None  # of the baseline
     opener: StoreOpener
     families: dict[str, Baselines] = field(default_factory=dict)  # as asked for, as are
-    runs: dict[str, list[Holding]] = field(default_factory=dict)
+    runs: dict[str, list[VersionResults]] = field(default_factory=dict)
 
     def run(self, name: str) -> bool:
         """Whether a name is a run's, or a version's as a run has it (`version~run`).
@@ -65,7 +65,7 @@ class Lookup:
             raise UnknownName(f"run {name} cannot be read: {reason}")
         return run is not None
 
-    def of_run(self, name: str) -> list[Holding]:
+    def of_run(self, name: str) -> list[VersionResults]:
         """Every version that a run holds, or the one meant by `version~run`."""
         found = of_run(self.store, name)
         if isinstance(found, Meant) and found.run_id:
@@ -74,14 +74,14 @@ class Lookup:
             rows = self.store.launches(run_id=name, latest=False)
             if rows.truncated:  # what is cut off would never be judged
                 raise CannotJudge(f"run {name} has more than {len(rows)} results: name its versions")
-            self.runs[name] = [replace(one, run_id=name) for one in holdings(rows)]
+            self.runs[name] = [replace(one, run_id=name) for one in results_by_version(rows)]
         return self.runs[name]
 
-    def of_version(self, family: str, version: str) -> Holding:
+    def of_version(self, family: str, version: str) -> VersionResults:
         """The newest results of a version in each cell. Raises where nobody knows which are the newest."""
-        held = holdings(self.store.launches(family=family, version=version))
+        held = results_by_version(self.store.launches(family=family, version=version))
         if not held:
-            return Holding(family, version)
+            return VersionResults(family, version)
         if held[0].made:
             cell, made = max(held[0].made.items(), key=lambda one: one[1])
             every = partial(self.store.launches, family=family, version=version, latest=False)
@@ -119,7 +119,7 @@ class Lookup:
         decided = decisions.labels(decisions.load(self.root)) if refused else {}
         return [(run, why) for run, why in refused if not decided.get(run, Labels()).hidden]
 
-    def against(self, subject: Holding, run_id: str | None, alone: bool) -> Side | Opponents:
+    def against(self, subject: VersionResults, run_id: str | None, alone: bool) -> Side | CellBaselines:
         """The baseline of each cell by its name, or the one side that is the baseline of all."""
         name = self.name
         if name is not None and is_file(name):
@@ -128,7 +128,7 @@ class Lookup:
             there = self.of_run(name)
             same = [one for one in there if one.name == subject.name]
             chosen = same or (there if len(there) == 1 and alone else [])
-            return Opponents({cell: (name, one) for one in chosen for cell in one.cells}, {})
+            return CellBaselines({cell: (name, one) for one in chosen for cell in one.cells}, {})
         if name is None:
             earlier, tied = self._earlier(subject, run_id)
             found = {
@@ -139,16 +139,16 @@ class Lookup:
             kept = {cell: one for cell, one in found.items() if cell not in pinned.refused}
             gone = {cell: pinned.why[cell] for cell in pinned.refused}
             gone |= {cell: why for cell, why in tied.items() if cell not in pinned.held}
-            return Opponents({**kept, **pinned.held}, gone, {*gone}, anywhere=False)
+            return CellBaselines({**kept, **pinned.held}, gone, {*gone}, anywhere=False)
         if name in (baseline.PINNED, *baseline.IMPLICIT) or name.startswith(baseline.TORCH):
             return self._chosen(subject, name)
         held = self.of_version(*version_of(self.store, name))
-        return Opponents(dict.fromkeys(held.cells, (held.name, held)), {})
+        return CellBaselines(dict.fromkeys(held.cells, (held.name, held)), {})
 
-    def _chosen(self, subject: Holding, name: str) -> Opponents:
+    def _chosen(self, subject: VersionResults, name: str) -> CellBaselines:
         """What is pinned or implied in each of the subject's cells, and in those that only that one has."""
         there = self.baselines(subject.family)
-        found: dict[Cell, tuple[str, Holding]] = {}
+        found: dict[Cell, tuple[str, VersionResults]] = {}
         why: dict[Cell, str] = {}
         refused = set()
         waiting = list(subject.cells)
@@ -158,7 +158,9 @@ class Lookup:
                 chosen = there.resolve(name, subject.version, workload, gpu)
             except CannotJudge as error:
                 why[cell] = str(error)
-                if name == baseline.PINNED and baseline.in_force(there.pins, subject.family, workload, gpu):
+                if name == baseline.PINNED and baseline.effective_pin(
+                    there.pins, subject.family, workload, gpu
+                ):
                     refused.add(cell)
                 continue
             if chosen.run_id is None:
@@ -174,9 +176,9 @@ class Lookup:
                     found[cell] = (chosen.name, one)
                 if name != baseline.BEST:  # the best of one cell is not asked for what another lacks
                     waiting += [other for other in one.cells if other not in waiting]
-        return Opponents(found, why, refused)
+        return CellBaselines(found, why, refused)
 
-    def of_older_builds(self, subject: Holding) -> dict[Cell, str]:
+    def of_older_builds(self, subject: VersionResults) -> dict[Cell, str]:
         """Cells of what needs no GPU that a later run of another build of the version lacks, and that run."""
         cpu = {cell: run for cell, run in subject.cells.items() if cell.evidence is not Evidence.MEASURED}
         if len({*cpu.values()}) < 2:
@@ -189,7 +191,7 @@ class Lookup:
             if run != newest and now and not now & self._builds(run, subject)
         }
 
-    def _builds(self, run_id: str, subject: Holding) -> set[tuple[str | None, tuple[str, ...]]]:
+    def _builds(self, run_id: str, subject: VersionResults) -> set[tuple[str | None, tuple[str, ...]]]:
         """What a version was built from in a run: source and flags."""
         return {
             (one.source_sha256, one.flags)
@@ -197,18 +199,18 @@ class Lookup:
             if (one.family, one.version) == (subject.family, subject.version) and one.source_sha256
         }
 
-    def is_rejected(self, subject: Holding) -> bool:
+    def is_rejected(self, subject: VersionResults) -> bool:
         """Whether its catalogue says that it is wrong."""
         standing = self.standing(subject)
         return standing is not None and standing.version.state == lineage.REJECTED
 
-    def is_imported(self, subject: Holding, cell: Cell) -> bool:
+    def is_imported(self, subject: VersionResults, cell: Cell) -> bool:
         """Whether its results there came as a report, which no command here can collect again."""
         runs = {subject.cells[one] for one in subject.cells if one == cell} or set(subject.cells.values())
         found = [self.store.run(run_id) for run_id in runs]
         return any(found) and all(run is None or run.kind == IMPORT for run in found)
 
-    def standing(self, subject: Holding) -> lineage.VersionStatus | None:
+    def standing(self, subject: VersionResults) -> lineage.VersionStatus | None:
         """What its catalogue says; None where none names it."""
         found = self.baselines(subject.family).lineage
         return found.by_id.get(subject.version) if found else None
@@ -219,7 +221,9 @@ class Lookup:
             self.families[family] = Baselines.of(self.root, self.store, family)
         return self.families[family]
 
-    def _earlier(self, subject: Holding, run_id: str | None) -> tuple[dict[Cell, str], dict[Cell, str]]:
+    def _earlier(
+        self, subject: VersionResults, run_id: str | None
+    ) -> tuple[dict[Cell, str], dict[Cell, str]]:
         """The last run before the subject's own that has each of its cells; why nobody knows which one is."""
         ask = partial(self.store.launches, family=subject.family, version=subject.version, latest=False)
         rows = ask()
@@ -248,6 +252,6 @@ class Lookup:
         return {cell: run for cell, run in found.items() if cell not in tied}, tied
 
 
-def _are_the_same(one: Holding, other: Holding, cell: Cell) -> bool:
+def _are_the_same(one: VersionResults, other: VersionResults, cell: Cell) -> bool:
     """Whether both are the very results of one run, which are no worse than themselves."""
     return one.name == other.name and cell in other.cells and one.cells.get(cell) == other.cells[cell]

@@ -18,8 +18,8 @@ from profiler.evidence.naming import natural, spread
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.gate.baseline import BEST
-from profiler.gate.baseline_lookup import Lookup, Opponents
-from profiler.gate.inventory import Cell, Holding, Wanted
+from profiler.gate.baseline_lookup import BaselineLookup, CellBaselines
+from profiler.gate.inventory import Cell, CellFilter, VersionResults
 
 if TYPE_CHECKING:
     from profiler.bundles.location import Root
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Contest:
+class ComparisonPair:
     """One side to judge and what to judge it against, or why one of them is not there.
 
     Without `a` there is no baseline: whether `b` is right and within its budget can be said all the same.
@@ -52,9 +52,9 @@ class Contest:
     shown: tuple[str, str] | None = None  # the names by which a dashboard shows the two side by side
 
 
-def contests(
-    names: Sequence[str], against: str | None, opener: StoreOpener, root: Root, wanted: Wanted
-) -> list[Contest]:
+def find_pairs(
+    names: Sequence[str], against: str | None, opener: StoreOpener, root: Root, wanted: CellFilter
+) -> list[ComparisonPair]:
     """Every cell of the named reports, runs and versions beside its baseline, in the order of the names.
 
     Without names: the newest run. `against` is a report, a run, a version, `pinned`, `parent`, `best` or
@@ -63,7 +63,7 @@ def contests(
     if not all(name.strip() for name in (*names, *(() if against is None else (against,)))):
         raise UnknownName("an empty name: name a report file, a run id, family/version, or a version")
     files = [name for name in names if is_file(name)]
-    found: dict[str, list[Contest]] = {}
+    found: dict[str, list[ComparisonPair]] = {}
     if files:
         if against is None:
             raise UnknownName(
@@ -76,14 +76,14 @@ def contests(
             found[name] = [replace(_itself(one), noted=False) if itself and one.b else one]
     others = [name for name in names if name not in found]
     if others or not names:
-        desk = _Desk(Lookup(opener(), root, against, opener), wanted)
-        found |= {name: desk.contests(name) for name in others or [desk.newest()]}
+        desk = PairFinder(BaselineLookup(opener(), root, against, opener), wanted)
+        found |= {name: desk.find_pairs(name) for name in others or [desk.newest()]}
     return [one for several in found.values() for one in several]
 
 
-def of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> Contest:
+def pair_of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> ComparisonPair:
     """Two sides that are there already; of a version with what its catalogue and its run say of it."""
-    told = Contest(b.label, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
+    told = ComparisonPair(b.label, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
     if b.family is None or b.version is None or b.run_id is None:
         itself = is_file(b.label) and _is_report_of(a, a.label, b.label, opener)
         return replace(_itself(told), noted=False) if itself else told
@@ -92,8 +92,8 @@ def of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> Contest:
     ):
         told = replace(_itself(told), noted=False)
     cell = Cell(told.workload, told.gpu, b.evidence)
-    desk = _Desk(Lookup(opener(), root, None, opener), Wanted())
-    subject, run = Holding(b.family, b.version, {cell: b.run_id}), desk.lookup.store.run(b.run_id)
+    desk = PairFinder(BaselineLookup(opener(), root, None, opener), CellFilter())
+    subject, run = VersionResults(b.family, b.version, {cell: b.run_id}), desk.lookup.store.run(b.run_id)
     return replace(
         told,
         on_purpose=desk.lookup.is_rejected(subject),
@@ -110,27 +110,27 @@ def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool
     return side.run_id is not None and opener().holding([digest]).get(digest) == side.run_id
 
 
-def _itself(contest: Contest) -> Contest:
+def _itself(contest: ComparisonPair) -> ComparisonPair:
     """Held against itself: as much as not compared, and without weight beside what is."""
     why = f"held against itself: {contest.baseline} has these very results"
     return replace(contest, why=why, itself=True, noted=True)
 
 
-def _of_file(a: Side, b: Side, name: str, wanted: Wanted) -> Contest:
+def _of_file(a: Side, b: Side, name: str, wanted: CellFilter) -> ComparisonPair:
     if not wanted._replace(workload=None).takes(Cell("", b.gpu or "", b.evidence)):
         why = (
             f"{name} is {b.evidence} on {b.gpu or 'a GPU that it does not name'}, and that was not asked for"
         )
-        return Contest(name, a.label, None, None, why=why)
-    return Contest(name, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
+        return ComparisonPair(name, a.label, None, None, why=why)
+    return ComparisonPair(name, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
 
 
 @dataclass(frozen=True)
-class _Desk:
+class PairFinder:
     """Where every name of one gate becomes contests."""
 
-    lookup: Lookup
-    wanted: Wanted
+    lookup: BaselineLookup
+    wanted: CellFilter
 
     def newest(self) -> str:
         """The newest run of all."""
@@ -140,7 +140,7 @@ class _Desk:
         self.lookup.check_newest(runs[0].run_id, runs[0].created, self.lookup.store.runs)
         return runs[0].run_id
 
-    def contests(self, name: str) -> list[Contest]:
+    def find_pairs(self, name: str) -> list[ComparisonPair]:
         """Every version and cell that a name stands for; a name of which nothing is held says so."""
         found = list(self._every(name))
         held = {one.evidence for one in found if one.a and one.b and not one.itself}
@@ -149,15 +149,15 @@ class _Desk:
         told = held | {one.evidence for one in found if not one.noted}
         asked = f" that is {self.wanted.words}" if self.wanted.words else ""
         if not found:
-            found.append(Contest(name, "", None, None, why=f"nothing{asked} of {name} was compared"))
+            found.append(ComparisonPair(name, "", None, None, why=f"nothing{asked} of {name} was compared"))
         elif held:
             for kind in self.wanted.evidence:
                 if kind not in told:
                     why = f"nothing {kind} of {name} was compared, and that was asked for"
-                    found.append(Contest(name, "", None, None, evidence=kind, why=why))
+                    found.append(ComparisonPair(name, "", None, None, evidence=kind, why=why))
         return found
 
-    def _every(self, name: str) -> Iterator[Contest]:
+    def _every(self, name: str) -> Iterator[ComparisonPair]:
         run = self.lookup.run(name)
         held = (
             self.lookup.of_run(name)
@@ -185,16 +185,16 @@ class _Desk:
             for lost in self.lookup.of_run(other):
                 if lost.name not in there and any(map(self.wanted.takes, lost.cells)):
                     why = f"{lost.name} is in {other}, not in {name}"
-                    yield Contest(lost.name, lost.name, None, None, why=why)
+                    yield ComparisonPair(lost.name, lost.name, None, None, why=why)
 
-    def _against_file(self, subject: Holding, a: Side, file: str) -> Iterator[Contest]:
+    def _against_file(self, subject: VersionResults, a: Side, file: str) -> Iterator[ComparisonPair]:
         for cell in self._sorted(subject.cells):
             if cell.evidence is Evidence.MEASURED:
                 held = self._contest(subject, cell, a.label, a)
                 itself = held.b and _is_report_of(held.b, held.subject, file, self.lookup.opener)
                 yield _itself(held) if itself else held
 
-    def _cells(self, subject: Holding, bases: Opponents) -> Iterator[Contest]:
+    def _cells(self, subject: VersionResults, bases: CellBaselines) -> Iterator[ComparisonPair]:
         kinds = {cell.evidence for cell in subject.cells}
         places = {(cell.evidence, cell.gpu) for cell in subject.cells}
         met = {cell.evidence for cell in bases.held if cell in subject.cells}
@@ -217,9 +217,9 @@ class _Desk:
         for workload, reason in subject.broken.items():
             if self.wanted.workload in (None, workload):
                 why = f"{subject.name} gave no result: {reason}"
-                yield Contest(subject.name, "", None, None, workload, why=why, broken=True)
+                yield ComparisonPair(subject.name, "", None, None, workload, why=why, broken=True)
 
-    def _stale(self, subject: Holding) -> Iterator[Contest]:
+    def _stale(self, subject: VersionResults) -> Iterator[ComparisonPair]:
         """What was checked or compiled of an older build, and not of the newest one."""
         older = self.lookup.of_older_builds(subject)
         for cell in self._sorted(older):
@@ -228,9 +228,9 @@ class _Desk:
                 f"{older[cell]} built it anew and lacks them"
             )
             command = self.again(subject, cell)
-            yield Contest(subject.name, "", None, None, *cell, why=why, next_command=command)
+            yield ComparisonPair(subject.name, "", None, None, *cell, why=why, next_command=command)
 
-    def _no_weight(self, subject: Holding, lost: Cell, kinds: Collection[Evidence]) -> bool:
+    def _no_weight(self, subject: VersionResults, lost: Cell, kinds: Collection[Evidence]) -> bool:
         """Whether a kind that the subject has nothing of may be lacking: a GPU's on a machine without one.
 
         And the others of what was only measured; but who built and disassembled it could have checked it too.
@@ -243,7 +243,7 @@ class _Desk:
             return all((one.evidence, one.gpu) != (lost.evidence, lost.gpu) for one in there)
         return lost.evidence is Evidence.MEASURED or not {Evidence.STATIC, Evidence.MODELLED} & set(kinds)
 
-    def _unheld(self, subject: Holding, cell: Cell, bases: Opponents) -> Contest:
+    def _unheld(self, subject: VersionResults, cell: Cell, bases: CellBaselines) -> ComparisonPair:
         """A cell without a baseline: new, unless all that the baseline has of its kind lies elsewhere."""
         of_kind = [one for one in bases.held if one.evidence is cell.evidence]
         met = any(one in subject.cells for one in of_kind)
@@ -257,7 +257,7 @@ class _Desk:
             command = f"profiler baseline set {shlex.quote(subject.family)} RUN_OR_VERSION"
         if cell in bases.why:
             why = f"{subject.name} has no baseline there: {bases.why[cell]}"
-        return Contest(
+        return ComparisonPair(
             subject.name,
             "",
             None,
@@ -269,22 +269,24 @@ class _Desk:
             made=subject.made.get(cell),
         )
 
-    def _gap(self, subject: Holding, cell: Cell, baseline: str, noted: bool) -> Contest:
+    def _gap(self, subject: VersionResults, cell: Cell, baseline: str, noted: bool) -> ComparisonPair:
         why = f"nothing {cell.evidence} of {subject.name}, where {baseline} has it"
         command = self.again(subject, cell)
-        return Contest(subject.name, baseline, None, None, *cell, why=why, noted=noted, next_command=command)
+        return ComparisonPair(
+            subject.name, baseline, None, None, *cell, why=why, noted=noted, next_command=command
+        )
 
     def _contest(
-        self, subject: Holding, cell: Cell, baseline: str, a: Side, held: Holding | None = None
-    ) -> Contest:
+        self, subject: VersionResults, cell: Cell, baseline: str, a: Side, held: VersionResults | None = None
+    ) -> ComparisonPair:
         again = self.again(subject, cell, a)
         b, made = self._side(subject, cell, held), subject.made.get(cell)
         shown: tuple[str, str] | None = (baseline, subject.name)
         if baseline == a.run_id:  # of several versions, a dashboard does not know which
             shown = (baseline, subject.cells[cell]) if len(self.lookup.of_run(baseline)) == 1 else None
-        return Contest(subject.name, baseline, a, b, *cell, again=again, made=made, shown=shown)
+        return ComparisonPair(subject.name, baseline, a, b, *cell, again=again, made=made, shown=shown)
 
-    def again(self, subject: Holding, cell: Cell, a: Side | None = None) -> str:
+    def again(self, subject: VersionResults, cell: Cell, a: Side | None = None) -> str:
         """The command that collects what is missing or settles what is unclear."""
         if self.lookup.is_imported(subject, cell):
             return ""  # of a report: nothing here can make it again
@@ -295,7 +297,7 @@ class _Desk:
         )
         return f"profiler collect {shlex.quote(subject.version)}{against} --rounds 25"
 
-    def _side(self, held: Holding, cell: Cell, other: Holding | None = None) -> Side:
+    def _side(self, held: VersionResults, cell: Cell, other: VersionResults | None = None) -> Side:
         """The cell's results; a build of long ago is as right as it was then, whatever was found since.
 
         A version, whatever its run, brings the calls of its older runs too: another one may have been timed

@@ -24,7 +24,7 @@ class Cell(NamedTuple):
     evidence: Evidence
 
 
-class Wanted(NamedTuple):
+class CellFilter(NamedTuple):
     """What of the sides is compared; empty for everything."""
 
     workload: str | None = None
@@ -46,7 +46,7 @@ class Wanted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Holding:
+class VersionResults:
     """The results of one version, out of one run or the newest of each cell."""
 
     family: str
@@ -63,7 +63,7 @@ class Holding:
         return f"{self.family}/{self.version}"
 
 
-def holdings(rows: Sequence[LaunchInfo]) -> list[Holding]:
+def results_by_version(rows: Sequence[LaunchInfo]) -> list[VersionResults]:
     """Rows by version, each cell from its newest run."""
     by_version: dict[tuple[str, str], list[LaunchInfo]] = {}
     for row in rows:
@@ -83,7 +83,7 @@ def holdings(rows: Sequence[LaunchInfo]) -> list[Holding]:
         wrong = next((row.reason or row.status for row in own if _is_wrong(row)), None)
         runs = {cell: row.run_id for cell, row in cells.items()}
         made = {cell: row.created for cell, row in cells.items()}
-        found.append(Holding(family, version, runs, broken, made, wrong))
+        found.append(VersionResults(family, version, runs, broken, made, wrong))
     return found
 
 

@@ -13,7 +13,7 @@ from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence, State, Value
 from profiler.explain.explanation import explain
-from profiler.gate.comparison_pairs import Contest
+from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome
 from profiler.statistics import counters, facts
 from profiler.statistics.decision import Verdict
@@ -22,10 +22,10 @@ NAMED = 4  # metrics that one line names
 
 
 @dataclass(frozen=True)
-class Bench:
+class PairRules:
     """What every finding of one contest shares."""
 
-    contest: Contest
+    contest: ComparisonPair
     table: MetricTable
     on: frozenset[str]
 

@@ -16,8 +16,8 @@ from profiler.compare.latency import FloorLookup
 from profiler.evidence import formatting
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence, Value
-from profiler.gate.acknowledgement import Acknowledgement, Lapsed
-from profiler.gate.baseline import Lost, Pin, in_force, lost
+from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement
+from profiler.gate.baseline import LostPin, Pin, effective_pin, find_loss
 from profiler.history.lineage import REJECTED, Lineage
 from profiler.statistics.decision import Interval, change_text, share_text
 from profiler.statistics.floor import Floor
@@ -75,7 +75,7 @@ class Regression:
     earlier_steps: int = 0  # older steps for the worse that still hold
     changed_with: tuple[str, ...] = ()  # other facts that changed in the same run
     acknowledged: Acknowledgement | None = None
-    lapsed: Lapsed | None = None  # the acknowledgement that let it pass and has ended
+    lapsed: LapsedAcknowledgement | None = None  # the acknowledgement that let it pass and has ended
 
     @property
     def change(self) -> str:
@@ -205,9 +205,9 @@ class Search:
         return tuple(one.version for one in self.store.versions(self.family))
 
     @cached_property
-    def lost(self) -> dict[str, Lost | None]:
+    def lost(self) -> dict[str, LostPin | None]:
         """What became of the family's pins, by the id of each."""
-        return {one.id: lost(one, self.store) for one in self.pins if one.family == self.family}
+        return {one.id: find_loss(one, self.store) for one in self.pins if one.family == self.family}
 
     def baseline(
         self, version: str, workload: str, gpu: str, there: Collection[str]
@@ -216,7 +216,7 @@ class Search:
 
         What is pinned; else the nearest correct ancestor; without a catalogue, the version before the newest.
         """
-        pin = in_force(self.pins, self.family, workload, gpu)
+        pin = effective_pin(self.pins, self.family, workload, gpu)
         if pin is not None and (gone := self.lost[pin.id]):
             self.coverage.unclear[
                 UnclearReason(f"the baseline of {self.family} is lost: {gone.why}", gone.command)

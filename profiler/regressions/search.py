@@ -11,7 +11,7 @@ from profiler.compare.counter_noise import PlaceLookup
 from profiler.compare.latency import FloorLookup
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence, Value
-from profiler.gate.acknowledgement import Acknowledgement, Lapsed, covering
+from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
 from profiler.gate.baseline import Pin
 from profiler.history.latency_trends import LATENCY
 from profiler.history.lineage import Lineage
@@ -90,7 +90,7 @@ def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Regress
     place = one.series
     if place.concept == CORRECTNESS:
         return one
-    found = covering(
+    found = find_acknowledgement(
         acknowledged,
         family=place.family,
         version=place.version,
@@ -100,7 +100,7 @@ def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Regress
         made=one.now.created,
         effect=one.effect,
     )
-    if isinstance(found, Lapsed):
+    if isinstance(found, LapsedAcknowledgement):
         return replace(one, lapsed=found)
     return replace(one, acknowledged=found)
 

@@ -105,8 +105,8 @@ def _regressions(now: data.Stamp, decided: tuple[str, ...], today: date) -> regr
         lineages=lineage_data.lineages_by_family(now),
         floors=data.floors(now),
         wobbles=counter_noise.by_place(data.store),
-        acknowledged=acknowledgement.standing(records),
-        pins=baseline.pins(records),
+        acknowledged=acknowledgement.list_acknowledgements(records),
+        pins=baseline.list_pins(records),
     )
 
 

@@ -15,8 +15,8 @@ from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch, Session
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence, State, Value, pack
-from profiler.gate import gate
-from profiler.gate.comparison_pairs import Contest
+from profiler.gate import judgement
+from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.reports import read as reports_read
 
 TABLE_TEXT = """\
@@ -75,8 +75,8 @@ def change(
 
 def code(comparison: Comparison, table: metric_table.MetricTable, on: Sequence[str] = ()) -> Exit:
     """What --fail makes of it."""
-    contest = Contest("b", "a", comparison.a, comparison.b)
-    return gate.weigh([contest], [comparison], table, on=on).exit_code()
+    contest = ComparisonPair("b", "a", comparison.a, comparison.b)
+    return judgement.judge_comparisons([contest], [comparison], table, on=on).exit_code()
 
 
 # ---- verdicts

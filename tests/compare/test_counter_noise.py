@@ -16,9 +16,9 @@ from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch, Session
 from profiler.evidence.side import Side
 from profiler.evidence.values import Value, pack
-from profiler.gate.comparison_pairs import Contest
+from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Finding, Outcome
-from profiler.gate.gate import judge
+from profiler.gate.judgement import judge
 from profiler.history.overview import overview
 from profiler.regressions.search import find_regressions
 from profiler.store import Store
@@ -285,7 +285,7 @@ class TestJudged:
 class TestGate:
     def verdict(self, store: Store, on: Sequence[str]) -> tuple[Finding | None, Exit]:
         found = versus(store)
-        contest = Contest("gemms/v2", "gemms/v1", found.a, found.b)
+        contest = ComparisonPair("gemms/v2", "gemms/v1", found.a, found.b)
         told = judge([contest], TABLE, on=on, wobble=counter_noise.lookup(lambda: store))
         one = next((one for one in told.findings if one.concept == "dram_read"), None)
         return one, told.exit_code()

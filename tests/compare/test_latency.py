@@ -20,8 +20,8 @@ from profiler.compare.resolve_names import resolve_all
 from profiler.errors import Exit
 from profiler.evidence import metric_table
 from profiler.evidence.side import Latency, Side
-from profiler.gate import gate
-from profiler.gate.comparison_pairs import Contest
+from profiler.gate import judgement
+from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.statistics.decision import Verdict
 from profiler.statistics.floor import Floor
 from profiler.store import Store
@@ -68,7 +68,9 @@ def judged(a: Side, b: Side, table: metric_table.MetricTable, **more: object) ->
 
 def code(comparison: Comparison, table: metric_table.MetricTable) -> Exit:
     """What --fail makes of it."""
-    return gate.weigh([Contest("b", "a", comparison.a, comparison.b)], [comparison], table).exit_code()
+    return judgement.judge_comparisons(
+        [ComparisonPair("b", "a", comparison.a, comparison.b)], [comparison], table
+    ).exit_code()
 
 
 def test_two_versions_of_one_run_are_a_live_pair(table: metric_table.MetricTable) -> None:

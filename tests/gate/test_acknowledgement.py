@@ -18,7 +18,7 @@ from profiler.cli import main
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence import metric_table
 from profiler.gate import acknowledgement
-from profiler.gate.acknowledgement import Acknowledgement, Lapsed, covering
+from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
 from profiler.store import Store, operations
 from tests import lineages
 from tests.lineages import FAMILY
@@ -51,14 +51,14 @@ def let_pass(root: Root, store: Store, why: str = "known", **about: Any) -> Ackn
 
 
 def passes(root: Root, version: str = "alpha", **about: Any) -> bool:
-    found = acknowledgement.standing(decisions.load(root))
+    found = acknowledgement.list_acknowledgements(decisions.load(root))
     asked = {"workload": SIZE, "gpu": GPU, "concept": "latency", "now": NOW, **about}
-    return isinstance(covering(found, family=FAMILY, version=version, **asked), Acknowledgement)
+    return isinstance(find_acknowledgement(found, family=FAMILY, version=version, **asked), Acknowledgement)
 
 
 def test_without_more_it_is_about_everything_of_the_version(root: Root, store: Store) -> None:
     made = let_pass(root, store, who="ada")
-    assert acknowledgement.standing(decisions.load(root)) == [made]
+    assert acknowledgement.list_acknowledgements(decisions.load(root)) == [made]
     assert passes(root)
     assert passes(root, concept="registers", workload="other")
     assert not passes(root, version="zero")
@@ -97,8 +97,8 @@ def test_until_a_run_means_its_results_and_older_ones(root: Root, store: Store, 
 def test_the_newest_that_fits_is_named(root: Root, store: Store) -> None:
     let_pass(root, store, why="first")
     let_pass(root, store, why="second", concept="latency")
-    found = acknowledgement.standing(decisions.load(root))
-    one = covering(found, family=FAMILY, version="alpha", concept="latency", now=NOW)
+    found = acknowledgement.list_acknowledgements(decisions.load(root))
+    one = find_acknowledgement(found, family=FAMILY, version="alpha", concept="latency", now=NOW)
     assert isinstance(one, Acknowledgement)
     assert one.why == "second"
 
@@ -117,16 +117,18 @@ def test_one_that_ended_says_when_and_why(
     root: Root, store: Store, run: Run, about: dict[str, Any], asked: dict[str, Any], said: str
 ) -> None:
     let_pass(root, store, **{key: run.run_id if one == "RUN" else one for key, one in about.items()})
-    found = acknowledgement.standing(decisions.load(root))
+    found = acknowledgement.list_acknowledgements(decisions.load(root))
     place = {"family": FAMILY, "version": "alpha", "concept": "latency"}
-    one = covering(found, **{**place, "now": NOW, **asked})
-    assert isinstance(one, Lapsed)
+    one = find_acknowledgement(found, **{**place, "now": NOW, **asked})
+    assert isinstance(one, LapsedAcknowledgement)
     assert one.words.startswith("not any more: ")
     assert said in one.words
     assert one.words.endswith(": known)")
     later = let_pass(root, store, why="again")
-    found = acknowledgement.standing(decisions.load(root))
-    assert covering(found, **{**place, "now": NOW, **asked}) == later, "a newer one that holds comes first"
+    found = acknowledgement.list_acknowledgements(decisions.load(root))
+    assert find_acknowledgement(found, **{**place, "now": NOW, **asked}) == later, (
+        "a newer one that holds comes first"
+    )
 
 
 def test_it_can_be_taken_back_by_the_start_of_its_id(root: Root, store: Store) -> None:
@@ -134,7 +136,7 @@ def test_it_can_be_taken_back_by_the_start_of_its_id(root: Root, store: Store) -
     with pytest.raises(UnknownName, match="several"):
         acknowledgement.withdraw(root, "2")
     assert acknowledgement.withdraw(root, first.id[:-3]) == first
-    assert acknowledgement.standing(decisions.load(root)) == [second]
+    assert acknowledgement.list_acknowledgements(decisions.load(root)) == [second]
     with pytest.raises(UnknownName, match=second.id):
         acknowledgement.withdraw(root, first.id)
 
@@ -163,7 +165,7 @@ def test_a_record_with_an_end_that_is_none_is_named(root: Root, store: Store) ->
     let_pass(root, store, until="2026-06-01")
     [one] = decisions.load(root)
     with pytest.raises(BadBundle, match=one.id):
-        acknowledgement.standing([replace(one, values={**one.values, "until_day": "soon"})])
+        acknowledgement.list_acknowledgements([replace(one, values={**one.values, "until_day": "soon"})])
 
 
 def test_the_command_acknowledges_lists_and_takes_back(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

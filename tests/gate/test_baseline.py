@@ -64,25 +64,25 @@ def test_the_most_special_pin_counts_and_the_next_when_it_goes(
 ) -> None:
     places = ((SIZE, GPU), (SIZE, "another"), ("other", GPU), ("other", "another"))
     assert names(root, store, *places) == [f"{FAMILY}/zero"] * 4, "nothing is pinned: the parent"
-    baseline.pin(root, store, FAMILY, "alpha", gpu=GPU)
-    baseline.pin(root, store, FAMILY, runs[0].run_id)
-    baseline.pin(root, store, FAMILY, "mine/bad", workload=SIZE)
+    baseline.set_baseline(root, store, FAMILY, "alpha", gpu=GPU)
+    baseline.set_baseline(root, store, FAMILY, runs[0].run_id)
+    baseline.set_baseline(root, store, FAMILY, "mine/bad", workload=SIZE)
     first = runs[0].run_id
     assert names(root, store, *places) == ["mine/bad", "mine/bad", "mine/alpha", first]
-    baseline.pin(root, store, FAMILY, "zero", workload=SIZE, gpu=GPU, why="released", who="ada")
+    baseline.set_baseline(root, store, FAMILY, "zero", workload=SIZE, gpu=GPU, why="released", who="ada")
     assert names(root, store, *places)[0] == "mine/zero"
-    assert baseline.unpin(root, FAMILY, workload=SIZE, gpu=GPU).why == "released"
-    baseline.unpin(root, FAMILY, workload=SIZE)
+    assert baseline.unset_baseline(root, FAMILY, workload=SIZE, gpu=GPU).why == "released"
+    baseline.unset_baseline(root, FAMILY, workload=SIZE)
     assert names(root, store, *places) == ["mine/alpha", first, "mine/alpha", first]
-    baseline.unpin(root, FAMILY)
-    baseline.unpin(root, FAMILY, gpu=GPU)
+    baseline.unset_baseline(root, FAMILY)
+    baseline.unset_baseline(root, FAMILY, gpu=GPU)
     assert names(root, store, *places) == ["mine/zero"] * 4
     assert len(decisions.load(root)) == 8, "nothing that was decided is ever deleted"
 
 
 def test_a_pin_says_who_when_and_why(root: Root, store: Store) -> None:
-    made = baseline.pin(root, store, FAMILY, "torch:theirs", why="the rival", who="ada")
-    [read] = baseline.pins(decisions.load(root))
+    made = baseline.set_baseline(root, store, FAMILY, "torch:theirs", why="the rival", who="ada")
+    [read] = baseline.list_pins(decisions.load(root))
     assert read == made
     assert (read.who, read.why, read.version, read.run_id) == ("ada", "the rival", "theirs", None)
     assert read.words.startswith("pinned by ada on ")
@@ -91,8 +91,8 @@ def test_a_pin_says_who_when_and_why(root: Root, store: Store) -> None:
 
 def test_the_last_pin_of_a_place_counts(root: Root, store: Store) -> None:
     for name in ("zero", "alpha"):
-        baseline.pin(root, store, FAMILY, name)
-    assert [pin.version for pin in baseline.pins(decisions.load(root))] == ["alpha"]
+        baseline.set_baseline(root, store, FAMILY, name)
+    assert [pin.version for pin in baseline.list_pins(decisions.load(root))] == ["alpha"]
 
 
 def test_implicit_baselines_are_always_there(root: Root, store: Store) -> None:
@@ -142,19 +142,19 @@ def test_what_is_not_there_cannot_be_pinned(
     root: Root, store: Store, family: str, name: str, place: dict[str, str], said: str
 ) -> None:
     with pytest.raises(UnknownName, match=said):
-        baseline.pin(root, store, family, name, **place)
+        baseline.set_baseline(root, store, family, name, **place)
     assert decisions.load(root) == []
 
 
 def test_a_run_that_was_forgotten_is_no_baseline_and_cannot_become_one(
     root: Root, store: Store, runs: list[Run]
 ) -> None:
-    baseline.pin(root, store, FAMILY, runs[0].run_id)
+    baseline.set_baseline(root, store, FAMILY, runs[0].run_id)
     operations.forget(runs[0].run_id, store=store)
     with pytest.raises(CannotJudge, match="was forgotten"):
         Baselines.of(root, store, FAMILY).resolve(None, "alpha", SIZE, GPU)
     with pytest.raises(UnknownName, match="forget --undo"):
-        baseline.pin(root, store, FAMILY, runs[0].run_id)
+        baseline.set_baseline(root, store, FAMILY, runs[0].run_id)
 
 
 def test_a_pin_whose_run_was_forgotten_or_is_gone_is_marked_with_the_way_out(
@@ -192,20 +192,20 @@ def test_sessions_of_a_noise_floor_are_no_baseline(root: Root, data: Path) -> No
     timed_runs.seal(data, sessions)
     opened = operations.open_store()
     with pytest.raises(UnknownName, match="nothing to compare with"):
-        baseline.pin(root, opened, timed_runs.FAMILY, sessions.run_id)
+        baseline.set_baseline(root, opened, timed_runs.FAMILY, sessions.run_id)
     opened.close()
 
 
 def test_unset_without_set_says_where_one_is_set(root: Root, store: Store) -> None:
     with pytest.raises(UnknownName, match="none anywhere"):
-        baseline.unpin(root, FAMILY)
-    baseline.pin(root, store, FAMILY, "zero", gpu=GPU)
+        baseline.unset_baseline(root, FAMILY)
+    baseline.set_baseline(root, store, FAMILY, "zero", gpu=GPU)
     with pytest.raises(UnknownName, match=f"every workload · {GPU}"):
-        baseline.unpin(root, FAMILY)
+        baseline.unset_baseline(root, FAMILY)
 
 
 def test_a_rebuilt_index_loses_no_decision(root: Root, store: Store, data: Path, runs: list[Run]) -> None:
-    baseline.pin(root, store, FAMILY, runs[0].run_id, workload=SIZE, why="the release")
+    baseline.set_baseline(root, store, FAMILY, runs[0].run_id, workload=SIZE, why="the release")
     before = Baselines.of(root, store, FAMILY).available("alpha", SIZE, GPU)
     store.close()
     for file in data.glob("index.db*"):
@@ -244,5 +244,5 @@ def test_a_data_folder_that_cannot_be_written_is_one_line(
     blocked = tmp_path_factory.mktemp("blocked")
     (blocked / decisions.FOLDER).write_text("a file where the folder would be")
     with pytest.raises(location.ProfilerError, match=str(blocked)):
-        baseline.pin(LocalRoot(blocked), store, FAMILY, "zero")
+        baseline.set_baseline(LocalRoot(blocked), store, FAMILY, "zero")
     assert bundle.list_runs(LocalRoot(blocked)) == []

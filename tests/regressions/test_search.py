@@ -37,8 +37,8 @@ def look(data: Path) -> RegressionReport:
         metric_table.load(),
         lineages=lineage.load_lineages(root, store),
         floors=noise_floor.lookup(lambda: store),
-        acknowledged=acknowledgement.standing(records),
-        pins=baseline.pins(records),
+        acknowledged=acknowledgement.list_acknowledgements(records),
+        pins=baseline.list_pins(records),
     )
     store.close()
     return found

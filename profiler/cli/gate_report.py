@@ -23,7 +23,7 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class Told:
+class GateReport:
     """A gate's answer with what its outputs need besides."""
 
     verdicts: Verdicts
@@ -50,7 +50,7 @@ def heading(one: Finding) -> str:
     return f"{one.place}{f' [{one.evidence}]' if one.evidence else ''}{against}"
 
 
-def told_lines(one: Finding) -> Iterator[str]:
+def finding_lines(one: Finding) -> Iterator[str]:
     """The finding, then how sure it is, why it came about and what to do, a line each."""
     yield f"{one.check}: {one.line}"
     if one.interval:

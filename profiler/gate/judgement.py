@@ -9,10 +9,10 @@ from profiler.compare.comparison import CodeLookup, Comparison, FloorLookup, Wob
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
-from profiler.gate.acknowledgement import Acknowledgement, covering
-from profiler.gate.comparison_pairs import Contest
+from profiler.gate.acknowledgement import Acknowledgement, find_acknowledgement
+from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome, Verdicts
-from profiler.gate.rules import Bench
+from profiler.gate.rules import PairRules
 from profiler.statistics import many
 from profiler.statistics.decision import Verdict
 
@@ -20,7 +20,7 @@ NAMED = 4  # workloads that one line names
 
 
 def judge(
-    contests: Sequence[Contest],
+    contests: Sequence[ComparisonPair],
     table: MetricTable,
     *,
     on: Collection[str] = (),
@@ -37,11 +37,11 @@ def judge(
         else None
         for one in contests
     ]
-    return weigh(contests, held, table, on=on, let_pass=let_pass)
+    return judge_comparisons(contests, held, table, on=on, let_pass=let_pass)
 
 
-def weigh(
-    contests: Sequence[Contest],
+def judge_comparisons(
+    contests: Sequence[ComparisonPair],
     held: Sequence[Comparison | None],
     table: MetricTable,
     *,
@@ -52,7 +52,7 @@ def weigh(
     findings: list[Finding] = []
     compared = 0
     for contest, comparison in zip(contests, _together(held), strict=True):
-        bench = Bench(contest, table, frozenset(on))
+        bench = PairRules(contest, table, frozenset(on))
         if comparison is None:
             findings += _let_pass(list(bench.alone()), contest, contest.b, let_pass)
             continue
@@ -68,7 +68,10 @@ def weigh(
 
 
 def _not_told(
-    contests: Sequence[Contest], held: Sequence[Comparison | None], table: MetricTable, on: Collection[str]
+    contests: Sequence[ComparisonPair],
+    held: Sequence[Comparison | None],
+    table: MetricTable,
+    on: Collection[str],
 ) -> Iterator[Finding]:
     """Concepts that were asked for and of which nothing was compared: a finding a subject and concept."""
     told: dict[str, set[str]] = {}
@@ -86,14 +89,14 @@ def _not_told(
 
 
 def _let_pass(
-    found: Sequence[Finding], contest: Contest, side: Side | None, let_pass: Sequence[Acknowledgement]
+    found: Sequence[Finding], contest: ComparisonPair, side: Side | None, let_pass: Sequence[Acknowledgement]
 ) -> list[Finding]:
     """The findings on a side, those that somebody acknowledged as such."""
     return [one if side is None else _acknowledged(one, contest, side, let_pass) for one in found]
 
 
 def _acknowledged(
-    finding: Finding, contest: Contest, side: Side, let_pass: Sequence[Acknowledgement]
+    finding: Finding, contest: ComparisonPair, side: Side, let_pass: Sequence[Acknowledgement]
 ) -> Finding:
     """A regression that somebody let pass, as such, and one whose acknowledgement has ended, with its end.
 
@@ -103,7 +106,7 @@ def _acknowledged(
         return finding
     if side.family is None or side.version is None:
         return finding
-    one = covering(
+    one = find_acknowledgement(
         let_pass,
         family=side.family,
         version=side.version,
