@@ -15,7 +15,7 @@ from profiler.cli import main
 from profiler.errors import Exit
 from profiler.history import lineage
 from profiler.store import operations
-from profiler.ui import cells_view, lineage_summary
+from profiler.ui.views import lineage_summary, run_results
 from tests import lineages
 
 SAID = "its own check did not pass, and it is called done"
@@ -79,7 +79,7 @@ def test_the_lineage_leaves_it_out_of_every_ranking(data: Path) -> None:
 
 
 def test_the_page_of_runs_says_wrong(run_id: str, data: Path) -> None:
-    table = cells_view.table(bundle.load(location.root(str(data)), run_id))
+    table = run_results.table(bundle.load(location.root(str(data)), run_id))
     assert SAID in table
 
 

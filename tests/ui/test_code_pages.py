@@ -19,7 +19,7 @@ from profiler.sass import alignment, hotspots
 from profiler.sass import listing as sass_listing
 from profiler.sass.listing import Listing, SassLine
 from profiler.store import operations
-from profiler.ui import aligned_view, code_view, drill_view, embedded_view, grid
+from profiler.ui.views import aligned_code, code_grid, code_listing, drilldown, embedded_sources
 from tests.ui.test_pages import page, text
 
 
@@ -232,10 +232,10 @@ class TestCode:
         paths = [reports / "csv" / f"kernel_{one}.details.csv" for one in ("0009", "0013")]
         operations.import_paths(paths, family="csv", data=str(tmp_path / "data"))
         name = "csv/kernel_0009.details"
-        for drill in drill_view.VIEWS:
+        for drill in drilldown.VIEWS:
             app = page("diff", tmp_path / "data", monkeypatch, a=name, b=name, drill=drill)
             assert "no report of both launches is kept: no code" in text(app)
-        assert drill_view.NO_CODE in text(
+        assert drilldown.NO_CODE in text(
             page("diff", tmp_path / "data", monkeypatch, a=name, b=name, drill="waiting")
         )
         app = page("runs", tmp_path / "data", monkeypatch)
@@ -280,9 +280,9 @@ class TestDrillDown:
     def test_it_is_closed_at_first_and_reads_no_instructions(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from profiler.ui import data
+        from profiler.ui.data import index
 
-        monkeypatch.setattr(data, "detail", lambda *_: pytest.fail("the instructions were read"))
+        monkeypatch.setattr(index, "detail", lambda *_: pytest.fail("the instructions were read"))
         assert self.drill(full_data, monkeypatch, "").strip() == "code of both side by side ›"
         assert "Work" in self.drill(full_data, monkeypatch, "work")
 
@@ -306,8 +306,8 @@ class TestDrillDown:
     def test_a_pair_without_instructions_says_what_to_collect(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for view in drill_view.READS_CODE:
-            assert drill_view.NO_CODE in self.drill(full_data, monkeypatch, view, "esmm")
+        for view in drilldown.READS_CODE:
+            assert drilldown.NO_CODE in self.drill(full_data, monkeypatch, view, "esmm")
 
     def test_tensor_cores_stand_beside_the_opcodes(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
@@ -326,7 +326,7 @@ def test_conflicts_without_excess_are_called_arbitration(reports: Path) -> None:
     side = resolve_names.resolve(path, lambda: pytest.fail("a file needs no store"))
     pair = comparison.compare(side, side, metric_table.load()).pairs[0]
     code = listing(reports, "llm.c/adamw_coalsecing_shared", pair.a.ordinal)
-    shown = plain(" ".join(drill_view.section(drill_view.SHARED, pair, (code, code))))
+    shown = plain(" ".join(drilldown.section(drilldown.SHARED, pair, (code, code))))
     assert re.search(r"arbitration residue 1[01]\.\d k", shown)
     assert "excess wavefronts, by instruction 0 0 ±0" in shown
     assert "A: no line has a wavefront over the ideal." in shown
@@ -344,7 +344,7 @@ def test_lines_with_excess_wavefronts_are_named_most_first(reports: Path) -> Non
     planted = np.where(np.isnan(excess.values), np.nan, np.where(detail.line == 97, 9000.0, 70.0))
     per_pc = {**detail.per_pc, hotspots.EXCESS: Column(excess.unit, planted)}
     b = sass_listing.of_detail(replace(detail, per_pc=per_pc))
-    shown = plain(" ".join(drill_view.section(drill_view.SHARED, pair, (sass_listing.of_detail(detail), b))))
+    shown = plain(" ".join(drilldown.section(drilldown.SHARED, pair, (sass_listing.of_detail(detail), b))))
     lines = shown.partition("Lines of B")[2]
     assert re.findall(r"adamw\.cu:\d+", lines)[0] == "adamw.cu:97"
     assert "shared_v[local_i] = v_memory[i]; 9 000" in lines
@@ -356,16 +356,16 @@ def test_whatever_code_and_source_hold_is_escaped(reports: Path) -> None:
     lines = tuple(replace(line, text=evil, masked=evil, source=(evil, 95)) for line in one.lines)
     bad = replace(one, label=evil, functions=(evil,), lines=lines, texts={evil: f"{evil}\n" * 99})
     places = hotspots.by_instruction(bad)
-    rows = code_view.ordered(bad, places, "line", "")
+    rows = code_listing.ordered(bad, places, "line", "")
     aligned = alignment.align(bad, one)
-    both = aligned_view.rows(aligned, bad, one, "all", "")
-    files = embedded_view.files(bad)
+    both = aligned_code.rows(aligned, bad, one, "all", "")
+    files = embedded_sources.files(bad)
     html = [
-        code_view.head([bad], [evil]),
-        code_view.table(bad, rows, grid.window(len(rows), "", 100), "line"),
-        aligned_view.table(both, bad, one, grid.window(len(both), "", 200)),
-        embedded_view.section(files, files[0].name, [bad], whole=True),
-        embedded_view.section(embedded_view.files(bad, bad), files[0].name, [bad, bad], whole=True),
+        code_listing.head([bad], [evil]),
+        code_listing.table(bad, rows, code_grid.window(len(rows), "", 100), "line"),
+        aligned_code.table(both, bad, one, code_grid.window(len(both), "", 200)),
+        embedded_sources.section(files, files[0].name, [bad], whole=True),
+        embedded_sources.section(embedded_sources.files(bad, bad), files[0].name, [bad, bad], whole=True),
     ]
     for part in html:
         assert "<img" not in part
@@ -374,26 +374,26 @@ def test_whatever_code_and_source_hold_is_escaped(reports: Path) -> None:
 
 def test_what_reorders_text_or_overflows_a_row_is_made_visible() -> None:
     """U+202E turns what follows it: the line on the screen would not be the one that was compiled."""
-    _, told = grid.cell("if (admin\u202e) { ")
+    _, told = code_grid.cell("if (admin\u202e) { ")
     assert "⟨U+202E⟩" in told
     assert "\u202e" not in told
-    _, told = grid.cell("x" * 20_000)
+    _, told = code_grid.cell("x" * 20_000)
     assert told.endswith("x ⋯ 19.5 k more characters")
-    assert len(grid.head("y" * 20_000)) < 700
-    assert grid.cell("漢字 é <b>")[1] == "漢字 é &lt;b&gt;"
+    assert len(code_grid.head("y" * 20_000)) < 700
+    assert code_grid.cell("漢字 é <b>")[1] == "漢字 é &lt;b&gt;"
 
 
 def test_every_row_of_a_long_listing_is_on_exactly_one_page() -> None:
     lines = tuple(SassLine(0, 16 * n, f"NOP {n}", "NOP", "NOP") for n in range(13_001))
     long = Listing("long", ("k",), lines)
-    rows = code_view.ordered(long, hotspots.by_instruction(long), "address", "")
+    rows = code_listing.ordered(long, hotspots.by_instruction(long), "address", "")
     seen: list[str] = []
     start = ""
     for _ in range(10):
-        shown = grid.window(len(rows), start, code_view.PAGE)
-        seen += re.findall(r"NOP (\d+)", code_view.table(long, rows, shown, "address"))
-        told = plain(grid.pager(shown, str))
-        assert f"of {grid.count(13_001)}" in told
+        shown = code_grid.window(len(rows), start, code_listing.PAGE)
+        seen += re.findall(r"NOP (\d+)", code_listing.table(long, rows, shown, "address"))
+        told = plain(code_grid.pager(shown, str))
+        assert f"of {code_grid.count(13_001)}" in told
         if "after ›" not in told:
             break
         start = str(shown.stop)
@@ -401,20 +401,20 @@ def test_every_row_of_a_long_listing_is_on_exactly_one_page() -> None:
 
 
 def test_five_thousand_lines_stand_on_one_page() -> None:
-    assert grid.window(5_000, "", code_view.PAGE).whole
-    assert grid.pager(grid.window(5_000, "", code_view.PAGE), str) == ""
+    assert code_grid.window(5_000, "", code_listing.PAGE).whole
+    assert code_grid.pager(code_grid.window(5_000, "", code_listing.PAGE), str) == ""
 
 
 @pytest.mark.parametrize(
     ("asked", "start"), [("", 0), ("nonsense", 0), ("2999", 0), ("3000", 3000), ("999999", 6000)]
 )
 def test_a_page_that_does_not_exist_is_the_nearest_one(asked: str, start: int) -> None:
-    assert grid.window(7_000, asked, 3_000).start == start
+    assert code_grid.window(7_000, asked, 3_000).start == start
 
 
 def test_files_of_one_name_are_told_apart(reports: Path) -> None:
     one = listing(reports, "cutlass/report80", 2)
-    found = embedded_view.files(one)
+    found = embedded_sources.files(one)
     assert len(found) == len(one.texts) == 52
     assert len({file.name for file in found}) == 52
     assert found[0].samples == max(file.samples for file in found)

@@ -11,7 +11,7 @@ from profiler.collect.settings import Machine
 from profiler.history.lineage import Lineage, load_lineages
 from profiler.history.version_latency import lower_bound_of, newest_latencies
 from profiler.store import operations
-from profiler.ui import lineage_summary, lineage_view
+from profiler.ui.views import lineage_summary, lineage_table
 from tests import lineages, standins
 from tests.ui.test_lineage_pages import rows
 from tests.ui.test_pages import page, text
@@ -47,7 +47,7 @@ def of(data: Path, family: str = "attention") -> Lineage:
     return load_lineages(location.root(str(data)), operations.open_store(str(data)))[family]
 
 
-CHOICE = lineage_view.Choice("", "", "1x8x512x64", H100["name"])
+CHOICE = lineage_table.Choice("", "", "1x8x512x64", H100["name"])
 
 
 def test_the_floor_is_the_one_of_the_timer(collected: Path) -> None:
@@ -67,7 +67,7 @@ def test_the_floor_is_the_one_of_the_timer(collected: Path) -> None:
 
 
 def test_the_lineage_shows_every_latency_beside_its_floor(collected: Path) -> None:
-    table = lineage_view.table(of(collected), CHOICE)
+    table = lineage_table.table(of(collected), CHOICE)
     head, one, two, *_, three = [line.replace("\u2009", " ") for line in rows(table)]
     assert "┃ floor 2.00 µs ▾ three 7.00 µs log" in head
     assert "9.00 µs ×4.50 of floor" in one
@@ -99,9 +99,9 @@ def test_what_is_shorter_than_its_floor_is_doubted(collected: Path) -> None:
 def test_a_run_without_floors_shows_its_latency_and_no_floor(tmp_path: Path) -> None:
     lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
     lineage = of(tmp_path, lineages.FAMILY)
-    choice = lineage_view.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
-    assert "track" not in lineage_view.table(lineage, choice)
-    assert "of floor" not in lineage_view.table(lineage, choice)
+    choice = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
+    assert "track" not in lineage_table.table(lineage, choice)
+    assert "of floor" not in lineage_table.table(lineage, choice)
     table = lineage_summary.attained(lineage)
     assert table is not None
     assert "track" not in table

@@ -14,7 +14,7 @@ from profiler.history import lineage
 from profiler.history.speedups import load_speedups
 from profiler.statistics.decision import Verdict
 from profiler.store.sync import open_store
-from profiler.ui import figures
+from profiler.ui.charts import small_multiples
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, run
 from tests.ui.test_pages import charts, page, text
@@ -126,9 +126,13 @@ class TestTrends:
         assert not [trace for trace in figure["data"] if trace.get("fill") == "toself"]
 
     def test_a_band_stops_where_the_line_does(self) -> None:
-        points = [figures.Point(0, 10.0), figures.Point(1, None, gap="failed"), figures.Point(2, 10.0)]
-        line = figures.Line("a", (*points, figures.Point(3, 11.0)), band=0.1)
-        panel = figures.Panel("latency", "µs", (line,), from_zero=False)
-        figure = figures.trends([panel], figures.Axis(("a", "b", "c", "d"), span=(0, 3)))
+        points = [
+            small_multiples.Point(0, 10.0),
+            small_multiples.Point(1, None, gap="failed"),
+            small_multiples.Point(2, 10.0),
+        ]
+        line = small_multiples.Line("a", (*points, small_multiples.Point(3, 11.0)), band=0.1)
+        panel = small_multiples.Panel("latency", "µs", (line,), from_zero=False)
+        figure = small_multiples.trends([panel], small_multiples.Axis(("a", "b", "c", "d"), span=(0, 3)))
         bands = [trace for trace in figure["data"] if trace.get("fill") == "toself"]
         assert [trace["x"] for trace in bands] == [[-0.235, 0.235, 0.235, -0.235], [2, 3, 3, 2]]

@@ -13,7 +13,8 @@ from profiler.bundles import bundle, location
 from profiler.bundles.run import COLLECT, Capture, ReportFile, Result, Run
 from profiler.compare.latency import compare_calls
 from profiler.evidence.side import Latency, Side
-from profiler.ui import latency_view, samples
+from profiler.ui.charts import latency_samples
+from profiler.ui.views import latency_verdict
 from tests import timed_runs
 from tests.timed_runs import COLD, WARM
 from tests.ui.test_pages import charts, page, text
@@ -38,7 +39,7 @@ B = latency("v2", 175.1e3)
 
 class TestSamples:
     def test_every_sample_is_a_dot_at_its_round_and_the_line_is_the_median(self) -> None:
-        figure = samples.dots([("A", A), ("B", B)])
+        figure = latency_samples.dots([("A", A), ("B", B)])
         for axis, one in (("y", A), ("y2", B)):
             own = [trace for trace in figure["data"] if trace["yaxis"] == axis]
             dots = [trace for trace in own if trace["mode"] == "markers"]
@@ -55,7 +56,7 @@ class TestSamples:
         ns = A.ns.copy()
         ns[5], ns[40] = 900e3, 900e3
         one = replace(A, ns=ns, throttled=np.array([5], np.uint32))
-        figure = samples.dots([("A", one), ("B", B)])
+        figure = latency_samples.dots([("A", one), ("B", B)])
         by_symbol = {
             trace["marker"]["symbol"]: trace
             for trace in figure["data"]
@@ -66,10 +67,10 @@ class TestSamples:
         assert by_symbol["x-thin"]["y"] == [top]
         assert by_symbol["x-thin"]["customdata"] == [[1, "900"]]
         assert [10, "900"] in by_symbol["triangle-up"]["customdata"]
-        assert samples.beyond([("A", one), ("B", B)]) >= 2
+        assert latency_samples.beyond([("A", one), ("B", B)]) >= 2
 
     def test_sides_far_apart_have_an_axis_each_of_one_span(self) -> None:
-        figure = samples.dots([("A", A), ("B", latency("v2", 90e3))])
+        figure = latency_samples.dots([("A", A), ("B", latency("v2", 90e3))])
         (low, high), (low_b, high_b) = (figure["layout"][axis]["range"] for axis in ("yaxis", "yaxis2"))
         assert high_b < low
         assert high_b - low_b == pytest.approx(high - low)
@@ -77,14 +78,14 @@ class TestSamples:
 
     def test_very_many_samples_are_thinned_for_drawing_only(self) -> None:
         many = replace(A, ns=np.tile(A.ns, 50), rounds=np.repeat(np.arange(25, dtype=np.uint16), 200))
-        figure = samples.dots([("A", many)])
+        figure = latency_samples.dots([("A", many)])
         assert sum(len(trace["x"]) for trace in figure["data"] if trace["mode"] == "markers") < 1300
-        figure = samples.ecdf([("A", many)])
-        assert len(figure["data"][0]["x"]) <= samples.MOST + 1
+        figure = latency_samples.ecdf([("A", many)])
+        assert len(figure["data"][0]["x"]) <= latency_samples.MOST + 1
         assert figure["data"][0]["y"][-1] == 100
 
     def test_the_shares_reach_half_at_the_median(self) -> None:
-        figure = samples.ecdf([("A", A), ("B", B)])
+        figure = latency_samples.ecdf([("A", A), ("B", B)])
         for trace, one in zip(figure["data"], (A, B), strict=True):
             at = float(np.interp(50, trace["y"], trace["x"]))
             assert at == pytest.approx(float(np.median(one.ns)) / 1000, rel=1e-3)
@@ -98,18 +99,20 @@ class TestWords:
     def test_two_runs_without_a_floor_are_unclear_and_the_command_stands_there(self) -> None:
         a, b = self.side("v1", A), self.side("v2", replace(B, run_id="other"))
         (one,) = compare_calls(a, b, ())
-        told = " ".join(latency_view.notes(one, b, lambda *_: None))
-        assert "unclear" in latency_view.verdict(one)
+        told = " ".join(latency_verdict.notes(one, b, lambda *_: None))
+        assert "unclear" in latency_verdict.verdict(one)
         assert "no noise floor" in told
         assert "profiler noise v2" in told
         assert "profiler collect v2 --against v1 --rounds 25" in told
-        assert "did not alternate" in latency_view.chart_note(one, "samples")
+        assert "did not alternate" in latency_verdict.chart_note(one, "samples")
 
     def test_a_side_that_nobody_timed_is_missing_and_the_other_is_still_drawn(self) -> None:
         a, b = self.side("v1", A), self.side("v2")
         (one,) = compare_calls(a, b, ())
-        assert "missing" in latency_view.verdict(one)
-        assert len(samples.dots([("A", A)])["data"]) == len(latency_view.chart(one, "samples")["data"])
+        assert "missing" in latency_verdict.verdict(one)
+        assert len(latency_samples.dots([("A", A)])["data"]) == len(
+            latency_verdict.chart(one, "samples")["data"]
+        )
 
 
 @pytest.mark.usefixtures("pages_of")

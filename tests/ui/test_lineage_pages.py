@@ -10,7 +10,7 @@ from profiler.bundles import location
 from profiler.errors import BadBundle
 from profiler.history.lineage import Lineage, load_lineages
 from profiler.store import operations
-from profiler.ui import lineage_view
+from profiler.ui.views import lineage_table
 from tests import lineages
 from tests.conftest import ROOT
 from tests.ui.test_pages import charts, page, text
@@ -42,12 +42,12 @@ def of(data: Path) -> Lineage:
     return load_lineages(location.root(str(data)), operations.open_store(str(data)))[lineages.FAMILY]
 
 
-CHOICE = lineage_view.Choice("sm_80", "head dim 64", "1x1x8x64")
+CHOICE = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64")
 
 
 class TestTable:
     def test_each_version_is_a_row_with_its_idea_state_and_numbers(self, mine: Path) -> None:
-        shown = rows(lineage_view.table(of(mine), CHOICE))
+        shown = rows(lineage_table.table(of(mine), CHOICE))
         zero, bad, alpha, later = shown[1:5]
         assert zero.startswith("the plain &lt;one&gt; zero good 40 0 B 50.0 % 0 1.00e−4")
         assert "⊘ wrong a race on the row" in bad
@@ -56,22 +56,22 @@ class TestTable:
         assert later.startswith("↳ not yet later planned needs a GPU – – – – –")
 
     def test_a_version_that_nobody_measured_says_so_and_a_wrong_one_has_no_speed(self, mine: Path) -> None:
-        _, zero, bad, alpha, *_ = rows(lineage_view.table(of(mine), CHOICE))
+        _, zero, bad, alpha, *_ = rows(lineage_table.table(of(mine), CHOICE))
         assert "not measured" in zero
         assert "not measured" in alpha
         assert "not measured" not in bad
 
     def test_a_measured_latency_stands_beside_the_claim_of_others(self, tmp_path: Path) -> None:
         lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
-        choice = lineage_view.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
-        head, zero, bad, alpha, *_ = rows(lineage_view.table(of(tmp_path), choice))
+        choice = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
+        head, zero, bad, alpha, *_ = rows(lineage_table.table(of(tmp_path), choice))
         assert "claimed, L4" in head
         assert "400 ns 1.00 µs big" in zero.replace("\u2009", " ")
         assert "420" not in bad
         assert "×0.625" in alpha
 
     def test_the_diff_of_a_version_is_with_its_nearest_correct_ancestor(self, mine: Path) -> None:
-        table = lineage_view.table(of(mine), CHOICE)
+        table = lineage_table.table(of(mine), CHOICE)
         assert (
             "a=mine%2Fzero&amp;b=mine%2Falpha&amp;workload=head+dim+64&amp;gpu=sm_80&amp;evidence=static"
             in table
@@ -199,7 +199,7 @@ class TestPages:
             raise BadBundle(f"{run_id}/run.json: broken since it was indexed")
 
         monkeypatch.setattr(
-            "profiler.ui.data.kept", broken
+            "profiler.ui.data.index.kept", broken
         )  # a real one is left out as soon as the index syncs
         app = page("runs", mine, monkeypatch)
         assert "broken since it was indexed" in text(app)

@@ -24,7 +24,7 @@ def page(name: str, data: Path, monkeypatch: pytest.MonkeyPatch, **query: str) -
     app = AppTest.from_file(str(APP), default_timeout=30)
     app.run()
     if name != "overview":
-        app.switch_page(f"profiler/ui/{name}.py")
+        app.switch_page(f"profiler/ui/pages/{name}.py")
     for key, value in query.items():
         app.query_params[key] = value
     app.run()
@@ -248,7 +248,7 @@ class TestFull:
         self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from profiler.store import Store
-        from profiler.ui import data
+        from profiler.ui.data import index
 
         monkeypatch.setenv("PROFILER_DATA", str(full_data))
         (run,) = [
@@ -256,7 +256,7 @@ class TestFull:
             for one in Store.open(f"sqlite:///{full_data}/index.db").runs("ncar")
             if one.version == "MW_Baseline"
         ]
-        content = data.report_content(run.run_id, run.reports[0].sha256)()
+        content = index.report_content(run.run_id, run.reports[0].sha256)()
         assert content == (reports / "ncar" / "MW_Baseline.ncu-rep").read_bytes()
 
     @pytest.mark.parametrize("name", PAGES)

@@ -14,7 +14,7 @@ from profiler.evidence import metric_table
 from profiler.regressions.regression import Coverage
 from profiler.regressions.search import RegressionReport, find_regressions
 from profiler.store.sync import open_store
-from profiler.ui import regressions_view
+from profiler.ui.views import regression_list
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WORKLOAD, run
 from tests.ui.test_pages import page, text
@@ -59,7 +59,7 @@ def test_each_is_a_row_and_the_first_is_shown_whole(data: Path, monkeypatch: pyt
 
 def test_the_address_chooses_a_row(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spills = next(one for one in look(data).regressions if one.series.concept == "static_spills")
-    app = page("regressions", data, monkeypatch, at=regressions_view.key(spills))
+    app = page("regressions", data, monkeypatch, at=regression_list.key(spills))
     assert "--concept static_spills" in app.code[0].value
     assert "acknowledged no" in text(app)
 
@@ -139,4 +139,4 @@ def test_what_cannot_be_judged_is_counted_with_the_command(
 
 
 def test_an_index_that_holds_nothing_is_not_called_fine() -> None:
-    assert "No run yet" in regressions_view.nothing(Coverage())
+    assert "No run yet" in regression_list.nothing(Coverage())

@@ -1,0 +1,1 @@
+"""Charts as plain Plotly dictionaries or inline SVG, made from numbers and words."""

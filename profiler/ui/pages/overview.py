@@ -1,0 +1,36 @@
+"""The newest state of every family: what moved since the version before, and how lineages stand."""
+
+import streamlit as st
+
+from profiler.ui import markup
+from profiler.ui.data import index, lineages, series
+from profiler.ui.views import lineage_summary, newest_versions
+
+now = index.stamp()
+with index.errors_shown():
+    runs = index.runs(now)
+    if not runs:
+        st.html(markup.head("Overview"))
+        st.html(markup.empty("No run yet. Import reports on the page Runs, or:", "profiler import PATH"))
+        st.stop()
+    state = series.overview(now)
+    st.html(markup.head("Overview", newest_versions.context(state, runs)))
+    if state.cells:
+        st.html(markup.section("Since the version before", newest_versions.moved()))
+        st.html(newest_versions.tiles(state))
+        st.html(markup.section("Newest versions", newest_versions.CAPTION))
+        st.html(newest_versions.table(state, index.table(now)))
+        for line in newest_versions.notes(state):
+            st.html(line)
+    for family, lineage in lineages.lineages_by_family(now).items():
+        st.html(markup.section(f"Lineage of {family}", lineage_summary.caption(lineage)))
+        st.html(lineage_summary.tiles(lineage, series.regressions(now)))
+        if (timed := lineage_summary.attained(lineage)) is not None:
+            caption = lineage_summary.attained_caption(lineage)
+            st.html(markup.section("Best correct version per GPU and workload", caption))
+            st.html(timed)
+        wrong_box, missing_box = st.columns(2, gap="medium")
+        wrong_box.html(markup.section("Wrong", "no speed is shown"))
+        wrong_box.html(lineage_summary.wrong(lineage))
+        missing_box.html(markup.section("Not measured", lineage_summary.measuring(lineage)))
+        missing_box.html(lineage_summary.missing(lineage))

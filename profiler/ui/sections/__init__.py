@@ -1,0 +1,1 @@
+"""Parts that pages share or that make a page too long: views and charts put on the page with Streamlit."""

@@ -1,0 +1,157 @@
+"""One launch under the roofs of its GPU, as tables, chart and the names of what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profiler.evidence import formatting
+from profiler.evidence.rollups import Reading
+from profiler.evidence.values import Value
+from profiler.explain.roofline import LEVELS, UNKNOWN, UNUSED, Point, Roof, Roofline, collecting
+from profiler.ui import markup
+from profiler.ui.charts import roofline_chart
+from profiler.ui.charts.style import Figure
+from profiler.ui.markup import Column, Html, Row
+
+NO_POINT = "No point to draw: no operations and bytes of this launch were counted together."
+
+
+def roofs(found: Roofline) -> Html:
+    """A row a roof: what was reached of what could be, its metrics under the pointer."""
+    rows = []
+    for roof in (*found.precisions, *found.levels):
+        if roof.state == UNUSED or (roof.rate.number is None and roof.peak.number is None):
+            continue
+        nearest = markup.tag("b", "nearest roof") if roof is found.nearest else ""
+        name = markup.join((roof.name, nearest))
+        share = roof.share
+        names = ", ".join((*roof.rate.names, *roof.peak.names))
+        rows.append(
+            Row(
+                (
+                    markup.tag("span", name, title=names),
+                    _reading(roof.rate, roof.unit),
+                    _reading(roof.peak, roof.unit),
+                    markup.change_bar(share, "changed"),
+                    "–" if share is None else markup.value(Value(100 * share, "%")),
+                )
+            )
+        )
+    if not rows:
+        return markup.note("No roof: neither a peak nor a rate is in the report.")
+    unused = [roof.name for roof in found.precisions if roof.state == UNUSED]
+    if unused:
+        rows.append(markup.closing(markup.muted(f"not used by this launch: {', '.join(unused)}")))
+    columns = (
+        Column("roof"),
+        Column("reached", right=True),
+        Column("peak at its clocks", right=True),
+        Column("", wide=True),
+        Column("of it", right=True),
+    )
+    return markup.table("roofs", columns, rows)
+
+
+def points(found: Roofline) -> Html:
+    """A row a precision and level: intensity, where the roofs meet, which of them hangs lower."""
+    rows = []
+    last = ""
+    for point in found.points:
+        rows.append(
+            Row(
+                (
+                    point.precision if point.precision != last else "",
+                    point.level,
+                    formatting.digits(point.intensity, whole=False),
+                    _knee(point),
+                    point.bound or "–",
+                    "–" if point.share is None else markup.value(Value(100 * point.share, "%")),
+                )
+            )
+        )
+        last = point.precision
+    columns = (
+        Column("precision"),
+        Column("seen from"),
+        Column("operations/byte", right=True),
+        Column("roofs meet at", right=True, wide=True),
+        Column("limited by"),
+        Column("of attainable", right=True),
+    )
+    return markup.table("points under the roofs", columns, rows)
+
+
+def chart(found: Roofline) -> tuple[Figure, str]:
+    """The chart of a roofline with points, and what it shows in words."""
+    figure = roofline_chart.roofline(*lines(found), [_mark(point) for point in found.points])
+    told = "; ".join(
+        f"{point.precision} from {point.level}: {formatting.digits(point.intensity)} operations per byte"
+        for point in found.points
+    )
+    return figure, f"roofline: {told}"
+
+
+def lines(found: Roofline) -> tuple[list[roofline_chart.Slope], list[roofline_chart.Ceiling]]:
+    """The roofs whose peak is known; of the precisions those that are used."""
+    slopes = [
+        roofline_chart.Slope(level.name, level.peak.number) for level in found.levels if level.peak.number
+    ]
+    ceilings = [
+        roofline_chart.Ceiling(roof.name, roof.peak.number)
+        for roof in found.precisions
+        if roof.peak.number and roof.rate.number
+    ]
+    return slopes, ceilings
+
+
+def notes(found: Roofline, chip: str | None, levels: Sequence[str] = LEVELS) -> list[Html]:
+    """What is missing, by roof and state with every metric's name, and what a reader has to know."""
+    roofs = (*found.precisions, *(level for level in found.levels if level.name in levels))
+    told = dict.fromkeys(roof.note for roof in roofs if roof.note)
+    lines = [line for roof in roofs for line in _missing(roof)]
+    if lines:
+        lines.append(markup.note(markup.ticked(f"All of them at once: `{collecting(chip)}`")))
+    return [*lines, *(markup.note(markup.ticked(one)) for one in told)]
+
+
+def _missing(roof: Roof) -> list[Html]:
+    words = roof.name
+    if roof.seen:
+        words += f", which this launch used ({roof.seen})" if roof.name != f"tensor ({roof.seen})" else ""
+    elif roof.state == UNKNOWN:
+        words += ", if this launch used it"
+    found = []
+    for state in dict.fromkeys(state for _, state in roof.missing):
+        names = markup.join((markup.code(metric) for metric, why in roof.missing if why == state), ", ")
+        found.append(markup.note(markup.join((markup.state(state), markup.tag("b", words), names))))
+    return found
+
+
+def _mark(point: Point) -> roofline_chart.Mark:
+    symbol, words = roofline_chart.SYMBOLS[point.level], hover(point, point.precision)
+    return roofline_chart.Mark(point.intensity, point.work, point.level, words, symbol, row=point.precision)
+
+
+def hover(point: Point, name: str) -> str:
+    """A point in full, for the pointer: plain text with line breaks."""
+    work = formatting.quantity(Value(point.work, point.unit))
+    share = (
+        ""
+        if point.share is None
+        else f"<br>{100 * point.share:.1f} % of attainable, limited by {point.bound}"
+    )
+    where = f"{point.precision} from {point.level}"
+    intensity = f"{formatting.digits(point.intensity, whole=False)} operations per byte"
+    return f"<b>{markup.esc(name)}</b><br>{where}<br>{work}, {intensity}{share}"
+
+
+def _knee(point: Point) -> Html:
+    if point.knee is None:
+        return markup.state("peak missing")
+    return markup.esc(formatting.digits(point.knee, whole=False))
+
+
+def _reading(reading: Reading, unit: str) -> Html:
+    if reading.number is not None:
+        return markup.value(Value(reading.number, unit))
+    return markup.state(reading.missing[0][1] if reading.missing else "not collected")

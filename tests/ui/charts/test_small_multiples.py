@@ -1,0 +1,199 @@
+"""Charts as data: where lines stop, what a gap says, and that labels never lie over each other."""
+
+import json
+import math
+from itertools import pairwise
+
+import pytest
+
+from profiler.evidence.values import State, Value
+from profiler.ui.charts import style
+from profiler.ui.charts.scales import log_ticks, share_of, shorten, spread_labels, value_range
+from profiler.ui.charts.small_multiples import (
+    FAILED,
+    MAX_POINTS,
+    Axis,
+    Line,
+    Panel,
+    Point,
+    thin,
+    trends,
+    whole_gaps,
+)
+
+AXIS = Axis(("v1", "v2", "v3", "v4"), span=(0, 3))
+
+
+def points(
+    *numbers: float | None, gap: str = "not collected", breaks: tuple[int, ...] = ()
+) -> tuple[Point, ...]:
+    return tuple(
+        Point(
+            index,
+            number,
+            label=str(number),
+            gap="" if number is not None else gap,
+            joined=index not in breaks,
+        )
+        for index, number in enumerate(numbers)
+    )
+
+
+def drawn(figure: dict, kind: str = "scatter") -> list[dict]:
+    return [trace for trace in figure["data"] if trace["type"] == kind]
+
+
+def notes(figure: dict) -> list[str]:
+    return [note["text"] for note in figure["layout"]["annotations"]]
+
+
+def test_a_line_stops_on_both_sides_of_a_missing_value() -> None:
+    figure = trends([Panel("duration", "ms", (Line("k", points(3.0, None, 2.0, 1.0)),))], AXIS)
+    assert drawn(figure)[0]["y"] == [3.0, None, 2.0, 1.0]
+    assert 0 not in drawn(figure)[0]["y"]
+
+
+def test_a_missing_value_is_a_hatched_column_that_names_its_reason() -> None:
+    figure = trends([Panel("duration", "ms", (Line("k", points(3.0, None, None, 1.0)),))], AXIS)
+    (hatch,) = drawn(figure, "bar")
+    assert hatch["x"] == [1, 2]
+    assert hatch["marker"]["pattern"]["shape"] == "/"
+    assert notes(figure).count("not collected") == 1  # one label for the stretch
+
+
+def test_a_place_that_no_line_speaks_of_is_hatched_where_the_panel_names_it() -> None:
+    panel = Panel("duration", "ms", (Line("k", points(3.0, None, 2.0)),), blank=((0, "x"), (3, "no result")))
+    (hatch,) = drawn(trends([panel], AXIS), "bar")
+    assert hatch["x"] == [1, 3], "a number wins over a blank"
+    assert "no result" in notes(trends([panel], AXIS))
+
+
+def test_a_logarithmic_panel_says_so() -> None:
+    titles = [
+        notes(trends([Panel("a", "ms", (Line("k", points(*numbers)),), "static")], AXIS))[0]
+        for numbers in ((1.0, 20.0), (1.0, 2.0))
+    ]
+    assert ["log scale" in title for title in titles] == [True, False]
+
+
+def test_ticks_of_tiny_numbers_carry_no_prefix_that_reads_as_a_unit() -> None:
+    tiny = trends([Panel("error", "", (Line("k", points(2e-4, 3e-4)),))], AXIS)
+    assert tiny["layout"]["yaxis"]["exponentformat"] == "e"
+    large = trends([Panel("cycles", "", (Line("k", points(2e6, 3e6)),))], AXIS)
+    assert "exponentformat" not in large["layout"]["yaxis"]
+
+
+def test_points_that_cannot_be_compared_are_not_joined() -> None:
+    figure = trends([Panel("duration", "ms", (Line("k", points(3.0, 2.5, 2.0, breaks=(2,))),))], AXIS)
+    assert drawn(figure)[0]["y"] == [3.0, 2.5, None, 2.0]
+
+
+def test_a_failed_launch_beside_other_kernels_is_a_cross_and_not_a_zero() -> None:
+    lines = (Line("good", points(3.0, 3.0, 3.0)), Line("bad", points(2.0, None, 2.0, gap=FAILED)))
+    figure = trends([Panel("duration", "ms", lines)], AXIS)
+    assert not drawn(figure, "bar")
+    (cross,) = [trace for trace in drawn(figure) if trace["marker"].get("symbol") == "x-thin"]
+    assert cross["x"] == [1]
+    assert cross["text"] == ["bad failed"]
+
+
+def test_the_word_for_a_failed_value_is_the_one_the_charts_look_for() -> None:
+    from profiler.evidence import formatting
+
+    assert formatting.state_words(Value(None, state=State.FAILED)) == FAILED
+
+
+def test_a_place_where_one_line_has_a_number_is_no_gap() -> None:
+    panel = Panel("d", "ms", (Line("a", points(1.0, None)), Line("b", points(None, 2.0))))
+    assert whole_gaps(panel) == []
+
+
+def test_a_kernel_name_in_a_chart_is_escaped() -> None:
+    lines = (Line("f<b>", points(1.0)), Line("g", points(2.0)))
+    figure = trends([Panel("d", "ms", lines)], AXIS)
+    assert "f&lt;b&gt;" in notes(figure)
+    assert not any("f<b>" in text for text in notes(figure))
+
+
+def test_a_quote_in_a_label_stands_as_it_is() -> None:
+    """Plotly knows &lt; and &amp; and prints &quot; as these six letters."""
+    lines = (Line("a \"b\" 'c'", points(1.0)), Line("g & h", points(2.0)))
+    figure = trends([Panel('d "e"', "ms", lines)], AXIS)
+    assert "a \"b\" 'c'" in notes(figure)
+    assert "g &amp; h" in notes(figure)
+    assert "&quot;" not in json.dumps(figure)
+    assert "&#x27;" not in json.dumps(figure)
+
+
+def test_a_panel_over_a_factor_of_ten_is_logarithmic_and_others_hold_zero() -> None:
+    assert value_range([1.0, 11.0])[2]
+    low, high, log = value_range([5.0, 9.0])
+    assert (low, log) == (0.0, False)
+    assert high > 9
+    assert value_range([0.0, 1000.0])[2] is False  # zero has no logarithm
+    assert value_range([0.0])[:2] == (0.0, 1.0)
+
+
+def test_the_share_of_a_number_on_a_log_panel_is_by_factor() -> None:
+    assert share_of(10, 1, 100, True) == pytest.approx(0.5)
+    assert share_of(25, 0, 100, False) == pytest.approx(0.25)
+
+
+def test_labels_keep_their_distance_and_their_order_and_stay_inside() -> None:
+    placed = spread_labels([0.5, 0.51, 0.52, 0.99], 0.1, 0.0, 1.0)
+    ordered = sorted(placed)
+    assert all(b - a >= 0.1 - 1e-9 for a, b in pairwise(ordered))
+    assert placed == ordered
+    assert ordered[0] >= 0
+    assert ordered[-1] <= 1
+
+
+def test_log_ticks_are_plain_numbers_inside_the_range() -> None:
+    marks = log_ticks(2.9, 700.0)
+    assert 3 <= len(marks) <= 6
+    assert all(2.9 <= mark <= 700 for mark in marks)
+    assert {round(mark / 10 ** math.floor(math.log10(mark)), 6) for mark in marks} <= {1.0, 2.0, 3.0, 5.0}
+
+
+def test_thinning_keeps_gaps_breaks_and_the_last_point() -> None:
+    line = [Point(index, float(index), joined=index != 501) for index in range(1000)]
+    line[700] = Point(700, None, gap="not collected")
+    kept = thin(line, 100)
+    assert len(kept) <= 103
+    assert kept[-1].at == 999
+    assert [point.at for point in kept if point.y is None] == [700]
+    assert [point.at for point in kept if not point.joined] == [510]
+
+
+def test_a_chart_of_many_points_stays_under_what_svg_draws_smoothly() -> None:
+    many = tuple(Point(index, 1.0) for index in range(5000))
+    lines = tuple(Line(f"k{index}", many) for index in range(4))
+    figure = trends([Panel("d", "ms", lines)], Axis(time=True, span=(0, 5000)))
+    assert sum(len(trace["x"]) for trace in drawn(figure)) <= MAX_POINTS * 1.1
+
+
+def test_panels_share_one_axis_and_do_not_overlap() -> None:
+    panels = [Panel(name, "", (Line("k", points(1.0, 2.0)),)) for name in ("a", "b", "c")]
+    layout = trends(panels, AXIS)["layout"]
+    domains = [layout[name]["domain"] for name in ("yaxis", "yaxis2", "yaxis3")]
+    assert all(upper[0] > lower[1] for upper, lower in pairwise(domains))
+    assert layout["xaxis"]["anchor"] == "y3"
+    assert domains[2][0] == pytest.approx(0.0)
+
+
+def test_very_many_versions_are_named_as_far_as_there_is_room() -> None:
+    assert style.version_ticks(["a", "b"])["ticktext"] == ["a", "b"]
+    assert style.version_ticks([])["tickvals"] == []
+    assert style.version_ticks([f"v{index}" for index in range(50)])["tickvals"] == list(range(0, 50, 3))
+
+
+def test_long_names_lose_their_middle() -> None:
+    assert shorten("set_halo_values_x_419_gpu_and_more") == "set_halo_val…and_more"
+    assert shorten("short") == "short"
+
+
+def test_two_ticks_stand_at_their_values_from_zero() -> None:
+    figure = style.ticks((("A", 6.19, "6.19 ms"), ("B", 3.48, "3.48 ms")), "ncu duration, ms")
+    assert [trace["x"] for trace in figure["data"]] == [[6.19], [3.48]]
+    assert figure["data"][0]["y"] > figure["data"][1]["y"]  # A above B
+    assert figure["layout"]["xaxis"]["range"][0] == 0

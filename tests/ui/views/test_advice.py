@@ -1,0 +1,104 @@
+"""What next: the statements that call for something, on the diff and on a launch, as the pages show them."""
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN, Statement
+from profiler.compare import resolve_names
+from profiler.compare.comparison import Comparison, compare
+from profiler.evidence import metric_table
+from profiler.evidence.values import Evidence
+from profiler.ui.views import advice
+from tests.ui.test_pages import NCAR, page, text
+
+TABLE = metric_table.load()
+DRAM = "→ move fewer bytes through DRAM"
+
+
+def no_store() -> None:
+    raise AssertionError("two files need no store")
+
+
+@pytest.fixture(scope="module")
+def ncar(reports: Path) -> Comparison:
+    names = [str(reports / "ncar" / f"{name}.ncu-rep") for name in ("MW_Baseline", "MW_DivToMult")]
+    return compare(*resolve_names.resolve_all(names, no_store), TABLE)
+
+
+def plain(markup: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", markup)).split())
+
+
+def said(kind: str, words: str, lever: str | None = None, share: float | None = None) -> Statement:
+    return Statement(words, kind, words, (), Evidence.MEASURED, "one launch", lever, share)
+
+
+def test_the_advice_is_of_the_chosen_launch_and_not_of_the_longest(ncar: Comparison) -> None:
+    for kernel, at_most in (("compute_tendencies_x_279_gpu", 81), ("semi_discrete_step_232_gpu", 77)):
+        (pair,) = [pair for pair in ncar.pairs if pair.kernel == kernel]
+        told = plain(advice.answer_pair(ncar, pair, TABLE))
+        assert f"{at_most} %" in told
+        assert told.count(DRAM) == 1, "what several statements ask for stands once"
+        assert "ncu --metrics $(profiler metrics --chip sm_70) PROGRAM" in told
+
+
+def test_a_launch_alone_is_told_the_same_without_a_change(ncar: Comparison) -> None:
+    (pair,) = [pair for pair in ncar.pairs if pair.kernel == "semi_discrete_step_232_gpu"]
+    told = plain(advice.answer_launch(pair.b, "7.0", TABLE))
+    assert DRAM in told
+    assert "77 %" in told
+
+
+def test_what_changed_is_left_to_why_unless_only_it_calls_for_something() -> None:
+    told = plain(
+        advice.answer(
+            [
+                said(BOTTLENECK, "DRAM limits it.", "reuse tiles", 0.8),
+                said(CHANGE, "2 ms faster."),
+                said(CHANGE, "+1 ms by waiting for data.", "reuse tiles", 0.2),
+                said(CHANGE, "+1 ms by barriers.", "fewer barriers", 0.1),
+                said(UNKNOWN, "Unknown: whether SMs stand idle. To collect: metrics.txt:24 (a)."),
+            ]
+        )
+    )
+    assert "faster" not in told
+    assert "waiting for data" not in told
+    assert "→ fewer barriers +1 ms by barriers. 10 %" in told
+    assert told.endswith("unknown: whether SMs stand idle. To collect: metrics.txt:24 (a).")
+
+
+def test_a_share_that_nobody_knows_is_a_dash_and_no_zero() -> None:
+    told = plain(advice.answer([said(LEVER, "a", "b", 0.5), said(LEVER, "c", "d")]))
+    assert told == "try of its time, at most → b a 50 % → d c –"
+
+
+def test_a_command_in_a_statement_is_code_and_no_backtick_is_shown() -> None:
+    shown = advice.answer([said(BOTTLENECK, "The compiler tells <them> apart (`profiler static`).")])
+    assert 'tells &lt;them&gt; apart (<span class="c">profiler static</span>).' in shown
+    assert "`" not in shown
+
+
+def test_nothing_to_say_is_said() -> None:
+    assert "Nothing stands out" in advice.answer([])
+
+
+def test_what_was_measured_elsewhere_needs_no_measuring() -> None:
+    words = "Unknown: what its time goes into."
+    unknown = Statement("time", UNKNOWN, words, (), Evidence.MEASURED, "no data")
+    assert "what its time goes into" in advice.answer([unknown])
+    assert "what its time goes into" not in advice.answer([unknown], elsewhere=True)
+
+
+@pytest.mark.usefixtures("pages_of")
+def test_the_diff_answers_what_next_below_why(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = text(page("diff", full_data, monkeypatch, **NCAR))
+    assert told.index("Why") < told.index("What next") < told.index(DRAM)
+
+
+@pytest.mark.usefixtures("pages_of")
+def test_a_launch_of_a_run_answers_what_next(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = text(page("runs", full_data, monkeypatch, find="MW_DivToMult"))
+    assert DRAM in told

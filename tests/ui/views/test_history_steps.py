@@ -1,0 +1,123 @@
+"""The marks of steps on the Trends page: where they stand, which way they point, what their rows say."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from profiler.compare.environment_change import Circumstances, CodeChange, EnvironmentChange
+from profiler.compare.metric_verdict import Verdict
+from profiler.evidence.metric_table import load
+from profiler.evidence.values import Evidence, Value
+from profiler.history.change_points import RUNS, Change, History, steps
+from profiler.history.trend import Trend, TrendPoint
+from profiler.ui.theme import light
+from profiler.ui.views import history_steps, trend_lines
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+METRIC = load().by_concept["duration"]
+
+
+def series(levels: tuple[float, ...], name: str = "k#0") -> Trend:
+    """Ten commits at each level, one a day."""
+    rng = np.random.default_rng(1)
+    numbers = np.repeat(levels, 10) * np.exp(rng.normal(0, 0.003, 10 * len(levels)))
+    points = tuple(
+        TrendPoint(
+            f"run-{day}",
+            f"c{day}",
+            START + timedelta(days=day),
+            Value(ns, "ns"),
+            "gpu__time_duration.sum",
+            None,
+            None,
+            day,
+        )
+        for day, ns in enumerate(numbers.tolist())
+    )
+    told = ("duration", METRIC.label, "lower", "ns", "f", None, "H100", Evidence.MEASURED, "ncu")
+    return Trend(*told, name, name.partition("#")[0], points)
+
+
+def history(one: Trend, verdict: Verdict = Verdict.WORSE, version: str | None = None) -> History:
+    around = Circumstances((EnvironmentChange("driver", "1", "2", "run-10"),), (), CodeChange("same", "SASS"))
+    changes = [
+        Change(
+            step,
+            verdict,
+            "",
+            one.points[step.earliest - 1],
+            one.points[step.earliest : step.latest + 1],
+            one.points[step.index],
+            around,
+        )
+        for step in steps(one, METRIC)
+    ]
+    return History(one, RUNS, version, tuple(changes))
+
+
+def marks(one: History, over: str) -> list[dict[str, object]]:
+    versions = [point.version for point in one.series.points]
+    picture = trend_lines.picture({"duration": [one.series]}, versions, over, [one.series])
+    drawn = history_steps.marked(picture, [one], versions, over)
+    return list(drawn["data"][len(picture.figure["data"]) :])
+
+
+def test_a_step_is_marked_on_its_line_by_version_and_by_time() -> None:
+    one = history(series((5e6, 6e6)))
+    for over, x in (("versions", 10.0), ("time", (START + timedelta(days=10)).timestamp() * 1000)):
+        (mark,) = marks(one, over)
+        assert mark["x"] == [x]
+        number = one.series.points[10].value.number
+        assert number is not None
+        assert mark["y"] == [number / 1e6], "in the panel's unit"
+        look = mark["marker"]
+        assert isinstance(look, dict)
+        assert (look["symbol"], look["color"]) == ("triangle-up", light("worse"))
+        assert "due to: environment" in str(mark["hovertemplate"])
+
+
+def test_a_fall_points_down_and_nobody_s_verdict_has_no_colour() -> None:
+    (mark,) = marks(history(series((6e6, 5e6)), Verdict.CHANGED), "time")
+    look = mark["marker"]
+    assert isinstance(look, dict)
+    assert (look["symbol"], look["color"]) == ("triangle-down", light("muted"))
+
+
+def test_a_step_between_runs_of_one_version_has_no_place_over_versions() -> None:
+    one = history(series((5e6, 6e6)), version="c3")
+    assert marks(one, "versions") == []
+    assert len(marks(one, "time")) == 1
+
+
+def test_a_row_says_size_runs_code_and_cause() -> None:
+    shown = str(history_steps.table([history(series((5e6, 6e6)))]))
+    assert 'title="c10 2026-01-11 00:00">c10<' in shown
+    assert "driver 1 → 2" in shown
+    assert "same: SASS" in shown
+    assert ">environment<" in shown
+    assert "worse" in shown
+
+
+def test_a_series_without_steps_says_so_and_a_short_one_that_it_is_short() -> None:
+    still = history(series((5e6, 5e6)))
+    assert "No step" in " ".join(history_steps.notes([still]))
+    short = History(still.series, RUNS, "v1", (), "3 of the 8 points that a step needs")
+    (note,) = history_steps.notes([short])
+    assert "not judged, 3 of the 8 points that a step needs: v1 k" in note
+
+
+def test_series_of_several_lengths_share_one_note() -> None:
+    still = history(series((5e6, 5e6)))
+    short = [
+        History(still.series, RUNS, version, (), f"{count} of the 8 points that a step needs")
+        for version, count in (("v1", 6), ("v2", 1), ("v3", 3))
+    ]
+    (note,) = history_steps.notes(short)
+    assert "not judged, 1 to 6 of the 8 points that a step needs: v1 k, v2 k, v3 k" in note
+
+
+def test_only_the_kernels_that_are_shown_keep_their_steps() -> None:
+    a, b = history(series((5e6, 6e6), "a#0")), history(series((5e6, 6e6), "b#0"))
+    assert history_steps.of([a, b], [b.series]) == [b]

@@ -1,0 +1,217 @@
+"""The diff page's markup over real reports: every number of the comparison is there, none is invented."""
+
+import re
+from datetime import UTC, datetime
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+from profiler.compare import resolve_names
+from profiler.compare.comparison import Comparison, compare
+from profiler.evidence import formatting, metric_table
+from profiler.evidence.values import Evidence
+from profiler.store import VersionInfo
+from profiler.ui import addresses
+from profiler.ui.views import launch_pairs, metric_changes
+
+
+def no_store() -> None:
+    raise AssertionError("two files need no store")
+
+
+def of(reports: Path, a: str, b: str) -> Comparison:
+    names = [str(reports / f"{name}.ncu-rep") for name in (a, b)]
+    return compare(*resolve_names.resolve_all(names, no_store), metric_table.load())
+
+
+@pytest.fixture(scope="module")
+def ncar(reports: Path) -> Comparison:
+    return of(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult")
+
+
+@pytest.fixture(scope="module")
+def esmm(reports: Path) -> Comparison:
+    return of(reports, "esmm/profile@5c6231e5", "esmm/profile@049ec612")
+
+
+def text(markup: str) -> str:
+    """What a person reads: tags away, small units with a space before them as on the screen."""
+    spaced = re.sub(r'<span class="u[^"]*">', " ", markup)
+    return " ".join(unescape(re.sub(r"<[^>]+>", "\t", spaced).replace("\t ", " ")).split())
+
+
+def rows(markup: str) -> list[str]:
+    return [text(row) for row in re.findall(r"<tr.*?</tr>", markup)]
+
+
+VIEW = addresses.Diff("ncar/MW_Baseline", "ncar/MW_DivToMult")
+
+
+def test_the_longest_pair_is_shown_first_with_its_verdict(ncar: Comparison) -> None:
+    pair = launch_pairs.choose(ncar, None)
+    assert pair is not None
+    assert text(launch_pairs.verdict(pair)) == "✓ better −43.8 % unreplicated: one launch a side"
+
+
+def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(ncar: Comparison) -> None:
+    for pair in ncar.pairs:
+        shown = rows(metric_changes.metrics(pair))
+        for change in pair.metrics:
+            if change.a.number is None or change.b.number is None or change.a.number == change.b.number == 0:
+                continue
+            a, b = (str(formatting.quantity(value)) for value in (change.a, change.b))
+            moved = formatting.change(change.a, change.b)
+            verdict = formatting.verdict(change.verdict)
+            expected = " ".join(f"{change.label} {a} {b} {moved} {verdict}".split())
+            assert expected in shown
+
+
+def test_metrics_without_a_number_stand_once_in_a_closing_line_and_never_as_zero(ncar: Comparison) -> None:
+    pair = ncar.pairs[0]
+    shown = rows(metric_changes.metrics(pair))
+    absent = [change for change in pair.metrics if change.a.number is None and change.b.number is None]
+    assert absent
+    for change in absent:
+        (line,) = [row for row in shown if change.label in row.partition(": ")[2].split(" · ")]
+        assert line.startswith(formatting.state_words(change.a))
+
+
+def test_a_metric_that_only_one_side_has_keeps_its_row_and_is_missing(esmm: Comparison) -> None:
+    pair = next(pair for pair in esmm.pairs if pair.kernel == "one_d_vec")
+    shown = rows(metric_changes.metrics(pair))
+    assert "ncu duration failed (NaN) 343 µs – missing" in shown
+
+
+def test_the_largest_change_comes_first_within_a_group(ncar: Comparison) -> None:
+    shown = rows(metric_changes.metrics(ncar.pairs[0]))
+    start = shown.index("Stalls")
+    found = [
+        float(row.split(" %")[0].split()[-1].replace("−", "").replace("+", ""))
+        for row in shown[start + 3 : start + 8]
+    ]
+    assert found == sorted(found, reverse=True)
+
+
+def test_launches_without_a_partner_are_listed_with_their_side(esmm: Comparison) -> None:
+    shown = rows(launch_pairs.launches(esmm, None, VIEW))
+    assert len(shown) == 1 + len(esmm.pairs) + len(esmm.only_in_a) + len(esmm.only_in_b)
+    assert "warptiling – 195 µs only in B" in shown
+
+
+def test_a_failed_duration_reads_as_failed(esmm: Comparison) -> None:
+    (row,) = [row for row in rows(launch_pairs.launches(esmm, None, VIEW)) if row.startswith("one_d_vec")]
+    assert row == "one_d_vec failed (NaN) 343 µs – missing"
+
+
+def test_the_first_pair_shown_has_a_duration_on_both_sides(esmm: Comparison) -> None:
+    pair = launch_pairs.choose(esmm, None)
+    assert pair is not None
+    assert pair.kernel == "basic"
+
+
+def test_a_link_leads_to_the_same_view_of_another_launch(ncar: Comparison) -> None:
+    shown = launch_pairs.launches(ncar, ncar.pairs[0], VIEW)
+    assert 'href="./diff?a=ncar%2FMW_Baseline&amp;b=ncar%2FMW_DivToMult&amp;launch=set_halo' in shown
+    assert shown.count('class="sel"') == 1
+
+
+def test_ambiguous_launches_are_listed_with_the_reason(reports: Path) -> None:
+    comparison = of(reports, "cutlass/report75", "cutlass/report80@eba551e9")
+    shown = text(launch_pairs.launches(comparison, None, VIEW))
+    notes = " ".join(map(text, launch_pairs.launches_notes(comparison)))
+    for group in comparison.ambiguous:
+        assert "unclear ambiguous" in shown
+        assert group.why in notes
+    listed = len(rows(launch_pairs.launches(comparison, None, VIEW))) - 1
+    pairs, alone = len(comparison.pairs), len(comparison.only_in_a) + len(comparison.only_in_b)
+    assert listed == pairs + alone + len(comparison.ambiguous)
+
+
+def test_other_gpus_are_not_comparable_and_the_strip_says_why(reports: Path) -> None:
+    comparison = of(reports, "mistic/prof1", "hyperspec/profile")
+    shown = text(launch_pairs.comparable(comparison))
+    assert shown.startswith("Comparable: no ≠ GPU differs")
+
+
+def test_what_neither_report_says_is_named_and_not_taken_as_equal(ncar: Comparison) -> None:
+    shown = text(launch_pairs.comparable(ncar))
+    assert "neither side says: workload, dtype, clock control" in shown
+    assert "same: GPU" in shown
+    assert "clock control not in the report" in text(metric_changes.environment(ncar, ncar.pairs[0]))
+
+
+def test_the_command_line_of_a_report_is_not_spread_over_the_diff(ncar: Comparison) -> None:
+    page = launch_pairs.comparable(ncar) + metric_changes.environment(ncar, ncar.pairs[0])
+    assert "/glade" not in page
+    assert "command line differs" in page
+
+
+def test_both_durations_are_drawn_in_one_unit(ncar: Comparison) -> None:
+    figure = launch_pairs.duration_ticks(ncar.pairs[0])
+    assert figure is not None
+    assert [round(trace["x"][0], 3) for trace in figure["data"]] == [6.191, 3.482]
+    assert figure["layout"]["xaxis"]["title"]["text"] == "ncu duration, ms"
+
+
+def test_a_failed_duration_is_not_drawn(esmm: Comparison) -> None:
+    assert launch_pairs.duration_ticks(next(p for p in esmm.pairs if p.kernel == "one_d_vec")) is None
+
+
+def test_opcodes_show_how_many_more_or_fewer_ran(ncar: Comparison) -> None:
+    shown = rows(metric_changes.opcodes(ncar.pairs[0].opcodes))
+    assert shown[1].startswith("IMAD 274 M 110 M −164 M")
+    assert len(shown) == 1 + metric_changes.OPCODES_SHOWN
+
+
+def version(name: str, day: int, family: str = "f") -> VersionInfo:
+    made = datetime(2026, 1, day, tzinfo=UTC)
+    return VersionInfo(family, name, made, made, 1, ("H100",), ())
+
+
+VERSIONS = [version("v1", 1), version("v2", 2), version("v3", 3), version("x", 9, "g")]
+
+
+def test_previous_and_next_step_through_the_family() -> None:
+    shown = unescape(addresses.Diff("f/v2", "f/v3", launch="k").links(VERSIONS))
+    assert "?a=f%2Fv1&b=f%2Fv2" in shown
+    assert "next" not in shown
+    assert "?a=f%2Fv3&b=f%2Fv2&launch=k" in shown  # swap keeps the launch
+
+
+def test_versions_of_two_families_have_no_previous_or_next() -> None:
+    shown = addresses.Diff("f/v2", "g/x").links(VERSIONS)
+    assert "previous" not in shown
+    assert "swap" in shown
+
+
+def test_an_empty_address_opens_the_newest_pair_of_a_family_that_has_one() -> None:
+    assert addresses.newest_pair(VERSIONS) == ("f/v2", "f/v3")
+
+
+def test_a_name_that_the_address_asks_for_is_offered_though_unknown() -> None:
+    assert addresses.names(VERSIONS, "nobody/knows")[0] == "nobody/knows"
+    assert addresses.names(VERSIONS, "f/v1") == ["g/x", "f/v1", "f/v2", "f/v3"]
+
+
+def test_long_template_arguments_are_cut_to_where_they_begin_to_differ() -> None:
+    a, b = (f"<{'x' * 200}, {size}, {'y' * 200}>" for size in (64, 128))
+    for text, size in zip(metric_changes.excerpt(a, b), ("64", "128"), strict=True):
+        assert size in text
+        assert text.startswith("…x")
+        assert text.endswith("y…")
+        assert len(text) <= 62
+    assert metric_changes.excerpt("<1>", "<1>") == ("<1>", "<1>")
+
+
+def test_two_that_share_no_kind_of_evidence_are_told_so() -> None:
+    found = [
+        addresses.Cell("f/v1", "w", "", Evidence.MODELLED),
+        addresses.Cell("f/v1", "w", "sm_90a", Evidence.STATIC),
+        addresses.Cell("f/v2", "w", "sm_90a", Evidence.STATIC),
+        addresses.Cell("g/x", "w", "L4", Evidence.MEASURED),
+    ]
+    why = addresses.nothing_shared(found, ("f/v1", "g/x"))
+    assert why.startswith("f/v1 is static and modelled, g/x is measured")
+    assert not addresses.nothing_shared(found, ("f/v1", "f/v2"))
+    assert not addresses.nothing_shared(found, ("f/v1", "nobody/knows"))
