@@ -15,7 +15,7 @@ import pytest
 
 from profiler.bundles.run import IMPORT, Capture, ReportFile, Result, Run
 from profiler.evidence.launch import Launch, Report, Rule, Session
-from profiler.evidence.values import State, Value, pack
+from profiler.evidence.values import State, Value, pack_values
 from profiler.store import Store
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -47,7 +47,7 @@ def launch(
         stream=7,
         nvtx=nvtx,
         ordinal=ordinal,
-        values=pack(values | more | ATTRIBUTES),
+        values=pack_values(values | more | ATTRIBUTES),
         opcodes={"FFMA": 1024.0, "LDS": 12.0},
         rules=(Rule("Bound", "Bound", "SOL", "optimization", "Title", "Text", 12.5, "local", (WARPS,)),),
     )

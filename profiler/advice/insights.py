@@ -24,7 +24,7 @@ from profiler.compare.match_launches import kernel_filter, labels
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Side
 from profiler.evidence.values import NOT_COLLECTED, Evidence
 from profiler.explain.explanation import Explanation, explain, stall_metrics
@@ -133,7 +133,7 @@ def choose(side: Side, table: MetricTable, kernel: str | None) -> tuple[Launch, 
         if wanted(launch)
     ]
     if not named:
-        there = spread(sorted({launch.base_name for launch in side.launches}))
+        there = brief_list(sorted({launch.base_name for launch in side.launches}))
         asked = f"no kernel matches {kernel!r}" if kernel else "no launch"
         raise UnknownName(f"{asked} in {side.label}; there are {there or 'none'}")
     chip = chip_of(side.compute_capability) if side.compute_capability else None
@@ -211,7 +211,7 @@ def _wanted(bad: Sequence[Input]) -> Iterator[str]:
         lines = listed([one.line for one in of if one.line is not None])
         names = [one.concept or one.name.partition("[")[0] for one in of]
         where = f"metrics.txt:{lines} " if lines else ""
-        told = f"({spread(names)})" if where else spread(names)
+        told = f"({brief_list(names)})" if where else brief_list(names)
         yield f"{_ASKS.get(state, f'{state.capitalize()}:')} {where}{told}."
 
 

@@ -24,7 +24,7 @@ from profiler.compare.metric_verdict import Verdict
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.naming import natural, spread
+from profiler.evidence.naming import brief_list, natural_key
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 
@@ -69,7 +69,7 @@ class Cell:
 
 def findings(cells: Sequence[Cell], table: MetricTable, traffic: Traffic) -> tuple[Statement | Gap, ...]:
     """Every statement that static and modelled facts carry; each stands for all places, naming the worst."""
-    ordered = sorted(cells, key=lambda cell: natural(cell.place))
+    ordered = sorted(cells, key=lambda cell: natural_key(cell.place))
     static = [(cell, _reading(cell, table)) for cell in ordered if cell.side.evidence is Evidence.STATIC]
     modelled = [(cell, _reading(cell, table)) for cell in ordered if cell.side.evidence is Evidence.MODELLED]
     found: list[Statement | Gap] = []
@@ -309,7 +309,7 @@ def _changes(found: Sequence[tuple[Cell, Reading]]) -> Iterator[Statement]:
         more = len(changes) - len(shown)
         text = f"Against {against}: {', '.join(told)}{f' and {more} more' if more else ''}"
     others = [other.place for _, other, _, _ in moved if other is not cell]
-    where = f"{cell.place}; also held against each other: {spread(others)}" if others else cell.place
+    where = f"{cell.place}; also held against each other: {brief_list(others)}" if others else cell.place
     sure = _EXACT if evidence is Evidence.STATIC else _BY_MODEL
     worse = any(one.verdict is Verdict.WORSE for one in changes)
     weight = 0.75 if worse else 0.4 if changes else 0.05

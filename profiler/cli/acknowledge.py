@@ -66,7 +66,7 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
     made = acknowledgement.acknowledge(
         location.root(),
         store,
-        metric_table.load(),
+        metric_table.load_metrics(),
         *resolve_names.version_of(store, arguments.name),
         why=arguments.why,
         workload=arguments.workload,

@@ -109,7 +109,7 @@ def show_launches(arguments: argparse.Namespace) -> int:
     from profiler.compare import resolve_names
     from profiler.evidence import metric_table
 
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     with known.catalogued((arguments.name,), output.open_store):
         side = resolve_names.resolve(arguments.name, output.open_store, arguments.workload, arguments.gpu)
     known.note_forgotten((arguments.name,), output.open_store)
@@ -132,7 +132,7 @@ def show_trend(arguments: argparse.Namespace) -> int:
     filters = {
         name: getattr(arguments, name) for name in ("family", "workload", "gpu", "kernel", "over", "across")
     }
-    store, table = output.open_store(), metric_table.load()
+    store, table = output.open_store(), metric_table.load_metrics()
     stands = lineage.load_lineages(location.root(), store, arguments.family)
     series = history_trend.trend(
         store,

@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on says which concepts --fail judges: add --fail, or leave --on out")
-    table, opener = metric_table.load(), lru_cache(maxsize=1)(output.open_store)
+    table, opener = metric_table.load_metrics(), lru_cache(maxsize=1)(output.open_store)
     compare_comparison.check_concepts(table, arguments.on)
     pairs, facts = _pairs(arguments, opener)
     if not arguments.fail:

@@ -12,8 +12,8 @@ from profiler.cli.output import print_table, say
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison, Verdict
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
-from profiler.evidence.naming import spread
-from profiler.evidence.values import DURATION
+from profiler.evidence.naming import brief_list
+from profiler.evidence.values import NCU_DURATION
 
 NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
 SHOWN = 25  # pairs that a terminal or a pull request gets unasked
@@ -134,7 +134,9 @@ def _differing(pair: PairComparison) -> str:
     for name in pair.differs:
         a, b = sizes.get(name, (None, None))
         words.append(
-            f"{name} {formatting.dims(a)} → {formatting.dims(b)}" if name in sizes else f"{name} differs"
+            f"{name} {formatting.dimensions(a)} → {formatting.dimensions(b)}"
+            if name in sizes
+            else f"{name} differs"
         )
     return ", ".join(words)
 
@@ -166,13 +168,15 @@ def print_unmatched(comparison: Comparison) -> None:
     """Print the launches that have no partner, and those that are ambiguous."""
     _print_lines(unmatched(comparison), "")
     for group in comparison.ambiguous:
-        sides = (spread([_described(comparison, launch) for launch in side]) for side in (group.a, group.b))
+        sides = (
+            brief_list([_described(comparison, launch) for launch in side]) for side in (group.a, group.b)
+        )
         say(f"ambiguous: {group.base_name}: {group.why}\n  A: {next(sides)}\n  B: {next(sides)}")
 
 
 def _described(comparison: Comparison, launch: Launch) -> str:
-    duration = launch.values.value(DURATION)
-    size = f"grid {formatting.dims(launch.grid)}, block {formatting.dims(launch.block)}"
+    duration = launch.values.value(NCU_DURATION)
+    size = f"grid {formatting.dimensions(launch.grid)}, block {formatting.dimensions(launch.block)}"
     return f"{comparison.label(launch)} ({size}, {formatting.quantity(duration)})"
 
 

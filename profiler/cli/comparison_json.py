@@ -9,7 +9,7 @@ from profiler.compare.comparison import Comparison, LatencyComparison, MetricCha
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
 from profiler.evidence.side import Latency, Side
-from profiler.evidence.values import DURATION, State, Value
+from profiler.evidence.values import NCU_DURATION, State, Value
 
 
 def document(comparison: Comparison) -> dict[str, object]:
@@ -87,7 +87,7 @@ def _launch(comparison: Comparison, launch: Launch) -> dict[str, object]:
         "kernel": launch.base_name,
         "part": comparison.label(launch),
         "demangled": launch.demangled,
-        "duration": formatting.as_json(launch.values.value(DURATION)),
+        "duration": formatting.as_json(launch.values.value(NCU_DURATION)),
         "grid": launch.grid,
         "block": launch.block,
         "nvtx": launch.nvtx,

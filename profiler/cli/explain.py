@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.evidence import metric_table
     from profiler.explain import explanation as explain_explanation
 
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
     with known.catalogued(names, output.open_store):
         facts = resolve_names.facts_of(names, output.open_store, *where)

@@ -174,10 +174,14 @@ def _rows(told: Explanation) -> list[tuple[str, str, str]]:
     found = steps(told.a_us, told.split)
     for step in found:
         change = signed(step.us, largest, largest_step(found))
-        rows.append((step.label, change, formatting.percent(100 * step.us / told.a_us)))
+        rows.append((step.label, change, formatting.percent_change(100 * step.us / told.a_us)))
     return [
         *rows,
-        ("B", level(told.b_us, largest), formatting.percent(100 * (told.delta_us or 0) / told.a_us)),
+        (
+            "B",
+            level(told.b_us, largest),
+            formatting.percent_change(100 * (told.delta_us or 0) / told.a_us),
+        ),
     ]
 
 

@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.gate.judgement import judge
 
     files = [gate_output.destination(Path(name)) for name in arguments.out]
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     comparison.check_concepts(table, arguments.on)
     wanted = CellFilter(arguments.workload, arguments.gpu, [Evidence(kind) for kind in arguments.evidence])
     root = location.root()

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     filters |= {"wrong": {family: one.wrong for family, one in stands.items()}}
     evidence = evidence_of(arguments)
     found = change_points.histories(
-        store, root, metric_table.load(), arguments.concept, evidence=evidence, **filters
+        store, root, metric_table.load_metrics(), arguments.concept, evidence=evidence, **filters
     )
     stepping.check(found, arguments.concept)
     if arguments.json:

@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.cli import advising, known
     from profiler.evidence import metric_table
 
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     where = (arguments.workload, arguments.gpu)
     found = insights(known.case(arguments.version, arguments.against, *where, table), table, arguments.kernel)
     if arguments.json:

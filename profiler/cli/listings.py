@@ -18,9 +18,9 @@ from profiler.compare.match_launches import kernel_filter, labels, name_filter
 from profiler.compare.resolve_names import Meant
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
 from profiler.evidence.launch import Launch
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Side
-from profiler.evidence.values import DURATION, Evidence
+from profiler.evidence.values import NCU_DURATION, Evidence
 from profiler.reports import read
 from profiler.sass import from_runs, hotspots
 from profiler.sass import listing as sass_listing
@@ -250,12 +250,12 @@ def _choose(side: Side, name: str, wanted: Wanted) -> Launch:
         asked = f"kernel like {wanted.kernel!r}" if wanted.ordinal is None else f"launch {wanted.ordinal}"
         named = zip(side.launches, labels(side.launches), strict=True)
         raise UnknownName(
-            f"{name} has no {asked}; there are {spread([f'{a.ordinal} {b}' for a, b in named])}"
+            f"{name} has no {asked}; there are {brief_list([f'{a.ordinal} {b}' for a, b in named])}"
         )
     if wanted.like:
         kept = [one for one in kept if one.base_name == wanted.like.base_name] or kept
         kept = [one for one in kept if one.nvtx == wanted.like.nvtx] or kept
-    return max(kept, key=lambda one: (one.values.number(DURATION) or 0, -one.ordinal))
+    return max(kept, key=lambda one: (one.values.number(NCU_DURATION) or 0, -one.ordinal))
 
 
 @contextlib.contextmanager
@@ -331,5 +331,7 @@ def _named(listing: Listing, name: str, kernel: str | None, origin_of: Origin) -
     fits = name_filter(kernel) if kernel else None
     kept = sass_listing.select(listing, fits) if fits else listing
     if not kept.lines:
-        raise UnknownName(f"{name} has no function like {kernel!r}; there are {spread(listing.functions)}")
+        raise UnknownName(
+            f"{name} has no function like {kernel!r}; there are {brief_list(listing.functions)}"
+        )
     return Code(replace(kept, label=name), None, origin_of)

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Do one of the three."""
     if arguments.check is not None:
         return _check(Path(arguments.check) if arguments.check else None, arguments.json)
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     if arguments.chip:
         _print_request(table, arguments.chip, arguments.tier, arguments.json)
     elif arguments.json:
@@ -58,9 +58,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(path: Path | None, as_json: bool) -> int:
-    table, problems = metric_table.read(path)
-    if chip_metrics.available() or not problems:  # without NVIDIA's library what is certain is still said
-        problems += chip_metrics.check(table)
+    table, problems = metric_table.load_with_problems(path)
+    if (
+        chip_metrics.is_library_available() or not problems
+    ):  # without NVIDIA's library what is certain is still said
+        problems += chip_metrics.check_names(table)
     start = len(f"{table.path}:")  # a path may hold colons itself
     by_line = sorted(problems, key=lambda text: int(text[start:].split(":")[0]))
     if as_json:
@@ -73,16 +75,16 @@ def _check(path: Path | None, as_json: bool) -> int:
 
 
 def _print_request(table: metric_table.MetricTable, chip: str, tier: str, as_json: bool) -> None:
-    wanted = chip_metrics.request(table, chip, tier)
+    wanted = chip_metrics.names_to_collect(table, chip, tier)
     absent = [
         metric.concept
         for metric in _chosen(table, tier)
         if metric.concept not in wanted.values() and metric.evidence is Evidence.MEASURED
     ]
-    passes = chip_metrics.passes(wanted, chip)
+    passes = chip_metrics.replay_passes(wanted, chip)
     if as_json:
         named = [
-            {"metric": name, "concept": concept or None, "cost": ncu_names.cost(name) or "counted"}
+            {"metric": name, "concept": concept or None, "cost": ncu_names.collection_cost(name) or "counted"}
             for name, concept in wanted.items()
         ]
         document = {"chip": chip, "tier": tier, "passes": passes, "metrics": named, "not_available": absent}
@@ -99,8 +101,8 @@ def _cost_line(wanted: list[str], chip: str, tier: str, passes: int | None) -> s
     if passes is None:
         reason = f"{nvperf.LIBRARY} of the wheel ncu-report does not load here"
         return f"{chip}, {tier}: {len(wanted)} metrics, replay passes unknown: {reason}"
-    costs = [ncu_names.cost(name) for name in wanted]
-    counted, free = costs.count(None), costs.count(ncu_names.Cost.NONE)
+    costs = [ncu_names.collection_cost(name) for name in wanted]
+    counted, free = costs.count(None), costs.count(ncu_names.CollectionCost.NONE)
     text = f"{chip}, {tier}: {passes} replay passes for {counted} hardware metrics; {free} facts cost none"
     own = len(wanted) - counted - free
     return text + (f"; ncu adds passes of its own (instrumented code) for {own}" if own else "")

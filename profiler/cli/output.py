@@ -42,11 +42,11 @@ def open_store() -> Store:
 
 def check_family(store: Store, family: str | None) -> None:
     """Refuse a family that the index does not have, rather than list nothing."""
-    from profiler.evidence.naming import nearest_first, spread
+    from profiler.evidence.naming import brief_list, nearest_first
 
     families = store.families()
     if family is not None and family not in families:
-        there = spread(nearest_first(family, families))
+        there = brief_list(nearest_first(family, families))
         way_out = f"there are {there}" if there else "the index is empty: `profiler import PATH`"
         raise UnknownName(f"no family {family!r} in the index; {way_out}")
 

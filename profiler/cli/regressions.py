@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.regressions.cause import CauseFinder
     from profiler.regressions.search import find_regressions
 
-    store, root, table = output.open_store(), location.root(), metric_table.load()
+    store, root, table = output.open_store(), location.root(), metric_table.load_metrics()
     records = decisions.load(root)
     found = find_regressions(
         store,

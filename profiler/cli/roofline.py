@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.errors import Exit
     from profiler.evidence import metric_table
 
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     with known.catalogued((arguments.name,), output.open_store):
         side = resolve_names.measured(arguments.name, output.open_store, arguments.workload, arguments.gpu)
     known.note_forgotten((arguments.name,), output.open_store)

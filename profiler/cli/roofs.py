@@ -8,7 +8,7 @@ from profiler.cli.output import print_table, say
 from profiler.cli.showing import Chosen
 from profiler.evidence import formatting
 from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.rollups import Reading
+from profiler.evidence.rollups import Rate
 from profiler.evidence.values import Value
 from profiler.explain.roofline import UNUSED, Point, Roof, Roofline, collecting, roofline
 
@@ -56,7 +56,10 @@ def print_rooflines(chosen: Chosen, found: Sequence[Roofline]) -> None:
     lines = [[line.replace("`", "") for line in (*_lacking(one), *one.notes)] for one in found]
     shared = [line for line in lines[0] if all(line in own for own in lines)] if len(lines) > 1 else []
     for (name, launch), one, own in zip(chosen.launches, found, lines, strict=True):
-        say(f"\n{name}  grid {formatting.dims(launch.grid)}, block {formatting.dims(launch.block)}")
+        say(
+            f"\n{name}  grid {formatting.dimensions(launch.grid)}, "
+            f"block {formatting.dimensions(launch.block)}"
+        )
         _print_roofs(one)
         _print_points(one.points)
         for line in own:
@@ -117,7 +120,7 @@ def _lacking(one: Roofline) -> list[str]:
     ]
 
 
-def _number(reading: Reading, unit: str) -> str:
+def _number(reading: Rate, unit: str) -> str:
     return "–" if reading.number is None else str(formatting.quantity(Value(reading.number, unit)))
 
 

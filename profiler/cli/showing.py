@@ -11,9 +11,9 @@ from profiler.errors import UnknownName
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Latency, Side
-from profiler.evidence.values import DURATION, State, Value
+from profiler.evidence.values import NCU_DURATION, State, Value
 
 SHOWN = 10  # launches that a terminal gets unasked
 
@@ -35,7 +35,7 @@ def choose(side: Side, kernel: str | None, top: int | None) -> Chosen:
     found = [(name, launch) for name, launch in named if wanted(launch)]
     if not found and kernel is not None:
         there = sorted({launch.base_name for launch in side.launches})
-        raise UnknownName(f"no kernel matches {kernel!r} in {side.label}; there are {spread(there)}")
+        raise UnknownName(f"no kernel matches {kernel!r} in {side.label}; there are {brief_list(there)}")
     kept = _longest(found, top)
     return Chosen(side, tuple(kept), len(found) - len(kept), top is not None)
 
@@ -99,14 +99,18 @@ def _by_concept(launch: Launch, table: MetricTable, side: Side) -> dict[str, obj
             lacking.append(concept)
             continue
         concepts.setdefault(name, []).append(concept)
-        told[name] = {**formatting.as_json(value), "concept": concepts[name][0], "concepts": concepts[name]}
+        told[name] = {
+            **formatting.as_json(value),
+            "concept": concepts[name][0],
+            "concepts": concepts[name],
+        }
     return {"metrics": told, "not_available": lacking}
 
 
 def print_launches(chosen: Chosen, table: MetricTable, *, everything: bool) -> None:
     """Print the launches; without --top at most SHOWN of them, the longest."""
     side = chosen.side
-    made = formatting.moment(side.session.created)
+    made = formatting.timestamp(side.session.created)
     say(
         f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {side.session.ncu_version or 'unknown'}, made {made}"
     )
@@ -117,7 +121,10 @@ def print_launches(chosen: Chosen, table: MetricTable, *, everything: bool) -> N
         say("no launch with counters here: no report of it was collected or imported")
     launches = list(chosen.launches) if chosen.cut else _longest(chosen.launches, SHOWN)
     for name, launch in launches:
-        say(f"\n{name}  grid {formatting.dims(launch.grid)}, block {formatting.dims(launch.block)}")
+        say(
+            f"\n{name}  grid {formatting.dimensions(launch.grid)}, "
+            f"block {formatting.dimensions(launch.block)}"
+        )
         if everything:
             _print_all(launch)
         else:
@@ -136,7 +143,7 @@ def _longest(launches: Sequence[tuple[str, Launch]], count: int | None) -> list[
 
 
 def _minus_duration(launch: Launch) -> float:
-    duration = launch.values.number(DURATION)
+    duration = launch.values.number(NCU_DURATION)
     return float("-inf") if duration is None else -duration
 
 

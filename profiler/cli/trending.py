@@ -44,7 +44,7 @@ def print_trends(series: Sequence[Trend], last: int) -> None:
         where = ", ".join(
             filter(None, (first.workload, first.gpu or _unnamed(first), first.evidence, first.mode))
         )
-        unit = f", {first.unit}" if formatting.is_word(first.unit) else ""
+        unit = f", {first.unit}" if formatting.is_long_unit(first.unit) else ""
         say(f"{first.family}: {first.label}{unit} ({where})")
         moments = first.points[-last:]
         header = ["kernel", *(point.version for point in moments)]
@@ -70,7 +70,7 @@ def _rows(series: Sequence[Trend], last: int) -> list[list[str]]:
     for one in series:
         numbers = [abs(p.value.number) for p in one.points[-last:] if p.value.number is not None]
         scale = formatting.scale_for(one.unit, max(numbers)) if numbers else None
-        if scale and formatting.is_word(one.unit):  # it stands in the table's head
+        if scale and formatting.is_long_unit(one.unit):  # it stands in the table's head
             scale = formatting.Scale(scale.divisor, scale.unit.removesuffix(one.unit).strip())
         # a kernel that is launched once needs no #0
         alone = one.part.endswith("#0") and f"{one.part[:-1]}1" not in parts

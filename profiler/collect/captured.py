@@ -13,7 +13,7 @@ from profiler.collect import ncu_command
 from profiler.collect.ncu_command import Ncu
 from profiler.errors import UnreadableReport
 from profiler.evidence.launch import Launch
-from profiler.evidence.values import DURATION
+from profiler.evidence.values import NCU_DURATION
 from profiler.reports import csv_export, file_format
 
 _READ_S = 300
@@ -83,7 +83,7 @@ def launches_of_cell(
 
 
 def _measured(launch: Launch) -> bool:
-    duration = launch.values.number(DURATION)
+    duration = launch.values.number(NCU_DURATION)
     return duration is not None and math.isfinite(duration) and duration > 0
 
 

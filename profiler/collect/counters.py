@@ -146,9 +146,12 @@ class CounterCollector:
 
     def _wanted(self, ncu: Ncu, tier: str) -> list[str]:
         chip = self._context.machine.chip or "sm_90"
-        table = metric_table.load()
+        table = metric_table.load_metrics()
         settled, _ = ncu_command.resolve_metrics(
-            chip_metrics.request(table, chip, tier), table, chip, ncu_command.known_metrics(ncu, chip)
+            chip_metrics.names_to_collect(table, chip, tier),
+            table,
+            chip,
+            ncu_command.known_metrics(ncu, chip),
         )
         return list(settled)
 

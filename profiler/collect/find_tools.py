@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from profiler.build.toolchain import Tool
-from profiler.evidence.naming import natural
+from profiler.evidence.naming import natural_key
 
 # Where the installers of NVIDIA and the distributions put them. The newest of several wins.
 _FOLDERS = (
@@ -35,7 +35,9 @@ def _find(name: str, cuda_home: str, path: str) -> Tool | None:
         candidates.append(Path(found))
     for pattern in _FOLDERS:
         folders = Path("/").glob(pattern.lstrip("/"))
-        candidates += sorted((folder / name for folder in folders), key=lambda one: natural(str(one)))[::-1]
+        candidates += sorted((folder / name for folder in folders), key=lambda one: natural_key(str(one)))[
+            ::-1
+        ]
     for program in candidates:
         if program.is_file() and os.access(program, os.X_OK) and (version := version_of(program)):
             return Tool(program, version, None)

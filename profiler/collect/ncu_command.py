@@ -230,7 +230,7 @@ def available(metrics: Iterable[str], known: frozenset[str] | None) -> tuple[lis
     there: list[str] = []
     lacking: list[str] = []
     for name in metrics:
-        own = ncu_names.cost(name) is not None
+        own = ncu_names.collection_cost(name) is not None
         (there if own or known is None or name.partition(".")[0] in known else lacking).append(name)
     return there, lacking
 

@@ -123,7 +123,7 @@ def count_passes(machine: Machine, chip: str) -> None:
         "for tier in ('lean', 'full')}))"
     )
     if counted is None:
-        nvperf.forgo()
+        nvperf.disable()
         machine.missing.append(
             f"replay passes are not known: {nvperf.LIBRARY} cannot be used here, it {ended.words}"
         )
@@ -257,7 +257,7 @@ def _hashes(lineage: Catalog, versions: Sequence[str]) -> dict[str, str]:
 
 def _metrics_sha256() -> str:
     """Of what metrics.txt asks ncu for; labels and thresholds are read anew by whoever judges."""
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     asked = [
         (one.concept, one.tier, *((name.name, sorted(name.chips)) for name in one.alternatives))
         for one in table.metrics

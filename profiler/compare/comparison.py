@@ -13,7 +13,7 @@ from profiler.compare.metric_verdict import SHORT_NS, Verdict, Wobble, WobbleLoo
 from profiler.errors import UnknownName
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import Metric, MetricTable, chip_of
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence, State, Value
 from profiler.statistics.decision import Interval
@@ -173,7 +173,7 @@ def compare(
     if kernel is not None and not any(map(wanted, (*a.launches, *b.launches))):
         there = sorted({launch.base_name for launch in (*a.launches, *b.launches)})
         raise UnknownName(
-            f"no kernel matches {kernel!r} in {a.label} or {b.label}; there are {spread(there)}"
+            f"no kernel matches {kernel!r} in {a.label} or {b.label}; there are {brief_list(there)}"
         )
     names = {id(launch): name for launch, name in zip(a.launches, labels(a.launches), strict=True)}
     blocks = [difference.words for difference in found if difference.blocks]

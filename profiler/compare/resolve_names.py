@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.errors import CannotJudge, ProfilerError, UnknownName, UnreadableReport
 from profiler.evidence.launch import Report
-from profiler.evidence.naming import natural, nearest_first, spread
+from profiler.evidence.naming import brief_list, natural_key, nearest_first
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.reports.read import read
@@ -136,13 +136,13 @@ def facts_of(
     kinds = (Evidence.STATIC, Evidence.MODELLED) if evidence is None else (evidence,)
     found = [
         cell
-        for cell in sorted(common, key=lambda cell: (natural(cell[0]), natural(cell[1])))
+        for cell in sorted(common, key=lambda cell: (natural_key(cell[0]), natural_key(cell[1])))
         if workload in (None, cell[0]) and gpu in (None, cell[1])
     ]
     chosen = [cell for kind in kinds for cell in found if cell[2] is kind]
     if not chosen:
         asked = ", ".join(filter(None, (" or ".join(kinds), workload, gpu)))
-        there = spread([f"{kind} {at} {place}".rstrip() for at, place, kind in sorted(common)])
+        there = brief_list([f"{kind} {at} {place}".rstrip() for at, place, kind in sorted(common)])
         raise NothingShared(
             f"{names[0]} and {names[1]} share nothing that is {asked}; they share {there or 'nothing'}"
         )
@@ -162,7 +162,7 @@ def facts(
     kinds = (Evidence.STATIC, Evidence.MODELLED)
     return [
         _held(store, pair, cell)
-        for cell in sorted(_cells(store, pair), key=lambda cell: (natural(cell[0]), natural(cell[1])))
+        for cell in sorted(_cells(store, pair), key=lambda cell: (natural_key(cell[0]), natural_key(cell[1])))
         if cell[2] in kinds and workload in (None, cell[0]) and gpu in (None, cell[1])
     ]
 
@@ -222,7 +222,7 @@ def of_run(store: Store, name: str) -> RunInfo | Meant | None:
     there = _of_run(store, run_id)
     found = _named(version, there)
     if len(found) != 1:
-        listed = spread(["/".join(pair) for pair in found or sorted(there)])
+        listed = brief_list(["/".join(pair) for pair in found or sorted(there)])
         said = f"has several that are called {version}" if found else f"has no {version}"
         raise UnknownName(f"run {run_id} {said}; there are {listed or 'no results'}")
     return Meant(*found[0], run_id)
@@ -235,7 +235,9 @@ def _of_run(store: Store, run_id: str) -> set[tuple[str, str]]:
 
 def _several(run_id: str, there: Sequence[tuple[str, str]]) -> str:
     first = Meant(*there[0], run_id).name
-    return f"{run_id} has several versions: {spread([name for _, name in there])}; choose one, as in {first}"
+    return (
+        f"{run_id} has several versions: {brief_list([name for _, name in there])}; choose one, as in {first}"
+    )
 
 
 def _cells(store: Store, one: Meant) -> set[tuple[str, str, Evidence]]:
@@ -332,7 +334,9 @@ def version_of(store: Store, name: str) -> tuple[str, str]:
             f"{name}: neither a file nor a run or version in the index{_nearest(name, versions)}"
         )
     if len(found) > 1:
-        raise UnknownName(f"{name} names {len(found)} versions: {spread(['/'.join(pair) for pair in found])}")
+        raise UnknownName(
+            f"{name} names {len(found)} versions: {brief_list(['/'.join(pair) for pair in found])}"
+        )
     return found[0]
 
 
@@ -352,7 +356,7 @@ def _check_filters(name: str, launches: Iterable[LaunchInfo], workload: str | No
     for kind, wanted, place in (("workload", workload, 0), ("GPU", gpu, 1)):
         there = sorted({known for cell in cells if (known := cell[place])})
         if wanted and wanted not in there:
-            listed = f"there are {spread(nearest_first(wanted, there))}" if there else "nobody named one"
+            listed = f"there are {brief_list(nearest_first(wanted, there))}" if there else "nobody named one"
             on = f" on {workload}" if workload and place else ""
             raise UnknownName(f"{name} has no {kind} {wanted!r}{on}; {listed}")
         cells = {cell for cell in cells if not wanted or cell[place] == wanted}
@@ -362,5 +366,5 @@ def _nearest(name: str, versions: set[tuple[str, str]]) -> str:
     names = {"/".join(pair): pair for pair in sorted(versions)}
     near = get_close_matches(name, [*names, *(version for _, version in versions)], n=3, cutoff=0.5)
     if near:
-        return f"; near: {spread(near)}"
+        return f"; near: {brief_list(near)}"
     return "; `profiler versions` lists them" if versions else "; the index is empty: `profiler import PATH`"

@@ -10,7 +10,15 @@ from profiler.errors import CannotJudge
 from profiler.evidence import ncu_names, nvperf
 from profiler.evidence.metric_table import CHIPS, Metric, MetricTable
 
-__all__ = ["CHIPS", "available", "check", "exists", "nearest", "passes", "request"]
+__all__ = [
+    "CHIPS",
+    "check_names",
+    "exists",
+    "is_library_available",
+    "names_to_collect",
+    "nearest_name",
+    "replay_passes",
+]
 
 # What the library calls the chip of each compute capability. It knows GV100, though it does not list it.
 _LIBRARY_NAMES = {
@@ -52,30 +60,34 @@ _CLOSE = 0.55  # below this a proposal would be a guess
 _TYPO = 0.93  # from this on, a name of an open list is a mistyped known one
 
 
-def available() -> bool:
+def is_library_available() -> bool:
     """Whether NVIDIA's library can be loaded here."""
     return nvperf.load() is not None
 
 
 def exists(name: str, chip: str) -> bool | None:
     """Whether the chip has the metric, suffix included; None where nothing here can tell."""
-    if ncu_names.cost(name) is not None:
+    if ncu_names.collection_cost(name) is not None:
         return not _mistyped(name)
     known = _chip(chip)
     return None if known is None else known.exists(name)
 
 
-def passes(names: Iterable[str], chip: str) -> int | None:
+def replay_passes(names: Iterable[str], chip: str) -> int | None:
     """Replay passes of the hardware counters among the names, as the library schedules them in this order.
 
     An estimate: ncu adds passes of its own for names it computes from instrumented SASS or from samples
     (`ncunames.cost`). None where nothing here can tell.
     """
     known = _chip(chip)
-    return None if known is None else known.passes(name for name in names if ncu_names.cost(name) is None)
+    return (
+        None
+        if known is None
+        else known.passes(name for name in names if ncu_names.collection_cost(name) is None)
+    )
 
 
-def request(table: MetricTable, chip: str, tier: str = "full") -> dict[str, str]:
+def names_to_collect(table: MetricTable, chip: str, tier: str = "full") -> dict[str, str]:
     """The ncu names to collect on the chip, each with its concept, "" for a captured one; full includes lean.
 
     A concept without a name on the chip is left out, and so is a name that the library says the chip has not.
@@ -84,20 +96,23 @@ def request(table: MetricTable, chip: str, tier: str = "full") -> dict[str, str]
     for metric in table.metrics:
         if metric.tier == "lean" or tier == "full":
             name = _first(metric, chip)
-            if name and ncu_names.cost(name) is not ncu_names.Cost.OWN:
+            if name and ncu_names.collection_cost(name) is not ncu_names.CollectionCost.OWN:
                 wanted.setdefault(name, metric.concept)
     for name in table.captured:
-        if exists(name, chip) is not False and ncu_names.cost(name) is not ncu_names.Cost.OWN:
+        if (
+            exists(name, chip) is not False
+            and ncu_names.collection_cost(name) is not ncu_names.CollectionCost.OWN
+        ):
             wanted.setdefault(name, "")
     return wanted
 
 
-def check(table: MetricTable) -> list[str]:
+def check_names(table: MetricTable) -> list[str]:
     """What is wrong with the names of a table: one message `FILE:LINE: …` each, in the order of the lines.
 
     Raises CannotJudge where NVIDIA's library cannot be loaded.
     """
-    if not available():
+    if not is_library_available():
         raise CannotJudge(
             f"cannot check names: {nvperf.LIBRARY} of the wheel ncu-report is missing or does not load here: "
             "pip install ncu-report, on Linux"
@@ -115,7 +130,7 @@ def check(table: MetricTable) -> list[str]:
     return [f"{table.path}:{line}: {message}" for line, message in sorted(found, key=lambda pair: pair[0])]
 
 
-def nearest(name: str, chip: str | None = None) -> str | None:
+def nearest_name(name: str, chip: str | None = None) -> str | None:
     """The existing name that was most likely meant, on the chip or on any; None where nothing is close."""
     base, _, suffix = name.partition(".")
     base = ncu_names.RENAMED.get(base, base)
@@ -123,8 +138,8 @@ def nearest(name: str, chip: str | None = None) -> str | None:
         return base
     kinds = _bases(chip)
     if base not in kinds:
-        base = _closest_base(base, (*kinds, *ncu_names.KNOWN)) or ""
-    if base in ncu_names.KNOWN:
+        base = _closest_base(base, (*kinds, *ncu_names.OWN_METRICS)) or ""
+    if base in ncu_names.OWN_METRICS:
         return base
     if base not in kinds:
         return None
@@ -159,9 +174,9 @@ def _first(metric: Metric, chip: str) -> str | None:
 
 def _mistyped(name: str) -> bool:
     """Whether a name of ncu's own is unknown but all but a known one: `derived__` has no closed list."""
-    return ncu_names.cost(name) is ncu_names.Cost.UNKNOWN and any(
+    return ncu_names.collection_cost(name) is ncu_names.CollectionCost.UNKNOWN and any(
         SequenceMatcher(None, name, known).ratio() >= _TYPO
-        for known in ncu_names.KNOWN
+        for known in ncu_names.OWN_METRICS
         if known.startswith("derived__")
     )
 
@@ -169,7 +184,7 @@ def _mistyped(name: str) -> bool:
 def _refusal(name: str, missing: Iterable[str]) -> str:
     """What to say of a name that no chip has, or that the chips it was limited to have not."""
     only = tuple(missing)
-    near = nearest(name, only[0] if only else None)
+    near = nearest_name(name, only[0] if only else None)
     where = ", ".join(only) or "no chip"
     has = f"{where} {'have' if len(only) > 1 else 'has'} no metric" if only else "no chip has a metric"
     return f"{has} {name}: {f'did you mean {near}?' if near else 'see ncu --query-metrics'}"

@@ -70,7 +70,7 @@ def scale_for(unit: str, largest: float) -> Scale:
     return Scale(1, written)
 
 
-def is_word(unit: str) -> bool:
+def is_long_unit(unit: str) -> bool:
     """Whether a unit is too long to stand after each number of a table: it belongs into its head."""
     return "/" in unit and not unit.startswith("byte") and unit not in (*_HERTZ, *_WORK)
 
@@ -122,7 +122,7 @@ def change(a: Value, b: Value) -> str:
     return _plus(100 * difference / abs(a.number), "%")
 
 
-def percent(change_pct: float | None) -> str:
+def percent_change(change_pct: float | None) -> str:
     """A relative change in per cent, signed; empty for None."""
     return "" if change_pct is None else _plus(change_pct, "%")
 
@@ -137,7 +137,7 @@ def state_words(value: Value) -> str:
     return "failed (NaN)" if value.state is State.FAILED else value.state.words
 
 
-def dims(size: tuple[int, int, int] | None) -> str:
+def dimensions(size: tuple[int, int, int] | None) -> str:
     """A grid or block: `65 535`, `24 × 4`; trailing ones fall away. A dash where the report does not say."""
     if size is None:
         return "–"
@@ -147,7 +147,7 @@ def dims(size: tuple[int, int, int] | None) -> str:
     return f" {TIMES} ".join(digits(extent) for extent in kept)
 
 
-def moment(when: datetime | None) -> str:
+def timestamp(when: datetime | None) -> str:
     """A time in UTC to the minute, or a dash."""
     return "–" if when is None else when.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
 

@@ -46,7 +46,7 @@ class Launch:
     @property
     def base_name(self) -> str:
         """The kernel's name without return type, template arguments and parameters."""
-        return base_name(self.function or self.demangled)
+        return kernel_base_name(self.function or self.demangled)
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Report:
         return None
 
 
-def base_name(name: str) -> str:
+def kernel_base_name(name: str) -> str:
     """The kernel name without return type, template arguments and parameters.
 
     `void cutlass::Kernel<A<B>>(C)` and `cutlass::Kernel` give `cutlass::Kernel`; what stands inside the

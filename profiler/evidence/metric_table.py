@@ -126,9 +126,9 @@ class MetricTable:
         return carried or (names[0], NOT_COLLECTED)
 
 
-def load(path: Path | None = None) -> MetricTable:
+def load_metrics(path: Path | None = None) -> MetricTable:
     """Read a metrics file; without a path, the metrics.txt beside the package. Raises BadMetricsFile."""
-    table, problems = read(path)
+    table, problems = load_with_problems(path)
     if problems:
         more = len(problems) - 1
         ending = f" (and {more} more: profiler metrics --check {table.path})" if more else ""
@@ -136,7 +136,7 @@ def load(path: Path | None = None) -> MetricTable:
     return table
 
 
-def read(path: Path | None = None) -> tuple[MetricTable, list[str]]:
+def load_with_problems(path: Path | None = None) -> tuple[MetricTable, list[str]]:
     """Read a metrics file as far as it can be used, and a message `FILE:LINE: …` for each line that cannot.
 
     Raises BadMetricsFile where the file itself cannot be read.

@@ -14,13 +14,13 @@ def nearest_first(name: str, there: Iterable[str]) -> list[str]:
     return [*near, *(one for one in names if one not in near)]
 
 
-def natural(text: str) -> tuple[tuple[int, str], ...]:
+def natural_key(text: str) -> tuple[tuple[int, str], ...]:
     """A key that sorts numbers inside names by size: sm_80, sm_89, sm_120; head dim 64, head dim 128."""
     parts = re.split(r"(\d+)", text)
     return tuple((int(part), "") if part.isdecimal() else (-1, part) for part in parts)
 
 
-def spread(names: Sequence[str]) -> str:
+def brief_list(names: Sequence[str]) -> str:
     """A short list of names for a message: at most three, then how many more."""
     shown = ", ".join(names[:3])
     return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

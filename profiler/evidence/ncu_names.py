@@ -133,7 +133,7 @@ RENAMED = {
 }
 
 
-class Cost(StrEnum):
+class CollectionCost(StrEnum):
     """What a name that ncu computes itself adds to the replay passes of the hardware counters."""
 
     NONE = "none"  # known from the launch, the device or the replay itself
@@ -143,28 +143,28 @@ class Cost(StrEnum):
     UNKNOWN = "unknown"  # defined by a section file, from metrics that only the file knows
 
 
-def _costs() -> dict[str, Cost]:
+def _costs() -> dict[str, CollectionCost]:
     free = [f"launch__{word}" for word in _LAUNCH.split()]
     free += [*_OCCUPANCY.split(), *_TOPOLOGY.split(), *_PROFILER.split()]
     sampled = [f"smsp__pcsamp_{word}" for word in _SAMPLING.split()]
     for reason in _STALLS.split():
         sampled += [f"smsp__pcsamp_warps_issue_stalled_{reason}{ending}" for ending in ("", "_not_issued")]
     return {
-        **dict.fromkeys(free, Cost.NONE),
-        **dict.fromkeys(_SOURCE.split(), Cost.PATCHED),
-        **dict.fromkeys(sampled, Cost.SAMPLED),
+        **dict.fromkeys(free, CollectionCost.NONE),
+        **dict.fromkeys(_SOURCE.split(), CollectionCost.PATCHED),
+        **dict.fromkeys(sampled, CollectionCost.SAMPLED),
     }
 
 
-KNOWN = _costs()
+OWN_METRICS = _costs()
 
 
-def cost(name: str) -> Cost | None:
+def collection_cost(name: str) -> CollectionCost | None:
     """What collecting the name costs where ncu computes it itself; None where it is no name of ncu's own."""
     if name.startswith(("static__", "modelled__")):
-        return Cost.OWN
+        return CollectionCost.OWN
     if name.startswith("device__attribute_") and "." not in name:
-        return Cost.NONE  # one for every attribute of the CUDA driver: no closed list
-    if name not in KNOWN and name.startswith("derived__"):
-        return Cost.UNKNOWN  # section files define their own: no closed list either
-    return KNOWN.get(name)
+        return CollectionCost.NONE  # one for every attribute of the CUDA driver: no closed list
+    if name not in OWN_METRICS and name.startswith("derived__"):
+        return CollectionCost.UNKNOWN  # section files define their own: no closed list either
+    return OWN_METRICS.get(name)

@@ -126,7 +126,7 @@ def library_path() -> Path | None:
     return next((folder / LIBRARY for folder in folders if (folder / LIBRARY).is_file()), None)
 
 
-def forgo() -> None:
+def disable() -> None:
     """Do without the library from now on: one of another version may end the process that calls it."""
     global _forgone
     _forgone = True

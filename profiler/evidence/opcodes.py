@@ -15,29 +15,31 @@ _NAMED = {
     "global, local memory": "LDG STG LD ST LDL STL LDC ULDC RED ATOM ATOMG UTMALDG",
     "barriers and shuffles": "BAR SHFL WARPSYNC DEPBAR LDGDEPBAR BSSY BSYNC MEMBAR SYNCS VOTE VOTEU REDUX",
 }
-CLASSES: Mapping[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in _NAMED.items()}
+OPCODE_CLASSES: Mapping[str, frozenset[str]] = {
+    name: frozenset(text.split()) for name, text in _NAMED.items()
+}
 OTHER = "integer, control …"
-NAMES = (*CLASSES, OTHER)
+CLASS_NAMES = (*OPCODE_CLASSES, OTHER)
 
 
 @cache
-def class_of(opcode: str) -> str:
+def opcode_class(opcode: str) -> str:
     """The class of an opcode, its modifiers aside."""
     base = opcode.partition(".")[0]
-    return next((name for name, members in CLASSES.items() if base in members), OTHER)
+    return next((name for name, members in OPCODE_CLASSES.items() if base in members), OTHER)
 
 
-def is_matrix(opcode: str) -> bool:
+def is_matrix_multiply(opcode: str) -> bool:
     """Whether an opcode multiplies matrices. HFMA2.MMA does not, although the tensor pipe counts it."""
-    return class_of(opcode) == "tensor core" and "MMA" in opcode.partition(".")[0]
+    return opcode_class(opcode) == "tensor core" and "MMA" in opcode.partition(".")[0]
 
 
-def shares(opcodes: Mapping[str, float]) -> dict[str, float]:
+def class_shares(opcodes: Mapping[str, float]) -> dict[str, float]:
     """The share of each class in per cent, in the order of the classes; nothing where there is no opcode."""
     total = sum(opcodes.values())
     if not total:
         return {}
-    found = dict.fromkeys(NAMES, 0.0)
+    found = dict.fromkeys(CLASS_NAMES, 0.0)
     for opcode, count in opcodes.items():
-        found[class_of(opcode)] += count
+        found[opcode_class(opcode)] += count
     return {name: 100 * count / total for name, count in found.items()}

@@ -5,34 +5,34 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profiler.evidence.values import DURATION, State, Values
+from profiler.evidence.values import NCU_DURATION, State, Values
 
 _SECONDS = {"ns": 1e-9, "nsecond": 1e-9}
 _TWINS = {"sm": ("sm", "smsp"), "smsp": ("smsp", "sm")}  # one counter, seen from the SM or its partitions
 
 
 @dataclass(frozen=True)
-class Reading:
+class Rate:
     """A number a second, by which metrics, or those that it would take, each with its state."""
 
     number: float | None
     names: tuple[str, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
 
-    def __mul__(self, factor: float) -> Reading:
+    def __mul__(self, factor: float) -> Rate:
         number = None if self.number is None else self.number * factor
-        return Reading(number, self.names, self.missing)
+        return Rate(number, self.names, self.missing)
 
     @staticmethod
-    def total(parts: Sequence[Reading]) -> Reading:
+    def total(parts: Sequence[Rate]) -> Rate:
         """The sum; no number where one of them has none."""
         missing = tuple(one for part in parts for one in part.missing)
         numbers = [part.number for part in parts if part.number is not None]
         names = tuple(dict.fromkeys(name for part in parts for name in part.names))
-        return Reading(None, (), missing) if len(numbers) < len(parts) else Reading(sum(numbers), names)
+        return Rate(None, (), missing) if len(numbers) < len(parts) else Rate(sum(numbers), names)
 
 
-class Rates:
+class CounterRates:
     """The counters of one launch a second. Base names carry no suffix: `dram__bytes`."""
 
     def __init__(self, values: Values) -> None:
@@ -50,7 +50,7 @@ class Rates:
             return f"is {value.number:g}" if value.number is not None else "a text"
         return "failed (NaN)" if value.state is State.FAILED else value.state.words
 
-    def rate(self, base: str) -> Reading:
+    def rate(self, base: str) -> Rate:
         """What was counted a second: as the report says, or per cycle, or the sum over the time."""
         unit, _, rest = base.partition("__")
         for twin in _TWINS.get(unit, (unit,)):
@@ -64,9 +64,9 @@ class Rates:
                     return reading
         name = self._told(base, (".sum.per_second", ".sum.per_cycle_elapsed", ".sum")) or self._usual(base)
         found = [] if self.values.number(name) is not None else [(name, self.state(name))]
-        return Reading(None, (), (*found, *(() if name.endswith(".per_second") else self._no_clock(unit))))
+        return Rate(None, (), (*found, *(() if name.endswith(".per_second") else self._no_clock(unit))))
 
-    def peak(self, base: str) -> Reading:
+    def peak(self, base: str) -> Rate:
         """What can be counted a second at the launch's own clock; a peak of zero is none.
 
         Without a peak in the report: the rate over the share of the peak that the report says it is.
@@ -84,7 +84,7 @@ class Rates:
                     return reading
         name = f"{base}.sum.peak_sustained"
         missing = [] if self.values.number(name) else [(name, self.state(name))]
-        return Reading(None, (), (*missing, *self._no_clock(unit)))
+        return Rate(None, (), (*missing, *self._no_clock(unit)))
 
     def _told(self, base: str, suffixes: Sequence[str]) -> str | None:
         """The first rollup that the report has a word on: it failed, say, or the chip lacks it."""
@@ -98,14 +98,14 @@ class Rates:
         clock = f"{'sm' if unit in _TWINS else unit}__cycles_elapsed.avg.per_second"
         return () if self._clock(unit).number else ((clock, self.state(clock)),)
 
-    def _product(self, name: str, clock: Reading | None = None) -> Reading:
+    def _product(self, name: str, clock: Rate | None = None) -> Rate:
         number = self.values.number(name)
         if number is None or (clock is not None and clock.number is None):
-            return Reading(None)
+            return Rate(None)
         factor, names = (1.0, ()) if clock is None else (clock.number or 0.0, clock.names)
-        return Reading(number * factor, (name, *names))
+        return Rate(number * factor, (name, *names))
 
-    def _clock(self, unit: str) -> Reading:
+    def _clock(self, unit: str) -> Rate:
         """Cycles a second of a unit. The SM's partitions and its L1 run at the SM's clock."""
         units = (unit, *(twin for twin in ("sm", "smsp", "gpc") if unit in ("sm", "smsp", "l1tex")))
         for one in dict.fromkeys(units):
@@ -114,13 +114,13 @@ class Rates:
                 return reading
         return self._product(f"{unit}__cycles_elapsed.avg", self._per_second())
 
-    def _per_second(self) -> Reading:
-        duration = self.values.value(DURATION)
+    def _per_second(self) -> Rate:
+        duration = self.values.value(NCU_DURATION)
         seconds = (duration.number or 0) * _SECONDS.get(duration.unit, 0.0)
-        return Reading(1 / seconds, (DURATION,)) if seconds else Reading(None)
+        return Rate(1 / seconds, (NCU_DURATION,)) if seconds else Rate(None)
 
-    def _by_share(self, base: str, name: str) -> Reading:
+    def _by_share(self, base: str, name: str) -> Rate:
         share, rate = self.values.number(name), self.rate(base)
         if not share or not rate.number:
-            return Reading(None)
-        return Reading(100 * rate.number / share, (name, *rate.names))
+            return Rate(None)
+        return Rate(100 * rate.number / share, (name, *rate.names))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from profiler.evidence.metric_table import MetricTable
 
 # What each tensor opcode multiplies. Source: CUDA Binary Utilities, "Instruction Set Reference".
-OPCODES = {
+TENSOR_OPCODES = {
     **dict.fromkeys(("HMMA", "HGMMA", "UTCHMMA"), "float"),
     **dict.fromkeys(("QMMA", "QGMMA", "UTCQMMA"), "fp8"),
     **dict.fromkeys(("OMMA", "UTCOMMA"), "fp4"),
@@ -73,7 +73,7 @@ class TensorPath:
 
     def covers(self, opcode: str) -> bool:
         """Whether it may count this opcode."""
-        return OPCODES.get(opcode) == self.kind and self.op in ("", opcode.lower())
+        return TENSOR_OPCODES.get(opcode) == self.kind and self.op in ("", opcode.lower())
 
     def sums(self, other: TensorPath) -> bool:
         """Whether it counts what the other counts, and more."""
@@ -81,14 +81,14 @@ class TensorPath:
         return same and self != other
 
 
-def carried(names: Iterable[str]) -> list[TensorPath]:
+def tensor_paths(names: Iterable[str]) -> list[TensorPath]:
     """The paths of a report, each as finely told apart as it tells them."""
     found = list(dict.fromkeys(path for name in names if (path := _path(name))))
     return [path for path in found if not any(path.sums(other) for other in found)]
 
 
 @dataclass(frozen=True)
-class Collected:
+class DeclaredTensorMetrics:
     """What a metrics file collects of tensor work on one chip."""
 
     table: MetricTable

@@ -60,7 +60,7 @@ class Value(NamedTuple):
 
 
 NOT_COLLECTED = Value(None, state=State.NOT_COLLECTED)
-DURATION = "gpu__time_duration.sum"  # how long a launch took under ncu; not its latency
+NCU_DURATION = "gpu__time_duration.sum"  # how long a launch took under ncu; not its latency
 _TIME = "gpu__time_duration."
 
 
@@ -127,12 +127,12 @@ class Values(Mapping[str, Value]):
         return None if number is None else float(number)
 
 
-def is_time(name: str) -> bool:
+def is_duration(name: str) -> bool:
     """Whether the metric says how long a launch took: whatever ran took some time, so 0 or less is FAILED."""
     return name.startswith(_TIME)
 
 
-def pack(values: Mapping[str, Value]) -> Values:
+def pack_values(values: Mapping[str, Value]) -> Values:
     """Pack loose values, keeping their order. A non-finite number becomes FAILED."""
     names, units, kinds, texts = [], [], [], {}
     slots = np.zeros(len(values), SLOT)

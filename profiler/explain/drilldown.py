@@ -37,7 +37,7 @@ class ClassChange:
     @property
     def matrix(self) -> bool:
         """Tensor-core work; all other classes are scalar or data movement."""
-        return self.name == evidence_opcodes.NAMES[0]
+        return self.name == evidence_opcodes.CLASS_NAMES[0]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def opcode_classes(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[Clas
     if not a or not b:
         return ()
     found = []
-    for name in evidence_opcodes.NAMES:
+    for name in evidence_opcodes.CLASS_NAMES:
         left, right = (_of_class(side, name) for side in (a, b))
         if left or right:
             gone, new = _without(left, right), _without(right, left)
@@ -112,7 +112,9 @@ def tensor(launch: Launch) -> Tensor:
         pipe_name,
         values.value(matrix_name) if matrix_name else _no_matrix_counter(values),
         matrix_name,
-        sum(n for name, n in opcodes.items() if evidence_opcodes.is_matrix(name)) if opcodes else None,
+        sum(n for name, n in opcodes.items() if evidence_opcodes.is_matrix_multiply(name))
+        if opcodes
+        else None,
         sum(n for name, n in opcodes.items() if name.partition(".")[0] == HALF) if opcodes else None,
     )
 
@@ -127,7 +129,7 @@ def _no_matrix_counter(values: Values) -> Value:
 
 
 def _of_class(opcodes: Mapping[str, float], name: str) -> dict[str, float]:
-    return {opcode: n for opcode, n in opcodes.items() if n and evidence_opcodes.class_of(opcode) == name}
+    return {opcode: n for opcode, n in opcodes.items() if n and evidence_opcodes.opcode_class(opcode) == name}
 
 
 def _without(kept: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:

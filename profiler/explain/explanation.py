@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison, Verdict
 from profiler.compare.metric_verdict import missing as missing_words
 from profiler.evidence.metric_table import Metric, MetricTable, chip_of
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.evidence.values import NOT_COLLECTED, Evidence, Value
 from profiler.explain.sentence import level, notes, sentence, signed, time
 from profiler.explain.time_identity import CONCEPTS, NONE, Split, Term, identities, split, time_us
@@ -97,7 +97,7 @@ def to_collect(explanations: Sequence[Explanation]) -> tuple[Collect, ...]:
     lacking = sorted(found.values(), key=lambda one: one.line)
     stalls = [one for one in lacking if one.group == _STALLS]
     each = [one for one in lacking if one not in stalls or len(stalls) <= _EACH]
-    rows = [Collect(str(one.line or "–"), one.label, spread(one.names), one.why) for one in each]
+    rows = [Collect(str(one.line or "–"), one.label, brief_list(one.names), one.why) for one in each]
     if len(stalls) > _EACH:
         name = "smsp__average_warps_issue_stalled_*_per_issue_active.ratio"
         lines = f"{stalls[0].line}–{stalls[-1].line}"

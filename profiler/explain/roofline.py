@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from profiler.evidence import tensor_pipes
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.rollups import Rates, Reading
+from profiler.evidence.rollups import CounterRates, Rate
 from profiler.evidence.tensor_pipes import TensorPath
 
 LEVELS = ("L1", "L2", "DRAM")
@@ -49,8 +49,8 @@ class Roof:
 
     name: str  # fp32, tensor fp16 → fp32, DRAM
     unit: str  # FLOP/s, op/s or byte/s
-    peak: Reading
-    rate: Reading
+    peak: Rate
+    rate: Rate
     state: str = USED  # of a precision: used, not used or unknown
     seen: str = ""  # the opcodes that say it is used, where no counter does
     note: str = ""  # what a reader has to know of it
@@ -125,13 +125,13 @@ class Roofline:
 
 def roofline(launch: Launch, table: MetricTable, chip: str | None, ncu: str | None = None) -> Roofline:
     """The roofline of a measured launch. A missing metric is named with its state and counts as nothing."""
-    rates = Rates(launch.values)
+    rates = CounterRates(launch.values)
     levels = tuple(_levels(rates, chip))
-    paths = tensor_pipes.carried(launch.values)
+    paths = tensor_pipes.tensor_paths(launch.values)
     scalar = [_scalar(rates, name, launch) for name in _SCALAR]
     tensor = [_tensor(rates, path, chip, _release(ncu)) for path in paths]
     lacking = _tensor_lacking(
-        launch, rates, tensor, paths, tensor_pipes.Collected(table, chip), _release(ncu)
+        launch, rates, tensor, paths, tensor_pipes.DeclaredTensorMetrics(table, chip), _release(ncu)
     )
     precisions = (*scalar, *tensor, *lacking)
     points = tuple(
@@ -145,7 +145,7 @@ def collecting(chip: str | None) -> str:
     return f"ncu --metrics $(profiler metrics --chip {chip or 'sm_NN'}) PROGRAM"
 
 
-def _levels(rates: Rates, chip: str | None) -> Iterator[Roof]:
+def _levels(rates: CounterRates, chip: str | None) -> Iterator[Roof]:
     own = [base for base, chips in _L1.items() if chip in chips]
     bases = own or [base for base in _L1 if rates.carries(base)] or list(_L1)[:1]
     yield _level(rates, "L1", dict.fromkeys(bases[:1], _L1_BYTES))
@@ -153,7 +153,7 @@ def _levels(rates: Rates, chip: str | None) -> Iterator[Roof]:
     yield _level(rates, "DRAM", {"dram__bytes": 1})
 
 
-def _level(rates: Rates, name: str, bases: dict[str, int]) -> Roof:
+def _level(rates: CounterRates, name: str, bases: dict[str, int]) -> Roof:
     """The level by its first counter that is there as a whole; else by the first, with what it lacks."""
     found = []
     for base, size in bases.items():
@@ -167,11 +167,11 @@ def _level(rates: Rates, name: str, bases: dict[str, int]) -> Roof:
     return (whole or [roof for roof in found if roof.rate.number is not None] or found)[0]
 
 
-def _scalar(rates: Rates, name: str, launch: Launch) -> Roof:
+def _scalar(rates: CounterRates, name: str, launch: Launch) -> Roof:
     operations, opcodes = _SCALAR[name]
     fused = next(iter(operations))
     parts = [rates.rate("smsp" + _THREADS.format(op)) * factor for op, factor in operations.items()]
-    rate, peak = Reading.total(parts), rates.peak("sm" + _THREADS.format(fused)) * operations[fused]
+    rate, peak = Rate.total(parts), rates.peak("sm" + _THREADS.format(fused)) * operations[fused]
     if rate.number is not None:
         return Roof(name, "FLOP/s", peak, rate, USED if rate.number else UNUSED)
     seen = ", ".join(sorted(opcode for opcode in launch.opcodes if _root(opcode) in opcodes))
@@ -179,7 +179,7 @@ def _scalar(rates: Rates, name: str, launch: Launch) -> Roof:
     return Roof(name, "FLOP/s", peak, rate, state, seen)
 
 
-def _tensor(rates: Rates, path: TensorPath, chip: str | None, release: tuple[int, ...]) -> Roof:
+def _tensor(rates: CounterRates, path: TensorPath, chip: str | None, release: tuple[int, ...]) -> Roof:
     """A tensor path by its counter of dense work, under the dense roof: the sparse one is twice that."""
     base = path.dense if rates.carries(path.dense) or not rates.carries(path.base) else path.base
     rate, peak = rates.rate(base), rates.peak(base if not path.has_sparsity(chip) else path.dense)
@@ -194,16 +194,16 @@ def _tensor(rates: Rates, path: TensorPath, chip: str | None, release: tuple[int
 
 def _tensor_lacking(
     launch: Launch,
-    rates: Rates,
+    rates: CounterRates,
     tensor: list[Roof],
     paths: list[TensorPath],
-    collected: tensor_pipes.Collected,
+    collected: tensor_pipes.DeclaredTensorMetrics,
     release: tuple[int, ...],
 ) -> Iterator[Roof]:
     """Tensor work that the launch did, or may have done, and that no counter of the report has."""
     counted = [path for path, roof in zip(paths, tensor, strict=True) if roof.state != UNUSED]
     if launch.opcodes:
-        asked = sorted({_root(opcode) for opcode in launch.opcodes} & tensor_pipes.OPCODES.keys())
+        asked = sorted({_root(opcode) for opcode in launch.opcodes} & tensor_pipes.TENSOR_OPCODES.keys())
         lacking = [opcode for opcode in asked if not any(path.covers(opcode) for path in counted)]
     else:
         idle = any(name.startswith(_TENSOR_BUSY) and rates.values.number(name) == 0 for name in rates.values)
@@ -214,7 +214,7 @@ def _tensor_lacking(
         if opcode and release and release < (2024, 2):
             note = _TIMES_512.format(".".join(map(str, release)))
         name = f"tensor ({opcode})" if opcode else "tensor"
-        lost = Reading(None, (), missing)
+        lost = Rate(None, (), missing)
         yield Roof(name, "op/s", lost, lost, USED if opcode else UNKNOWN, opcode, note)
 
 

@@ -13,7 +13,7 @@ from profiler.bundles import decisions
 from profiler.bundles.decisions import ACKNOWLEDGE, WITHDRAW, Decision
 from profiler.bundles.location import Root
 from profiler.errors import BadBundle, ProfilerError, UnknownName
-from profiler.evidence.naming import nearest_first, spread
+from profiler.evidence.naming import brief_list, nearest_first
 from profiler.statistics.decision import change_text, share_text
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def acknowledge(
         ("concept", concept, concepts),
     ):
         if name is not None and name not in there:
-            near = spread(nearest_first(name, sorted(there - {""}))) or "none"
+            near = brief_list(nearest_first(name, sorted(there - {""}))) or "none"
             raise UnknownName(f"{family}/{version} has no {kind} {name!r}; there are {near}")
     values = {"family": family, "version": version, "workload": workload, "gpu": gpu, "concept": concept}
     limit = {} if up_to is None else {"up_to": repr(up_to)}
@@ -199,7 +199,7 @@ def withdraw(root: Root, name: str, *, why: str = "", who: str | None = None) ->
     found = [one for one in there if one.id.startswith(name)] if name else []
     if len(found) != 1:
         what = "several acknowledgements are" if found else "no acknowledgement is"
-        ids = spread([one.id for one in found or there]) or "none"
+        ids = brief_list([one.id for one in found or there]) or "none"
         raise UnknownName(f"{what} called {name}; there are {ids}")
     decisions.record(root, WITHDRAW, found[0].id, {}, why=why, who=who)
     return found[0]

@@ -13,7 +13,7 @@ from profiler.bundles import decisions
 from profiler.bundles.decisions import BASELINE, UNSET, Decision
 from profiler.bundles.location import Root
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence.naming import natural, nearest_first, spread
+from profiler.evidence.naming import brief_list, natural_key, nearest_first
 from profiler.evidence.values import Evidence
 from profiler.history import lineage as history_lineage
 
@@ -179,7 +179,7 @@ class Baselines:
         cells = [one for one in self.store.cells(self.family) if one.version == version]
         measured = [one for one in cells if one.evidence is Evidence.MEASURED]
         found = {(one.workload, one.gpu) for one in measured or cells}
-        return sorted(found, key=lambda place: (natural(place[0]), natural(place[1])))
+        return sorted(found, key=lambda place: (natural_key(place[0]), natural_key(place[1])))
 
 
 def set_baseline(
@@ -202,13 +202,13 @@ def set_baseline(
     run = store.run(name)
     if run is not None:
         if family not in run.families:
-            raise UnknownName(f"run {name} holds nothing of {family}: it is of {spread(run.families)}")
+            raise UnknownName(f"run {name} holds nothing of {family}: it is of {brief_list(run.families)}")
         if run.hidden:
             raise UnknownName(f"run {name} was forgotten: `profiler forget --undo {name}` brings it back")
         if all(one.kind in ("noise", "cell") for one in store.launches(run_id=name, latest=False)):
             raise UnknownName(f"run {name} holds nothing to compare with: A/A sessions, or what failed")
     elif target not in (there := [one.version for one in store.versions(family)]):
-        listed = spread(nearest_first(target, there))
+        listed = brief_list(nearest_first(target, there))
         raise UnknownName(f"no run and no version of {family} is called {name}; there are {listed}")
     values = {"workload": workload, "gpu": gpu, **({"run": name} if run is not None else {"version": target})}
     return list_pins([decisions.record(root, BASELINE, family, values, why=why, who=who)])[0]
@@ -229,7 +229,7 @@ def unset_baseline(
         if (one.workload, one.gpu) == (workload, gpu):
             decisions.record(root, UNSET, family, {"workload": workload, "gpu": gpu}, why=why, who=who)
             return one
-    there = spread([one.place for one in set_now])
+    there = brief_list([one.place for one in set_now])
     where = f"it has one for {there}" if there else "it has none anywhere: `profiler baseline list`"
     place = " · ".join((workload or "every workload", gpu or "every GPU"))
     raise UnknownName(f"{family} has no baseline set for {place}; {where}")
@@ -238,7 +238,7 @@ def unset_baseline(
 def _check(store: Store, family: str, workload: str | None, gpu: str | None) -> None:
     families = store.families()
     if family not in families:
-        there = spread(nearest_first(family, families))
+        there = brief_list(nearest_first(family, families))
         way_out = f"there are {there}" if there else "the index is empty: `profiler import PATH`"
         raise UnknownName(f"no family {family!r} in the index; {way_out}")
     cells = store.cells(family)
@@ -247,7 +247,7 @@ def _check(store: Store, family: str, workload: str | None, gpu: str | None) -> 
         ("GPU", gpu, {cell.gpu for cell in cells}),
     ):
         if name is not None and name not in held:
-            there = spread(nearest_first(name, sorted(held - {""}))) or "none"
+            there = brief_list(nearest_first(name, sorted(held - {""}))) or "none"
             raise UnknownName(f"{family} has no {kind} {name!r}; there are {there}")
 
 
@@ -263,7 +263,7 @@ def _implied(name: str, held: Lineage, version: str, workload: str, gpu: str) ->
         backends = {one.version.id: one for one in held.statuses if one.state == history_lineage.BASELINE}
         wanted = backends.get(name.removeprefix(TORCH))
         if wanted is None:
-            listed = spread([f"{TORCH}{one}" for one in backends]) or "none"
+            listed = brief_list([f"{TORCH}{one}" for one in backends]) or "none"
             raise UnknownName(f"{family} has no {name}; its catalogue has {listed}")
         if (history_lineage.workload_without_dtype(workload, wanted.version), gpu) not in wanted.latency_ns:
             raise CannotJudge(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from profiler.bundles import bundle
 from profiler.compare.resolve_names import is_file, resolve_all, version_of
 from profiler.errors import UnknownName
-from profiler.evidence.naming import natural, spread
+from profiler.evidence.naming import brief_list, natural_key
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.gate.baseline import BEST
@@ -250,7 +250,7 @@ class PairFinder:
         why, command = f"{subject.name}: no baseline has {cell.evidence} results there", ""
         if of_kind and not met:
             places = (" ".join(filter(None, one[:2])) or "of no GPU that anybody named" for one in of_kind)
-            there = spread(list(dict.fromkeys(places)))
+            there = brief_list(list(dict.fromkeys(places)))
             why = f"{why}; what there is to hold it against is {there}"
         elif not bases.held:
             why = f"{subject.name} has no baseline: nothing to compare with"
@@ -320,4 +320,6 @@ class PairFinder:
     def _sorted(self, cells: Iterable[Cell]) -> list[Cell]:
         order = list(Evidence)
         found = filter(self.wanted.takes, cells)
-        return sorted(found, key=lambda c: (-order.index(c.evidence), natural(c.workload), natural(c.gpu)))
+        return sorted(
+            found, key=lambda c: (-order.index(c.evidence), natural_key(c.workload), natural_key(c.gpu))
+        )

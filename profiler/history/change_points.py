@@ -15,7 +15,7 @@ from profiler.compare.environment_change import Circumstances, circumstances, ke
 from profiler.compare.metric_verdict import Verdict
 from profiler.errors import UnknownName
 from profiler.evidence.metric_table import Metric, MetricTable
-from profiler.evidence.naming import nearest_first, spread
+from profiler.evidence.naming import brief_list, nearest_first
 from profiler.evidence.values import Evidence
 from profiler.history.latency_trends import LATENCY, LATENCY_METRIC, latencies
 from profiler.history.trend import Trend, TrendPoint, trend
@@ -156,7 +156,7 @@ def _only(series: Sequence[Trend], version: str) -> list[Trend]:
     if not found:
         there = dict.fromkeys(point.version for one in series for point in one.points)
         raise UnknownName(
-            f"no version {version!r} in these series; there are {spread(nearest_first(version, there))}"
+            f"no version {version!r} in these series; there are {brief_list(nearest_first(version, there))}"
         )
     return found
 

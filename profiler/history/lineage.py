@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from profiler.bundles.location import Root
 from profiler.catalog.catalog import Catalog, Version
 from profiler.evidence.launch import Launch
-from profiler.evidence.naming import natural
+from profiler.evidence.naming import natural_key
 from profiler.evidence.values import Evidence
 from profiler.history.catalog_snapshot import CatalogSnapshot, load_newest_snapshot
 from profiler.history.version_latency import VersionLatency, newest_latencies
@@ -82,7 +82,7 @@ class Lineage:
     @property
     def architectures(self) -> list[str]:
         """What static facts were compiled for, in natural order."""
-        return sorted({arch for status in self.statuses for arch, _ in status.static}, key=natural)
+        return sorted({arch for status in self.statuses for arch, _ in status.static}, key=natural_key)
 
     @property
     def static_workloads(self) -> list[str]:
@@ -120,7 +120,7 @@ class Lineage:
         """The GPUs and workloads that a version with a speed was timed on."""
         cells = {cell for status in self.statuses if not status.is_wrong for cell in status.latencies}
         pairs = ((gpu, workload) for workload, gpu in cells)
-        return sorted(pairs, key=lambda pair: (pair[0], natural(pair[1])))
+        return sorted(pairs, key=lambda pair: (pair[0], natural_key(pair[1])))
 
     def best_baseline(self, workload: str, gpu: str) -> VersionStatus | None:
         """The fastest of others' kernels there; None where none was timed."""
@@ -262,4 +262,4 @@ def _correct_ancestor(
 
 def _most_frequent_first(labels: Iterable[str]) -> list[str]:
     counts = Counter(labels)
-    return sorted(counts, key=lambda label: (-counts[label], natural(label)))
+    return sorted(counts, key=lambda label: (-counts[label], natural_key(label)))

@@ -28,7 +28,7 @@ def level_words(change: Change) -> str:
     """The levels before and after; a unit that is a word stands once."""
     before, after = _quantity(change.step.before, change), _quantity(change.step.after, change)
     unit = f" {change.before.value.unit}"
-    return f"{before.removesuffix(unit) if formatting.is_word(unit) else before} → {after}"
+    return f"{before.removesuffix(unit) if formatting.is_long_unit(unit) else before} → {after}"
 
 
 def environment_words(change: Change) -> str:

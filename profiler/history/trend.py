@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence.metric_table import Metric, MetricTable, chip_of
-from profiler.evidence.naming import natural, nearest_first, spread
+from profiler.evidence.naming import brief_list, natural_key, nearest_first
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def trend(
         if kernels:
             raise UnknownName(
                 f"no kernel with {name} matches {kernel!r}; there are "
-                + spread(nearest_first(str(kernel), sorted(kernels)))
+                + brief_list(nearest_first(str(kernel), sorted(kernels)))
             )
     return sorted(
         found, key=lambda one: (one.family, one.workload or "", one.gpu or "", one.mode, -_size(one))
@@ -148,9 +148,9 @@ def check_filters(store: Store, family: str | None, workload: str | None, gpu: s
     if family is not None and family not in families:
         raise UnknownName(_not_there("family", family, families))
     held = store.cells(family)
-    if workload and workload not in (names := sorted({one.workload for one in held} - {""}, key=natural)):
+    if workload and workload not in (names := sorted({one.workload for one in held} - {""}, key=natural_key)):
         raise UnknownName(_not_there("workload", workload, names))
-    if gpu and gpu not in (names := sorted({one.gpu for one in held} - {""}, key=natural)):
+    if gpu and gpu not in (names := sorted({one.gpu for one in held} - {""}, key=natural_key)):
         raise UnknownName(_not_there("GPU", gpu, names))
 
 
@@ -159,12 +159,12 @@ def _check_ncu_name(store: Store, name: str, table: MetricTable) -> None:
     declared = {one.name for metric in table.metrics for one in metric.alternatives}
     carried = store.metric_names()
     if carried and name not in declared.union(table.captured, carried):
-        there = spread(nearest_first(name, carried))
+        there = brief_list(nearest_first(name, carried))
         raise UnknownName(f"no launch in the index carries {name}; there are {there}")
 
 
 def _not_there(kind: str, name: str, there: Sequence[str]) -> str:
-    listed = f"there are {spread(nearest_first(name, there))}" if there else "there is none"
+    listed = f"there are {brief_list(nearest_first(name, there))}" if there else "there is none"
     return f"no {kind} {name!r} in the index; {listed}"
 
 

@@ -12,8 +12,8 @@ from itertools import islice
 from pathlib import Path
 
 from profiler.errors import UnreadableReport
-from profiler.evidence.launch import Launch, Report, Rule, Session, base_name
-from profiler.evidence.values import MetricSet, State, Value, Values, is_time, pack
+from profiler.evidence.launch import Launch, Report, Rule, Session, kernel_base_name
+from profiler.evidence.values import MetricSet, State, Value, Values, is_duration, pack_values
 from profiler.reports.reader_process import UNITS
 
 MAX_BYTES = 1 << 28  # text takes several times its size while it is read
@@ -273,18 +273,18 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
         name: value._replace(unit=UNITS.get(name, value.unit)) if value.text is None else value
         for name, value in draft.values.items()
     }
-    for name in filter(is_time, values):
+    for name in filter(is_duration, values):
         if (number := values[name].number) is not None and number <= 0:
             values[name] = Value(None, values[name].unit, state=State.FAILED)
     capability = _matched(_CAPABILITY, cells, "CC")
     if values and capability:
         for part, text in zip(("major", "minor"), capability.groups(), strict=True):
             values.setdefault(f"device__attribute_compute_capability_{part}", Value(int(text)))
-    packed = pack(values)
+    packed = pack_values(values)
     metric_set = shared.setdefault(packed.metric_set, packed.metric_set)
     stream = _matched(_WHOLE, cells, "Stream")
     return Launch(
-        function=base_name(cells["Kernel Name"]).rpartition("::")[
+        function=kernel_base_name(cells["Kernel Name"]).rpartition("::")[
             2
         ],  # ncu's own function names have no namespace
         demangled=cells["Kernel Name"],

@@ -14,7 +14,7 @@ import numpy as np
 
 from profiler.errors import UnreadableReport
 from profiler.evidence.launch import Launch, Report, Rule
-from profiler.evidence.values import SLOT, MetricSet, State, Values, is_time
+from profiler.evidence.values import SLOT, MetricSet, State, Values, is_duration
 from profiler.reports import csv_export, file_format
 from profiler.reports.instances import Detail, read_detail
 from profiler.reports.reader_client import Answer, Worker, WorkerLost
@@ -163,7 +163,7 @@ def _unreadable(path: Path, what: str, whole: bool = False) -> UnreadableReport:
 
 def _launches(head: dict[str, Any], blob: bytes, framed: file_format.Framing) -> tuple[Launch, ...]:
     sets = [MetricSet(tuple(one["names"]), tuple(one["units"]), one["kinds"]) for one in head["sets"]]
-    times = [[place for place, name in enumerate(one.names) if is_time(name)] for one in sets]
+    times = [[place for place, name in enumerate(one.names) if is_duration(name)] for one in sets]
     launches, at = [], 0
     for ordinal, told in enumerate(head["launches"]):
         metric_set = sets[told["set"]]

@@ -12,7 +12,7 @@ from profiler.bundles import bundle
 from profiler.bundles.location import Root
 from profiler.bundles.run import Run
 from profiler.errors import CannotJudge
-from profiler.evidence.naming import natural, spread
+from profiler.evidence.naming import brief_list, natural_key
 from profiler.evidence.values import Evidence
 from profiler.sass import bundle_file
 from profiler.sass import listing as sass_listing
@@ -52,7 +52,7 @@ def architectures(store: Store, family: str, version: str, run_id: str | None = 
     rows = store.launches(
         family=family, version=version, evidence=Evidence.STATIC, kind="facts", run_id=run_id
     )
-    return sorted({row.gpu for row in rows if row.gpu}, key=natural)
+    return sorted({row.gpu for row in rows if row.gpu}, key=natural_key)
 
 
 def find(
@@ -78,7 +78,7 @@ def find(
             return found
     way_out = f"`profiler sass {name} --arch {arch}` " + ("shows the newest" if run_id else "builds it")
     if newest is None:
-        there = spread(architectures(store, family, version, run_id))
+        there = brief_list(architectures(store, family, version, run_id))
         where = f"run {run_id} has" if run_id else "no run has"
         raise NotKept(
             f"{name} was compiled for {there}, not for {arch}"
@@ -121,7 +121,7 @@ def common(
         shared = there if shared is None else shared & there
     if preferred in (shared or ()):
         return preferred
-    return max(shared or (), key=natural, default=None)
+    return max(shared or (), key=natural_key, default=None)
 
 
 def running_on(capability: str, arches: Iterable[str]) -> str | None:

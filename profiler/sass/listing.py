@@ -54,7 +54,7 @@ class SassLine:
     @property
     def opcode_class(self) -> str:
         """One of opcodemix.NAMES; "" where there is no text."""
-        return opcodes.class_of(self.opcode) if self.opcode else ""
+        return opcodes.opcode_class(self.opcode) if self.opcode else ""
 
 
 @dataclass(frozen=True)

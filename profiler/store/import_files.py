@@ -17,7 +17,7 @@ from profiler.bundles.run import IMPORT, MAX_LABEL, Capture, Labels, Result, Run
 from profiler.bundles.run_json import RUN_FILE, short
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
 from profiler.evidence.launch import Report
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.reports import read as reports_read
 from profiler.store import Overtaken, report_values, sync
 from profiler.store.report_values import Ahead
@@ -298,8 +298,8 @@ class Importer:
             Imported(
                 _shown(path),
                 run.run_id,
-                spread(list(families)),
-                spread(list(versions)),
+                brief_list(list(families)),
+                brief_list(list(versions)),
                 rows.run["launches"],
             )
         )

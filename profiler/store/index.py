@@ -17,7 +17,7 @@ from profiler.bundles.decisions import Decided
 from profiler.bundles.run import Labels, Run
 from profiler.errors import ProfilerError
 from profiler.evidence.launch import Launch, Report
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.store import (
@@ -429,7 +429,8 @@ class Store:
                 if not columns >= {"key", "value"} or listing.meta(connection, "epoch") is None:
                     where = self._engine.url.render_as_string(hide_password=True)
                     raise ProfilerError(
-                        f"{where} is of something else, whose tables ({spread(taken)}) an index would take: "
+                        f"{where} is of something else, whose tables ({brief_list(taken)}) "
+                        "an index would take: "
                         "name an empty database by PROFILER_DB"
                     )
                 if listing.meta(connection, "schema") == schema.SCHEMA:

@@ -13,7 +13,7 @@ from profiler.bundles.location import Root
 from profiler.bundles.run import IMPORT, Labels, check_label
 from profiler.bundles.run_json import short
 from profiler.errors import BadBundle, ProfilerError, UnknownName
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.reports import read
 from profiler.store import import_files, report_values, sync
 from profiler.store.import_files import Already, Imported, ImportSummary
@@ -167,6 +167,6 @@ def _known_run(where: Root, run_id: str) -> str:
     there = bundle.list_runs(where)
     if run_id not in there:
         near = get_close_matches(run_id, there, n=3, cutoff=0.5)
-        hint = f"; near: {spread(near)}" if near else "; `profiler runs` lists what there is"
+        hint = f"; near: {brief_list(near)}" if near else "; `profiler runs` lists what there is"
         raise UnknownName(f"no run {run_id} in {where.url}{hint}")
     return run_id

@@ -13,7 +13,7 @@ from profiler.bundles.run import IMPORT, NOISE, Capture, Labels, Result, Run, la
 from profiler.bundles.run_json import short
 from profiler.errors import BadBundle
 from profiler.evidence.launch import Launch, Report, Session
-from profiler.evidence.values import DURATION, NOT_COLLECTED, Evidence, MetricSet, Values, pack
+from profiler.evidence.values import NCU_DURATION, NOT_COLLECTED, Evidence, MetricSet, Values, pack_values
 from profiler.store import packing
 from profiler.store.schema import key, version_key
 from profiler.store.statements import microseconds
@@ -148,7 +148,7 @@ class _Builder:
         for capture in found.captures:
             self._add_capture(capture)
         for facts in found.facts:
-            values = pack(facts.values)
+            values = pack_values(facts.values)
             launch = Launch(facts.part, facts.part, "", None, None, None, (), 0, values, facts.opcodes)
             self._add_row(
                 "facts", facts.evidence, facts.mode, facts.part, launch.base_name, _text(facts.target), launch
@@ -216,7 +216,7 @@ class _Builder:
         }
         self.evidence.add(evidence)
         position = len(self.rows.results)
-        duration = NOT_COLLECTED if launch is None else launch.values.value(DURATION)
+        duration = NOT_COLLECTED if launch is None else launch.values.value(NCU_DURATION)
         ordinal = position if launch is None or kind == "facts" else launch.ordinal
         if not 0 <= ordinal < _MOST_LAUNCHES:
             raise BadBundle(f"run {self.of.run_id} has a launch number {ordinal}")

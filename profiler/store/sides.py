@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from profiler.errors import UnknownName
 from profiler.evidence.launch import Session
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Latency, Side
 from profiler.evidence.values import Evidence
 from profiler.store import packing, schema
@@ -156,7 +156,7 @@ def _choose(connection: Connection, wanted: Filter, name: str) -> Filter:
         there = sorted({(row.family, row.version) for row in found})
         if len(there) > 1:
             first = "/".join(there[0])
-            listed = spread([version for _, version in there])
+            listed = brief_list([version for _, version in there])
             way_out = f"choose one, as in {first}~{wanted.run_id}"
             raise UnknownName(f"{name} has several versions: {listed}; {way_out}")
     evidence = next(kind for kind in _EVIDENCE_ORDER if any(row.evidence == kind for row in found))
@@ -164,7 +164,7 @@ def _choose(connection: Connection, wanted: Filter, name: str) -> Filter:
     for column, option in (("family", ""), ("version", ""), ("workload", "--workload"), ("gpu", "--gpu")):
         values = sorted({getattr(row, column) for row in found})
         if len(values) > 1:
-            listed = spread([value or "(nobody said)" for value in values])
+            listed = brief_list([value or "(nobody said)" for value in values])
             way_out = f"choose one with {option}" if option else "choose one"
             raise UnknownName(f"{name} has several of {column}: {listed}; {way_out}")
     newest = max(found, key=lambda row: (row.created, row.run_id))

@@ -198,7 +198,7 @@ def extract(
 def chunk_names() -> frozenset[str]:
     """The metrics whose trends are prepared: those of metrics.txt; none where it cannot be used."""
     try:
-        table = metric_table.load()
+        table = metric_table.load_metrics()
     except ProfilerError:
         return frozenset()
     names = {alternative.name for metric in table.metrics for alternative in metric.alternatives}

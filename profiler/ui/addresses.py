@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from profiler.evidence.naming import natural
+from profiler.evidence.naming import natural_key
 from profiler.evidence.values import Evidence
 from profiler.history.lineage import Lineage
 from profiler.store import CellInfo, RunInfo, VersionInfo
@@ -117,8 +117,8 @@ def cells(found: Sequence[Cell], asked: Sequence[str], evidence: Evidence) -> li
     """Workload and GPU of what the named have of that evidence, cells that most of them have first."""
     counts = Counter(place for places in _places(found, asked, evidence).values() for place in places)
     newest = evidence is Evidence.STATIC  # the newest architecture first
-    by_gpu = sorted(counts, key=lambda place: natural(place[1]), reverse=newest)
-    return sorted(by_gpu, key=lambda place: (-counts[place], natural(place[0])))
+    by_gpu = sorted(counts, key=lambda place: natural_key(place[1]), reverse=newest)
+    return sorted(by_gpu, key=lambda place: (-counts[place], natural_key(place[0])))
 
 
 def common(found: Sequence[Cell], asked: Sequence[str], evidence: Evidence) -> list[tuple[str, str]]:

@@ -21,12 +21,12 @@ from profiler.errors import UnknownName
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch
 from profiler.evidence.side import Side
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, pack
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, pack_values
 from profiler.reports import read
 from profiler.statistics import floor, pair
 from profiler.statistics.decision import Decision, Interval, Verdict
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 NAMES = {name for metric in TABLE.metrics for name in metric.names_for(None)}
 REAL = (
     "cutlass/report75.ncu-rep",
@@ -64,18 +64,21 @@ def everything(b: Side, launch: Launch, a: Side | None = None) -> dict[str, Stat
 def slim(launch: Launch) -> Launch:
     """The launch with the values of metrics.txt and the device alone."""
     kept = {name: value for name, value in launch.values.items() if name in NAMES or "device__" in name}
-    return replace(launch, values=pack(kept))
+    return replace(launch, values=pack_values(kept))
 
 
 def spoilt(launch: Launch) -> Iterator[tuple[str, Launch]]:
     """The launch without each of its counters in turn, and with each failed or beyond what can be true."""
     values = dict(launch.values)
     for name in values:
-        yield name, replace(launch, values=pack({key: one for key, one in values.items() if key != name}))
+        yield (
+            name,
+            replace(launch, values=pack_values({key: one for key, one in values.items() if key != name})),
+        )
         failed = Value(None, values[name].unit, state=State.FAILED)
-        yield name, replace(launch, values=pack({**values, name: failed}))
+        yield name, replace(launch, values=pack_values({**values, name: failed}))
         if values[name].number is not None:
-            yield name, replace(launch, values=pack({**values, name: Value(-1.0, values[name].unit)}))
+            yield name, replace(launch, values=pack_values({**values, name: Value(-1.0, values[name].unit)}))
     yield "sass__inst_executed_per_opcode", replace(launch, opcodes={})
 
 
@@ -100,7 +103,9 @@ def test_nor_does_it_where_the_counters_say_something_else(reports: Path, seed: 
         name: one._replace(number=_elsewhere(one, dice)) if name in NAMES and one.number else one
         for name, one in launch.values.items()
     }
-    launch = replace(launch, values=pack(other), opcodes={"FFMA": 9.0, "LDS": float(dice.randrange(30))})
+    launch = replace(
+        launch, values=pack_values(other), opcodes={"FFMA": 9.0, "LDS": float(dice.randrange(30))}
+    )
     levers = {one.lever for one in everything(whole, launch).values()}
     assert levers != {None}
     for gone, less in spoilt(launch):
@@ -133,7 +138,7 @@ def test_nor_does_it_in_a_pair(reports: Path, swap: bool, spoil: str) -> None:
 
 def test_without_any_counter_all_is_unknown_and_names_the_lines_to_collect(reports: Path) -> None:
     whole = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
-    bare = replace(whole.launches[0], values=pack({}), opcodes={})
+    bare = replace(whole.launches[0], values=pack_values({}), opcodes={})
     found = insights(Case("bare", Cell(replace(whole, launches=(bare,)))), TABLE)
     assert {one.kind for one in found.statements} == {"unknown"}
     assert {one.id for one in found.statements} == {"limit", "waiting", "others"}
@@ -177,7 +182,8 @@ def test_conflicts_that_rose_while_the_excess_stayed_zero_stand_before_what_is_k
     b = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
     name = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
     before = [
-        replace(one, values=pack({**one.values, name: Value(7000.0, "")})) for one in map(slim, b.launches)
+        replace(one, values=pack_values({**one.values, name: Value(7000.0, "")}))
+        for one in map(slim, b.launches)
     ]
     cell = Cell(b, compare(replace(b, launches=tuple(before)), b, TABLE))
     one = by_id(insights(Case("b", cell), TABLE))["shared:arbitration"]
@@ -190,12 +196,12 @@ def test_excess_wavefronts_ask_for_a_swizzle_and_without_the_excess_nothing_does
     b = side(reports / "cutlass/report75.ncu-rep")
     launch = slim(b.launches[0])
     excess = "derived__memory_l1_wavefronts_shared_excessive"
-    bad = replace(launch, values=pack({**launch.values, excess: Value(200_000.0, "")}))
+    bad = replace(launch, values=pack_values({**launch.values, excess: Value(200_000.0, "")}))
     one = everything(b, bad)["shared:excess"]
     assert one.lever == "swizzle or pad the shared-memory tile"
     assert one.share is not None
     assert 0 < one.share < 0.1
-    gone = replace(bad, values=pack({name: v for name, v in bad.values.items() if name != excess}))
+    gone = replace(bad, values=pack_values({name: v for name, v in bad.values.items() if name != excess}))
     assert "shared:excess" not in everything(b, gone)
     assert not [one for one in everything(b, gone).values() if one.lever and "swizzle" in one.lever]
 
@@ -239,7 +245,7 @@ def test_counters_that_contradict_each_other_carry_no_advice(
     launch = slim(b.launches[0])
     values = dict(launch.values)
     changed = spoil(values)
-    bad = replace(launch, values=pack({**values, **changed}))
+    bad = replace(launch, values=pack_values({**values, **changed}))
     found = measured(Cell(b), bad, TABLE)
     (gap,) = [one for one in found if isinstance(one, Gap) and one.id == prefix]
     assert {*changed} <= {one.name for one in gap.bad}
@@ -265,7 +271,7 @@ def test_tensor_cores_are_judged_by_the_opcodes_and_never_by_a_busy_counter(repo
         == "matrix products on the tensor cores: mma.sync or wgmma"
     )
     busy = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
-    idle = replace(scalar, opcodes={}, values=pack({**launch.values, busy: Value(0.0, "%")}))
+    idle = replace(scalar, opcodes={}, values=pack_values({**launch.values, busy: Value(0.0, "%")}))
     assert "tensor:unused" not in everything(b, idle)
 
 
@@ -295,13 +301,13 @@ def test_a_limiter_that_failed_is_no_limiter(reports: Path) -> None:
         "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": Value(20.0, "%"),
     }
     launch = next(one for one in map(slim, b.launches) if "279" in one.function)
-    starved = replace(launch, values=pack({**launch.values, **latency}))
+    starved = replace(launch, values=pack_values({**launch.values, **latency}))
     one = everything(b, starved)["occupancy"]
     assert one.text.startswith("Registers limit an SM to 8 blocks")
     assert "With 56 registers in place of 64 one block more fits" in one.text
     name = "launch__occupancy_limit_shared_mem"
     failed = {**starved.values, name: Value(None, "block", state=State.FAILED)}
-    assert "occupancy" not in everything(b, replace(starved, values=pack(failed)))
+    assert "occupancy" not in everything(b, replace(starved, values=pack_values(failed)))
 
 
 def test_the_cause_of_a_change_is_said_with_the_opcodes_and_what_undoes_it(reports: Path) -> None:
@@ -472,7 +478,7 @@ def test_a_duration_that_is_a_text_is_no_duration(reports: Path) -> None:
     whole = side(reports / "cutlass/report75.ncu-rep")
     first, *others = whole.launches
     held = {**first.values, "gpu__time_duration.sum": Value(None, "ns", "12,3x")}
-    damaged = replace(whole, launches=(replace(first, values=pack(held)), *others))
+    damaged = replace(whole, launches=(replace(first, values=pack_values(held)), *others))
     found = insights(Case("x", Cell(damaged, None)), TABLE)
     assert "1 without a duration" in json.dumps(found.document())
 

@@ -17,11 +17,11 @@ from profiler.bundles.run import Facts
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch
 from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence, State, Value, pack
+from profiler.evidence.values import Evidence, State, Value, pack_values
 from tests import lineages
 
 ROOT = Path(__file__).resolve().parents[2]
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def static(opcodes: dict[str, float] | None = None, **values: Value) -> Side:
         **{f"static__{name}": value for name, value in values.items()},
     }
     mix = {"HMMA": 8.0, "FFMA": 4.0, "LDGSTS": 4.0} if opcodes is None else opcodes
-    launch = Launch("main", "main", "main", None, None, None, (), 0, pack(facts), mix)
+    launch = Launch("main", "main", "main", None, None, None, (), 0, pack_values(facts), mix)
     return Side("v", (launch,), gpu="sm_80", workload="head dim 64", evidence=Evidence.STATIC)
 
 
@@ -236,7 +236,7 @@ def test_taking_any_fact_away_never_adds_advice() -> None:
         for gone in launch.values:
             for put in (None, Value(None, state=State.FAILED), Value(None, state=State.NOT_COLLECTED)):
                 values = {name: one for name, one in launch.values.items() if name != gone}
-                less = replace(launch, values=pack({**values, **({gone: put} if put else {})}))
+                less = replace(launch, values=pack_values({**values, **({gone: put} if put else {})}))
                 for one in said(replace(whole, launches=(less,))).values():
                     assert one.lever is None or one.lever in levers, (gone, one.id)
 

@@ -18,7 +18,7 @@ from profiler.compare.comparison import compare
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch
 from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence, Value, pack
+from profiler.evidence.values import Evidence, Value, pack_values
 from tests import lineages
 
 HEAVY = ("sqlalchemy", "pandas", "streamlit", "plotly", "ncu_report", "fsspec")
@@ -222,11 +222,11 @@ def test_hundreds_of_launches_show_the_longest_and_count_the_verdicts_of_the_res
         launches = []
         for index in range(300):
             duration = 1e6 + 1e3 * index if index != 7 else 1e5 * factor  # the shortest of all got slower
-            values = pack({"gpu__time_duration.sum": Value(duration, "ns")})
+            values = pack_values({"gpu__time_duration.sum": Value(duration, "ns")})
             name = f"kernel_{index}"
             launches.append(Launch(name, name, "", (1, 1, 1), (64, 1, 1), 7, (), index, values))
         sides.append(Side("side", tuple(launches), "GPU"))
-    found = compare(*sides, metric_table.load())
+    found = compare(*sides, metric_table.load_metrics())
     comparison.print_text(found.top(comparison.SHOWN), everything=False)
     out = capsys.readouterr().out
     shown = [line.split()[0] for line in out.splitlines() if line.startswith("kernel_")]
@@ -263,7 +263,7 @@ def test_show_all_json_has_every_metric_with_its_unit_or_state(
 def test_show_json_has_every_concept_once_and_overwrites_none(
     capsys: pytest.CaptureFixture[str], reports: Path
 ) -> None:
-    every = sorted(metric.concept for metric in metric_table.load().of(Evidence.MEASURED))
+    every = sorted(metric.concept for metric in metric_table.load_metrics().of(Evidence.MEASURED))
     paths = sorted(path for path in reports.glob("*/*.ncu-rep") if path.parent.name != "bad")
     assert len(paths) == 16
     for path in paths:
@@ -491,7 +491,7 @@ def test_whatever_goes_wrong_is_never_exit_code_1(
     def fail(*_: object) -> None:
         raise raised
 
-    monkeypatch.setattr(metric_table, "load", fail)
+    monkeypatch.setattr(metric_table, "load_metrics", fail)
     found, out, err = run(capsys, "metrics")
     assert (found, out) == (code, "")
     assert (err.splitlines() or [""])[0] == first_line

@@ -23,7 +23,7 @@ from profiler.collect.plan import Job
 from profiler.collect.settings import Machine, Settings
 from profiler.collect.staging import Staging, unfinished_runs
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence.values import DURATION
+from profiler.evidence.values import NCU_DURATION
 from profiler.reports import csv_export
 from tests.standins import GPU, SMALL, again, begin, calls, cells, finish, prepare, stand_in_ncu, tell
 from tests.toolchain import needs_gxx
@@ -324,7 +324,7 @@ def test_a_kernel_that_is_not_in_the_report_fails_its_cell(reports: Path) -> Non
 def test_counters_that_are_nan_fail_the_cell(reports: Path) -> None:
     path = next((reports / "oracle").glob("esmm*5c6231e5*"))
     launches = csv_export.read_csv(path).launches
-    bad = [one for one in launches if one.values.number(DURATION) is None]
+    bad = [one for one in launches if one.values.number(NCU_DURATION) is None]
     assert bad, "the report holds a launch whose duration is NaN"
     import dataclasses
 

@@ -98,7 +98,7 @@ def test_a_real_ncu_lists_the_derived_metric_of_our_section(tmp_path: Path) -> N
 def test_a_name_that_an_older_ncu_lacks_is_asked_for_under_its_older_name() -> None:
     known = ncu_command.known_metrics(Ncu(REAL, "2024.1.1.0"), "sm_90")
     assert known is not None
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     new = "smsp__average_thread_inst_executed_per_inst_executed.ratio"
     old = "smsp__thread_inst_executed_per_inst_executed.ratio"
     settled, without = ncu_command.resolve_metrics(

@@ -291,7 +291,7 @@ def test_the_run_comes_back_from_the_index_as_it_was(found: Dissection) -> None:
 
 def test_every_own_name_in_metrics_txt_is_one_that_is_kept(found: Dissection) -> None:
     kept = {name for result in found.run.results for one in result.facts for name in one.values}
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     declared = {
         one.name
         for metric in table.metrics

@@ -14,7 +14,7 @@ from profiler.errors import Exit, UnknownName
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch, Session
 from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence, State, Value, pack
+from profiler.evidence.values import Evidence, State, Value, pack_values
 from profiler.gate import judgement
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.reports import read as reports_read
@@ -38,7 +38,7 @@ LONG, SHORT = 1_000_000.0, 12_000.0
 def table(tmp_path_factory: pytest.TempPathFactory) -> metric_table.MetricTable:
     path = tmp_path_factory.mktemp("table") / "metrics.txt"
     path.write_text(TABLE_TEXT, "utf-8")
-    return metric_table.load(path)
+    return metric_table.load_metrics(path)
 
 
 def launch(
@@ -50,7 +50,7 @@ def launch(
         )
     }
     told |= {key.replace("__DOT__", "."): value for key, value in values.items()}
-    return Launch(name, name, "", (1, 1, 1), (64, 1, 1), 7, (), ordinal, pack(told))
+    return Launch(name, name, "", (1, 1, 1), (64, 1, 1), 7, (), ordinal, pack_values(told))
 
 
 def side(*launches: Launch, **changes: object) -> Side:
@@ -380,7 +380,7 @@ def real(reports: Path) -> dict[str, Side]:
 
 @pytest.fixture(scope="module")
 def shipped() -> metric_table.MetricTable:
-    return metric_table.load()
+    return metric_table.load_metrics()
 
 
 def test_of_five_ncar_kernels_one_got_faster_two_stayed_and_two_are_unclear(

@@ -15,7 +15,7 @@ from profiler.errors import Exit
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch, Session
 from profiler.evidence.side import Side
-from profiler.evidence.values import Value, pack
+from profiler.evidence.values import Value, pack_values
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Finding, Outcome
 from profiler.gate.judgement import judge
@@ -25,7 +25,7 @@ from profiler.store import Store
 from tests import made
 from tests.timed_runs import static
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 READ, EXECUTED = "dram__bytes_read.sum", "smsp__inst_executed.sum"
 SESSION = Session("2025.3.1", command_line="ncu --clock-control base", clock_control="base")
 GPU = "NVIDIA Test 1"
@@ -52,7 +52,7 @@ def launches(
     """Repeats of one kernel that read so many bytes."""
     bare, counts = made.launch(name, ns), executed or [4096.0] * len(read)
     return [
-        replace(bare, ordinal=place, values=pack({**bare.values, READ: size, EXECUTED: count}))
+        replace(bare, ordinal=place, values=pack_values({**bare.values, READ: size, EXECUTED: count}))
         for place, (size, count) in enumerate(
             (Value(size, "byte"), Value(count, "inst")) for size, count in zip(read, counts, strict=True)
         )

@@ -59,7 +59,7 @@ def side(version: str, *latencies: Latency, **more: object) -> Side:
 
 @pytest.fixture(scope="module")
 def table() -> metric_table.MetricTable:
-    return metric_table.load()
+    return metric_table.load_metrics()
 
 
 def judged(a: Side, b: Side, table: metric_table.MetricTable, **more: object) -> Comparison:

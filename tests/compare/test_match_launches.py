@@ -5,7 +5,7 @@ import pytest
 from profiler.compare.match_launches import Matching, differences, kernel_filter, labels, match, template
 from profiler.errors import UnknownName
 from profiler.evidence.launch import Launch
-from profiler.evidence.values import pack
+from profiler.evidence.values import pack_values
 
 Size = tuple[int, int, int]
 
@@ -20,7 +20,7 @@ def launch(
     block: Size | None = (128, 1, 1),
 ) -> Launch:
     demangled = f"void ns::{function}{arguments}(T1::P<int>)"
-    return Launch(function, demangled, "", grid, block, 7, nvtx, ordinal, pack({}))
+    return Launch(function, demangled, "", grid, block, 7, nvtx, ordinal, pack_values({}))
 
 
 def side(*launches: Launch) -> list[Launch]:

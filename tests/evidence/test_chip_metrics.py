@@ -16,7 +16,7 @@ from profiler.errors import CannotJudge, Exit
 from profiler.evidence import chip_metrics, metric_table, ncu_names, nvperf
 from profiler.evidence.values import Evidence
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 LISTS = Path(__file__).resolve().parents[3] / "shared" / "metrics"
 GOOD = "duration | ncu duration | ns | lower | 2% | time | lean | gpu__time_duration.sum"
 TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
@@ -31,7 +31,8 @@ WRONG = [
 ]
 
 library = pytest.mark.skipif(
-    not chip_metrics.available(), reason="libnvperf_host of the wheel ncu-report does not load here"
+    not chip_metrics.is_library_available(),
+    reason="libnvperf_host of the wheel ncu-report does not load here",
 )
 
 
@@ -46,7 +47,7 @@ def rows(name: str) -> list[dict[str, str]]:
 def checked(tmp_path: Path, *lines: str) -> list[str]:
     path = tmp_path / "metrics.txt"
     path.write_text("\n".join(lines), encoding="utf-8")
-    return chip_metrics.check(metric_table.load(path))
+    return chip_metrics.check_names(metric_table.load_metrics(path))
 
 
 def run(*words: str) -> int:
@@ -65,7 +66,7 @@ def test_full_names_agree_with_the_independent_list_on_every_chip() -> None:
     for row in rows("full-names.tsv"):
         name = row.pop("name")
         for chip, mark in row.items():
-            expected = mark == "Y" or ncu_names.cost(name) is not None
+            expected = mark == "Y" or ncu_names.collection_cost(name) is not None
             if chip_metrics.exists(name, chip) is not expected:
                 wrong.append((name, chip))
     assert wrong == []
@@ -89,7 +90,7 @@ def test_base_names_agree_with_the_independent_catalogue() -> None:
 
 @library
 def test_every_name_we_ship_exists() -> None:
-    assert chip_metrics.check(TABLE) == []
+    assert chip_metrics.check_names(TABLE) == []
 
 
 def unlisted(name: str, chip: str) -> bool:
@@ -104,7 +105,7 @@ def test_the_first_name_for_a_chip_exists_there_so_the_list_needs_no_library(chi
     names = [metric.names_for(chip)[0] for metric in measured if metric.names_for(chip)]
     first = [name for name in names if not unlisted(name, chip)]
     assert [name for name in first if not chip_metrics.exists(name, chip)] == []
-    assert list(chip_metrics.request(TABLE, chip)) == [*dict.fromkeys(first), *TABLE.captured]
+    assert list(chip_metrics.names_to_collect(TABLE, chip)) == [*dict.fromkeys(first), *TABLE.captured]
 
 
 @library
@@ -201,19 +202,19 @@ def test_a_name_that_no_chip_has_is_refused_with_its_line_and_the_right_name(
 )
 def test_a_slip_is_answered_with_the_name_that_was_meant(wrong: str, right: str) -> None:
     assert not any(chip_metrics.exists(wrong, chip) for chip in chip_metrics.CHIPS)
-    assert chip_metrics.nearest(wrong) == right
+    assert chip_metrics.nearest_name(wrong) == right
 
 
 @library
 def test_nothing_is_proposed_where_nothing_is_near(tmp_path: Path) -> None:
-    assert chip_metrics.nearest("foo") is None
+    assert chip_metrics.nearest_name("foo") is None
     assert checked(tmp_path, GOOD, "foo")[0].endswith("see ncu --query-metrics")
 
 
 @library
 def test_every_renamed_name_leads_to_one_that_exists() -> None:
     for old in ncu_names.RENAMED:
-        name = chip_metrics.nearest(f"{old}.sum") or ""
+        name = chip_metrics.nearest_name(f"{old}.sum") or ""
         assert any(chip_metrics.exists(name, chip) for chip in chip_metrics.CHIPS), old
 
 
@@ -240,7 +241,7 @@ def test_odd_text_never_harms_the_process() -> None:
         "gpu__time_duration.sum.",
     ):
         assert chip_metrics.exists(name, "sm_90") is False
-        assert chip_metrics.passes([name], "sm_90") == 0
+        assert chip_metrics.replay_passes([name], "sm_90") == 0
 
 
 # --- passes
@@ -249,8 +250,8 @@ def test_odd_text_never_harms_the_process() -> None:
 @library
 @pytest.mark.parametrize("chip", metric_table.CHIPS)
 def test_the_lean_tier_costs_at_most_eight_passes(chip: str) -> None:
-    lean = chip_metrics.passes(chip_metrics.request(TABLE, chip, "lean"), chip)
-    full = chip_metrics.passes(chip_metrics.request(TABLE, chip), chip)
+    lean = chip_metrics.replay_passes(chip_metrics.names_to_collect(TABLE, chip, "lean"), chip)
+    full = chip_metrics.replay_passes(chip_metrics.names_to_collect(TABLE, chip), chip)
     assert lean is not None
     assert full is not None
     assert 2 <= lean <= 8 < full
@@ -258,13 +259,15 @@ def test_the_lean_tier_costs_at_most_eight_passes(chip: str) -> None:
 
 @library
 def test_passes_count_hardware_counters_and_nothing_else() -> None:
-    assert chip_metrics.passes(["gpu__time_duration.sum"], "sm_90") == 1
-    assert chip_metrics.passes([], "sm_90") == 0
+    assert chip_metrics.replay_passes(["gpu__time_duration.sum"], "sm_90") == 1
+    assert chip_metrics.replay_passes([], "sm_90") == 0
     assert (
-        chip_metrics.passes(["launch__grid_size", "derived__memory_l1_wavefronts_shared_excessive"], "sm_90")
+        chip_metrics.replay_passes(
+            ["launch__grid_size", "derived__memory_l1_wavefronts_shared_excessive"], "sm_90"
+        )
         == 0
     )
-    assert chip_metrics.passes(["gpu__time_duration.sum"], "sm_87") is None
+    assert chip_metrics.replay_passes(["gpu__time_duration.sum"], "sm_87") is None
 
 
 @library
@@ -273,7 +276,7 @@ def test_passes_count_hardware_counters_and_nothing_else() -> None:
 )
 def test_speed_of_light_costs_about_what_the_c_programs_counted(chip: str, passes: int) -> None:
     names = [metric.names_for(chip)[0] for metric in TABLE.metrics if metric.group == "speed of light"]
-    counted = chip_metrics.passes(names, chip)
+    counted = chip_metrics.replay_passes(names, chip)
     assert counted is not None
     assert passes - 4 <= counted <= passes  # their group held the memory tables too
 
@@ -281,12 +284,12 @@ def test_speed_of_light_costs_about_what_the_c_programs_counted(chip: str, passe
 def test_without_the_library_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvperf, "load", lambda: None)
     monkeypatch.setattr(chip_metrics, "_chip", lambda chip: None)
-    assert not chip_metrics.available()
-    assert chip_metrics.passes(["gpu__time_duration.sum"], "sm_90") is None
+    assert not chip_metrics.is_library_available()
+    assert chip_metrics.replay_passes(["gpu__time_duration.sum"], "sm_90") is None
     with pytest.raises(CannotJudge, match="cannot check names: libnvperf_host"):
-        chip_metrics.check(TABLE)
+        chip_metrics.check_names(TABLE)
     assert CannotJudge.exit_code == Exit.UNJUDGED
-    assert next(iter(chip_metrics.request(TABLE, "sm_90", "lean"))) == "gpu__time_duration.sum"
+    assert next(iter(chip_metrics.names_to_collect(TABLE, "sm_90", "lean"))) == "gpu__time_duration.sum"
 
 
 def test_an_absent_wheel_is_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,8 +307,8 @@ def test_the_chip_list_stands_alone_on_stdout(capsys: pytest.CaptureFixture[str]
     assert out.count("\n") == 1
     names = out.strip().split(",")
     assert names[0] == "gpu__time_duration.sum"
-    assert names == list(chip_metrics.request(TABLE, "sm_90", "lean"))
-    assert f"sm_90, lean: {chip_metrics.passes(names, 'sm_90')} replay passes for" in err
+    assert names == list(chip_metrics.names_to_collect(TABLE, "sm_90", "lean"))
+    assert f"sm_90, lean: {chip_metrics.replay_passes(names, 'sm_90')} replay passes for" in err
 
 
 def test_passes_that_nobody_can_count_are_unknown(
@@ -331,7 +334,7 @@ def test_the_json_of_a_chip_says_what_each_name_is_for(capsys: pytest.CaptureFix
     assert named["shared_excess"]["cost"] == "patched"
     assert named["duration"]["cost"] == "counted"
     assert "stall_gmma" in document["not_available"]
-    assert document["passes"] == chip_metrics.passes(
+    assert document["passes"] == chip_metrics.replay_passes(
         [entry["metric"] for entry in document["metrics"]], "sm_100"
     )
 

@@ -114,11 +114,11 @@ def test_every_verdict_has_a_sign_and_a_word() -> None:
 
 
 def test_a_size_drops_its_trailing_ones() -> None:
-    assert formatting.dims((65_535, 1, 1)) == "65\u2009535"
-    assert formatting.dims((24, 4, 1)) == "24 × 4"
-    assert formatting.dims((1, 1, 8)) == "1 × 1 × 8"
-    assert formatting.dims((1, 1, 1)) == "1"
-    assert formatting.dims(None) == "–"
+    assert formatting.dimensions((65_535, 1, 1)) == "65\u2009535"
+    assert formatting.dimensions((24, 4, 1)) == "24 × 4"
+    assert formatting.dimensions((1, 1, 8)) == "1 × 1 × 8"
+    assert formatting.dimensions((1, 1, 1)) == "1"
+    assert formatting.dimensions(None) == "–"
 
 
 def test_json_keeps_integers_and_base_units() -> None:
@@ -131,8 +131,8 @@ def test_json_keeps_integers_and_base_units() -> None:
 
 def test_a_moment_is_shown_in_utc() -> None:
     assert (
-        formatting.moment(datetime(2026, 11, 20, 16, 2, tzinfo=timezone(timedelta(hours=2))))
+        formatting.timestamp(datetime(2026, 11, 20, 16, 2, tzinfo=timezone(timedelta(hours=2))))
         == "2026-11-20 14:02 UTC"
     )
-    assert formatting.moment(datetime(2026, 11, 20, 16, 2, tzinfo=UTC)) == "2026-11-20 16:02 UTC"
-    assert formatting.moment(None) == "–"
+    assert formatting.timestamp(datetime(2026, 11, 20, 16, 2, tzinfo=UTC)) == "2026-11-20 16:02 UTC"
+    assert formatting.timestamp(None) == "–"

@@ -10,15 +10,15 @@ import pytest
 from profiler.errors import BadMetricsFile, Exit
 from profiler.evidence import metric_table
 from profiler.evidence.metric_table import Alternative, Metric, MetricTable
-from profiler.evidence.values import NOT_COLLECTED, State, Value, Values, pack
+from profiler.evidence.values import NOT_COLLECTED, State, Value, Values, pack_values
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 GOOD = "duration | ncu duration | ns | lower | 2% | time | lean | gpu__time_duration.sum"
 FAILED = Value(None, "ns", state=State.FAILED)
 
 
 def table_of(tmp_path: Path, *lines: str) -> MetricTable:
-    return metric_table.load(written(tmp_path, *lines))
+    return metric_table.load_metrics(written(tmp_path, *lines))
 
 
 def written(tmp_path: Path, *lines: str) -> Path:
@@ -173,7 +173,7 @@ def test_a_threshold_is_relative_or_in_percentage_points(
 def test_a_mistake_is_one_line_that_names_file_and_line(tmp_path: Path, line: str, answer: str) -> None:
     path = written(tmp_path, "# first", "", line)
     with pytest.raises(BadMetricsFile) as caught:
-        metric_table.load(path)
+        metric_table.load_metrics(path)
     assert str(caught.value).startswith(f"{path}:3: ")
     assert answer in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -187,22 +187,22 @@ def test_a_metric_declared_twice_names_both_lines(tmp_path: Path) -> None:
 
 def test_one_mistake_does_not_hide_the_next(tmp_path: Path) -> None:
     path = written(tmp_path, GOOD, GOOD, "sm__x.sum", GOOD.replace("lean", "ful"))
-    table, problems = metric_table.read(path)
+    table, problems = metric_table.load_with_problems(path)
     assert [problem.split(": ")[0] for problem in problems] == [f"{path}:2", f"{path}:4"]
     assert len(table.metrics) == 1
     assert table.captured == ("sm__x.sum",)
     with pytest.raises(BadMetricsFile, match=r"and 1 more: profiler metrics --check"):
-        metric_table.load(path)
+        metric_table.load_metrics(path)
 
 
 def test_a_file_that_is_absent_empty_or_not_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadMetricsFile, match="No such file"):
-        metric_table.load(tmp_path / "none.txt")
+        metric_table.load_metrics(tmp_path / "none.txt")
     with pytest.raises(BadMetricsFile, match=":1: no metric in this file"):
         table_of(tmp_path, "# nothing")
     (tmp_path / "bytes.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BadMetricsFile, match="not UTF-8"):
-        metric_table.load(tmp_path / "bytes.txt")
+        metric_table.load_metrics(tmp_path / "bytes.txt")
 
 
 # --- which value a launch shows
@@ -210,33 +210,33 @@ def test_a_file_that_is_absent_empty_or_not_text_is_refused(tmp_path: Path) -> N
 
 def test_the_first_alternative_with_a_number_wins_over_an_earlier_failed_one() -> None:
     metric = metric_of(Alternative("a__new.sum"), Alternative("a__old.sum"))
-    values = pack({"a__new.sum": FAILED, "a__old.sum": Value(7.0, "ns")})
+    values = pack_values({"a__new.sum": FAILED, "a__old.sum": Value(7.0, "ns")})
     assert MetricTable.resolve(metric, values, "sm_90") == ("a__old.sum", Value(7.0, "ns"))
 
 
 def test_without_a_number_the_first_carried_name_shows_its_state() -> None:
     metric = metric_of(Alternative("a__new.sum"), Alternative("a__old.sum"))
     only = Value(None, "", state=State.INSTANCES_ONLY)
-    assert MetricTable.resolve(metric, pack({"a__old.sum": only}), None) == ("a__old.sum", only)
+    assert MetricTable.resolve(metric, pack_values({"a__old.sum": only}), None) == ("a__old.sum", only)
 
 
 def test_a_launch_without_the_name_says_not_collected_and_never_zero() -> None:
     metric = metric_of(Alternative("a__x.sum"))
-    name, value = MetricTable.resolve(metric, pack({"b__y.sum": Value(0.0)}), "sm_90")
+    name, value = MetricTable.resolve(metric, pack_values({"b__y.sum": Value(0.0)}), "sm_90")
     assert (name, value) == ("a__x.sum", NOT_COLLECTED)
     assert value.number is None
 
 
 def test_a_chip_without_any_name_for_the_concept_says_not_available() -> None:
     metric = metric_of(Alternative("a__x.sum", frozenset({"sm_90"})))
-    values = pack({"a__x.sum": Value(1.0, "ns")})
+    values = pack_values({"a__x.sum": Value(1.0, "ns")})
     assert MetricTable.resolve(metric, values, "sm_100")[1].state is State.NOT_AVAILABLE
     assert MetricTable.resolve(metric, values, "sm_90")[1].number == 1.0
 
 
 def test_a_zero_is_a_number() -> None:
     metric = metric_of(Alternative("a__x.sum"), Alternative("a__y.sum"))
-    values = pack({"a__x.sum": Value(0.0, "ns"), "a__y.sum": Value(5.0, "ns")})
+    values = pack_values({"a__x.sum": Value(0.0, "ns"), "a__y.sum": Value(5.0, "ns")})
     assert MetricTable.resolve(metric, values, None)[0] == "a__x.sum"
 
 
@@ -244,10 +244,10 @@ def test_a_zero_is_a_number() -> None:
 def test_a_chip_that_the_table_does_not_list_hides_no_number(chip: str) -> None:
     for metric in TABLE.metrics:
         for one in metric.alternatives:
-            found = TABLE.resolve(metric, pack({one.name: Value(42.5, metric.unit)}), chip)
+            found = TABLE.resolve(metric, pack_values({one.name: Value(42.5, metric.unit)}), chip)
             assert found == (one.name, Value(42.5, metric.unit))
     busy = TABLE.by_concept["tensor_busy"]
-    assert TABLE.resolve(busy, pack({}), chip)[1] == NOT_COLLECTED
+    assert TABLE.resolve(busy, pack_values({}), chip)[1] == NOT_COLLECTED
 
 
 @pytest.mark.parametrize(("capability", "chip"), [("9.0", "sm_90"), ("12.0", "sm_120"), ("7.5", "sm_75")])
@@ -269,7 +269,7 @@ def oracle(reports: Path, name: str) -> list[tuple[str, Values]]:
             for name, unit, cell in zip(names, units, row, strict=True)
             if (value := number(cell, unit))
         }
-        launches.append((metric_table.chip_of(row[names.index("CC")]), pack(values)))
+        launches.append((metric_table.chip_of(row[names.index("CC")]), pack_values(values)))
     return launches
 
 

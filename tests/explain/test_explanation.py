@@ -18,10 +18,10 @@ from profiler.compare.comparison import Comparison, Verdict, compare
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch
 from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence, State, Value, pack
+from profiler.evidence.values import Evidence, State, Value, pack_values
 from profiler.explain.explanation import Explanation, explain, signed, time, to_collect
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 CYCLES = ("cycles", "cycles_active")
 CHANGED = "compute_tendencies_x_279_gpu"
 WARPS = "smsp__warps_active.avg.per_cycle_active"
@@ -178,7 +178,7 @@ def test_numbers_that_damaged_bits_make_are_no_factors_and_end_no_command(
         "device__attribute_multiprocessor_count",
         "sm__cycles_active.avg",
     ):
-        spoilt = replace(launch, values=pack({**values, name: values[name]._replace(number=number)}))
+        spoilt = replace(launch, values=pack_values({**values, name: values[name]._replace(number=number)}))
         found = compare(a, replace(b, launches=(spoilt,)), TABLE)
         (one,) = explain(found, TABLE)
         json.dumps(explanation.document(found, [one]), allow_nan=False)
@@ -193,7 +193,7 @@ def test_numbers_that_damaged_bits_make_are_no_factors_and_end_no_command(
 
 
 def test_facts_have_no_time_to_split() -> None:
-    launch = Launch("k", "k", "k", None, None, None, (), 0, pack({"static__registers": Value(64)}))
+    launch = Launch("k", "k", "k", None, None, None, (), 0, pack_values({"static__registers": Value(64)}))
     side = Side("v1", (launch,), evidence=Evidence.STATIC)
     (one,) = explain(compare(side, side, TABLE), TABLE)
     assert one.sentence == "Static evidence has no duration: there is no time to split."
@@ -207,7 +207,7 @@ def edited(comparison_of: Side, kernel: str, change: Callable[[dict[str, Value]]
         if launch.base_name == kernel:
             values = dict(launch.values)
             change(values)
-            launch = replace(launch, values=pack(values))
+            launch = replace(launch, values=pack_values(values))
         launches.append(launch)
     return replace(comparison_of, launches=tuple(launches))
 
@@ -265,7 +265,7 @@ def test_counters_of_different_names_are_not_held_against_each_other(reports: Pa
 def test_a_metrics_file_without_the_concepts_says_that_it_lacks_them(reports: Path, tmp_path: Path) -> None:
     path = tmp_path / "metrics.txt"
     path.write_text("duration | ncu duration | ns | lower | 2% | time | lean | gpu__time_duration.sum\n")
-    table = metric_table.load(path)
+    table = metric_table.load_metrics(path)
     a, b = sides(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult")
     moved = explain(compare(a, b, table), table)[0]
     assert moved.split is None

@@ -8,7 +8,7 @@ import pytest
 
 from profiler.build.occupancy import occupancy
 from profiler.errors import CannotJudge
-from profiler.evidence.values import Evidence, State, Value, pack
+from profiler.evidence.values import Evidence, State, Value, pack_values
 from profiler.explain import occupancy_whatif
 from profiler.reports import read
 from profiler.reports.instances import Instances
@@ -23,29 +23,29 @@ def limits(*numbers: float | None) -> dict[str, Value]:
 
 
 def test_the_least_limit_binds_and_ties_are_all_named() -> None:
-    assert occupancy_whatif.measured(pack(limits(2, 3, 16, 32)), None).binding == ("registers",)
-    assert occupancy_whatif.measured(pack(limits(2, 2, 16, 32)), None).binding == (
+    assert occupancy_whatif.measured(pack_values(limits(2, 3, 16, 32)), None).binding == ("registers",)
+    assert occupancy_whatif.measured(pack_values(limits(2, 2, 16, 32)), None).binding == (
         "registers",
         "shared memory",
     )
 
 
 def test_a_limit_that_failed_is_a_state_and_never_zero() -> None:
-    found = occupancy_whatif.measured(pack(limits(None, 3, 16, 32)), None)
+    found = occupancy_whatif.measured(pack_values(limits(None, 3, 16, 32)), None)
     assert found.binding == ("shared memory",)
     assert [one.name for one in found.unknown] == ["registers"]
     assert found.unknown[0].blocks.state is State.FAILED
-    nothing = occupancy_whatif.measured(pack(limits(None, None, None, None)), None)
+    nothing = occupancy_whatif.measured(pack_values(limits(None, None, None, None)), None)
     assert nothing.binding == ()
     assert len(nothing.unknown) == 4
 
 
 def test_barriers_are_a_limit_only_where_ncu_has_them() -> None:
     assert "barriers" not in {
-        one.name for one in occupancy_whatif.measured(pack(limits(2, 3, 16, 32)), None).limiters
+        one.name for one in occupancy_whatif.measured(pack_values(limits(2, 3, 16, 32)), None).limiters
     }
     told = limits(2, 3, 16, 32) | {"launch__occupancy_limit_barriers": Value(1, "block")}
-    assert occupancy_whatif.measured(pack(told), None).binding == ("barriers",)
+    assert occupancy_whatif.measured(pack_values(told), None).binding == ("barriers",)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def facts(registers: float | None, threads: float, shared: float) -> dict[str, V
 
 
 def test_static_facts_give_limits_and_curves_that_agree_with_the_model() -> None:
-    found = occupancy_whatif.static(pack(facts(206, 128, 28672)), "sm_80")
+    found = occupancy_whatif.static(pack_values(facts(206, 128, 28672)), "sm_80")
     model = occupancy("sm_80", 206, 128, 28672)
     assert found.evidence is Evidence.STATIC
     assert found.achieved.state is State.NOT_COLLECTED, "nothing ran"
@@ -128,7 +128,7 @@ def test_static_facts_give_limits_and_curves_that_agree_with_the_model() -> None
 
 def test_missing_static_facts_are_named() -> None:
     with pytest.raises(CannotJudge, match=r"static__registers not collected"):
-        occupancy_whatif.static(pack(facts(None, 128, 0)), "sm_80")
+        occupancy_whatif.static(pack_values(facts(None, 128, 0)), "sm_80")
 
 
 def test_the_static_model_and_ncu_agree_on_the_cutlass_launches(reports: Path) -> None:
@@ -142,7 +142,7 @@ def test_the_static_model_and_ncu_agree_on_the_cutlass_launches(reports: Path) -
                 + number("launch__shared_mem_per_block_dynamic"),
             )
             found, measured = (
-                occupancy_whatif.static(pack(told), "sm_80"),
+                occupancy_whatif.static(pack_values(told), "sm_80"),
                 occupancy_whatif.measured(one.values, None),
             )
             assert found.theoretical.number == pytest.approx(measured.theoretical.number)

@@ -16,15 +16,15 @@ from profiler.compare.resolve_names import side_of
 from profiler.evidence import chip_metrics, metric_table
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import chip_of
-from profiler.evidence.rollups import Rates
-from profiler.evidence.tensor_pipes import TensorPath, carried
-from profiler.evidence.values import State, Value, pack
+from profiler.evidence.rollups import CounterRates
+from profiler.evidence.tensor_pipes import TensorPath, tensor_paths
+from profiler.evidence.values import State, Value, pack_values
 from profiler.explain.roofline import UNKNOWN, UNUSED, USED, Roofline, roofline
 from profiler.reports import read as reports_read
 from tests import made
 from tests.conftest import ROOT
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 PER_CYCLE = "smsp__sass_thread_inst_executed_op_{}_pred_on.sum.per_cycle_elapsed"
 PEAK = "sm__sass_thread_inst_executed_op_{}_pred_on.sum.peak_sustained"
 TENSOR = "sm__ops_path_tensor_src_fp16_dst_fp32"
@@ -81,7 +81,7 @@ def whole(**more: float | None) -> dict[str, Value]:
 
 
 def launch(values: dict[str, Value], **opcodes: float) -> Launch:
-    return replace(made.launch(), values=pack(values), opcodes=opcodes)
+    return replace(made.launch(), values=pack_values(values), opcodes=opcodes)
 
 
 # --- against the answer key
@@ -289,23 +289,23 @@ def test_hopper_tells_warp_groups_apart_and_counts_no_work_twice() -> None:
         "sm__ops_path_tensor_op_hmma_src_fp16.sum",
         "sm__ops_path_tensor_op_hmma_src_fp16_dst_fp32_sparsity_off.sum.peak_sustained",
     ]
-    assert carried(names) == [TensorPath("hgmma", "fp16", ""), TensorPath("hmma", "fp16", "fp32")]
+    assert tensor_paths(names) == [TensorPath("hgmma", "fp16", ""), TensorPath("hmma", "fp16", "fp32")]
 
 
 def test_a_rate_is_read_from_whichever_rollup_there_is() -> None:
     for name, number in (("x.sum.per_second", 2e9), ("x.sum.per_cycle_elapsed", 2.0), ("x.sum", 2e6)):
         told = whole(**{f"dram__{name}": number})
-        assert Rates(pack(told)).rate("dram__x").number == pytest.approx(2e9)
+        assert CounterRates(pack_values(told)).rate("dram__x").number == pytest.approx(2e9)
     told = whole(**{"dram__x.sum": 2e6, "dram__x.sum.pct_of_peak_sustained_elapsed": 40.0})
-    assert Rates(pack(told)).peak("dram__x").number == pytest.approx(5e9)
-    assert Rates(pack(whole())).peak("dram__x").number is None
+    assert CounterRates(pack_values(told)).peak("dram__x").number == pytest.approx(5e9)
+    assert CounterRates(pack_values(whole())).peak("dram__x").number is None
 
 
 @pytest.mark.parametrize("chip", metric_table.CHIPS)
 def test_the_full_tier_collects_what_a_roofline_asks_for(chip: str) -> None:
-    if not chip_metrics.available():
+    if not chip_metrics.is_library_available():
         pytest.skip("NVIDIA's library does not load here: pip install ncu-report, on Linux")
-    bare = replace(made.launch(), values=pack({}), opcodes={})
+    bare = replace(made.launch(), values=pack_values({}), opcodes={})
     found = roofline(bare, TABLE, chip)
     asked = {name for lacking in found.missing.values() for name, _ in lacking}
     declared = {metric.names_for(chip)[0] for metric in TABLE.metrics if metric.names_for(chip)}

@@ -10,7 +10,7 @@ import pytest
 
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch
-from profiler.evidence.values import NOT_COLLECTED, Evidence, Value, pack
+from profiler.evidence.values import NOT_COLLECTED, Evidence, Value, pack_values
 from profiler.explain.roofline_path import SERIES, path
 from profiler.history.trend import ABSENT, Trend, TrendPoint, trend
 from profiler.store import operations
@@ -18,7 +18,7 @@ from tests import made
 from tests.explain.test_roofline import whole
 from tests.history.test_trend import run
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 NCU = {"v1": "2024.1", "v2": "2025.1", "v3": "2025.1"}
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -40,7 +40,9 @@ def launches(count: int) -> dict[int, Launch]:
     """Each moves half the bytes of the one before."""
     return {
         index: replace(
-            made.launch(), values=pack(whole(**{"dram__bytes.sum.per_second": 5e11 / 2**index})), opcodes={}
+            made.launch(),
+            values=pack_values(whole(**{"dram__bytes.sum.per_second": 5e11 / 2**index})),
+            opcodes={},
         )
         for index in range(count)
     }
@@ -63,7 +65,7 @@ def test_a_step_for_each_version_in_their_order_and_a_leg_between_neighbours() -
 
 def test_a_version_without_the_kernel_or_the_metrics_has_a_gap_and_no_point() -> None:
     held = launches(3)
-    held[1] = replace(made.launch(), values=pack({}), opcodes={})
+    held[1] = replace(made.launch(), values=pack_values({}), opcodes={})
     found = of(series(at("v1", 0), at("v1b", None), at("v2", 1), at("v3", 2)), held)
     assert [step.gap for step in found.steps] == ["", ABSENT, "not collected", ""]
     (leg,) = found.legs("DRAM")
@@ -78,7 +80,7 @@ def test_a_wrong_version_is_no_part_of_the_path() -> None:
 
 def test_nothing_joins_what_another_ncu_counted_even_across_a_gap() -> None:
     held = launches(3)
-    held[1] = replace(made.launch(), values=pack({}), opcodes={})
+    held[1] = replace(made.launch(), values=pack_values({}), opcodes={})
     runs = {f"run-{name}": run(f"run-{name}", name, 0, ncu_version=ncu) for name, ncu in NCU.items()}
     points = series(at("v1", 0), at("v2", 1), at("v3", 2))
     (leg,) = path(points, lambda ids: [held[one] for one in ids], runs, TABLE).legs("DRAM")
@@ -97,7 +99,7 @@ def test_nothing_joins_traffic_of_different_counters() -> None:
     held = launches(2)
     told = dict(held[1].values)
     del told["dram__bytes.sum.per_second"]
-    held[1] = replace(held[1], values=pack(told | {"dram__bytes.sum": Value(2.5e8, "byte")}))
+    held[1] = replace(held[1], values=pack_values(told | {"dram__bytes.sum": Value(2.5e8, "byte")}))
     (leg,) = of(series(at("v1", 0), at("v2", 1)), held).legs("DRAM")
     assert leg.breaks == "DRAM traffic by different counters"
 

@@ -31,7 +31,7 @@ from profiler.explain.time_identity import (
 from profiler.explain.waterfall import OTHER, RESIDUE, steps
 from profiler.reports import read
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 Read = tuple[dict[str, Value], dict[str, Value]]  # by concept, by stall reason
 

@@ -77,7 +77,7 @@ class Place:
         return run.run_id
 
     def ask(self, name: str = "latency", **filters: Any) -> list[History]:
-        return histories(self.store, self.root, metric_table.load(), name, **filters)
+        return histories(self.store, self.root, metric_table.load_metrics(), name, **filters)
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ def esmm(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
 
 
 def test_six_commits_are_too_few_to_tell_a_step(esmm: tuple[Store, LocalRoot]) -> None:
-    found = histories(*esmm, metric_table.load(), "duration")
+    found = histories(*esmm, metric_table.load_metrics(), "duration")
     assert len(found) == 13
     assert all(one.short and not one.changes for one in found)
     basic = next(one for one in found if one.series.base_name == "basic")
@@ -288,7 +288,7 @@ def _real_noise(store: Store) -> Sequence[float]:
     """The durations of kernels that no commit touched, each relative to its own median, one after another."""
     untouched = ("basic", "gmem_coalesce", "smem_blocking", "one_blocktiling", "two_blocktiling")
     found: list[float] = []
-    for one in trend(store, "duration", metric_table.load(), over="time"):
+    for one in trend(store, "duration", metric_table.load_metrics(), over="time"):
         if one.base_name in (*untouched, "ampere_sgemm_128x64_nn", "vectorized_blocktiling"):
             numbers = [float(p.value.number) for p in one.points if p.value.number is not None]
             found += list(np.array(numbers) / np.median(numbers))

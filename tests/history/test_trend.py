@@ -29,7 +29,7 @@ tensor   | tensor busy  | %  | higher | 1pp | tensor core | lean | tensor.sm90@s
 def table(tmp_path_factory: pytest.TempPathFactory) -> metric_table.MetricTable:
     path = tmp_path_factory.mktemp("table") / "metrics.txt"
     path.write_text(TABLE_TEXT, "utf-8")
-    return metric_table.load(path)
+    return metric_table.load_metrics(path)
 
 
 def run(run_id: str, version: str, day: int, **changes: Any) -> RunInfo:
@@ -257,7 +257,7 @@ def test_a_concept_that_does_not_exist_names_the_nearest(table: metric_table.Met
 
 
 def test_a_filter_that_fits_nothing_says_what_there_is(esmm: Store) -> None:
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     for filters, words in (
         ({"family": "esm"}, "no family 'esm' in the index; there are esmm"),
         ({"workload": "big"}, "no workload 'big' in the index; there is none"),
@@ -273,7 +273,7 @@ def test_a_filter_that_fits_nothing_says_what_there_is(esmm: Store) -> None:
 
 
 def test_a_metric_that_no_launch_carries_has_no_series(esmm: Store) -> None:
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     assert trend(esmm, "spill_insts", table) == []
     assert trend(esmm, table.by_concept["spill_insts"].alternatives[0].name, table) == []
     assert trend(esmm, "duration", table, workload=""), "nobody named one"
@@ -292,7 +292,7 @@ def esmm(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def test_the_esmm_history_comes_and_goes_and_its_nan_is_failed(esmm: Store) -> None:
-    told = {one.base_name: one for one in trend(esmm, "duration", metric_table.load(), family="esmm")}
+    told = {one.base_name: one for one in trend(esmm, "duration", metric_table.load_metrics(), family="esmm")}
     assert all(len(one.points) == 6 for one in told.values())
     created = [point.created for point in told["basic"].points]
     assert created == sorted(created)
@@ -311,7 +311,7 @@ def test_over_versions_a_store_gives_what_it_would_of_all_runs(tmp_path: Path) -
     store.add(*imported("v1", launch("a", 1.0), launch("b", 2.0, ordinal=1)))
     store.add(*imported("v1", launch("a", 3.0), minute=1))
     store.add(*imported("v2", launch("b", 4.0), minute=2))
-    found = trend(store, DURATION, metric_table.load())
+    found = trend(store, DURATION, metric_table.load_metrics())
     store.close()
     told = {one.part: [(point.value.number, point.gap) for point in one.points] for one in found}
     assert told == {"a#0": [(3.0, ""), (None, ABSENT)], "b#0": [(None, ABSENT), (4.0, "")]}

@@ -13,7 +13,7 @@ NAN = float("nan")
 
 @pytest.fixture(scope="module")
 def table() -> metric_table.MetricTable:
-    return metric_table.load()
+    return metric_table.load_metrics()
 
 
 def of(table: metric_table.MetricTable, concept: str, *values: float) -> StandingStep | None:

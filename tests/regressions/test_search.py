@@ -34,7 +34,7 @@ def look(data: Path) -> RegressionReport:
     records = decisions.load(root)
     found = find_regressions(
         store,
-        metric_table.load(),
+        metric_table.load_metrics(),
         lineages=lineage.load_lineages(root, store),
         floors=noise_floor.lookup(lambda: store),
         acknowledged=acknowledgement.list_acknowledgements(records),
@@ -51,7 +51,7 @@ def only(data: Path) -> Regression:
 
 def due_to(data: Path, one: Regression) -> tuple[str, str]:
     store = open_store(str(data))
-    told = CauseFinder(store, location.root(str(data)), metric_table.load()).find(one)
+    told = CauseFinder(store, location.root(str(data)), metric_table.load_metrics()).find(one)
     store.close()
     return told.due_to, told.words
 
@@ -370,7 +370,7 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
     assert "waiting" in due_to(tmp_path, one)[1]
     store = open_store(str(tmp_path))
     causes = CauseFinder(
-        store, location.root(), metric_table.load(), lambda _side, kernel, *_: Wobble(1.0, 9, kernel)
+        store, location.root(), metric_table.load_metrics(), lambda _side, kernel, *_: Wobble(1.0, 9, kernel)
     )
     assert "waiting" not in causes.find(one).words, "A/A pairs move as far: splitting noise misleads"
     store.close()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from profiler.evidence import opcodes
-from profiler.evidence.values import State, Value, pack
+from profiler.evidence.values import State, Value, pack_values
 from profiler.explain import drilldown
 from profiler.reports import read
 from profiler.reports.instances import Column, Detail
@@ -127,11 +127,11 @@ def test_a_place_that_only_one_side_has_moves_by_all_it_has(reports: Path) -> No
 
 def test_sampling_intervals_scale_and_unknown_ones_say_so(reports: Path) -> None:
     values = read.read_one(reports / "cutlass" / "report75.ncu-rep").launches[0].values
-    coarse = pack({**values, hotspots.INTERVAL: Value(2048.0, "cycle")})
+    coarse = pack_values({**values, hotspots.INTERVAL: Value(2048.0, "cycle")})
     assert hotspots.sample_scale(values, values) == 1.0
     assert hotspots.sample_scale(values, coarse) == 2.0
     assert hotspots.sample_scale(coarse, values) == 0.5
-    unknown = pack({name: value for name, value in values.items() if name != hotspots.INTERVAL})
+    unknown = pack_values({name: value for name, value in values.items() if name != hotspots.INTERVAL})
     assert hotspots.sample_scale(values, unknown) is None
 
 
@@ -170,7 +170,7 @@ def test_the_counter_of_matrix_work_alone_comes_first_where_there_is_one(reports
     gemm = read.read_one(reports / "cutlass" / "report75.ncu-rep").launches[0]
     counter = "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active"
     name = f"{counter}.avg.pct_of_peak_sustained_elapsed"
-    hopper = replace(gemm, values=pack({**gemm.values, name: Value(0.0, "%")}))
+    hopper = replace(gemm, values=pack_values({**gemm.values, name: Value(0.0, "%")}))
     assert drilldown.tensor(hopper).matrix.number == 0.0
     assert drilldown.tensor(hopper).matrix_name == name
 
@@ -188,5 +188,5 @@ def test_opcode_classes_add_up_and_name_what_came_and_went(reports: Path) -> Non
 
 def test_matrix_opcodes_are_told_from_what_the_pipe_also_counts() -> None:
     matrix = ("HMMA.16816.F32", "HGMMA.64x64x16.F32", "IMMA.16832.S8.S8.SAT", "DMMA.884", "UTCHMMA")
-    assert all(map(opcodes.is_matrix, matrix))
-    assert not any(map(opcodes.is_matrix, ("HFMA2.MMA", "WARPGROUP.ARRIVE", "FFMA", "LDSM")))
+    assert all(map(opcodes.is_matrix_multiply, matrix))
+    assert not any(map(opcodes.is_matrix_multiply, ("HFMA2.MMA", "WARPGROUP.ARRIVE", "FFMA", "LDSM")))

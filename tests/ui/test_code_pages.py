@@ -324,7 +324,7 @@ def test_conflicts_without_excess_are_called_arbitration(reports: Path) -> None:
 
     path = str(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep")
     side = resolve_names.resolve(path, lambda: pytest.fail("a file needs no store"))
-    pair = comparison.compare(side, side, metric_table.load()).pairs[0]
+    pair = comparison.compare(side, side, metric_table.load_metrics()).pairs[0]
     code = listing(reports, "llm.c/adamw_coalsecing_shared", pair.a.ordinal)
     shown = plain(" ".join(drilldown.section(drilldown.SHARED, pair, (code, code))))
     assert re.search(r"arbitration residue 1[01]\.\d k", shown)
@@ -338,7 +338,7 @@ def test_lines_with_excess_wavefronts_are_named_most_first(reports: Path) -> Non
 
     path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
     side = resolve_names.resolve(str(path), lambda: pytest.fail("a file needs no store"))
-    pair = comparison.compare(side, side, metric_table.load()).pairs[0]
+    pair = comparison.compare(side, side, metric_table.load_metrics()).pairs[0]
     detail = read.detail(path, pair.a.ordinal)
     excess = detail.per_pc[hotspots.EXCESS]
     planted = np.where(np.isnan(excess.values), np.nan, np.where(detail.line == 97, 9000.0, 70.0))

@@ -123,7 +123,7 @@ class TestFull:
     ) -> None:
         shown = text(page("diff", full_data, monkeypatch, **NCAR))
         paths = [str(reports / f"{name}.ncu-rep") for name in NCAR.values()]
-        comparison = compare(*resolve_names.resolve_all(paths, lambda: None), metric_table.load())
+        comparison = compare(*resolve_names.resolve_all(paths, lambda: None), metric_table.load_metrics())
         for pair in comparison.pairs:
             assert pair.headline is not None
             a, b = (formatting.quantity(value) for value in (pair.headline.a, pair.headline.b))

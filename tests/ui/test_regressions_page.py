@@ -35,7 +35,7 @@ def data(tmp_path: Path) -> Path:
 
 def look(data: Path) -> RegressionReport:
     store = open_store(str(data))
-    found = find_regressions(store, metric_table.load(), floors=noise_floor.lookup(lambda: store))
+    found = find_regressions(store, metric_table.load_metrics(), floors=noise_floor.lookup(lambda: store))
     store.close()
     return found
 

@@ -9,7 +9,7 @@ import streamlit as st
 from profiler.bundles import location
 from profiler.compare.comparison import Comparison, PairComparison
 from profiler.evidence.launch import Launch
-from profiler.evidence.naming import natural
+from profiler.evidence.naming import natural_key
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.sass import alignment, from_runs, hotspots
@@ -87,7 +87,7 @@ def compiled_versions(now: index.Stamp) -> list[str]:
 def architectures(now: index.Stamp, names: Sequence[str]) -> list[str]:
     """What all of the named were compiled for, the newest first."""
     shared = [set(from_runs.architectures(index.store(), *_parts(name))) for name in dict.fromkeys(names)]
-    return sorted(set.intersection(*shared), key=natural, reverse=True) if shared else []
+    return sorted(set.intersection(*shared), key=natural_key, reverse=True) if shared else []
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)

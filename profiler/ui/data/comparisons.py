@@ -12,7 +12,7 @@ from profiler.bundles.run import IMPORT
 from profiler.compare import counter_noise, environment_change
 from profiler.compare.comparison import Comparison, compare
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.ui import addresses
@@ -50,7 +50,7 @@ def side(now: index.Stamp, name: str, workload: str, gpu: str, evidence: Evidenc
             )
     there = [addresses.name(version) for version in lineages.versions(now)]
     near = get_close_matches(name, there, n=3, cutoff=0.4) or there
-    raise UnknownName(f"{name}: no such run or version in the index; there are {spread(near)}")
+    raise UnknownName(f"{name}: no such run or version in the index; there are {brief_list(near)}")
 
 
 def _cell(

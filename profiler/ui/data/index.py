@@ -80,7 +80,7 @@ def stamp() -> Stamp:
 @st.cache_resource(show_spinner=False, max_entries=2)
 def table(now: Stamp) -> metric_table.MetricTable:
     """metrics.txt."""
-    return metric_table.load()
+    return metric_table.load_metrics()
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)

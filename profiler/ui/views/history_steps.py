@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from profiler.compare.metric_verdict import Verdict
-from profiler.evidence.naming import natural, spread
+from profiler.evidence.naming import brief_list, natural_key
 from profiler.history import step_words
 from profiler.history.change_points import VERSIONS, Change, History
 from profiler.history.trend import Trend, TrendPoint
@@ -96,10 +96,10 @@ def notes(histories: Sequence[History]) -> list[Html]:
             of = one.version or ("the newest of each version," if one.over == VERSIONS else "")
             short.setdefault(one.short, []).append(f"{of} {name}".strip())
     if short:
-        fewest, most = min(short, key=natural), max(short, key=natural)
+        fewest, most = min(short, key=natural_key), max(short, key=natural_key)
         words = most if fewest == most else f"{fewest.partition(' ')[0]} to {most}"
         parts = list(dict.fromkeys(part for several in short.values() for part in several))
-        lines.append(f"Steps not judged, {words}: {spread(parts)}.")
+        lines.append(f"Steps not judged, {words}: {brief_list(parts)}.")
     return [markup.note(line) for line in lines]
 
 

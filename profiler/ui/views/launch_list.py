@@ -37,8 +37,8 @@ def table(found: Sequence[LaunchInfo], selected: LaunchInfo | None, every: Seque
         shown = markup.name(names[launch.part])
         cells = (
             markup.link(addresses.run(launch.run_id, names[launch.part]), shown, title=launch.demangled),
-            formatting.dims(launch.grid),
-            formatting.dims(launch.block),
+            formatting.dimensions(launch.grid),
+            formatting.dimensions(launch.block),
             markup.value(launch.duration_ns),
             markup.value(share) if share else "–",
         )
@@ -75,7 +75,7 @@ def cut_note(found: Sequence[LaunchInfo], every: Sequence[LaunchInfo]) -> str:
 
 def size(launch: LaunchInfo) -> str:
     """Grid and block, for a caption."""
-    return f"{formatting.dims(launch.grid)} blocks of {formatting.dims(launch.block)} threads"
+    return f"{formatting.dimensions(launch.grid)} blocks of {formatting.dimensions(launch.block)} threads"
 
 
 def about(launch: LaunchInfo, code: tuple[str, str] | None) -> Html:

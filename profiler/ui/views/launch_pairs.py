@@ -10,7 +10,7 @@ from profiler.compare.comparability import CORRECTNESS
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison, Verdict
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
-from profiler.evidence.values import DURATION, Evidence
+from profiler.evidence.values import NCU_DURATION, Evidence
 from profiler.store import VersionInfo
 from profiler.ui import addresses, markup
 from profiler.ui.charts import style
@@ -167,7 +167,7 @@ def judged(comparisons: Mapping[tuple[str, str], Comparison], view: addresses.Di
 
 def _moved(change: MetricChange) -> Html:
     a, b = (
-        metric_changes.short(v._replace(unit="") if formatting.is_word(v.unit) else v)
+        metric_changes.short(v._replace(unit="") if formatting.is_long_unit(v.unit) else v)
         for v in (change.a, change.b)
     )
     if change.a == change.b:
@@ -242,7 +242,7 @@ def launches(comparison: Comparison, chosen: PairComparison | None, view: addres
     rows = []
     for pair in comparison.pairs:
         change = pair.headline
-        a, b = (launch.values.value(DURATION) for launch in (pair.a, pair.b))
+        a, b = (launch.values.value(NCU_DURATION) for launch in (pair.a, pair.b))
         address = replace(view, launch=pair.kernel).href
         name = markup.link(address, markup.name(pair.kernel), title=pair.a.demangled)
         word = markup.verdict(pair.verdict, reason=change.reason if change else "")
@@ -265,7 +265,7 @@ def elsewhere(comparisons: Mapping[tuple[str, str], Comparison], view: addresses
         pair = choose(comparison, view.launch)
         if pair is None:
             continue
-        a, b = (launch.values.value(DURATION) for launch in (pair.a, pair.b))
+        a, b = (launch.values.value(NCU_DURATION) for launch in (pair.a, pair.b))
         address = replace(view, workload=workload, gpu=gpu, launch=pair.kernel).href
         words = (workload or "no workload named") + (f" · {gpu or 'unknown GPU'}" if several else "")
         word = markup.verdict(pair.verdict, reason=pair.headline.reason if pair.headline else "")
@@ -301,6 +301,6 @@ def choose(comparison: Comparison, kernel: str | None) -> PairComparison | None:
 
 
 def _alone(label: str, launch: Launch, side: str) -> Row:
-    duration = metric_changes.short(launch.values.value(DURATION))
+    duration = metric_changes.short(launch.values.value(NCU_DURATION))
     cells = (duration, "–") if side == "A" else ("–", duration)
     return Row((markup.code(label, title=launch.demangled), *cells, "", markup.muted(f"only in {side}")))

@@ -24,7 +24,7 @@ def caption(lineage: Lineage) -> Html:
     links = (
         markup.link(markup.href("lineage", {"family": family}), "all versions"),
         markup.link(addresses.trends(family), "trends"),
-        f"catalogue of {formatting.moment(lineage.snapshot.created)}",
+        f"catalogue of {formatting.timestamp(lineage.snapshot.created)}",
     )
     return markup.join(links, " · ")
 

@@ -53,7 +53,7 @@ def context(lineage: Lineage) -> Html:
     )
     words = " · ".join(f"{count} {word}" for count, word in counts if count)
     run = markup.link(addresses.run(lineage.snapshot.run_id), "run", title=lineage.snapshot.run_id)
-    made = f"catalogue of {formatting.moment(lineage.snapshot.created)},"
+    made = f"catalogue of {formatting.timestamp(lineage.snapshot.created)},"
     return markup.join((f"{words} · {made}", run))
 
 

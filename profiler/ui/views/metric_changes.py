@@ -84,7 +84,7 @@ def environment(comparison: Comparison, pair: PairComparison | None) -> Html:
             rows.append((name, same[name]))
         elif name in differences:
             rows.append((name, _both(differences[name].a, differences[name].b)))
-    made = [formatting.moment(side.session.created) for side in sides(comparison)]
+    made = [formatting.timestamp(side.session.created) for side in sides(comparison)]
     rows.append(("made", " → ".join(dict.fromkeys(made))))
     if pair is not None:
         rows += _launch_attributes(pair)
@@ -178,7 +178,7 @@ def _launch_attributes(pair: PairComparison) -> list[tuple[object, object]]:
 
 
 def _size(extent: tuple[int, int, int] | None) -> str | None:
-    return formatting.dims(extent) if extent else None
+    return formatting.dimensions(extent) if extent else None
 
 
 def _both(a: str | None, b: str | None) -> Html:

@@ -30,9 +30,9 @@ TILES = (
 def context(overview: Overview, runs: Sequence[RunInfo]) -> Html:
     """How much there is and when the newest of it was made."""
     made = [cell.created for cell in overview.cells if cell.created]
-    words = f"newest report {formatting.moment(max(made))} · " if made else ""
+    words = f"newest report {formatting.timestamp(max(made))} · " if made else ""
     if not made and runs:
-        words = f"newest run {formatting.moment(max(run.created for run in runs))} · "
+        words = f"newest run {formatting.timestamp(max(run.created for run in runs))} · "
     number = f"{len(runs)} run" + ("s" if len(runs) != 1 else "")
     return markup.join((words, markup.link(markup.href("runs", {}), number)), "")
 
@@ -147,7 +147,7 @@ def _cell_head(cell: OverviewCell) -> Html:
 
 
 def _made(cell: OverviewCell) -> str:
-    return formatting.moment(cell.created) if cell.created else ""
+    return formatting.timestamp(cell.created) if cell.created else ""
 
 
 def _cell_foot(cell: OverviewCell) -> list[Html]:

@@ -159,7 +159,7 @@ def _level(one: Regression) -> Html:
         return markup.muted("right → wrong")
     numbers = [value.number for value in (one.a, one.b) if value.number is not None]
     scale = formatting.scale_for(one.b.unit, max(map(abs, numbers))) if numbers else None
-    bare = formatting.is_word(one.b.unit)
+    bare = formatting.is_long_unit(one.b.unit)
     a, b = (
         markup.value(value._replace(unit="") if bare else value, None if bare else scale)
         for value in (one.a, one.b)
@@ -207,7 +207,7 @@ def _suspicion(cause: Cause) -> Html:
 
 
 def _moment(spot: VersionRun) -> str:
-    return f"{spot.version} {formatting.moment(spot.created)}"
+    return f"{spot.version} {formatting.timestamp(spot.created)}"
 
 
 def _passed(one: Regression) -> Html:

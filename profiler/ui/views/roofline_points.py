@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.evidence import formatting
-from profiler.evidence.rollups import Reading
+from profiler.evidence.rollups import Rate
 from profiler.evidence.values import Value
 from profiler.explain.roofline import LEVELS, UNKNOWN, UNUSED, Point, Roof, Roofline, collecting
 from profiler.ui import markup
@@ -151,7 +151,7 @@ def _knee(point: Point) -> Html:
     return markup.esc(formatting.digits(point.knee, whole=False))
 
 
-def _reading(reading: Reading, unit: str) -> Html:
+def _reading(reading: Rate, unit: str) -> Html:
     if reading.number is not None:
         return markup.value(Value(reading.number, unit))
     return markup.state(reading.missing[0][1] if reading.missing else "not collected")

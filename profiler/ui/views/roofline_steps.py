@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import formatting
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.evidence.values import Value
 from profiler.explain.roofline import LEVELS
 from profiler.explain.roofline_path import Path, Step
@@ -39,7 +39,7 @@ def named(paths: Sequence[Path], kernels: str) -> dict[str, Path]:
     kept = [one for one in paths if fits(one.trend.part) or fits(one.trend.base_name)]
     if not kept:
         there = sorted({one.trend.base_name for one in paths})
-        raise UnknownName(f"no kernel matches {kernels!r}; there are {spread(there)}")
+        raise UnknownName(f"no kernel matches {kernels!r}; there are {brief_list(there)}")
     kept.sort(key=lambda one: one.roofs is None)
     return {names[one.trend.part, one.trend.mode]: one for one in kept}
 

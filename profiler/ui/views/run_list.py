@@ -85,7 +85,7 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
             markup.link(addresses.run(run.run_id), name, title=run.run_id),
             *([run.workload or "–"] if named else []),
             run.gpu or _no_gpu(run),
-            formatting.moment(run.created),
+            formatting.timestamp(run.created),
             formatting.digits(run.launches) if run.launches else "–",
             run.ncu_version or "–",
             badges,
@@ -172,7 +172,7 @@ def provenance(run: RunInfo, files: Sequence[tuple[object, object]] = ()) -> Htm
     unknown = markup.state("not in the report")
     facts: list[tuple[object, object]] = [
         ("run", markup.code(run.run_id)),
-        ("made", formatting.moment(run.created)),
+        ("made", formatting.timestamp(run.created)),
         ("GPU", run.gpu or unknown),
         ("compute capability", run.compute_capability or unknown),
         ("driver", run.driver or unknown),

@@ -14,7 +14,7 @@ from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import formatting, opcodes
 from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.naming import spread
+from profiler.evidence.naming import brief_list
 from profiler.evidence.values import Evidence
 from profiler.history.latency_trends import LATENCY
 from profiler.history.lineage import Lineage
@@ -73,7 +73,7 @@ class Picture:
         """What the chart shows, in words."""
         lines = list(dict.fromkeys(line.label for panel in self.panels for line in panel.lines))
         over = "time" if self.axis.time else f"{len(self.axis.labels)} versions"
-        return f"{', '.join(panel.title for panel in self.panels)} over {over} of {spread(lines)}"
+        return f"{', '.join(panel.title for panel in self.panels)} over {over} of {brief_list(lines)}"
 
 
 def picture(
@@ -215,7 +215,7 @@ def notes(shown: Picture, found: Mapping[str, Sequence[Trend]], words: Callable[
             markup.state(f"not collected in any of these runs: {', '.join(map(words, shown.absent))}")
         )
     if shown.hidden:
-        cut = f"{len(shown.hidden)} shorter kernels are not drawn: {spread(shown.hidden)}"
+        cut = f"{len(shown.hidden)} shorter kernels are not drawn: {brief_list(shown.hidden)}"
         lines.append(markup.esc(f"{cut}. Name some of them under kernels."))
     reasons = [
         f"not joined at {point.version}: {point.breaks}"
@@ -232,7 +232,7 @@ def refusal(refused: Mapping[str, str]) -> str:
     reasons = list(dict.fromkeys(refused.values()))
     if len(reasons) < 2:
         return "".join(reasons)
-    return f"{reasons[0]}. {len(refused) - 1} more are not shown: {spread(list(refused)[1:])}"
+    return f"{reasons[0]}. {len(refused) - 1} more are not shown: {brief_list(list(refused)[1:])}"
 
 
 def metric_words(table: MetricTable) -> Callable[[str], str]:
@@ -252,10 +252,12 @@ def opcode_mix(
         if one is not None and one.is_wrong:
             found[version] = one.state
         else:
-            found[version] = opcodes.shares(launch.opcodes) if launch and launch.opcodes else "not collected"
+            found[version] = (
+                opcodes.class_shares(launch.opcodes) if launch and launch.opcodes else "not collected"
+            )
     caption = f"static, {size}, {arch}"
     mix = stacked_shares.shares("opcode mix, %", caption, versions, found, gutter)
-    return mix, f"opcode mix of {spread(list(versions))}"
+    return mix, f"opcode mix of {brief_list(list(versions))}"
 
 
 def defaults(evidence: Evidence, timed: bool = False) -> tuple[str, ...]:
@@ -284,7 +286,7 @@ def _kind(name: str) -> Evidence:
 def table_caption(several: Sequence[Trend], versions: Sequence[str]) -> str:
     """What the table holds, and what it leaves out."""
     unit = several[0].unit if several else ""
-    parts = [unit] if formatting.is_word(unit) else []
+    parts = [unit] if formatting.is_long_unit(unit) else []
     parts += ["a version's name leads to the diff with the one before"]
     if len(several) > ROWS_SHOWN:
         parts.insert(0, f"the {ROWS_SHOWN} longest of {len(several)} kernels")
@@ -305,7 +307,7 @@ def fitting(
     found = {name: kept(several) for name, several in every.items()}
     there = sorted({one.base_name for several in every.values() for one in several})
     if there and not any(found.values()):
-        raise UnknownName(f"no kernel matches {kernels!r}; there are {spread(there)}")
+        raise UnknownName(f"no kernel matches {kernels!r}; there are {brief_list(there)}")
     return found, kept(ranking)
 
 
@@ -363,9 +365,13 @@ def _point(point: TrendPoint, scale: formatting.Scale, at: float) -> small_multi
     if not point.joins or point.value.number is None:
         words = point.gap if point.gap == ABSENT or point.wrong else formatting.state_words(point.value)
         return small_multiples.Point(at, None, hover=f"{point.version}: {words}", gap=words)
-    size = f" · {formatting.dims(point.grid)} blocks of {formatting.dims(point.block)}" if point.grid else ""
+    size = (
+        f" · {formatting.dimensions(point.grid)} blocks of {formatting.dimensions(point.block)}"
+        if point.grid
+        else ""
+    )
     amount = formatting.quantity(point.value, scale)
-    hover = f"{point.version}: {amount}{size} · {formatting.moment(point.created)}"
+    hover = f"{point.version}: {amount}{size} · {formatting.timestamp(point.created)}"
     if point.breaks:
         hover += f" · not joined: {point.breaks}"
     label = formatting.quantity(point.value, scale).number
@@ -377,7 +383,7 @@ def _cell(point: TrendPoint | None) -> Html:
     if point is None or point.gap == ABSENT:
         return markup.muted("–")
     value = point.value
-    if formatting.is_word(value.unit):  # it stands in the caption
+    if formatting.is_long_unit(value.unit):  # it stands in the caption
         value = value._replace(unit="")
     if point.wrong:
         return markup.tag("span", markup.muted(f"⊘ {formatting.quantity(value)}"), title=point.gap)

@@ -14,7 +14,7 @@ from profiler.ui.charts import label_sides, roofline_chart
 from profiler.ui.views import roofline_points
 from tests.explain.test_roofline import PEAK, launch, whole
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 SLOPES = [
     roofline_chart.Slope("L1", 13e12),
     roofline_chart.Slope("L2", 2.5e12),

@@ -14,7 +14,7 @@ from profiler.evidence.values import Evidence
 from profiler.ui.views import advice
 from tests.ui.test_pages import NCAR, page, text
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 DRAM = "→ move fewer bytes through DRAM"
 
 

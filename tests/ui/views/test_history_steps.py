@@ -8,7 +8,7 @@ import numpy as np
 
 from profiler.compare.environment_change import Circumstances, CodeChange, EnvironmentChange
 from profiler.compare.metric_verdict import Verdict
-from profiler.evidence.metric_table import load
+from profiler.evidence.metric_table import load_metrics
 from profiler.evidence.values import Evidence, Value
 from profiler.history.change_points import RUNS, Change, History, steps
 from profiler.history.trend import Trend, TrendPoint
@@ -16,7 +16,7 @@ from profiler.ui.theme import light
 from profiler.ui.views import history_steps, trend_lines
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-METRIC = load().by_concept["duration"]
+METRIC = load_metrics().by_concept["duration"]
 
 
 def series(levels: tuple[float, ...], name: str = "k#0") -> Trend:

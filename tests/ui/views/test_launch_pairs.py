@@ -22,7 +22,7 @@ def no_store() -> None:
 
 def of(reports: Path, a: str, b: str) -> Comparison:
     names = [str(reports / f"{name}.ncu-rep") for name in (a, b)]
-    return compare(*resolve_names.resolve_all(names, no_store), metric_table.load())
+    return compare(*resolve_names.resolve_all(names, no_store), metric_table.load_metrics())
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ def pair_of(reports: Path, kernel: str) -> PairComparison:
         side_of(read.read_one(reports / "ncar" / f"{name}.ncu-rep"), name)
         for name in ("MW_Baseline", "MW_DivToMult")
     )
-    return compare(a, b, metric_table.load(), kernel=kernel).pairs[0]
+    return compare(a, b, metric_table.load_metrics(), kernel=kernel).pairs[0]
 
 
 def test_the_pair_of_an_edited_kernel_lists_what_is_new_and_counts_what_stayed(reports: Path) -> None:

@@ -161,14 +161,14 @@ def test_a_kernel_that_ran_once_goes_without_its_number() -> None:
 
 def test_a_failed_metric_has_its_state_and_no_number(reports: Path) -> None:
     failed = read.read_one(reports / "mistic" / "profileHIGGS.ncu-rep").launches[0]
-    columns = launch_list.metric_columns(failed, metric_table.load(), "time_duration")
+    columns = launch_list.metric_columns(failed, metric_table.load_metrics(), "time_duration")
     assert columns["value"] == ["failed (NaN)"]
     assert columns["in base units"] == [None]
 
 
 def test_the_metrics_of_a_launch_start_with_those_of_metrics_txt_under_their_labels(reports: Path) -> None:
     one = read.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0]
-    table = metric_table.load()
+    table = metric_table.load_metrics()
     columns = launch_list.metric_columns(one, table, "")
     assert sorted(map(str, columns["metric"])) == sorted(one.values)
     assert (columns["metric"][0], columns["label"][0]) == (

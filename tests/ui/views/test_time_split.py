@@ -15,7 +15,7 @@ from profiler.ui.theme import HATCH, light
 from profiler.ui.views import time_split
 from tests.ui.test_pages import NCAR, charts, page, text
 
-TABLE = metric_table.load()
+TABLE = metric_table.load_metrics()
 CHANGED = "compute_tendencies_x_279_gpu"
 
 

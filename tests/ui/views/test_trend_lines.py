@@ -18,7 +18,7 @@ from profiler.ui.views import trend_lines, trends_csv
 from tests import lineages
 
 NAN = Value(None, "ns", state=State.FAILED)
-WORDS = trend_lines.metric_words(metric_table.load())
+WORDS = trend_lines.metric_words(metric_table.load_metrics())
 VERSIONS = ["v1", "v2", "v3"]
 
 
