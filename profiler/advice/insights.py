@@ -20,7 +20,7 @@ from profiler.advice.statement import (
 )
 from profiler.advice.without_gpu import Cell, Traffic
 from profiler.compare.comparison import Comparison
-from profiler.compare.match_launches import kernel_filter, labels
+from profiler.compare.match_launches import kernel_filter, launch_labels
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable, chip_of
@@ -129,7 +129,7 @@ def choose(side: Side, table: MetricTable, kernel: str | None) -> tuple[Launch, 
     wanted = kernel_filter(kernel)
     named = [
         (launch, label)
-        for launch, label in zip(side.launches, labels(side.launches), strict=True)
+        for launch, label in zip(side.launches, launch_labels(side.launches), strict=True)
         if wanted(launch)
     ]
     if not named:

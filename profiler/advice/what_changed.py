@@ -18,7 +18,6 @@ from profiler.advice.statement import (
     valid,
 )
 from profiler.compare.comparison import Comparison, OpcodeChange, PairComparison
-from profiler.compare.metric_verdict import UNJUDGED, Verdict
 from profiler.evidence import formatting
 from profiler.evidence.metric_table import Metric
 from profiler.evidence.values import NOT_COLLECTED, Evidence, Value
@@ -35,7 +34,7 @@ from profiler.explain.time_identity import (
     Term,
 )
 from profiler.statistics import floor
-from profiler.statistics.decision import Decision, share_text
+from profiler.statistics.decision import UNJUDGED, Decision, Verdict, share_text
 
 WORTH = 0.1  # of the change: a cause below it gets no statement
 _QUIET = 0.05  # the rank of what did not change
@@ -94,9 +93,9 @@ def latencies(comparison: Comparison) -> Iterator[Statement]:
 def _sure(pair: PairComparison) -> str:
     """What the verdict on the duration rests on: A/A pairs of the index, else one launch a side."""
     change = pair.headline
-    if change is None or change.interval is None or change.wobble is None:
+    if change is None or change.interval is None or change.noise_share is None:
         return _ONE_PAIR
-    return f"{change.interval} {_BY_PAIRS}; {share_text(change.wobble)} would have shown"
+    return f"{change.interval} {_BY_PAIRS}; {share_text(change.noise_share)} would have shown"
 
 
 def _judged_by_pairs(pair: PairComparison) -> bool:

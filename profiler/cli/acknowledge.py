@@ -67,7 +67,7 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
         location.root(),
         store,
         metric_table.load_metrics(),
-        *resolve_names.version_of(store, arguments.name),
+        *resolve_names.resolve_family_version(store, arguments.name),
         why=arguments.why,
         workload=arguments.workload,
         gpu=arguments.gpu,

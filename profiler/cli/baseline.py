@@ -112,7 +112,7 @@ def show(arguments: argparse.Namespace) -> int:
     from profiler.gate import baseline
 
     root, store = location.root(), open_store()
-    family, version = resolve_names.version_of(store, arguments.name)
+    family, version = resolve_names.resolve_family_version(store, arguments.name)
     held = baseline.Baselines.of(root, store, family)
     found = [
         (workload, gpu, one)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
     from profiler.collect.collection import Collection
     from profiler.collect.settings import Settings
-    from profiler.compare.noise_floor import Stored
+    from profiler.compare.noise_floor import StoredFloor
 
 NAMED = 8  # jobs in a line
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
@@ -319,7 +319,7 @@ def progress(done: int, total: int, what: str, left_s: float | None) -> None:
     )
 
 
-def _floors(root: LocalRoot) -> list[Stored]:
+def _floors(root: LocalRoot) -> list[StoredFloor]:
     """The noise floors out of the noise runs in the folder: a GPU machine has no index."""
     from profiler.bundles import bundle
     from profiler.compare import noise_floor
@@ -329,10 +329,10 @@ def _floors(root: LocalRoot) -> list[Stored]:
         if f"-{NOISE}-" in name:
             with contextlib.suppress(ProfilerError):
                 runs.append(bundle.load(root, name))
-    return noise_floor.of_runs(runs)
+    return noise_floor.floors_of_runs(runs)
 
 
-def _tell(run: Run, as_json: bool, floors: Sequence[Stored]) -> Exit:
+def _tell(run: Run, as_json: bool, floors: Sequence[StoredFloor]) -> Exit:
     from profiler.cli import floor_text
     from profiler.collect.collection import overhead as overhead_of
 

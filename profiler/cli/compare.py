@@ -108,7 +108,7 @@ def _pairs(arguments: argparse.Namespace, opener: StoreOpener) -> tuple[list[tup
     kind = evidence_of(arguments)
     try:
         with known.catalogued(names, opener):
-            if pairs := resolve_names.facts_of(names, opener, *where, kind):
+            if pairs := resolve_names.find_fact_pairs(names, opener, *where, kind):
                 return pairs, True
             a, b = resolve_names.resolve_all(names, opener, *where, kind)
             return [(a, b)], False
@@ -135,7 +135,7 @@ def _compared(
             across=arguments.across,
             kernel=arguments.kernel,
             noise=noise_floor.lookup(opener),
-            same_code=environment_change.same_code(),
+            same_code=environment_change.same_code_lookup(),
             wobble=counter_noise.lookup(opener),
         )
         for a, b in pairs

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from profiler.compare.comparison import Comparison, LatencyComparison, MetricChange, PairComparison
+from profiler.compare.comparison import Comparison, MetricChange, PairComparison
+from profiler.compare.latency import LatencyComparison
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
 from profiler.evidence.side import Latency, Side
@@ -156,8 +157,8 @@ def _change(change: MetricChange) -> dict[str, object]:
         "reason": change.reason,
         "unreplicated": change.unreplicated,
     }
-    if change.wobble is not None:
-        found |= {"interval": change.interval, "detectable": change.wobble}
+    if change.noise_share is not None:
+        found |= {"interval": change.interval, "detectable": change.noise_share}
     found.update(_state_of("a", change.a))
     found.update(_state_of("b", change.b))
     return found

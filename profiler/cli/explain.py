@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     table = metric_table.load_metrics()
     names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
     with known.catalogued(names, output.open_store):
-        facts = resolve_names.facts_of(names, output.open_store, *where)
+        facts = resolve_names.find_fact_pairs(names, output.open_store, *where)
         a, b = (None, None) if facts else resolve_names.resolve_all(names, output.open_store, *where)
     if a is None or b is None:
         return _without_time(arguments, list(dict.fromkeys(one.evidence.value for one, _ in facts)))
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
         kernel=arguments.kernel,
         noise=noise_floor.lookup(output.open_store),
         wobble=counter_noise.lookup(output.open_store),
-        same_code=environment_change.same_code(),
+        same_code=environment_change.same_code_lookup(),
     )
     if not arguments.fail:
         known.note_forgotten(names, output.open_store)

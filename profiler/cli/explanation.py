@@ -20,11 +20,12 @@ from profiler.cli.comparison import (
 from profiler.cli.comparison_json import latency_document, warnings
 from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
-from profiler.compare.comparison import Comparison, Verdict
+from profiler.compare.comparison import Comparison
 from profiler.evidence import formatting
 from profiler.explain.explanation import Explanation, how_deep, launches, level, notes, signed, to_collect
 from profiler.explain.time_identity import NONE
 from profiler.explain.waterfall import largest_step, steps
+from profiler.statistics.decision import Verdict
 
 _NO_COUNTERS = "no counters of these launches on both sides: nothing to explain the latency by"
 _DURATIONS = ("kernel", "A", "B", "change", "verdict")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from profiler.bundles import decisions, location
 from profiler.cli.gate_output import answer, weighty
 from profiler.cli.gate_report import GateReport
-from profiler.compare.resolve_names import is_file, version_of
+from profiler.compare.resolve_names import is_file_name, resolve_family_version
 from profiler.evidence.values import Evidence
 from profiler.gate import acknowledgement, judgement
 from profiler.gate.baseline_lookup import BaselineLookup
@@ -41,10 +41,10 @@ def judged(
     """
     root, on = location.root(), getattr(arguments, "on", ())
     for name in (arguments.a, arguments.b):
-        if not is_file(name):
+        if not is_file_name(name):
             known = BaselineLookup(opener(), root, None, opener)
             if not known.run(name):
-                known.of_version(*version_of(known.store, name))
+                known.of_version(*resolve_family_version(known.store, name))
     stored = any(one.b.family for one in found)
     let_pass = acknowledgement.list_acknowledgements(decisions.load(root)) if stored else []
     if every_cell:

@@ -10,7 +10,7 @@ from typing import Any
 from profiler.bundles.run import Run
 from profiler.cli.output import print_table
 from profiler.compare.latency import noise_command
-from profiler.compare.noise_floor import Place, Stored
+from profiler.compare.noise_floor import FloorKey, StoredFloor
 from profiler.statistics.decision import share_text
 from profiler.statistics.floor import MIN_FLOOR_PAIRS, typical_ns
 from profiler.store import WORKLOAD_CLASSES, workload_class
@@ -18,12 +18,12 @@ from profiler.store import WORKLOAD_CLASSES, workload_class
 HEAD = ("GPU", "mode", "calls", "A/A pairs", "floor", "detectable", "of")
 
 
-def print_floors(found: Sequence[Stored]) -> None:
+def print_floors(found: Sequence[StoredFloor]) -> None:
     """A row a floor; one of few pairs says how many it needs."""
     print_table(HEAD, [_row(one) for one in found], right=(3, 4, 5))
 
 
-def _row(one: Stored) -> tuple[str, ...]:
+def _row(one: StoredFloor) -> tuple[str, ...]:
     pairs = str(one.floor.pairs) if one.judges else f"{one.floor.pairs} of {MIN_FLOOR_PAIRS}"
     sizes = ("–", "–")
     if one.judges:
@@ -32,7 +32,7 @@ def _row(one: Stored) -> tuple[str, ...]:
     return (one.gpu or "unknown GPU", one.mode, one.workload_class, pairs, *sizes, of)
 
 
-def document(one: Stored) -> dict[str, object]:
+def document(one: StoredFloor) -> dict[str, object]:
     """A floor as JSON; limit and detectable are shares of a latency, null where there are too few pairs."""
     return {
         "gpu": one.gpu or None,
@@ -49,7 +49,7 @@ def document(one: Stored) -> dict[str, object]:
     }
 
 
-def missing(found: Sequence[Stored], timed: Mapping[Place, tuple[str, str]]) -> list[dict[str, Any]]:
+def missing(found: Sequence[StoredFloor], timed: Mapping[FloorKey, tuple[str, str]]) -> list[dict[str, Any]]:
     """The GPUs and classes in which calls were timed and some mode has no floor, each with what makes it."""
     there = {one.place: one.floor.pairs for one in found}
     modes: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -71,7 +71,7 @@ def missing(found: Sequence[Stored], timed: Mapping[Place, tuple[str, str]]) -> 
     return lacking
 
 
-def lacking(run: Run, floors: Collection[Stored]) -> str:
+def lacking(run: Run, floors: Collection[StoredFloor]) -> str:
     """For which calls of a run no floor says how far equal builds lie apart; empty where all have one."""
     gpu, there = run.provenance.get("gpu") or "", {one.place for one in floors if one.judges}
     by_version: dict[str, dict[str, str]] = defaultdict(dict)  # version -> class -> workload

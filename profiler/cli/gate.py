@@ -112,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         across=arguments.across,
         noise=noise_floor.lookup(output.open_store),
         wobble=counter_noise.lookup(output.open_store),
-        same_code=environment_change.same_code(),
+        same_code=environment_change.same_code_lookup(),
         let_pass=acknowledgement.list_acknowledgements(decisions.load(root)),
     )
     code = verdicts.exit_code(arguments.allow)

@@ -33,12 +33,12 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
     """The version's sides, each beside the baseline's: the one named, else the nearest correct ancestor."""
     opener = lru_cache(maxsize=1)(output.open_store)
     try:
-        side = resolve_names.if_measured(name, opener, workload, gpu)
+        side = resolve_names.find_measured(name, opener, workload, gpu)
     except UnknownName:
         if entry := lineage.find_version_without_results(location.root(), opener(), name):
             return _unmade(*entry)
         raise
-    sides = resolve_names.facts(name, opener, workload, gpu)
+    sides = resolve_names.find_facts(name, opener, workload, gpu)
     if side and side.evidence is not Evidence.MEASURED:  # a run that holds facts alone
         sides = [side]
         side = None
@@ -76,7 +76,7 @@ def catalogued(names: Iterable[str], opener: StoreOpener) -> Iterator[None]:
         for name in names:
             if (
                 name
-                and not resolve_names.is_file(name)
+                and not resolve_names.is_file_name(name)
                 and (found := lineage.find_version_without_results(location.root(), opener(), name))
             ):
                 raise CannotJudge(_nothing_of(*found)) from None
@@ -86,7 +86,7 @@ def catalogued(names: Iterable[str], opener: StoreOpener) -> Iterator[None]:
 def note_forgotten(names: Iterable[str], opener: StoreOpener) -> None:
     """Say on stderr of a run that was forgotten, which its id still shows, that it was."""
     for name in filter(_RUN.search, names):
-        found = None if resolve_names.is_file(name) else resolve_names.of_run(opener(), name)
+        found = None if resolve_names.is_file_name(name) else resolve_names.find_run(opener(), name)
         run = opener().run(found.run_id or name) if found else None
         if run is not None and run.hidden:
             print(f"profiler: run {run.run_id} was forgotten: nothing is judged by it", file=sys.stderr)
@@ -133,15 +133,15 @@ def _against(
     if base is None:
         return None
     if side.evidence is Evidence.MEASURED:
-        other = resolve_names.if_measured(base, opener, side.workload, side.gpu)
+        other = resolve_names.find_measured(base, opener, side.workload, side.gpu)
     else:
-        every = resolve_names.facts(base, opener, side.workload, side.gpu)
+        every = resolve_names.find_facts(base, opener, side.workload, side.gpu)
         other = next((one for one in every if one.evidence is side.evidence), None)
     if other is None:
         return None
     if other.wrong:  # its numbers stand beside, but a wrong version is no baseline
         other = replace(other, label=f"{other.label} (wrong)")
-    noise, same_code = noise_floor.lookup(opener), environment_change.same_code()
+    noise, same_code = noise_floor.lookup(opener), environment_change.same_code_lookup()
     learned = counter_noise.lookup(opener)
     return comparison.compare(other, side, table, noise=noise, same_code=same_code, wobble=learned)
 

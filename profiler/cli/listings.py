@@ -14,8 +14,8 @@ from profiler.catalog import catalog, sources
 from profiler.catalog.catalog import Catalog, Version
 from profiler.cli.output import open_store
 from profiler.compare import resolve_names
-from profiler.compare.match_launches import kernel_filter, labels, name_filter
-from profiler.compare.resolve_names import Meant
+from profiler.compare.match_launches import kernel_filter, launch_labels, name_filter
+from profiler.compare.resolve_names import VersionRef
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
 from profiler.evidence.launch import Launch
 from profiler.evidence.naming import brief_list
@@ -154,7 +154,7 @@ def _is_binary(name: str) -> bool:
 
 def _is_known(name: str) -> bool:
     """Whether a file or the index has something of a name."""
-    if not resolve_names.is_file(name):
+    if not resolve_names.is_file_name(name):
         try:
             resolve_names.check_name(name, open_store)
         except UnknownName:
@@ -162,18 +162,18 @@ def _is_known(name: str) -> bool:
     return True
 
 
-def _pair(lineage: Catalog | None, name: str, entry: Version | None) -> Meant | None:
+def _pair(lineage: Catalog | None, name: str, entry: Version | None) -> VersionRef | None:
     """The version that a name of the catalogue, else of the index, means; None for a file."""
     if lineage and entry:
-        return Meant(lineage.family, entry.id)
-    if resolve_names.is_file(name):
+        return VersionRef(lineage.family, entry.id)
+    if resolve_names.is_file_name(name):
         return None
     with contextlib.suppress(UnknownName):
-        return resolve_names.meant(open_store(), name)
+        return resolve_names.resolve_version(open_store(), name)
     return None
 
 
-def _compiled(name: str, pair: Meant, entry: Version | None, wanted: Wanted) -> Code:
+def _compiled(name: str, pair: VersionRef, entry: Version | None, wanted: Wanted) -> Code:
     """What a compiler made of a version: as a run keeps it, or built here where that is not of these sources.
 
     Where the sources here have changed and no compiler is here, the kept code stands, and it is said.
@@ -204,7 +204,7 @@ def _compiled(name: str, pair: Meant, entry: Version | None, wanted: Wanted) -> 
         raise CannotJudge(f"{why}, and it cannot be built here: {error}" if why else str(error)) from None
 
 
-def _kept(pair: Meant, arch: str | None) -> KeptCode:
+def _kept(pair: VersionRef, arch: str | None) -> KeptCode:
     """The code that a run keeps, for the architecture asked for or else the newest."""
     store = open_store()
     arch = arch or from_runs.common(store, [pair])
@@ -232,7 +232,7 @@ def _measured(side: Side, name: str, wanted: Wanted) -> Code:
         if path.suffix.lower() == ".csv":
             raise CannotJudge(f"{name}: ncu's CSV holds no machine code: name the report that it was made of")
         detail = read.detail(path, launch.ordinal)
-    label = labels(side.launches)[side.launches.index(launch)]
+    label = launch_labels(side.launches)[side.launches.index(launch)]
     if not len(detail.pcs):
         way_out = "collect with `--set full` or `--section SourceCounters`"
         way_out += (
@@ -248,7 +248,7 @@ def _choose(side: Side, name: str, wanted: Wanted) -> Launch:
     kept = [one for one in side.launches if fits(one) and wanted.ordinal in (None, one.ordinal)]
     if not kept:
         asked = f"kernel like {wanted.kernel!r}" if wanted.ordinal is None else f"launch {wanted.ordinal}"
-        named = zip(side.launches, labels(side.launches), strict=True)
+        named = zip(side.launches, launch_labels(side.launches), strict=True)
         raise UnknownName(
             f"{name} has no {asked}; there are {brief_list([f'{a.ordinal} {b}' for a, b in named])}"
         )

@@ -98,7 +98,7 @@ def _list(as_json: bool) -> int:
     from profiler.compare import noise_floor
 
     store = output.open_store()
-    found, timed = noise_floor.stored(store), noise_floor.timed(store)
+    found, timed = noise_floor.stored_floors(store), noise_floor.timed_keys(store)
     lacking = floor_text.missing(found, timed)
     if as_json:
         print_json({"floors": [floor_text.document(one) for one in found], "missing": lacking})
@@ -172,7 +172,7 @@ def _tell(run: Run, as_json: bool) -> Exit:
     from profiler.cli import collect, floor_text
     from profiler.compare import noise_floor
 
-    found = noise_floor.of_runs([run])
+    found = noise_floor.floors_of_runs([run])
     cells = [one for one in run.results if one.check or one.samples or one.reason]
     left_out = run.provenance.get("left_out", ())
     if as_json:

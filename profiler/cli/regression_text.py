@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from profiler.cli.output import print_table, say
-from profiler.compare.comparison import Verdict
 from profiler.evidence import formatting
 from profiler.evidence.values import Evidence
 from profiler.gate.acknowledgement import Acknowledgement
@@ -11,6 +10,7 @@ from profiler.history.latency_trends import LATENCY
 from profiler.regressions.cause import CauseFinder
 from profiler.regressions.regression import CORRECTNESS, Coverage, Regression, VersionRun
 from profiler.regressions.search import RegressionReport
+from profiler.statistics.decision import Verdict
 
 SCHEMA = 1
 SHOWN = 40

@@ -37,7 +37,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     table = metric_table.load_metrics()
     with known.catalogued((arguments.name,), output.open_store):
-        side = resolve_names.measured(arguments.name, output.open_store, arguments.workload, arguments.gpu)
+        side = resolve_names.resolve_measured(
+            arguments.name, output.open_store, arguments.workload, arguments.gpu
+        )
     known.note_forgotten((arguments.name,), output.open_store)
     chosen = showing.choose(side, arguments.kernel, arguments.top)
     found = roofs.every(chosen, table)

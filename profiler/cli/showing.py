@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profiler.cli.output import print_table, say
-from profiler.compare.match_launches import kernel_filter, labels
+from profiler.compare.match_launches import kernel_filter, launch_labels
 from profiler.errors import UnknownName
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
@@ -31,7 +31,7 @@ class Chosen:
 def choose(side: Side, kernel: str | None, top: int | None) -> Chosen:
     """The launches that match --kernel, of them the longest --top. Raises UnknownName where none matches."""
     wanted = kernel_filter(kernel)
-    named = zip(labels(side.launches), side.launches, strict=True)
+    named = zip(launch_labels(side.launches), side.launches, strict=True)
     found = [(name, launch) for name, launch in named if wanted(launch)]
     if not found and kernel is not None:
         there = sorted({launch.base_name for launch in side.launches})

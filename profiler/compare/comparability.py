@@ -52,7 +52,7 @@ class Difference:
         return f"{self.field} differs: {self.a} and {self.b}"
 
 
-def comparability(
+def find_differences(
     a: Side, b: Side, across: Collection[str] = frozenset()
 ) -> tuple[tuple[Difference, ...], tuple[tuple[str, str], ...]]:
     """What differs or is unknown between two sides, and what is the same."""

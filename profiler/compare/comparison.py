@@ -6,33 +6,30 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from profiler.compare.comparability import ACROSS, Difference, comparability
-from profiler.compare.latency import CodeLookup, FloorLookup, LatencyComparison, compare_calls
-from profiler.compare.match_launches import Ambiguous, differences, kernel_filter, labels, match
-from profiler.compare.metric_verdict import SHORT_NS, Verdict, Wobble, WobbleLookup, judge, known_to, missing
+from profiler.compare.comparability import Difference, find_differences
+from profiler.compare.latency import CodeLookup, FloorLookup, LatencyComparison, compare_latencies
+from profiler.compare.match_launches import (
+    AmbiguousLaunches,
+    kernel_filter,
+    launch_differences,
+    launch_labels,
+    match,
+)
+from profiler.compare.metric_verdict import (
+    SHORT_NS,
+    CounterNoise,
+    CounterNoiseLookup,
+    judge,
+    missing_reason,
+    noise_interval,
+)
 from profiler.errors import UnknownName
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import Metric, MetricTable, chip_of
 from profiler.evidence.naming import brief_list
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence, State, Value
-from profiler.statistics.decision import Interval
-
-__all__ = [
-    "ACROSS",
-    "HEADLINE",
-    "CodeLookup",
-    "Comparison",
-    "Difference",
-    "FloorLookup",
-    "LatencyComparison",
-    "MetricChange",
-    "PairComparison",
-    "Verdict",
-    "WobbleLookup",
-    "compare",
-    "in_full",
-]
+from profiler.statistics.decision import Interval, Verdict
 
 HEADLINE = "duration"  # the concept whose verdict is the pair's: ncu's duration, which is not latency
 
@@ -53,12 +50,14 @@ class MetricChange:
     reason: str
     unreplicated: bool  # better or worse from one launch a side
     judged: bool = True  # whether one direction is better
-    wobble: float | None = None  # share of a that a change must exceed, by A/A pairs; None: nobody learned it
+    noise_share: float | None = (
+        None  # share of a that a change must exceed, by A/A pairs; None: nobody learned it
+    )
 
     @property
     def interval(self) -> Interval | None:
         """The change as far as the wobble lets it be known; None without one."""
-        return known_to(self.change_pct, self.wobble)
+        return noise_interval(self.change_pct, self.noise_share)
 
 
 @dataclass(frozen=True)
@@ -104,7 +103,7 @@ class Comparison:
     pairs: tuple[PairComparison, ...]
     only_in_a: tuple[Launch, ...]
     only_in_b: tuple[Launch, ...]
-    ambiguous: tuple[Ambiguous, ...]
+    ambiguous: tuple[AmbiguousLaunches, ...]
     hidden_pairs: int = 0  # cut off by `top`
     hidden_verdicts: tuple[Verdict, ...] = ()  # of their durations
     latency: tuple[LatencyComparison, ...] = ()  # of the calls, a mode each; empty where nobody timed them
@@ -116,7 +115,7 @@ class Comparison:
 
     @cached_property
     def _labels(self) -> dict[int, tuple[Launch, str]]:
-        sides = (zip(side.launches, labels(side.launches), strict=True) for side in (self.a, self.b))
+        sides = (zip(side.launches, launch_labels(side.launches), strict=True) for side in (self.a, self.b))
         return {id(launch): (launch, name) for side in sides for launch, name in side}
 
     @property
@@ -159,7 +158,7 @@ def compare(
     top: int | None = None,
     noise: FloorLookup | None = None,
     same_code: CodeLookup | None = None,
-    wobble: WobbleLookup | None = None,
+    wobble: CounterNoiseLookup | None = None,
 ) -> Comparison:
     """Compare two sides: latencies mode by mode, counters launch by launch.
 
@@ -167,7 +166,7 @@ def compare(
     by the floor that `noise` gives; `same_code` is asked whether one that moved ran the same machine code.
     Counters that do not repeat exactly are judged by what `wobble` learned, else by their threshold alone.
     """
-    found, same = comparability(a, b, across)
+    found, same = find_differences(a, b, across)
     matching = match(a.launches, b.launches)
     wanted = kernel_filter(kernel)
     if kernel is not None and not any(map(wanted, (*a.launches, *b.launches))):
@@ -175,9 +174,9 @@ def compare(
         raise UnknownName(
             f"no kernel matches {kernel!r} in {a.label} or {b.label}; there are {brief_list(there)}"
         )
-    names = {id(launch): name for launch, name in zip(a.launches, labels(a.launches), strict=True)}
+    names = {id(launch): name for launch, name in zip(a.launches, launch_labels(a.launches), strict=True)}
     blocks = [difference.words for difference in found if difference.blocks]
-    bench = _bench(a, b, table, blocks, wobble)
+    bench = _metric_judge(a, b, table, blocks, wobble)
     pairs = [bench.pair(x, y, names[id(x)]) for x, y in matching.pairs if wanted(x) or wanted(y)]
     return Comparison(
         a,
@@ -189,16 +188,16 @@ def compare(
         tuple(filter(wanted, matching.only_in_a)),
         tuple(filter(wanted, matching.only_in_b)),
         tuple(group for group in matching.ambiguous if any(map(wanted, (*group.a, *group.b)))),
-        latency=compare_calls(a, b, found, noise, same_code),
+        latency=compare_latencies(a, b, found, noise, same_code),
     ).top(top)
 
 
-def in_full(
-    found: Comparison, pair: PairComparison, table: MetricTable, wobble: WobbleLookup | None = None
+def judge_every_metric(
+    found: Comparison, pair: PairComparison, table: MetricTable, wobble: CounterNoiseLookup | None = None
 ) -> PairComparison:
     """A pair of a comparison that was made by a few metrics, by every metric of a table."""
     blocks = [difference.words for difference in found.blocked_by]
-    return _bench(found.a, found.b, table, blocks, wobble).pair(pair.a, pair.b, pair.kernel)
+    return _metric_judge(found.a, found.b, table, blocks, wobble).pair(pair.a, pair.b, pair.kernel)
 
 
 def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
@@ -215,11 +214,11 @@ def _chip(side: Side) -> str | None:
     return chip_of(side.compute_capability) if side.compute_capability else None
 
 
-def _bench(
-    a: Side, b: Side, table: MetricTable, blocks: Sequence[str], wobble: WobbleLookup | None
-) -> _Bench:
+def _metric_judge(
+    a: Side, b: Side, table: MetricTable, blocks: Sequence[str], wobble: CounterNoiseLookup | None
+) -> _MetricJudge:
     table = replace(table, metrics=table.of(a.evidence))  # the others cannot be there
-    return _Bench(table, _chip(a), _chip(b), "; ".join(blocks), a, None if blocks else wobble)
+    return _MetricJudge(table, _chip(a), _chip(b), "; ".join(blocks), a, None if blocks else wobble)
 
 
 def _longest_first(pair: PairComparison) -> float:
@@ -232,7 +231,7 @@ def _longest_first(pair: PairComparison) -> float:
 
 
 @dataclass(frozen=True)
-class _Bench:
+class _MetricJudge:
     """What every pair of one comparison is judged by."""
 
     table: MetricTable
@@ -240,13 +239,13 @@ class _Bench:
     chip_b: str | None
     blocked: str  # why nothing is comparable; "" where it is
     a: Side
-    wobble: WobbleLookup | None
+    wobble: CounterNoiseLookup | None
 
     def pair(self, a: Launch, b: Launch, name: str) -> PairComparison:
         short = self._is_short(a, b)
         wobble = partial(self.wobble, self.a, a.base_name) if self.wobble else None
         metrics = tuple(self._change(metric, a, b, short, wobble) for metric in self.table.metrics)
-        return PairComparison(a, b, name, metrics, _opcode_changes(a, b), differences(a, b))
+        return PairComparison(a, b, name, metrics, _opcode_changes(a, b), launch_differences(a, b))
 
     def _is_short(self, a: Launch, b: Launch) -> bool:
         headline = self.table.by_concept.get(HEADLINE)
@@ -273,7 +272,7 @@ class _Bench:
         a: Launch,
         b: Launch,
         short: bool,
-        wobble: Callable[[str, bool], Wobble | None] | None,
+        wobble: Callable[[str, bool], CounterNoise | None] | None,
     ) -> MetricChange:
         name_a, value_a, name_b, value_b = self._values(metric, a, b)
         verdict, reason, change_pct, limit = judge(
@@ -281,7 +280,7 @@ class _Bench:
         )
         if self.blocked:
             verdict = Verdict.NOT_COMPARABLE
-            reason = "; ".join(filter(None, (self.blocked, missing(value_a, value_b))))
+            reason = "; ".join(filter(None, (self.blocked, missing_reason(value_a, value_b))))
         by_a = value_a.number is not None or value_b.number is None
         return MetricChange(
             metric.concept,

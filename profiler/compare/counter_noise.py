@@ -12,7 +12,7 @@ import numpy as np
 
 from profiler.bundles.run import ncu_mode
 from profiler.compare import environment_change
-from profiler.compare.metric_verdict import Wobble, WobbleLookup
+from profiler.compare.metric_verdict import CounterNoise, CounterNoiseLookup
 from profiler.evidence.launch import Launch
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
@@ -28,7 +28,7 @@ KERNELS = 10  # of one place, those with most pairs
 EXECUTED = ("smsp__inst_executed.sum", "sm__inst_executed.sum")
 
 
-class Place(NamedTuple):
+class CounterKey(NamedTuple):
     """Where a counter wobbles alike; the workload says how long a launch takes."""
 
     family: str
@@ -37,10 +37,12 @@ class Place(NamedTuple):
     mode: str  # clock and cache control, replay
 
 
-PlaceLookup = Callable[[Place, str, str, bool], Wobble | None]  # kernel, metric, only pairs of two runs
+KeyedNoiseLookup = Callable[
+    [CounterKey, str, str, bool], CounterNoise | None
+]  # kernel, metric, only pairs of two runs
 
 
-class Pair(NamedTuple):
+class AALaunchPair(NamedTuple):
     """Two launches of one build that did the same work."""
 
     a: Launch
@@ -49,14 +51,14 @@ class Pair(NamedTuple):
     sessions: bool  # of two runs; else both stand in one report
 
 
-class Learned:
+class LearnedNoise:
     """The A/A pairs of one place, and the wobbles that were asked of them."""
 
-    def __init__(self, pairs: Sequence[Pair]) -> None:
+    def __init__(self, pairs: Sequence[AALaunchPair]) -> None:
         self.pairs = tuple(pairs)
-        self._held: dict[tuple[str, str, bool], Wobble | None] = {}
+        self._held: dict[tuple[str, str, bool], CounterNoise | None] = {}
 
-    def of(self, kernel: str, metric: str, sessions: bool) -> Wobble | None:
+    def of(self, kernel: str, metric: str, sessions: bool) -> CounterNoise | None:
         """The wobble of a metric: of the kernel, else of all kernels there; None for too few pairs.
 
         Pairs of two runs go before those within a report, and `sessions` takes nothing else.
@@ -66,7 +68,7 @@ class Learned:
             self._held[asked] = next(self._candidates(*asked), None)
         return self._held[asked]
 
-    def _candidates(self, kernel: str, metric: str, sessions: bool) -> Iterator[Wobble]:
+    def _candidates(self, kernel: str, metric: str, sessions: bool) -> Iterator[CounterNoise]:
         for part in (kernel, ""):
             own = [pair for pair in self.pairs if part in ("", pair.kernel)]
             across = [pair for pair in own if pair.sessions]
@@ -79,32 +81,32 @@ class Learned:
                 )
                 share = counters.counter_noise(a, b)
                 if share is not None:
-                    yield Wobble(
+                    yield CounterNoise(
                         share, int((np.isfinite(a) & np.isfinite(b) & (a != 0) & (b != 0)).sum()), part
                     )
 
 
-def lookup(opener: Callable[[], Store]) -> WobbleLookup:
+def lookup(opener: Callable[[], Store]) -> CounterNoiseLookup:
     """What gives a comparison its wobbles; the index is opened when first asked for.
 
     A side that is no version of a family, or whose GPU nobody named, has none.
     """
     places = by_place(opener)
 
-    def asked(side: Side, kernel: str, metric: str, sessions: bool) -> Wobble | None:
+    def asked(side: Side, kernel: str, metric: str, sessions: bool) -> CounterNoise | None:
         if side.family is None or side.gpu is None:
             return None
-        place = Place(side.family, side.workload or "", side.gpu, ncu_mode(side.session))
+        place = CounterKey(side.family, side.workload or "", side.gpu, ncu_mode(side.session))
         return places(place, kernel, metric, sessions)
 
     return asked
 
 
-def by_place(opener: Callable[[], Store]) -> PlaceLookup:
+def by_place(opener: Callable[[], Store]) -> KeyedNoiseLookup:
     """The same of a series, which says itself where it lies."""
-    held: dict[Place, Learned] = {}
+    held: dict[CounterKey, LearnedNoise] = {}
 
-    def asked(place: Place, kernel: str, metric: str, sessions: bool) -> Wobble | None:
+    def asked(place: CounterKey, kernel: str, metric: str, sessions: bool) -> CounterNoise | None:
         if place not in held:
             store = opener()
             held[place] = _learned(store, store.data_version(), place)
@@ -114,11 +116,11 @@ def by_place(opener: Callable[[], Store]) -> PlaceLookup:
 
 
 @lru_cache(maxsize=8)
-def _learned(store: Store, _data_version: str, place: Place) -> Learned:
-    return learn(store, place, environment_change.same_code())
+def _learned(store: Store, _data_version: str, place: CounterKey) -> LearnedNoise:
+    return learn(store, place, environment_change.same_code_lookup())
 
 
-def learn(store: Store, place: Place, same_code: CodeLookup) -> Learned:
+def learn(store: Store, place: CounterKey, same_code: CodeLookup) -> LearnedNoise:
     """The A/A pairs of a place: of two runs of one machine code, and repeated launches in one report.
 
     `same_code` is asked about every two runs; where nobody knows it is no A/A pair. No launch is in two pairs
@@ -142,9 +144,10 @@ def learn(store: Store, place: Place, same_code: CodeLookup) -> Learned:
     ids = list(dict.fromkeys(row.result_id for a, b, _ in chosen for row in (a, b)))
     launches = dict(zip(ids, store.load(ids), strict=True))
     pairs = (
-        Pair(launches[a.result_id], launches[b.result_id], a.base_name, sessions) for a, b, sessions in chosen
+        AALaunchPair(launches[a.result_id], launches[b.result_id], a.base_name, sessions)
+        for a, b, sessions in chosen
     )
-    return Learned([pair for pair in pairs if pair.sessions or _same_work(pair.a, pair.b)])
+    return LearnedNoise([pair for pair in pairs if pair.sessions or _same_work(pair.a, pair.b)])
 
 
 def _across(rows: Sequence[LaunchInfo], same_code: CodeLookup) -> Iterator[tuple[LaunchInfo, LaunchInfo]]:

@@ -54,7 +54,7 @@ class CodeChange(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Circumstances:
+class RunChanges:
     """What differed from the last run of the old level to the first that is surely of the new one."""
 
     environment: tuple[EnvironmentChange, ...]
@@ -71,13 +71,13 @@ class Circumstances:
         return UNKNOWN
 
 
-def circumstances(
+def run_changes(
     runs: Sequence[RunInfo],
     before: tuple[Run | None, str],
     after: tuple[Run | None, str],
     part: str,
     evidence: Evidence,
-) -> Circumstances:
+) -> RunChanges:
     """`runs` in time order from the last of the old level to the first surely of the new one.
 
     `before` and `after` are the bundles of the first and the last of them, each with the version in question;
@@ -102,10 +102,10 @@ def circumstances(
         if matters and on_gpu and all(field not in facts for facts in ends)
     )
     capability = runs[-1].compute_capability if runs else None
-    return Circumstances(tuple(found), unknown, code(before, after, part, capability))
+    return RunChanges(tuple(found), unknown, code_change(before, after, part, capability))
 
 
-def code(
+def code_change(
     before: tuple[Run | None, str],
     after: tuple[Run | None, str],
     part: str,
@@ -136,7 +136,7 @@ def code(
     return CodeChange(SAME, f"same source, flags and nvcc {tools[0]}")
 
 
-def kept(root: Root) -> Callable[[str], Run | None]:
+def run_code_loader(root: Root) -> Callable[[str], Run | None]:
     """What the runs of a data folder say of the code that ran, each read once in a process.
 
     None for a run that cannot be read: then nothing is known of its code.
@@ -151,12 +151,12 @@ def kept(root: Root) -> Callable[[str], Run | None]:
     return read
 
 
-def same_code(root: Root | None = None) -> Callable[[tuple[str, str], tuple[str, str]], bool | None]:
+def same_code_lookup(root: Root | None = None) -> Callable[[tuple[str, str], tuple[str, str]], bool | None]:
     """What says whether two results, each run id and version, ran one machine code; None: nobody knows."""
 
     def asked(a: tuple[str, str], b: tuple[str, str]) -> bool | None:
-        load = kept(root or location.root())
-        found = code((load(a[0]), a[1]), (load(b[0]), b[1]), "total")
+        load = run_code_loader(root or location.root())
+        found = code_change((load(a[0]), a[1]), (load(b[0]), b[1]), "total")
         return {SAME: True, CHANGED: False}.get(found.word)
 
     return asked

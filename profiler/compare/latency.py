@@ -56,7 +56,7 @@ class LatencyComparison:
         return _level(self.b)
 
 
-def compare_calls(
+def compare_latencies(
     a: Side,
     b: Side,
     differences: Iterable[Difference],

@@ -16,7 +16,7 @@ Group = tuple[str, tuple[str, ...]]  # base name, NVTX path
 
 
 @dataclass(frozen=True)
-class Ambiguous:
+class AmbiguousLaunches:
     """Launches of one kernel on both sides that no rule pairs; `why` says what stands in the way."""
 
     base_name: str
@@ -32,7 +32,7 @@ class Matching:
     pairs: tuple[tuple[Launch, Launch], ...]
     only_in_a: tuple[Launch, ...]
     only_in_b: tuple[Launch, ...]
-    ambiguous: tuple[Ambiguous, ...]
+    ambiguous: tuple[AmbiguousLaunches, ...]
 
 
 def match(a: Sequence[Launch], b: Sequence[Launch]) -> Matching:
@@ -47,7 +47,7 @@ def match(a: Sequence[Launch], b: Sequence[Launch]) -> Matching:
     pairs: list[tuple[Launch, Launch]] = []
     only_a: list[Launch] = []
     only_b: list[Launch] = []
-    ambiguous: list[Ambiguous] = []
+    ambiguous: list[AmbiguousLaunches] = []
     for group in dict.fromkeys((*groups_a, *groups_b)):
         left_a, left_b = groups_a.get(group, []), groups_b.get(group, [])
         for traits in (_exact, _template_or_size, _nothing):
@@ -57,7 +57,7 @@ def match(a: Sequence[Launch], b: Sequence[Launch]) -> Matching:
             left_a = [launch for launch in left_a if id(launch) not in taken]
             left_b = [launch for launch in left_b if id(launch) not in taken]
         if left_a and left_b:
-            ambiguous.append(Ambiguous(group[0], tuple(left_a), tuple(left_b), _why(left_a, left_b)))
+            ambiguous.append(AmbiguousLaunches(group[0], tuple(left_a), tuple(left_b), _why(left_a, left_b)))
         else:
             only_a += left_a
             only_b += left_b
@@ -71,7 +71,7 @@ def match(a: Sequence[Launch], b: Sequence[Launch]) -> Matching:
     )
 
 
-def labels(launches: Sequence[Launch]) -> tuple[str, ...]:
+def launch_labels(launches: Sequence[Launch]) -> tuple[str, ...]:
     """What each launch is called, in order: `range/kernel`, with `#n` where the range holds several."""
     counts = Counter((launch.base_name, launch.nvtx) for launch in launches)
     seen: Counter[Group] = Counter()
@@ -96,15 +96,15 @@ def kernel_filter(pattern: str | None) -> Callable[[Launch], bool]:
     return lambda launch: any(map(fits, _names(launch)))
 
 
-def template(launch: Launch) -> str:
+def template_arguments(launch: Launch) -> str:
     """The template arguments in the kernel's name as the report prints them; "" for none."""
     return _template_arguments(launch.demangled)
 
 
-def differences(a: Launch, b: Launch) -> tuple[str, ...]:
+def launch_differences(a: Launch, b: Launch) -> tuple[str, ...]:
     """Which of template, grid, block and NVTX range differ in a pair. An unknown size differs from none."""
     told = {
-        "template": template(a) != template(b),
+        "template": template_arguments(a) != template_arguments(b),
         "grid": None not in (a.grid, b.grid) and a.grid != b.grid,
         "block": None not in (a.block, b.block) and a.block != b.block,
         "NVTX range": a.nvtx != b.nvtx,
@@ -144,7 +144,7 @@ def _template_arguments(demangled: str) -> str:
 
 
 def _template(launch: Launch) -> Hashable:
-    return template(launch)
+    return template_arguments(launch)
 
 
 def _size(launch: Launch) -> Hashable:
@@ -152,7 +152,7 @@ def _size(launch: Launch) -> Hashable:
 
 
 def _identity(launch: Launch) -> Hashable:
-    return template(launch), launch.grid, launch.block
+    return template_arguments(launch), launch.grid, launch.block
 
 
 def _exact(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:

@@ -10,26 +10,14 @@ from profiler.evidence.metric_table import Metric
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence, State, Value
 from profiler.statistics import counters
-from profiler.statistics.decision import UNJUDGED, Decision, Interval, Verdict, share_text
-
-__all__ = [
-    "SHORT_NS",
-    "UNJUDGED",
-    "Judgement",
-    "Verdict",
-    "Wobble",
-    "WobbleLookup",
-    "judge",
-    "missing",
-    "wobbling",
-]
+from profiler.statistics.decision import Decision, Interval, Verdict, share_text
 
 SHORT_NS = 50_000  # below this one launch a side cannot tell a change from noise
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
 SESSION_GROUPS = ("time", "clock")  # repeats within a report say nothing of how these move between two
 
 
-class Wobble(NamedTuple):
+class CounterNoise(NamedTuple):
     """How far a counter moves by itself."""
 
     share: float  # of its value
@@ -43,7 +31,7 @@ class Wobble(NamedTuple):
 
 
 # By A, kernel, exact metric name, and whether only pairs of two runs count.
-WobbleLookup = Callable[[Side, str, str, bool], Wobble | None]
+CounterNoiseLookup = Callable[[Side, str, str, bool], CounterNoise | None]
 
 
 class Judgement(NamedTuple):
@@ -57,7 +45,7 @@ class Judgement(NamedTuple):
     @property
     def interval(self) -> Interval | None:
         """The change as far as the wobble lets it be known, as shares of A; None without one."""
-        return known_to(self.change_pct, self.limit)
+        return noise_interval(self.change_pct, self.limit)
 
 
 def judge(
@@ -67,14 +55,14 @@ def judge(
     b: Value,
     *,
     short: bool,
-    wobble: Callable[[str, bool], Wobble | None] | None = None,
+    wobble: Callable[[str, bool], CounterNoise | None] | None = None,
 ) -> Judgement:
     """Judge b against a. `names` are the ncu names the two were read by; `short`: a launch under SHORT_NS.
 
     `wobble` gives what was learned of a name, where that is anything; it is asked about what is not exact.
     """
     if a.number is None or b.number is None:
-        return Judgement(Verdict.MISSING, missing(a, b))
+        return Judgement(Verdict.MISSING, missing_reason(a, b))
     if names[0] != names[1]:
         return Judgement(Verdict.NOT_COMPARABLE, f"different counters: {names[0]} and {names[1]}")
     if a.unit != b.unit:
@@ -88,7 +76,7 @@ def judge(
         sessions = metric.group in SESSION_GROUPS or "/s" in a.unit or a.unit == "hz"
         learned = wobble(names[0], sessions)
         if learned and (learned.kernel or not short):
-            decision = wobbling(metric, a.number, b.number, learned.share)
+            decision = decide_inexact(metric, a.number, b.number, learned.share)
             reason = f"{decision.reason}; {learned.words}"
             return Judgement(decision.verdict, reason, change_pct, decision.detectable)
     limit, over = _relevant(metric, a.number, difference)
@@ -108,21 +96,21 @@ def judge(
     return Judgement(word, reason, change_pct)
 
 
-def wobbling(metric: Metric, a: float, b: float, wobble: float | None) -> Decision:
+def decide_inexact(metric: Metric, a: float, b: float, wobble: float | None) -> Decision:
     """The rule on counters that do not repeat exactly; `a` is not 0. Unclear beyond the threshold without."""
     points = metric.threshold_pp
     margin = metric.threshold if points is None else points / abs(a)
     return counters.judge_counter(a, b, better=metric.better, exact=False, noise=wobble, margin=margin)
 
 
-def known_to(change_pct: float | None, wobble: float | None) -> Interval | None:
+def noise_interval(change_pct: float | None, wobble: float | None) -> Interval | None:
     """A change as far as a wobble, as a share of A, lets it be known; None without either."""
     if change_pct is None or wobble is None:
         return None
     return Interval(change_pct / 100 - wobble, change_pct / 100 + wobble)
 
 
-def missing(a: Value, b: Value) -> str:
+def missing_reason(a: Value, b: Value) -> str:
     """Which side has no number and why; "" where both have one."""
     if a.number is None and b.number is None and a.state is b.state:
         return f"{_state(a)} in either"

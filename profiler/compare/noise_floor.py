@@ -20,10 +20,10 @@ from profiler.store import WORKLOAD_CLASSES, workload_class
 if TYPE_CHECKING:
     from profiler.store import Store
 
-Place = tuple[str, str, str]  # GPU, mode (timer, cache and clock), class of length
+FloorKey = tuple[str, str, str]  # GPU, mode (timer, cache and clock), class of length
 
 
-class Pair(NamedTuple):
+class AAPair(NamedTuple):
     """Two sessions of one build."""
 
     gpu: str
@@ -36,13 +36,13 @@ class Pair(NamedTuple):
     b_ns: Any
 
     @property
-    def place(self) -> Place:
+    def place(self) -> FloorKey:
         """Which floor it belongs to; the first session says how long a call takes."""
         return self.gpu, self.mode, workload_class(float(np.median(self.a_ns)))
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredFloor:
     """The floor of a place and the A/A pairs behind it."""
 
     gpu: str
@@ -60,15 +60,15 @@ class Stored:
         return self.floor.pairs >= floor.MIN_FLOOR_PAIRS
 
     @property
-    def place(self) -> Place:
+    def place(self) -> FloorKey:
         """GPU, mode and class."""
         return self.gpu, self.mode, self.workload_class
 
 
-def stored(store: Store, gpu: str | None = None) -> list[Stored]:
+def stored_floors(store: Store, gpu: str | None = None) -> list[StoredFloor]:
     """Every place that has A/A pairs in the index: by GPU and mode, short calls first."""
     return _by_place(
-        Pair(
+        AAPair(
             one.a.gpu or "",
             one.a.mode,
             one.a.run_id,
@@ -82,10 +82,10 @@ def stored(store: Store, gpu: str | None = None) -> list[Stored]:
     )
 
 
-def of_runs(runs: Iterable[Run]) -> list[Stored]:
+def floors_of_runs(runs: Iterable[Run]) -> list[StoredFloor]:
     """As stored(), out of the runs themselves: where there is no index."""
     return _by_place(
-        Pair(
+        AAPair(
             run.provenance.get("gpu") or "",
             a.mode,
             run.run_id,
@@ -102,9 +102,9 @@ def of_runs(runs: Iterable[Run]) -> list[Stored]:
     )
 
 
-def timed(store: Store) -> dict[Place, tuple[str, str]]:
+def timed_keys(store: Store) -> dict[FloorKey, tuple[str, str]]:
     """Where calls were timed, in their newest runs: of each place a version and workload."""
-    found: dict[Place, tuple[str, str]] = {}
+    found: dict[FloorKey, tuple[str, str]] = {}
     for row in store.launches(kind="latency"):
         if row.median_ns is not None:
             place = (row.gpu or "", row.mode, workload_class(row.median_ns))
@@ -112,7 +112,7 @@ def timed(store: Store) -> dict[Place, tuple[str, str]]:
     return found
 
 
-def floors(store: Store) -> dict[Place, Floor]:
+def floors(store: Store) -> dict[FloorKey, Floor]:
     """The floor of every place that has A/A pairs; one of few pairs too, which `floor.decide` refuses.
 
     They are read anew when the index has changed.
@@ -133,8 +133,8 @@ def lookup(opener: Callable[[], Store]) -> FloorLookup:
 
 
 @lru_cache(maxsize=4)
-def _floors(store: Store, _data_version: str) -> dict[Place, Floor]:
-    return {one.place: one.floor for one in stored(store)}
+def _floors(store: Store, _data_version: str) -> dict[FloorKey, Floor]:
+    return {one.place: one.floor for one in stored_floors(store)}
 
 
 def _pairs(blocks: Sequence[Samples]) -> Iterator[tuple[Samples, Samples]]:
@@ -146,8 +146,8 @@ def _pairs(blocks: Sequence[Samples]) -> Iterator[tuple[Samples, Samples]]:
         yield from zip(sessions[::2], sessions[1::2], strict=False)
 
 
-def _by_place(pairs: Iterable[Pair]) -> list[Stored]:
-    places: dict[Place, list[Pair]] = defaultdict(list)
+def _by_place(pairs: Iterable[AAPair]) -> list[StoredFloor]:
+    places: dict[FloorKey, list[AAPair]] = defaultdict(list)
     for pair in pairs:
         if _usable(pair.a_ns) and _usable(pair.b_ns):
             places[pair.place].append(pair)
@@ -155,9 +155,9 @@ def _by_place(pairs: Iterable[Pair]) -> list[Stored]:
     return [_stored(place, places[place]) for place in order]
 
 
-def _stored(place: Place, pairs: Sequence[Pair]) -> Stored:
+def _stored(place: FloorKey, pairs: Sequence[AAPair]) -> StoredFloor:
     found = floor.floor_of_sessions((pair.a_ns, pair.b_ns) for pair in pairs)
-    return Stored(
+    return StoredFloor(
         *place,
         replace(found, pairs=_independent(pairs)),
         tuple(dict.fromkeys(pair.version for pair in pairs)),
@@ -167,7 +167,7 @@ def _stored(place: Place, pairs: Sequence[Pair]) -> Stored:
     )
 
 
-def _independent(pairs: Sequence[Pair]) -> int:
+def _independent(pairs: Sequence[AAPair]) -> int:
     """The pairs that count: the versions and workloads of one run went through the same sessions."""
     most: dict[str, int] = {}
     counts = Counter((pair.run_id, pair.version, pair.workload) for pair in pairs)

@@ -24,8 +24,8 @@ StoreOpener = Callable[
 ]  # called only for a name that is no file: a diff of two files needs no store
 
 _EMPTY = "an empty name: name a report file, a run id, family/version, or a version"
-OF_RUN = "~"  # between a version and the run that is meant
-RESULTS = ("launch", "facts", "latency")  # kinds of rows that can be compared
+RUN_MARK = "~"  # between a version and the run that is meant
+RESULT_KINDS = ("launch", "facts", "latency")  # kinds of rows that can be compared
 _REPORT_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv")
 
 
@@ -33,7 +33,7 @@ class NothingShared(UnknownName):
     """Two sides that are there and have nothing in common that was asked for."""
 
 
-class Meant(NamedTuple):
+class VersionRef(NamedTuple):
     """A version, as its newest runs have it or as one run has it."""
 
     family: str
@@ -44,7 +44,7 @@ class Meant(NamedTuple):
     def name(self) -> str:
         """What the command line and the dashboard's addresses take for it."""
         name = f"{self.family}/{self.version}"
-        return name if self.run_id is None else f"{name}{OF_RUN}{self.run_id}"
+        return name if self.run_id is None else f"{name}{RUN_MARK}{self.run_id}"
 
 
 def resolve(
@@ -81,7 +81,7 @@ def resolve_all(
     sides = []
     for name in names:
         if name in reports:
-            sides.append(side_of(reports[name], name))
+            sides.append(side_of_report(reports[name], name))
             continue
         if name.endswith(_REPORT_SUFFIXES) and not Path(name).is_dir():
             raise UnknownName(f"{name}: no such file")
@@ -92,13 +92,13 @@ def resolve_all(
     return sides
 
 
-def measured(
+def resolve_measured(
     name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
 ) -> Side:
     """The launches of a name on a GPU; CannotJudge, with what would measure it, where it never ran on one."""
-    if not is_file(name) and not of_run(store := store_opener(), name):
-        family, version = version_of(store, name)
-        if all(kind is not Evidence.MEASURED for _, _, kind in _cells(store, Meant(family, version))):
+    if not is_file_name(name) and not find_run(store := store_opener(), name):
+        family, version = resolve_family_version(store, name)
+        if all(kind is not Evidence.MEASURED for _, _, kind in _cells(store, VersionRef(family, version))):
             raise CannotJudge(
                 f"{family}/{version} is not measured: `profiler collect {version} --full {version}` on a GPU"
             )
@@ -110,7 +110,7 @@ def measured(
     return side
 
 
-def facts_of(
+def find_fact_pairs(
     names: tuple[str, str],
     store_opener: StoreOpener,
     workload: str | None = None,
@@ -122,10 +122,10 @@ def facts_of(
     Empty where a name is a file, where both were measured and no other evidence is asked for, and where they
     share nothing and each says by itself what it is. Raises NothingShared.
     """
-    if evidence is Evidence.MEASURED or any(is_file(name) for name in names):
+    if evidence is Evidence.MEASURED or any(is_file_name(name) for name in names):
         return []
     store = store_opener()
-    a, b = (meant(store, name) for name in names)
+    a, b = (resolve_version(store, name) for name in names)
     of_a, of_b = _cells(store, a), _cells(store, b)
     common = of_a & of_b
     if evidence is None and any(kind is Evidence.MEASURED for _, _, kind in common):
@@ -149,16 +149,16 @@ def facts_of(
     return [(_held(store, a, cell), _held(store, b, cell)) for cell in chosen]
 
 
-def facts(
+def find_facts(
     name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
 ) -> list[Side]:
     """What static and modelled evidence says of one version, a side a cell; none of a file or a run."""
-    if is_file(name):
+    if is_file_name(name):
         return []
     store = store_opener()
-    if of_run(store, name):
+    if find_run(store, name):
         return []
-    pair = Meant(*version_of(store, name))
+    pair = VersionRef(*resolve_family_version(store, name))
     kinds = (Evidence.STATIC, Evidence.MODELLED)
     return [
         _held(store, pair, cell)
@@ -167,12 +167,12 @@ def facts(
     ]
 
 
-def if_measured(name: str, store_opener: StoreOpener, workload: str | None, gpu: str | None) -> Side | None:
+def find_measured(name: str, store_opener: StoreOpener, workload: str | None, gpu: str | None) -> Side | None:
     """What a GPU says of a name, or all that a run says; None for a version that never ran on one there."""
-    if not is_file(name):
+    if not is_file_name(name):
         store = store_opener()
-        if not of_run(store, name):
-            there = _cells(store, Meant(*version_of(store, name)))
+        if not find_run(store, name):
+            there = _cells(store, VersionRef(*resolve_family_version(store, name)))
             fits = (
                 workload in (None, at) and gpu in (None, place)
                 for at, place, kind in there
@@ -185,38 +185,38 @@ def if_measured(name: str, store_opener: StoreOpener, workload: str | None, gpu:
 
 def check_name(name: str, store_opener: StoreOpener) -> None:
     """Raise for a name that stands for nothing, and for a file that cannot be read."""
-    if not name.strip() or is_file(name):
+    if not name.strip() or is_file_name(name):
         resolve(name, store_opener)
-    elif not of_run(store := store_opener(), name):
-        version_of(store, name)
+    elif not find_run(store := store_opener(), name):
+        resolve_family_version(store, name)
 
 
-def is_file(name: str) -> bool:
+def is_file_name(name: str) -> bool:
     """Whether a name stands for a report file, be it there or not."""
     return Path(name).is_file() or name.endswith(_REPORT_SUFFIXES)
 
 
-def meant(store: Store, name: str) -> Meant:
+def resolve_version(store: Store, name: str) -> VersionRef:
     """The one version that a name of the index means; raises UnknownName where a run has several."""
-    found = of_run(store, name)
+    found = find_run(store, name)
     if found is None:
-        return Meant(*version_of(store, name))
-    if isinstance(found, Meant):
+        return VersionRef(*resolve_family_version(store, name))
+    if isinstance(found, VersionRef):
         return found
     there = _of_run(store, name)
     if len(there) != 1:
         raise UnknownName(_several(name, sorted(there)) if there else f"run {name} holds no results")
-    return Meant(*there.pop(), name)
+    return VersionRef(*there.pop(), name)
 
 
-def of_run(store: Store, name: str) -> RunInfo | Meant | None:
+def find_run(store: Store, name: str) -> RunInfo | VersionRef | None:
     """The run that a name is the id of, or the version of a run that it means: `version~run`.
 
     None where it is neither. Raises UnknownName for a version that the run does not have.
     """
     if run := store.run(name):
         return run
-    version, mark, run_id = name.rpartition(OF_RUN)
+    version, mark, run_id = name.rpartition(RUN_MARK)
     if not mark or not store.run(run_id):
         return None
     there = _of_run(store, run_id)
@@ -225,7 +225,7 @@ def of_run(store: Store, name: str) -> RunInfo | Meant | None:
         listed = brief_list(["/".join(pair) for pair in found or sorted(there)])
         said = f"has several that are called {version}" if found else f"has no {version}"
         raise UnknownName(f"run {run_id} {said}; there are {listed or 'no results'}")
-    return Meant(*found[0], run_id)
+    return VersionRef(*found[0], run_id)
 
 
 def _of_run(store: Store, run_id: str) -> set[tuple[str, str]]:
@@ -234,23 +234,23 @@ def _of_run(store: Store, run_id: str) -> set[tuple[str, str]]:
 
 
 def _several(run_id: str, there: Sequence[tuple[str, str]]) -> str:
-    first = Meant(*there[0], run_id).name
+    first = VersionRef(*there[0], run_id).name
     return (
         f"{run_id} has several versions: {brief_list([name for _, name in there])}; choose one, as in {first}"
     )
 
 
-def _cells(store: Store, one: Meant) -> set[tuple[str, str, Evidence]]:
+def _cells(store: Store, one: VersionRef) -> set[tuple[str, str, Evidence]]:
     """Workload, GPU or architecture, and evidence of a version's results: the newest, or those of a run."""
     if one.run_id is None:
         held = store.cells(one.family)
         return {(cell.workload, cell.gpu, cell.evidence) for cell in held if cell.version == one.version}
     rows = store.launches(run_id=one.run_id, family=one.family, version=one.version)
-    return {(row.workload or "", row.gpu or "", row.evidence) for row in rows if row.kind in RESULTS}
+    return {(row.workload or "", row.gpu or "", row.evidence) for row in rows if row.kind in RESULT_KINDS}
 
 
 def _held(
-    store: Store, one: Meant, cell: tuple[str | None, str | None, Evidence | None], label: str = ""
+    store: Store, one: VersionRef, cell: tuple[str | None, str | None, Evidence | None], label: str = ""
 ) -> Side:
     workload, gpu, evidence = cell
     return store.side(
@@ -264,7 +264,7 @@ def _held(
     )
 
 
-def side_of(report: Report, label: str) -> Side:
+def side_of_report(report: Report, label: str) -> Side:
     """A report file as one side: what the file does not say (workload, dtype) stays unknown."""
     return Side(
         label,
@@ -309,9 +309,9 @@ def _hiding(refusal: UnreadableReport, name: str, store_opener: StoreOpener) -> 
 def _from_store(
     store: Store, name: str, workload: str | None, gpu: str | None, evidence: Evidence | None = None
 ) -> Side:
-    if of_run(store, name) is None and (reason := dict(store.refused()).get(name)):
+    if find_run(store, name) is None and (reason := dict(store.refused()).get(name)):
         raise UnknownName(f"run {name} cannot be read: {reason}")
-    one = meant(store, name)
+    one = resolve_version(store, name)
     label = name if name == one.run_id else one.name
     if workload or gpu:
         there = store.launches(family=one.family, version=one.version, run_id=one.run_id)
@@ -321,7 +321,7 @@ def _from_store(
     return _held(store, one, (workload, gpu, evidence), label)
 
 
-def version_of(store: Store, name: str) -> tuple[str, str]:
+def resolve_family_version(store: Store, name: str) -> tuple[str, str]:
     """Family and version that a name means; raises UnknownName with the candidates."""
     if not name.strip():
         raise UnknownName(_EMPTY)

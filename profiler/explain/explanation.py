@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from profiler.compare.comparison import Comparison, MetricChange, PairComparison, Verdict
-from profiler.compare.metric_verdict import missing as missing_words
+from profiler.compare.comparison import Comparison, MetricChange, PairComparison
+from profiler.compare.metric_verdict import missing_reason as missing_words
 from profiler.evidence.metric_table import Metric, MetricTable, chip_of
 from profiler.evidence.naming import brief_list
 from profiler.evidence.values import NOT_COLLECTED, Evidence, Value
 from profiler.explain.sentence import level, notes, sentence, signed, time
 from profiler.explain.time_identity import CONCEPTS, NONE, Split, Term, identities, split, time_us
+from profiler.statistics.decision import Verdict
 
 __all__ = [
     "Collect",

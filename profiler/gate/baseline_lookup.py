@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.bundles import bundle, decisions
 from profiler.bundles.run import IMPORT, Labels
-from profiler.compare.resolve_names import RESULTS, Meant, is_file, of_run, resolve_all, version_of
+from profiler.compare.resolve_names import (
+    RESULT_KINDS,
+    VersionRef,
+    find_run,
+    is_file_name,
+    resolve_all,
+    resolve_family_version,
+)
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
@@ -55,7 +62,7 @@ class BaselineLookup:
 
         Raises UnknownName for a run that was forgotten or cannot be read.
         """
-        found = of_run(self.store, name)
+        found = find_run(self.store, name)
         run = self.store.run(found.run_id or name) if found else None
         if run is not None and run.hidden:
             raise UnknownName(
@@ -67,8 +74,8 @@ class BaselineLookup:
 
     def of_run(self, name: str) -> list[VersionResults]:
         """Every version that a run holds, or the one meant by `version~run`."""
-        found = of_run(self.store, name)
-        if isinstance(found, Meant) and found.run_id:
+        found = find_run(self.store, name)
+        if isinstance(found, VersionRef) and found.run_id:
             return [one for one in self.of_run(found.run_id) if one.name == f"{found.family}/{found.version}"]
         if name not in self.runs:
             rows = self.store.launches(run_id=name, latest=False)
@@ -122,7 +129,7 @@ class BaselineLookup:
     def against(self, subject: VersionResults, run_id: str | None, alone: bool) -> Side | CellBaselines:
         """The baseline of each cell by its name, or the one side that is the baseline of all."""
         name = self.name
-        if name is not None and is_file(name):
+        if name is not None and is_file_name(name):
             return resolve_all([name], self.opener)[0]
         if name is not None and self.run(name):
             there = self.of_run(name)
@@ -142,7 +149,7 @@ class BaselineLookup:
             return CellBaselines({**kept, **pinned.held}, gone, {*gone}, anywhere=False)
         if name in (baseline.PINNED, *baseline.IMPLICIT) or name.startswith(baseline.TORCH):
             return self._chosen(subject, name)
-        held = self.of_version(*version_of(self.store, name))
+        held = self.of_version(*resolve_family_version(self.store, name))
         return CellBaselines(dict.fromkeys(held.cells, (held.name, held)), {})
 
     def _chosen(self, subject: VersionResults, name: str) -> CellBaselines:
@@ -166,8 +173,10 @@ class BaselineLookup:
             if chosen.run_id is None:
                 held = [self.of_version(subject.family, chosen.version or "")]
             else:
-                of_run = self.of_run(chosen.run_id)
-                held = [one for one in of_run if one.name == subject.name] or of_run[: len(of_run) == 1]
+                run_results = self.of_run(chosen.run_id)
+                held = [one for one in run_results if one.name == subject.name] or run_results[
+                    : len(run_results) == 1
+                ]
             for one in held:
                 if name == baseline.PINNED and _are_the_same(one, subject, cell):
                     why[cell] = "these results are what is pinned"
@@ -235,7 +244,7 @@ class BaselineLookup:
         for row in sorted(rows, key=lambda row: (row.created, row.run_id)):
             cell = cell_of(row)
             own = run_id or subject.cells.get(cell)
-            if row.kind not in RESULTS or own not in made or row.run_id == own:
+            if row.kind not in RESULT_KINDS or own not in made or row.run_id == own:
                 continue
             if row.created < made[own]:
                 found[cell] = row.run_id

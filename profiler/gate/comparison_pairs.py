@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle
-from profiler.compare.resolve_names import is_file, resolve_all, version_of
+from profiler.compare.resolve_names import is_file_name, resolve_all, resolve_family_version
 from profiler.errors import UnknownName
 from profiler.evidence.naming import brief_list, natural_key
 from profiler.evidence.side import Side
@@ -62,7 +62,7 @@ def find_pairs(
     """
     if not all(name.strip() for name in (*names, *(() if against is None else (against,)))):
         raise UnknownName("an empty name: name a report file, a run id, family/version, or a version")
-    files = [name for name in names if is_file(name)]
+    files = [name for name in names if is_file_name(name)]
     found: dict[str, list[ComparisonPair]] = {}
     if files:
         if against is None:
@@ -85,10 +85,10 @@ def pair_of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> Comparis
     """Two sides that are there already; of a version with what its catalogue and its run say of it."""
     told = ComparisonPair(b.label, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
     if b.family is None or b.version is None or b.run_id is None:
-        itself = is_file(b.label) and _is_report_of(a, a.label, b.label, opener)
+        itself = is_file_name(b.label) and _is_report_of(a, a.label, b.label, opener)
         return replace(_itself(told), noted=False) if itself else told
     if (a.run_id, a.family, a.version) == (b.run_id, b.family, b.version) or (
-        a.run_id is None and is_file(a.label) and _is_report_of(b, b.label, a.label, opener)
+        a.run_id is None and is_file_name(a.label) and _is_report_of(b, b.label, a.label, opener)
     ):
         told = replace(_itself(told), noted=False)
     cell = Cell(told.workload, told.gpu, b.evidence)
@@ -104,7 +104,7 @@ def pair_of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> Comparis
 
 def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool:
     """Whether a side, which goes by the name, is read from a file of the same content."""
-    if is_file(name):
+    if is_file_name(name):
         return filecmp.cmp(name, file, shallow=False)
     digest = bundle.hash_file(Path(file))[0]
     return side.run_id is not None and opener().holding([digest]).get(digest) == side.run_id
@@ -162,7 +162,7 @@ class PairFinder:
         held = (
             self.lookup.of_run(name)
             if run
-            else [self.lookup.of_version(*version_of(self.lookup.store, name))]
+            else [self.lookup.of_version(*resolve_family_version(self.lookup.store, name))]
         )
         alone = len(held) == 1
         for subject in held:
@@ -180,7 +180,7 @@ class PairFinder:
                 if one.b or one.broken or not rejected:  # nobody misses a cell of what is wrong
                     yield replace(one, rejected=rejected, on_purpose=on_purpose)
         other = self.lookup.name
-        if run and other and not alone and not is_file(other) and self.lookup.run(other):
+        if run and other and not alone and not is_file_name(other) and self.lookup.run(other):
             there = {one.name for one in held}
             for lost in self.lookup.of_run(other):
                 if lost.name not in there and any(map(self.wanted.takes, lost.cells)):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.compare.resolve_names import RESULTS
+from profiler.compare.resolve_names import RESULT_KINDS
 from profiler.evidence.values import Evidence
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def results_by_version(rows: Sequence[LaunchInfo]) -> list[VersionResults]:
         cells: dict[Cell, LaunchInfo] = {}
         for row in own:
             kept = cells.get(cell_of(row))
-            if row.kind in RESULTS and (kept is None or _age(row) > _age(kept)):
+            if row.kind in RESULT_KINDS and (kept is None or _age(row) > _age(kept)):
                 cells[cell_of(row)] = row
         broken = {
             row.workload or "": row.reason or row.status

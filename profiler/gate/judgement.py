@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from profiler.compare.comparison import CodeLookup, Comparison, FloorLookup, WobbleLookup, compare
+from profiler.compare.comparison import Comparison, compare
+from profiler.compare.latency import CodeLookup, FloorLookup
+from profiler.compare.metric_verdict import CounterNoiseLookup
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
@@ -27,7 +29,7 @@ def judge(
     across: Collection[str] = frozenset(),
     noise: FloorLookup | None = None,
     same_code: CodeLookup | None = None,
-    wobble: WobbleLookup | None = None,
+    wobble: CounterNoiseLookup | None = None,
     let_pass: Sequence[Acknowledgement] = (),
 ) -> Verdicts:
     """Hold every subject against its baseline; `on` names what is judged besides time and exact counts."""

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from profiler.compare.comparability import CORRECTNESS
-from profiler.compare.comparison import HEADLINE, Comparison, LatencyComparison, MetricChange, PairComparison
-from profiler.compare.metric_verdict import is_exact, wobbling
+from profiler.compare.comparison import HEADLINE, Comparison, MetricChange, PairComparison
+from profiler.compare.latency import LatencyComparison
+from profiler.compare.metric_verdict import decide_inexact, is_exact
 from profiler.evidence import formatting
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable
@@ -232,10 +233,10 @@ class PairRules:
     def _surely(self, change: MetricChange) -> MetricChange:
         """A counter that wobbles, and of which no A/A pairs say how far, is unclear where it moved."""
         a, b = change.a.number, change.b.number
-        moved = change.verdict in (Verdict.BETTER, Verdict.WORSE) and change.wobble is None
+        moved = change.verdict in (Verdict.BETTER, Verdict.WORSE) and change.noise_share is None
         if not (moved and a and b is not None):
             return change
-        decision = wobbling(self.table.by_concept[change.concept], a, b, None)
+        decision = decide_inexact(self.table.by_concept[change.concept], a, b, None)
         way_out = (
             "collect both again"
             if self.contest.again
@@ -273,7 +274,7 @@ class PairRules:
             concept=change.concept,
             effect=effect,
             interval=change.interval,
-            detectable=change.wobble,
+            detectable=change.noise_share,
             next_command=command,
         )
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles.location import Root
 from profiler.bundles.run import Run
-from profiler.compare.environment_change import Circumstances, circumstances, kept
-from profiler.compare.metric_verdict import Verdict
+from profiler.compare.environment_change import RunChanges, run_changes, run_code_loader
 from profiler.errors import UnknownName
 from profiler.evidence.metric_table import Metric, MetricTable
 from profiler.evidence.naming import brief_list, nearest_first
@@ -20,6 +19,7 @@ from profiler.evidence.values import Evidence
 from profiler.history.latency_trends import LATENCY, LATENCY_METRIC, latencies
 from profiler.history.trend import Trend, TrendPoint, trend
 from profiler.statistics.changepoint import MIN_POINTS, MIN_TAIL, ChangePoint, change_points
+from profiler.statistics.decision import Verdict
 
 if TYPE_CHECKING:
     from profiler.store import RunInfo, Store
@@ -39,7 +39,7 @@ class Change:
     before: TrendPoint  # the last that is surely of the old level
     possible: tuple[TrendPoint, ...]  # one of these is the first of the new level; never empty
     likeliest: TrendPoint
-    circumstances: Circumstances
+    circumstances: RunChanges
 
     @property
     def after(self) -> TrendPoint:
@@ -108,7 +108,7 @@ def histories(
     if version is not None and series:
         series = _only(series, version)
     runs = cache(store.run)  # few are asked for: those at the steps
-    bundles = kept(root)
+    bundles = run_code_loader(root)
     found = []
     for one in series:
         for over, only, told in views(one, (orders or {}).get(one.family, ()), version):
@@ -215,7 +215,7 @@ def _change(
     possible = tuple(points[step.earliest : step.latest + 1])
     before, after = points[step.earliest - 1], possible[-1]
     met = dict.fromkeys(point.run_id for point in (before, *possible))
-    told = circumstances(
+    told = run_changes(
         [run for run in map(runs, met) if run is not None],
         (bundles(before.run_id), before.version),
         (bundles(after.run_id), after.version),

@@ -8,25 +8,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from profiler.compare.comparability import Difference
 from profiler.compare.comparison import (
     HEADLINE,
     Comparison,
-    Difference,
-    FloorLookup,
-    LatencyComparison,
     MetricChange,
     PairComparison,
-    Verdict,
-    WobbleLookup,
     compare,
-    in_full,
+    judge_every_metric,
 )
-from profiler.compare.latency import compare_calls
-from profiler.compare.match_launches import labels
+from profiler.compare.latency import FloorLookup, LatencyComparison, compare_latencies
+from profiler.compare.match_launches import launch_labels
+from profiler.compare.metric_verdict import CounterNoiseLookup
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import MetricTable, chip_of
 from profiler.evidence.side import Side
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.statistics.decision import Verdict
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -98,7 +96,7 @@ def overview(
     cells: int = _CELLS,
     rows: int = _ROWS,
     noise: FloorLookup | None = None,
-    wobble: WobbleLookup | None = None,
+    wobble: CounterNoiseLookup | None = None,
 ) -> Overview:
     """The newest state of each family, the one measured last first.
 
@@ -158,7 +156,7 @@ class _Bench:
 
     table: MetricTable
     noise: FloorLookup | None
-    wobble: WobbleLookup | None
+    wobble: CounterNoiseLookup | None
     limit: int  # launches with a row; of the others only the time is judged
 
     def times(self, a: Side, b: Side) -> Comparison:
@@ -183,7 +181,7 @@ def _cell(
     paired = {id(pair.b) for pair in comparison.pairs} if comparison else set()
     alone = (launch for launch in newest.launches if id(launch) not in paired)
     lost = [Verdict.MISSING for launch in alone if bench.duration(launch, newest).number is None]
-    calls = comparison.latency if comparison else compare_calls(newest, newest, ())
+    calls = comparison.latency if comparison else compare_latencies(newest, newest, ())
     told = calls if comparison else ()
     return OverviewCell(
         family,
@@ -213,7 +211,7 @@ def _rows(side: Side, comparison: Comparison | None, bench: _Bench) -> list[Over
     chip = chip_of(side.compute_capability) if side.compute_capability else None
     every = [
         (launch, part, bench.duration(launch, side))
-        for launch, part in zip(side.launches, labels(side.launches), strict=True)
+        for launch, part in zip(side.launches, launch_labels(side.launches), strict=True)
     ]
     found = []
     for launch, part, duration in sorted(every, key=lambda one: _longest_first(one[2]))[: bench.limit]:
@@ -221,7 +219,7 @@ def _rows(side: Side, comparison: Comparison | None, bench: _Bench) -> list[Over
         why = f"ambiguous: {unsettled[id(launch)]}" if id(launch) in unsettled else why
         pair = pairs.get(id(launch))
         if pair and comparison:
-            pair = in_full(comparison, pair, bench.table, bench.wobble)
+            pair = judge_every_metric(comparison, pair, bench.table, bench.wobble)
         shown = _values(launch, SHOWN, bench.table, chip)
         found.append(_row(launch, part, duration, shown, pair, why))
     return found

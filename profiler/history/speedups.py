@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.compare.latency import FloorLookup, LatencyComparison, compare_calls
+from profiler.compare.latency import FloorLookup, LatencyComparison, compare_latencies
 from profiler.evidence.side import Latency, Side
 from profiler.history.lineage import Lineage, workload_without_dtype
 from profiler.statistics.decision import Interval
@@ -55,7 +55,7 @@ def load_speedups(
     for version, (a, b) in pairs.items():
         if a.result_id in held and b.result_id in held:
             sides = _side(a, held[a.result_id]), _side(b, held[b.result_id])
-            (compared,) = compare_calls(*sides, (), floors)
+            (compared,) = compare_latencies(*sides, (), floors)
             if compared.a_ns and compared.b_ns:
                 effect, interval = compared.decision.effect, compared.decision.interval
                 times = compared.a_ns / compared.b_ns if effect is None else 1 / (1 + effect)

@@ -6,8 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from profiler.compare.comparison import Comparison, WobbleLookup, compare
-from profiler.compare.environment_change import CHANGED, SAME, UNKNOWN, Circumstances, circumstances, kept
+from profiler.compare.comparison import Comparison, compare
+from profiler.compare.environment_change import (
+    CHANGED,
+    SAME,
+    UNKNOWN,
+    RunChanges,
+    run_changes,
+    run_code_loader,
+)
+from profiler.compare.metric_verdict import CounterNoiseLookup
 from profiler.errors import UnknownName
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence
@@ -41,7 +49,7 @@ class CauseFinder:
     store: Store
     root: Root
     table: MetricTable
-    wobble: WobbleLookup | None = None  # by which counters that do not repeat exactly are judged
+    wobble: CounterNoiseLookup | None = None  # by which counters that do not repeat exactly are judged
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
 
     def find(self, one: Regression) -> Cause:
@@ -62,11 +70,11 @@ class CauseFinder:
             parts.append(environment)
         return Cause("; ".join(filter(None, parts)), _due_to(one, told), environment)
 
-    def _circumstances(self, one: Regression) -> Circumstances:
-        load = kept(self.root)
+    def _circumstances(self, one: Regression) -> RunChanges:
+        load = run_code_loader(self.root)
         after = one.possible[-1]
         met = dict.fromkeys(spot.run_id for spot in (one.before, *one.possible))
-        return circumstances(
+        return run_changes(
             [run for run in map(self._run, met) if run is not None],
             (load(one.before.run_id), one.before.version),
             (load(after.run_id), after.version),
@@ -109,7 +117,7 @@ class CauseFinder:
         return compare(a, b, self.table, across=("driver", "ncu"), wobble=self.wobble)
 
 
-def _due_to(one: Regression, told: Circumstances) -> str:
+def _due_to(one: Regression, told: RunChanges) -> str:
     """What it can be due to. Facts depend on source and compiler alone, so no environment moves them."""
     if one.series.evidence is Evidence.MEASURED:
         return told.cause

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.compare.counter_noise import PlaceLookup
+from profiler.compare.counter_noise import KeyedNoiseLookup
 from profiler.compare.latency import FloorLookup
 from profiler.evidence import formatting
 from profiler.evidence.metric_table import MetricTable
@@ -186,7 +186,7 @@ class Search:
     floors: FloorLookup
     pins: tuple[Pin, ...]
     coverage: Coverage
-    wobbles: PlaceLookup = lambda *_: None  # how far ncu's counters move by themselves
+    wobbles: KeyedNoiseLookup = lambda *_: None  # how far ncu's counters move by themselves
 
     @property
     def rejected(self) -> frozenset[str]:

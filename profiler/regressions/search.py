@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from profiler.compare.comparison import HEADLINE
-from profiler.compare.counter_noise import PlaceLookup
+from profiler.compare.counter_noise import KeyedNoiseLookup
 from profiler.compare.latency import FloorLookup
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence, Value
@@ -52,7 +52,7 @@ def find_regressions(
     family: str | None = None,
     lineages: Mapping[str, Lineage] | None = None,
     floors: FloorLookup = lambda *_: None,
-    wobbles: PlaceLookup = lambda *_: None,
+    wobbles: KeyedNoiseLookup = lambda *_: None,
     acknowledged: Sequence[Acknowledgement] = (),
     pins: Sequence[Pin] = (),
 ) -> RegressionReport:

@@ -196,7 +196,7 @@ def _longer(series: Trend, metric: Metric, search: Search, a: TrendPoint, b: Tre
 def _told(series: Trend, metric: Metric, search: Search, a: TrendPoint, b: TrendPoint) -> Judgement:
     """Two ncu durations of a series: by the A/A pairs of its place, else by their threshold alone."""
     short = any(point.value.number is not None and point.value.number < SHORT_NS for point in (a, b))
-    place = counter_noise.Place(series.family, series.workload or "", series.gpu or "", series.mode)
+    place = counter_noise.CounterKey(series.family, series.workload or "", series.gpu or "", series.mode)
     learned = partial(search.wobbles, place, series.base_name) if series.gpu else None
     return judge(metric, (a.metric, b.metric), a.value, b.value, short=short, wobble=learned)
 

@@ -14,9 +14,10 @@ from profiler.advice import what_changed
 from profiler.advice.insights import MOST, Case, Insights, insights, measured, ranked
 from profiler.advice.statement import KINDS, Gap, Input, Reading, Statement, between, is_matrix, listed
 from profiler.advice.without_gpu import Cell
-from profiler.compare.comparison import LatencyComparison, compare
-from profiler.compare.metric_verdict import Wobble
-from profiler.compare.resolve_names import side_of
+from profiler.compare.comparison import compare
+from profiler.compare.latency import LatencyComparison
+from profiler.compare.metric_verdict import CounterNoise
+from profiler.compare.resolve_names import side_of_report
 from profiler.errors import UnknownName
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch
@@ -41,7 +42,7 @@ REAL = (
 
 
 def side(path: Path) -> Side:
-    return side_of(read.read_one(path), path.stem)
+    return side_of_report(read.read_one(path), path.stem)
 
 
 def of(path: Path, against: Path | None = None, kernel: str | None = None) -> Insights:
@@ -329,7 +330,7 @@ def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> No
     for wobble, wanted in (
         (None, {"unreplicated: one launch a side, under the profiler"}),
         (
-            lambda _side, kernel, *_: Wobble(0.1, 9, kernel),
+            lambda _side, kernel, *_: CounterNoise(0.1, 9, kernel),
             {
                 "+68 % to +88 % by A/A pairs, under the profiler; 10 % would have shown",
                 "the change by A/A pairs, under the profiler; its split of one launch a side",

@@ -77,7 +77,7 @@ def test_the_index_reads_a_noise_run_as_pairs_and_as_nobodys_latency(folder: Pat
     run = finish(folder, collection)
     store = Store.open(folder / "index.db")
     store.add(run, {})
-    found = noise_floor.stored(store)
+    found = noise_floor.stored_floors(store)
     assert [one.place for one in found] == [
         ("stand-in", f"events; cache {mode}; clock none", "short") for mode in ("cold", "warm")
     ]

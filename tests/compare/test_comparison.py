@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare.comparison import Comparison, MetricChange, Verdict, check_concepts, compare
-from profiler.compare.resolve_names import side_of
+from profiler.compare.comparison import Comparison, MetricChange, check_concepts, compare
+from profiler.compare.resolve_names import side_of_report
 from profiler.errors import Exit, UnknownName
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch, Session
@@ -18,6 +18,7 @@ from profiler.evidence.values import Evidence, State, Value, pack_values
 from profiler.gate import judgement
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.reports import read as reports_read
+from profiler.statistics.decision import Verdict
 
 TABLE_TEXT = """\
 duration   | ncu duration | ns     | lower  | 2%  | time         | lean | gpu__time_duration.sum
@@ -374,7 +375,7 @@ def real(reports: Path) -> dict[str, Side]:
         wanted, reports_read.read([reports / f"{name}.ncu-rep" for name in wanted]), strict=True
     ):
         assert not isinstance(found, Exception), found
-        sides[name] = side_of(found, name)
+        sides[name] = side_of_report(found, name)
     return sides
 
 

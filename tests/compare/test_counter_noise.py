@@ -10,7 +10,7 @@ import pytest
 from profiler.bundles import bundle, location
 from profiler.bundles.run import COLLECT, Run, ncu_mode
 from profiler.compare import counter_noise, environment_change, resolve_names
-from profiler.compare.comparison import Comparison, MetricChange, Verdict, compare
+from profiler.compare.comparison import Comparison, MetricChange, compare
 from profiler.errors import Exit
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch, Session
@@ -21,6 +21,7 @@ from profiler.gate.finding import Finding, Outcome
 from profiler.gate.judgement import judge
 from profiler.history.overview import overview
 from profiler.regressions.search import find_regressions
+from profiler.statistics.decision import Verdict
 from profiler.store import Store
 from tests import made
 from tests.timed_runs import static
@@ -204,7 +205,7 @@ class TestSessions:
         """Who is asked reads a bundle. The pairs are of the newest runs, whichever version they are of."""
         for minute, read in enumerate(spread(counter_noise.RUNS + 20, 0.004)):
             add(store, "old" if minute < 60 else "new", launches([read]), minute)
-        place = counter_noise.Place("gemms", "", GPU, ncu_mode(SESSION))
+        place = counter_noise.CounterKey("gemms", "", GPU, ncu_mode(SESSION))
         met: list[tuple[tuple[str, str], tuple[str, str]]] = []
 
         def same(a: tuple[str, str], b: tuple[str, str]) -> bool:
@@ -230,8 +231,8 @@ class TestSessions:
 
         monkeypatch.setattr(bundle, "load", counted)
         for workload in ("", ""):
-            place = counter_noise.Place("gemms", workload, GPU, ncu_mode(SESSION))
-            assert len(counter_noise.learn(store, place, environment_change.same_code()).pairs) == 2
+            place = counter_noise.CounterKey("gemms", workload, GPU, ncu_mode(SESSION))
+            assert len(counter_noise.learn(store, place, environment_change.same_code_lookup()).pairs) == 2
         assert len(read) == len(set(read)) == 4
 
     def test_repeats_within_a_report_say_nothing_of_the_duration(self, store: Store) -> None:
@@ -248,14 +249,14 @@ class TestJudged:
         for version, factor in (("v1", 1.0), ("within", 1.04), ("beyond", 1.5)):
             add(store, version, launches([factor * size for size in read]))
         within, beyond = (change(versus(store, "v1", name)) for name in ("within", "beyond"))
-        assert within.wobble is not None
-        assert 0.04 < within.wobble < 0.5, "what 2 % of spread wobble by"
+        assert within.noise_share is not None
+        assert 0.04 < within.noise_share < 0.5, "what 2 % of spread wobble by"
         assert within.verdict is Verdict.SAME
         assert beyond.verdict is Verdict.WORSE
         assert not beyond.unreplicated
         assert "its wobble in A/A pairs; " in beyond.reason
         assert "A/A pairs of gemm wobble by" in beyond.reason
-        assert beyond.interval == pytest.approx((0.5 - within.wobble, 0.5 + within.wobble))
+        assert beyond.interval == pytest.approx((0.5 - within.noise_share, 0.5 + within.noise_share))
 
     def test_without_pairs_the_threshold_alone_decides_as_ever(self, store: Store) -> None:
         add(store, "v1", launches([LEVEL]))
@@ -263,13 +264,18 @@ class TestJudged:
         found = versus(store)
         assert found.pairs == compare(found.a, found.b, TABLE).pairs
         one = change(found)
-        assert (one.verdict, one.unreplicated, one.wobble, one.interval) == (Verdict.WORSE, True, None, None)
+        assert (one.verdict, one.unreplicated, one.noise_share, one.interval) == (
+            Verdict.WORSE,
+            True,
+            None,
+            None,
+        )
 
     def test_exact_counts_ask_for_no_wobble(self, store: Store) -> None:
         add(store, "v1", launches(spread(10, 0.02)))
         add(store, "v2", launches([LEVEL] * 10, executed=[8192.0] * 10))
         one = change(versus(store), "inst_executed")
-        assert (one.verdict, one.wobble) == (Verdict.WORSE, None)
+        assert (one.verdict, one.noise_share) == (Verdict.WORSE, None)
 
     def test_the_overview_counts_no_counter_worse_that_moves_so_by_itself(self, store: Store) -> None:
         read = spread(10, 0.02)
@@ -321,7 +327,7 @@ def test_the_four_launches_of_a_real_report_are_the_same_work_and_too_few(
     assert len({one.values.number(READ) for one in side.launches}) == 4
     assert store.add(*made.imported("v1", *side.launches, session=side.session))
     stored = store.side(family="gemms", version="v1")
-    place = counter_noise.Place("gemms", "", stored.gpu or "", ncu_mode(stored.session))
+    place = counter_noise.CounterKey("gemms", "", stored.gpu or "", ncu_mode(stored.session))
     learned = counter_noise.learn(store, place, lambda *_: None)
     assert [(pair.a.ordinal, pair.b.ordinal) for pair in learned.pairs] == [(0, 1), (2, 3)]
     assert learned.of("adamw_kernel2", READ, False) is None

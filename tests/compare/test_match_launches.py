@@ -2,7 +2,14 @@
 
 import pytest
 
-from profiler.compare.match_launches import Matching, differences, kernel_filter, labels, match, template
+from profiler.compare.match_launches import (
+    Matching,
+    kernel_filter,
+    launch_differences,
+    launch_labels,
+    match,
+    template_arguments,
+)
 from profiler.errors import UnknownName
 from profiler.evidence.launch import Launch
 from profiler.evidence.values import pack_values
@@ -40,8 +47,8 @@ def test_a_single_launch_pairs_though_template_grid_and_block_changed() -> None:
     b = side(launch(grid=(16, 8, 1), arguments="<128>", block=(256, 1, 1)))
     matching = match(a, b)
     assert ordinals(matching) == [(0, 0)]
-    assert differences(*matching.pairs[0]) == ("template", "grid", "block")
-    assert differences(launch(), launch(grid=None, block=None)) == (), "not known is not different"
+    assert launch_differences(*matching.pairs[0]) == ("template", "grid", "block")
+    assert launch_differences(launch(), launch(grid=None, block=None)) == (), "not known is not different"
 
 
 def test_different_base_names_never_pair() -> None:
@@ -80,7 +87,7 @@ def test_ranges_fall_away_where_one_side_was_collected_without_them() -> None:
     b = side(launch(grid=(96, 1, 1)), launch(grid=(24, 4, 1)))
     matching = match(a, b)
     assert ordinals(matching) == [(0, 1), (1, 0)]
-    assert differences(*matching.pairs[0]) == ("NVTX range",)
+    assert launch_differences(*matching.pairs[0]) == ("NVTX range",)
 
 
 def test_ranges_that_fall_away_leave_nothing_to_guess_from() -> None:
@@ -137,12 +144,12 @@ def test_a_report_matches_itself_launch_by_launch() -> None:
 
 def test_labels_number_only_what_would_read_alike() -> None:
     launches = side(launch(nvtx=("R",)), launch(nvtx=("R",)), launch(nvtx=("S", "T")), launch())
-    assert labels(launches) == ("R/Kernel#0", "R/Kernel#1", "S/T/Kernel", "Kernel")
+    assert launch_labels(launches) == ("R/Kernel#0", "R/Kernel#1", "S/T/Kernel", "Kernel")
 
 
 def test_the_template_is_read_from_the_name_and_not_from_the_parameters() -> None:
-    assert template(launch(arguments="<(int)32, A<B, C>>")) == "<(int)32, A<B, C>>"
-    assert template(launch()) == ""
+    assert template_arguments(launch(arguments="<(int)32, A<B, C>>")) == "<(int)32, A<B, C>>"
+    assert template_arguments(launch()) == ""
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,7 @@ def test_versions_that_went_through_the_same_sessions_are_no_more_pairs(store: S
     one = run(sessions(2 * MS, 0.01, 10))
     two = replace(one.results[0], version="v2", samples=sessions(3 * MS, 0.01, 10, seed=5))
     store.add(replace(one, results=(*one.results, two)), {})
-    (found,) = noise_floor.stored(store)
+    (found,) = noise_floor.stored_floors(store)
     assert found.floor.pairs == 10
     assert found.versions == ("fam/v1", "fam/v2")
     assert not found.judges
@@ -114,8 +114,8 @@ def test_runs_and_their_index_give_the_same_floors(store: Store) -> None:
     ]
     for one in runs:
         store.add(one, {})
-    ours = noise_floor.of_runs([*runs, run([samples(MS, 1), samples(MS, 2)], day=2, purpose=None)])
-    theirs = noise_floor.stored(store)
+    ours = noise_floor.floors_of_runs([*runs, run([samples(MS, 1), samples(MS, 2)], day=2, purpose=None)])
+    theirs = noise_floor.stored_floors(store)
     assert [(one.place, one.floor.pairs) for one in ours] == [
         (("H100", COLD, "long"), 7),
         (("H100", WARM, "short"), 4),

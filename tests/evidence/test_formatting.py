@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from profiler.compare.comparison import Verdict
 from profiler.evidence import formatting
 from profiler.evidence.values import State, Value
+from profiler.statistics.decision import Verdict
 
 
 def shown(number: float, unit: str = "") -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import main
-from profiler.compare.resolve_names import side_of
+from profiler.compare.resolve_names import side_of_report
 from profiler.evidence import chip_metrics, metric_table
 from profiler.evidence.launch import Launch
 from profiler.evidence.metric_table import chip_of
@@ -33,7 +33,7 @@ HALF = {"fp64": ("dfma", "dadd", "dmul"), "fp32": ("ffma", "fadd", "fmul")}
 
 def rooflines(path: Path) -> list[tuple[Launch, Roofline]]:
     read = reports_read.read_one(path)
-    side = side_of(read, path.name)
+    side = side_of_report(read, path.name)
     chip = chip_of(side.compute_capability) if side.compute_capability else None
     return [(one, roofline(one, TABLE, chip, read.session.ncu_version)) for one in read.launches]
 

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare.metric_verdict import Verdict
-from profiler.compare.resolve_names import side_of
+from profiler.compare.resolve_names import side_of_report
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch, Report
 from profiler.evidence.metric_table import chip_of
@@ -30,6 +29,7 @@ from profiler.explain.time_identity import (
 )
 from profiler.explain.waterfall import OTHER, RESIDUE, steps
 from profiler.reports import read
+from profiler.statistics.decision import Verdict
 
 TABLE = metric_table.load_metrics()
 STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
@@ -41,7 +41,7 @@ def read_all(reports: Path, *names: str) -> list[tuple[str, Read]]:
     found = []
     for path, one in zip(names, read.read([reports / f"{name}.ncu-rep" for name in names]), strict=True):
         assert isinstance(one, Report)
-        chip = chip_of(side_of(one, path).compute_capability or "")
+        chip = chip_of(side_of_report(one, path).compute_capability or "")
         found += [(f"{path}#{launch.ordinal}", values_of(launch, chip)) for launch in one.launches]
     return found
 

@@ -16,7 +16,6 @@ from profiler.bundles import bundle
 from profiler.bundles.location import LocalRoot
 from profiler.bundles.run import COLLECT, Facts, Result, Run, Samples
 from profiler.cli import main
-from profiler.compare.metric_verdict import Verdict
 from profiler.errors import UnknownName
 from profiler.evidence import metric_table
 from profiler.evidence.values import Evidence, Value
@@ -24,6 +23,7 @@ from profiler.history.change_points import RUNS, VERSIONS, History, histories, s
 from profiler.history.latency_trends import latencies
 from profiler.history.trend import trend
 from profiler.statistics.changepoint import MIN_POINTS, change_points
+from profiler.statistics.decision import Verdict
 from profiler.store import Store, operations
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare.comparison import Verdict
 from profiler.evidence import metric_table
 from profiler.evidence.values import State
 from profiler.history.overview import SHOWN, Overview, OverviewCell, overview
+from profiler.statistics.decision import Verdict
 from profiler.store import Store, operations
 
 

@@ -15,7 +15,7 @@ from profiler import cli
 from profiler.bundles import decisions, location
 from profiler.bundles.run import Run, Samples
 from profiler.compare import noise_floor
-from profiler.compare.metric_verdict import Wobble
+from profiler.compare.metric_verdict import CounterNoise
 from profiler.evidence import metric_table
 from profiler.gate import acknowledgement, baseline
 from profiler.history import lineage
@@ -370,7 +370,10 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
     assert "waiting" in due_to(tmp_path, one)[1]
     store = open_store(str(tmp_path))
     causes = CauseFinder(
-        store, location.root(), metric_table.load_metrics(), lambda _side, kernel, *_: Wobble(1.0, 9, kernel)
+        store,
+        location.root(),
+        metric_table.load_metrics(),
+        lambda _side, kernel, *_: CounterNoise(1.0, 9, kernel),
     )
     assert "waiting" not in causes.find(one).words, "A/A pairs move as far: splitting noise misleads"
     store.close()

@@ -11,7 +11,7 @@ import pytest
 
 from profiler.bundles import bundle, location
 from profiler.bundles.run import COLLECT, Capture, ReportFile, Result, Run
-from profiler.compare.latency import compare_calls
+from profiler.compare.latency import compare_latencies
 from profiler.evidence.side import Latency, Side
 from profiler.ui.charts import latency_samples
 from profiler.ui.views import latency_verdict
@@ -98,7 +98,7 @@ class TestWords:
 
     def test_two_runs_without_a_floor_are_unclear_and_the_command_stands_there(self) -> None:
         a, b = self.side("v1", A), self.side("v2", replace(B, run_id="other"))
-        (one,) = compare_calls(a, b, ())
+        (one,) = compare_latencies(a, b, ())
         told = " ".join(latency_verdict.notes(one, b, lambda *_: None))
         assert "unclear" in latency_verdict.verdict(one)
         assert "no noise floor" in told
@@ -108,7 +108,7 @@ class TestWords:
 
     def test_a_side_that_nobody_timed_is_missing_and_the_other_is_still_drawn(self) -> None:
         a, b = self.side("v1", A), self.side("v2")
-        (one,) = compare_calls(a, b, ())
+        (one,) = compare_latencies(a, b, ())
         assert "missing" in latency_verdict.verdict(one)
         assert len(latency_samples.dots([("A", A)])["data"]) == len(
             latency_verdict.chart(one, "samples")["data"]

@@ -82,7 +82,7 @@ def comparison(
         index.table(now),
         kernel=kernel or None,
         noise=index.floors(now),
-        same_code=environment_change.same_code(),
+        same_code=environment_change.same_code_lookup(),
         wobble=counter_noise.lookup(index.store),
     )
 

@@ -16,7 +16,7 @@ import streamlit as st
 from profiler.bundles import bundle, location
 from profiler.bundles.run import Run
 from profiler.compare import noise_floor
-from profiler.compare.comparison import FloorLookup
+from profiler.compare.latency import FloorLookup
 from profiler.errors import ProfilerError
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch

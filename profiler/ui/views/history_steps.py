@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profiler.compare.metric_verdict import Verdict
 from profiler.evidence.naming import brief_list, natural_key
 from profiler.history import step_words
 from profiler.history.change_points import VERSIONS, Change, History
 from profiler.history.trend import Trend, TrendPoint
+from profiler.statistics.decision import Verdict
 from profiler.ui import markup
 from profiler.ui.charts.scales import charted
 from profiler.ui.charts.small_multiples import Line

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from profiler.compare.comparison import Comparison, MetricChange, OpcodeChange, PairComparison
-from profiler.compare.match_launches import template
+from profiler.compare.match_launches import template_arguments
 from profiler.evidence import formatting
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence, State, Value
@@ -168,9 +168,12 @@ def _launch_attributes(pair: PairComparison) -> list[tuple[object, object]]:
         ("grid", _both(_size(a.grid), _size(b.grid))),
         ("block", _both(_size(a.block), _size(b.block))),
     ]
-    if template(a) or template(b):
-        cut_a, cut_b = excerpt(template(a), template(b))
-        shown = _pair(markup.code(cut_a or "none", template(a)), markup.code(cut_b or "none", template(b)))
+    if template_arguments(a) or template_arguments(b):
+        cut_a, cut_b = excerpt(template_arguments(a), template_arguments(b))
+        shown = _pair(
+            markup.code(cut_a or "none", template_arguments(a)),
+            markup.code(cut_b or "none", template_arguments(b)),
+        )
         rows.append(("template", shown))
     if a.nvtx or b.nvtx:
         rows.append(("NVTX range", _both("/".join(a.nvtx) or "none", "/".join(b.nvtx) or "none")))

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from profiler.compare.comparison import Comparison, PairComparison, Verdict
+from profiler.compare.comparison import Comparison, PairComparison
 from profiler.evidence import formatting
 from profiler.evidence.metric_table import MetricTable
 from profiler.explain.explanation import Explanation, explain, level, notes, signed, to_collect
 from profiler.explain.time_identity import WAITING
 from profiler.explain.waterfall import RESIDUE, Step, largest_step, steps
+from profiler.statistics.decision import Verdict
 from profiler.ui import markup
 from profiler.ui.charts import style
 from profiler.ui.charts.scales import charted

@@ -6,12 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from profiler.compare.environment_change import Circumstances, CodeChange, EnvironmentChange
-from profiler.compare.metric_verdict import Verdict
+from profiler.compare.environment_change import CodeChange, EnvironmentChange, RunChanges
 from profiler.evidence.metric_table import load_metrics
 from profiler.evidence.values import Evidence, Value
 from profiler.history.change_points import RUNS, Change, History, steps
 from profiler.history.trend import Trend, TrendPoint
+from profiler.statistics.decision import Verdict
 from profiler.ui.theme import light
 from profiler.ui.views import history_steps, trend_lines
 
@@ -41,7 +41,7 @@ def series(levels: tuple[float, ...], name: str = "k#0") -> Trend:
 
 
 def history(one: Trend, verdict: Verdict = Verdict.WORSE, version: str | None = None) -> History:
-    around = Circumstances((EnvironmentChange("driver", "1", "2", "run-10"),), (), CodeChange("same", "SASS"))
+    around = RunChanges((EnvironmentChange("driver", "1", "2", "run-10"),), (), CodeChange("same", "SASS"))
     changes = [
         Change(
             step,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from profiler.compare.comparison import PairComparison, compare
-from profiler.compare.resolve_names import side_of
+from profiler.compare.resolve_names import side_of_report
 from profiler.evidence import metric_table
 from profiler.reports import read
 from profiler.ui.views import rule_results
@@ -13,7 +13,7 @@ from profiler.ui.views import rule_results
 
 def pair_of(reports: Path, kernel: str) -> PairComparison:
     a, b = (
-        side_of(read.read_one(reports / "ncar" / f"{name}.ncu-rep"), name)
+        side_of_report(read.read_one(reports / "ncar" / f"{name}.ncu-rep"), name)
         for name in ("MW_Baseline", "MW_DivToMult")
     )
     return compare(a, b, metric_table.load_metrics(), kernel=kernel).pairs[0]
