@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,109 +16,195 @@ from profiler.evidence import formatting
 from profiler.evidence.metric_table import Metric
 from profiler.evidence.values import Evidence, Value
 from profiler.regressions.regression import EXACT, Regression, Search, SeriesKey, VersionRun
-from profiler.regressions.setback import IsWorse, StandingStep, latest, rule
+from profiler.statistics.facts import WATCHED_FACTS, WatchedFact
 
 if TYPE_CHECKING:
     from profiler.store import PartArrays
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_BESIDE = 4  # other facts that changed with it, and are named
+_ALSO_CHANGED = 4  # other facts that changed in the same run, and are named
+
+Floats = NDArray[np.float64]
+IsWorse = Callable[[Floats, Floats], NDArray[np.bool_]]  # of old and new values, element by element
+
+
+class StandingStep(NamedTuple):
+    """The last step for the worse of a series that still holds, as indices into its values."""
+
+    before: int  # the last value of the old level
+    after: int  # the first of the new level
+    latest: int  # the newest value
+    earlier_steps: int  # older steps for the worse that still hold
+
+
+def worse_rule(metric: Metric) -> IsWorse | None:
+    """When a value of the metric is worse than another; None where nobody judges it.
+
+    A rule of the gate comes first, else it is the metric's direction and threshold of metrics.txt.
+    """
+    fact = next(
+        (WATCHED_FACTS[name.name] for name in metric.alternatives if name.name in WATCHED_FACTS), None
+    )
+    if fact is not None:
+        return lambda a, b: _breaks(fact, a, b)
+    if metric.better == "-":
+        return None
+    sign = 1.0 if metric.better == "lower" else -1.0
+
+    def is_worse(a: Floats, b: Floats) -> NDArray[np.bool_]:
+        increase = sign * (b - a)
+        if metric.threshold_pp is not None:
+            return increase > metric.threshold_pp
+        return increase > metric.threshold * np.abs(a)
+
+    return is_worse
+
+
+def _breaks(fact: WatchedFact, a: Floats, b: Floats) -> NDArray[np.bool_]:
+    """Whether b is worse; registers, for one, count by the units that they are allocated in."""
+    before, after = np.ceil(a / fact.step), np.ceil(b / fact.step)
+    return after < before if fact.fewer else after > before
+
+
+def find_standing_step(values: Floats, is_worse: IsWorse) -> StandingStep | None:
+    """The last step for the worse that still holds; None where there is none.
+
+    NaN is a run without a number. A step holds while the newest value is worse than the one before the step:
+    what came back to its old level is no regression.
+    """
+    positions = np.flatnonzero(~np.isnan(values))
+    if len(positions) < 2 or positions[-1] != len(values) - 1:
+        return None  # the newest run has no number: that is missing, not worse
+    numbers = values[positions]
+    steps = np.flatnonzero(is_worse(numbers[:-1], numbers[1:]) & is_worse(numbers[:-1], numbers[-1:]))
+    if not len(steps):
+        return None
+    last = int(steps[-1])
+    return StandingStep(int(positions[last]), int(positions[last + 1]), int(positions[-1]), len(steps) - 1)
+
+
+@dataclass(frozen=True)
+class _VersionPart:
+    """The values of one version in the arrays of one part: its runs in order of time."""
+
+    part: PartArrays
+    rows: NDArray[np.intp]  # of the arrays, those of the version
+
+    def numbers(self, name: str) -> Floats:
+        """The values of a metric, NaN where a run has none."""
+        return self.part.numbers[self.part.metrics.index(name)][self.rows]
+
+    def value(self, name: str, position: int, unit: str) -> Value:
+        """One of them as it is shown; `unit` where the store has none."""
+        number = float(self.numbers(name)[position])
+        exact = int(number) if number.is_integer() else number
+        return Value(exact, self.part.units[self.part.metrics.index(name)] or unit)
+
+    def run(self, position: int, run_ids: Mapping[int, str]) -> VersionRun:
+        """The run of one value."""
+        row = self.rows[position]
+        created = _EPOCH + timedelta(microseconds=int(self.part.created_us[row]))
+        return VersionRun(
+            run_ids[int(self.part.run_keys[row])], self.part.versions[self.part.version[row]], created
+        )
 
 
 def find_exact_regressions(search: Search) -> Iterator[Regression]:
     """What a gate's rule or a metric's threshold finds worse, and has not come back."""
     rules = _rules(search)
     headline = search.table.by_concept.get(HEADLINE)
-    time = [one.name for one in headline.alternatives] if headline else []
-    parts = search.store.arrays([*rules, *time], family=search.family)
-    found: list[tuple[PartArrays, NDArray[np.intp], str, StandingStep]] = []
-    for part in parts:
+    durations = [name.name for name in headline.alternatives] if headline else []
+    steps: list[tuple[_VersionPart, str, StandingStep]] = []
+    for part in search.store.arrays([*rules, *durations], family=search.family):
         search.coverage.series[part.evidence.value] += sum(name in rules for name in part.metrics)
-        for at, version in enumerate(part.versions):
-            own = np.flatnonzero(part.version == at)
-            if version in search.rejected or len(own) < 2:
+        for index, version in enumerate(part.versions):
+            rows = np.flatnonzero(part.version == index)
+            if version in search.rejected or len(rows) < 2:
                 continue
-            for place, name in enumerate(part.metrics):
+            values = _VersionPart(part, rows)
+            for name in part.metrics:
                 if name not in rules:
                     continue
-                step = latest(part.numbers[place][own], rules[name][1])
-                if step is not None and not _faster(part, own, step, time):
-                    found.append((part, own, name, step))
-    runs = search.store.run_ids(int(key) for part, own, _, _ in found for key in part.run_keys[own])
+                step = find_standing_step(values.numbers(name), rules[name][1])
+                if step is not None and not _got_faster(values, step, durations):
+                    steps.append((values, name, step))
+    # The ids of runs are text: they are looked up once, of the few series that got worse.
+    run_ids = search.store.run_ids(
+        int(key) for values, _, _ in steps for key in values.part.run_keys[values.rows]
+    )
     metrics = {name: metric for name, (metric, _) in rules.items()}
-    for part, own, name, step in found:
-        yield _regression(part, own, name, step, runs, metrics)
+    for values, name, step in steps:
+        yield _regression(values, name, step, run_ids, metrics)
 
 
 def _rules(search: Search) -> dict[str, tuple[Metric, IsWorse]]:
     """By the exact name: what is judged of facts, and of counters those that repeat exactly."""
-    found: dict[str, tuple[Metric, IsWorse]] = {}
+    rules: dict[str, tuple[Metric, IsWorse]] = {}
     for metric in search.table.metrics:
         exact = metric.evidence is not Evidence.MEASURED or is_exact(metric, metric.unit)
-        is_worse = rule(metric) if exact else None
+        is_worse = worse_rule(metric) if exact else None
         if is_worse is not None:
-            found |= {one.name: (metric, is_worse) for one in metric.alternatives}
-    return found
+            rules |= {name.name: (metric, is_worse) for name in metric.alternatives}
+    return rules
 
 
-def _faster(part: PartArrays, own: NDArray[np.intp], step: StandingStep, time: Sequence[str]) -> bool:
+def _got_faster(values: _VersionPart, step: StandingStep, durations: Sequence[str]) -> bool:
     """Whether the launch takes less time than before: then its counts are no regression."""
-    if part.evidence is not Evidence.MEASURED:
+    if values.part.evidence is not Evidence.MEASURED:
         return False
-    for name in time:
-        if name in part.metrics:
-            ns = part.numbers[part.metrics.index(name)][own]
-            return bool(ns[step.now] < ns[step.before])
+    for name in durations:
+        if name in values.part.metrics:
+            ns = values.numbers(name)
+            return bool(ns[step.latest] < ns[step.before])
     return False
 
 
 def _regression(
-    part: PartArrays,
-    own: NDArray[np.intp],
+    values: _VersionPart,
     name: str,
     step: StandingStep,
-    runs: Mapping[int, str],
+    run_ids: Mapping[int, str],
     metrics: Mapping[str, Metric],
 ) -> Regression:
-    def spot(place: int) -> VersionRun:
-        at = own[place]
-        made = _EPOCH + timedelta(microseconds=int(part.created_us[at]))
-        return VersionRun(runs[int(part.run_keys[at])], part.versions[part.version[at]], made)
-
-    def value(of: str, place: int) -> Value:
-        index = part.metrics.index(of)
-        number = float(part.numbers[index][own[place]])
-        return Value(int(number) if number.is_integer() else number, part.units[index] or metrics[of].unit)
-
-    a, b = value(name, step.before), value(name, step.now)
-    metric = metrics[name]
-    beside = [
-        f"{metrics[other].label} {formatting.quantity(x)} → {formatting.quantity(y)}"
-        for other in part.metrics
-        if other != name and other in metrics and _both(part, own, other, step)
-        for x, y in [(value(other, step.before), value(other, step.after))]
-        if x.number != y.number
-    ]
-    now = spot(step.now)
-    where = (part.family, now.version, part.workload or "", part.gpu or "", part.evidence)
+    metric, part, now = metrics[name], values.part, values.run(step.latest, run_ids)
+    a, b = (values.value(name, position, metric.unit) for position in (step.before, step.latest))
     assert a.number is not None
     assert b.number is not None
     return Regression(
-        SeriesKey(*where, part.mode, part.part, metric.concept),
+        SeriesKey(
+            part.family,
+            now.version,
+            part.workload or "",
+            part.gpu or "",
+            part.evidence,
+            part.mode,
+            part.part,
+            metric.concept,
+        ),
         metric.label,
         EXACT,
-        spot(step.before),
-        (spot(step.after),),
+        values.run(step.before, run_ids),
+        (values.run(step.after, run_ids),),
         now,
         a,
         b,
         "exact",
         float((b.number - a.number) / abs(a.number)) if a.number else None,
-        earlier_steps=step.earlier,
-        changed_with=tuple(beside[:_BESIDE]),
+        earlier_steps=step.earlier_steps,
+        changed_with=tuple(_changes_beside(values, name, step, metrics))[:_ALSO_CHANGED],
     )
 
 
-def _both(part: PartArrays, own: NDArray[np.intp], name: str, step: StandingStep) -> bool:
-    numbers = part.numbers[part.metrics.index(name)][own]
-    return not np.isnan(numbers[[step.before, step.after]]).any()
+def _changes_beside(
+    values: _VersionPart, name: str, step: StandingStep, metrics: Mapping[str, Metric]
+) -> Iterator[str]:
+    """What else changed in the run of the step, in words: a spill is understood by its registers."""
+    for other in values.part.metrics:
+        if other == name or other not in metrics:
+            continue
+        if np.isnan(values.numbers(other)[[step.before, step.after]]).any():
+            continue
+        metric = metrics[other]
+        a, b = (values.value(other, position, metric.unit) for position in (step.before, step.after))
+        if a.number != b.number:
+            yield f"{metric.label} {formatting.quantity(a)} → {formatting.quantity(b)}"
