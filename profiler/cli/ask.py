@@ -134,7 +134,7 @@ def show_trend(arguments: argparse.Namespace) -> int:
     }
     store, table = output.open_store(), metric_table.load_metrics()
     stands = lineage.load_lineages(location.root(), store, arguments.family)
-    series = history_trend.trend(
+    series = history_trend.load_trends(
         store,
         arguments.concept,
         table,

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     filters |= {"orders": {family: one.order for family, one in stands.items()}}
     filters |= {"wrong": {family: one.wrong for family, one in stands.items()}}
     evidence = evidence_of(arguments)
-    found = change_points.histories(
+    found = change_points.find_change_points(
         store, root, metric_table.load_metrics(), arguments.concept, evidence=evidence, **filters
     )
     stepping.check(found, arguments.concept)

@@ -6,7 +6,7 @@ from profiler.cli.output import print_table, say
 from profiler.evidence import formatting
 from profiler.evidence.values import Evidence
 from profiler.gate.acknowledgement import Acknowledgement
-from profiler.history.latency_trends import LATENCY
+from profiler.history.trend import LATENCY
 from profiler.regressions.cause import CauseFinder
 from profiler.regressions.regression import CORRECTNESS, Coverage, Regression, VersionRun
 from profiler.regressions.search import RegressionReport

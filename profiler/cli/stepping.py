@@ -9,8 +9,7 @@ from itertools import groupby
 from profiler.cli.output import print_table, say
 from profiler.errors import CannotJudge
 from profiler.evidence import formatting
-from profiler.history.change_points import VERSIONS, Change, History
-from profiler.history.latency_trends import LATENCY
+from profiler.history.change_points import VERSIONS, History, Step
 from profiler.history.step_words import (
     LAST_POINT,
     code_words,
@@ -20,7 +19,7 @@ from profiler.history.step_words import (
     size_words,
     where_words,
 )
-from profiler.history.trend import TrendPoint
+from profiler.history.trend import LATENCY, TrendPoint
 
 
 def document(concept: str, found: Sequence[History]) -> dict[str, object]:
@@ -39,11 +38,11 @@ def print_histories(found: Sequence[History]) -> None:
     """Print one table for each family, workload, GPU and mode."""
     for place, several in _tables(found):
         say(place)
-        rows = [_row(one, change) for one in several for change in one.changes]
+        rows = [_row(one, change) for one in several for change in one.steps]
         if rows:
             header = ("kernel", "verdict", "size (95 %)", "level", "since", "can lie in", "machine code")
             print_table((*header, "environment", "due to"), rows)
-        still = [_name(one) for one in several if not one.changes and not one.short]
+        still = [_name(one) for one in several if not one.steps and not one.not_judged]
         if still:
             say(f"  no step: {', '.join(still)}")
         for words, few in _by_reason(several):
@@ -68,16 +67,16 @@ def _place(one: History) -> str:
 
 
 def _by_reason(several: Sequence[History]) -> Iterator[tuple[str, list[str]]]:
-    short = [one for one in several if one.short]
-    for words in dict.fromkeys(one.short for one in short):
-        yield words, [_name(one) for one in short if one.short == words]
+    short = [one for one in several if one.not_judged]
+    for words in dict.fromkeys(one.not_judged for one in short):
+        yield words, [_name(one) for one in short if one.not_judged == words]
 
 
 def _name(one: History) -> str:
     return one.series.part.removesuffix("#0")
 
 
-def _row(one: History, change: Change) -> tuple[str, ...]:
+def _row(one: History, change: Step) -> tuple[str, ...]:
     return (
         _name(one),
         formatting.verdict(change.verdict),
@@ -108,15 +107,15 @@ def _history(one: History) -> dict[str, object]:
         "unit": series.unit,
         "over": one.over,
         "version": one.version,
-        "points": sum(point.joins for point in series.points),
-        "not_judged": one.short or None,
-        "changes": [_change(change) for change in one.changes],
+        "points": sum(point.on_line for point in series.points),
+        "not_judged": one.not_judged or None,
+        "changes": [_change(change) for change in one.steps],
         "last_pair": None if one.last_pair is None else [_at(point) for point in one.last_pair],
     }
 
 
-def _change(change: Change) -> dict[str, object]:
-    step, told = change.step, change.circumstances
+def _change(change: Step) -> dict[str, object]:
+    step, told = change.change_point, change.circumstances
     return {
         "verdict": change.verdict.value,
         "reason": change.reason,

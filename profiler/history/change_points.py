@@ -1,4 +1,4 @@
-"""Since when a metric is what it is: the steps of each series, with runs, verdicts and circumstances."""
+"""Since when a metric is what it is: the steps of each series, with runs, verdicts and what else changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.bundles.location import Root
 from profiler.bundles.run import Run
@@ -16,8 +16,14 @@ from profiler.errors import UnknownName
 from profiler.evidence.metric_table import Metric, MetricTable
 from profiler.evidence.naming import brief_list, nearest_first
 from profiler.evidence.values import Evidence
-from profiler.history.latency_trends import LATENCY, LATENCY_METRIC, latencies
-from profiler.history.trend import Trend, TrendPoint, trend
+from profiler.history.trend import (
+    LATENCY,
+    LATENCY_METRIC,
+    Trend,
+    TrendPoint,
+    load_latency_trends,
+    load_trends,
+)
 from profiler.statistics.changepoint import MIN_POINTS, MIN_TAIL, ChangePoint, change_points
 from profiler.statistics.decision import Verdict
 
@@ -25,15 +31,16 @@ if TYPE_CHECKING:
     from profiler.store import RunInfo, Store
 
 RUNS, VERSIONS = "runs", "versions"
-UNDECLARED = 0.01  # relevant change of a metric that metrics.txt does not declare
-_Bundles = Callable[[str], Run | None]
+UNDECLARED_THRESHOLD = 0.01  # relevant change of a metric that metrics.txt does not declare
+_FindRun = Callable[[str], "RunInfo | None"]  # in the index, by id
+_LoadBundle = Callable[[str], Run | None]
 
 
 @dataclass(frozen=True)
-class Change:
-    """One step of a series."""
+class Step:
+    """One step of a series: from one level to another."""
 
-    step: ChangePoint  # its indices are places in the history's points
+    change_point: ChangePoint  # its indices are places in the points of the history's series
     verdict: Verdict  # better, worse or changed
     reason: str
     before: TrendPoint  # the last that is surely of the old level
@@ -54,17 +61,25 @@ class History:
     series: Trend
     over: str  # runs, or versions: the newest run of each
     version: str | None  # the only one; None: all
-    changes: tuple[Change, ...]
-    short: str = ""  # why no step can be told, where there are too few points
+    steps: tuple[Step, ...]
+    not_judged: str = ""  # why no step can be found, where there are too few points
 
     @property
     def last_pair(self) -> tuple[TrendPoint, TrendPoint] | None:
-        """The last two points with a number: a step of the last alone is the pairwise rule's business."""
-        numbers = [point for point in self.series.points if point.joins]
-        return (numbers[-2], numbers[-1]) if len(numbers) > 1 else None
+        """The last two points with a number: a step of the last point alone is judged by comparing these."""
+        points = [point for point in self.series.points if point.on_line]
+        return (points[-2], points[-1]) if len(points) > 1 else None
 
 
-def histories(
+class SeriesView(NamedTuple):
+    """Points of a series that are looked at together, as one line."""
+
+    over: str  # runs, or versions: the newest run of each
+    version: str | None  # the only one; None: all
+    series: Trend
+
+
+def find_change_points(
     store: Store,
     root: Root,
     table: MetricTable,
@@ -84,15 +99,16 @@ def histories(
     A series whose versions follow one another in time, as commits do, is one history over all its runs.
     Where runs hold several versions, each version is a history over its runs, and the newest run of each
     version one over versions. `version` leaves that one over its runs. `orders` and `wrong` are those of
-    `trend`; what is wrong is no part of any level. Raises UnknownName for a name or filter that stands for
-    nothing.
+    `load_trends`; what is wrong is no part of any level. Raises UnknownName for a name or filter that stands
+    for nothing.
     """
     metric = LATENCY_METRIC if name == LATENCY else table.by_concept.get(name)
     if name == LATENCY:
-        series = latencies(store, family=family, workload=workload, gpu=gpu, kernel=kernel, wrong=wrong)
+        trends = load_latency_trends(
+            store, family=family, workload=workload, gpu=gpu, kernel=kernel, wrong=wrong
+        )
     else:
-        across = ("driver", "ncu")  # they are what a step may be due to
-        series = trend(
+        trends = load_trends(
             store,
             name,
             table,
@@ -102,136 +118,150 @@ def histories(
             kernel=kernel,
             evidence=evidence,
             over="time",
-            across=across,
+            across=("driver", "ncu"),  # a step may be due to either, so neither breaks the series
             wrong=wrong,
         )
-    if version is not None and series:
-        series = _only(series, version)
-    runs = cache(store.run)  # few are asked for: those at the steps
-    bundles = run_code_loader(root)
-    found = []
-    for one in series:
-        for over, only, told in views(one, (orders or {}).get(one.family, ()), version):
-            found.append(_history(told, over, only, metric, runs, bundles))
-    return found
+    if version is not None and trends:
+        trends = _of_one_version(trends, version)
+    find_run = cache(store.run)  # only the runs at the steps are looked up
+    load_bundle = run_code_loader(root)
+    return [
+        _history(view, metric, find_run, load_bundle)
+        for series in trends
+        for view in series_views(series, (orders or {}).get(series.family, ()), version)
+    ]
 
 
-def steps(series: Trend, metric: Metric | None) -> list[ChangePoint]:
+def change_points_in(series: Trend, metric: Metric | None) -> list[ChangePoint]:
     """The change points of a series, by the metric's relevant change: a pure function of its points.
 
     Indices are places in `series.points`. Nothing is joined over another counter or unit.
     """
     absolute = metric is not None and metric.threshold_pp is not None
-    least = UNDECLARED if metric is None else metric.threshold
+    least = UNDECLARED_THRESHOLD if metric is None else metric.threshold
     if metric is not None and metric.threshold_pp is not None:
         least = metric.threshold_pp
     found = []
     for begin, end in _stretches(series.points):
         numbers = [
-            float(point.value.number) if point.joins and point.value.number is not None else math.nan
+            float(point.value.number) if point.on_line and point.value.number is not None else math.nan
             for point in series.points[begin:end]
         ]
-        for one in change_points(numbers, least=least, absolute=absolute):
-            places = (one.index + begin, one.earliest + begin, one.latest + begin)
-            found.append(replace(one, index=places[0], earliest=places[1], latest=places[2]))
+        found += [
+            replace(
+                change_point,
+                index=change_point.index + begin,
+                earliest=change_point.earliest + begin,
+                latest=change_point.latest + begin,
+            )
+            for change_point in change_points(numbers, least=least, absolute=absolute)
+        ]
     return found
+
+
+def series_views(series: Trend, order: Sequence[str], version: str | None) -> list[SeriesView]:
+    """How a series is looked at: over its runs where one version follows another, else version by version.
+
+    `order` is that of the versions; those that it does not name come after, as they came.
+    """
+    if version is not None:
+        return [SeriesView(RUNS, version, series)]
+    names = dict.fromkeys((*order, *(point.version for point in series.points)))
+    rank = {name: index for index, name in enumerate(names)}
+    by_time = sorted(series.points, key=lambda point: (point.created, point.run_id, rank[point.version]))
+    series = replace(series, points=tuple(by_time))
+    turns = [name for name, _ in groupby(point.version for point in series.points if point.on_line)]
+    if len(turns) == len(set(turns)):  # no version comes back after another: they follow one another
+        several_a_run = len({point.run_id for point in series.points}) < len(turns)
+        return [SeriesView(VERSIONS if several_a_run else RUNS, None, series)]
+    views: list[SeriesView] = []
+    newest: dict[str, TrendPoint] = {}
+    for name in sorted(set(turns), key=rank.__getitem__):
+        points = tuple(point for point in series.points if point.version == name)
+        views.append(SeriesView(RUNS, name, replace(series, points=points)))
+        newest[name] = points[-1]
+    return [*views, SeriesView(VERSIONS, None, replace(series, points=tuple(newest.values())))]
+
+
+def only_version(series: Trend, version: str) -> Trend:
+    """The points of one version, oldest first."""
+    points = [point for point in series.points if point.version == version]
+    points.sort(key=lambda point: (point.created, point.run_id))
+    return replace(series, points=tuple(points))
+
+
+def _of_one_version(trends: Sequence[Trend], version: str) -> list[Trend]:
+    """The points of one version in their order; UnknownName where no series has any."""
+    own = [
+        replace(series, points=tuple(point for point in series.points if point.version == version))
+        for series in trends
+    ]
+    with_points = [series for series in own if any(point.metric for point in series.points)]
+    if not with_points:
+        present = dict.fromkeys(point.version for series in trends for point in series.points)
+        raise UnknownName(
+            f"no version {version!r} in these series; there are {brief_list(nearest_first(version, present))}"
+        )
+    return with_points
 
 
 def _stretches(points: Sequence[TrendPoint]) -> list[tuple[int, int]]:
-    """Where the points lie that were read by one counter in one unit: begin and end of each stretch."""
-    cuts, last = [0], None
-    for place, point in enumerate(points):
-        if point.joins:
-            read_by = (point.metric, point.value.unit)
-            if last is not None and read_by != last:
-                cuts.append(place)
-            last = read_by
-    return list(zip(cuts, [*cuts[1:], len(points)], strict=True))
-
-
-def _only(series: Sequence[Trend], version: str) -> list[Trend]:
-    """The points of one version; UnknownName where no series has any."""
-    kept = [(one, tuple(p for p in one.points if p.version == version)) for one in series]
-    found = [replace(one, points=points) for one, points in kept if any(p.metric for p in points)]
-    if not found:
-        there = dict.fromkeys(point.version for one in series for point in one.points)
-        raise UnknownName(
-            f"no version {version!r} in these series; there are {brief_list(nearest_first(version, there))}"
-        )
-    return found
-
-
-def views(one: Trend, order: Sequence[str], version: str | None) -> list[tuple[str, str | None, Trend]]:
-    """What of a series is looked at: over runs or versions, of which version, and the points."""
-    if version is not None:
-        return [(RUNS, version, one)]
-    names = dict.fromkeys((*order, *(point.version for point in one.points)))
-    places = {name: place for place, name in enumerate(names)}
-    by_time = sorted(one.points, key=lambda p: (p.created, p.run_id, places[p.version]))
-    one = replace(one, points=tuple(by_time))
-    turns = [name for name, _ in groupby(point.version for point in one.points if point.joins)]
-    if len(turns) == len(set(turns)):
-        several_a_run = len({point.run_id for point in one.points}) < len(turns)
-        return [(VERSIONS if several_a_run else RUNS, None, one)]
-    views: list[tuple[str, str | None, Trend]] = []
-    newest: dict[str, TrendPoint] = {}
-    for name in sorted(set(turns), key=places.__getitem__):
-        points = tuple(point for point in one.points if point.version == name)
-        views.append((RUNS, name, replace(one, points=points)))
-        newest[name] = points[-1]
-    return [*views, (VERSIONS, None, replace(one, points=tuple(newest.values())))]
-
-
-def only(one: Trend, version: str) -> Trend:
-    """The points of one version, oldest first."""
-    own = sorted((p for p in one.points if p.version == version), key=lambda p: (p.created, p.run_id))
-    return replace(one, points=tuple(own))
+    """The begin and end of each stretch of points that were read by one counter in one unit."""
+    begins, previous = [0], None
+    for index, point in enumerate(points):
+        if point.on_line:
+            counter = (point.metric, point.value.unit)
+            if previous is not None and counter != previous:
+                begins.append(index)
+            previous = counter
+    return list(zip(begins, [*begins[1:], len(points)], strict=True))
 
 
 def _history(
-    series: Trend,
-    over: str,
-    version: str | None,
-    metric: Metric | None,
-    runs: Callable[[str], RunInfo | None],
-    bundles: _Bundles,
+    view: SeriesView, metric: Metric | None, find_run: _FindRun, load_bundle: _LoadBundle
 ) -> History:
-    numbers = max(
-        sum(point.joins for point in series.points[begin:end]) for begin, end in _stretches(series.points)
+    over, version, series = view
+    # Change points are looked for in each stretch by itself, so the longest one says what could be found.
+    count = max(
+        sum(point.on_line for point in series.points[begin:end]) for begin, end in _stretches(series.points)
     )
-    short = f"{numbers} of the {MIN_POINTS} points that a step needs" if numbers < MIN_POINTS else ""
-    changes = tuple(_change(series, one, metric, runs, bundles) for one in steps(series, metric))
-    return History(series, over, version, changes, short)
+    not_judged = f"{count} of the {MIN_POINTS} points that a step needs" if count < MIN_POINTS else ""
+    steps = tuple(
+        _step(series, change_point, metric, find_run, load_bundle)
+        for change_point in change_points_in(series, metric)
+    )
+    return History(series, over, version, steps, not_judged)
 
 
-def _change(
+def _step(
     series: Trend,
-    step: ChangePoint,
+    change_point: ChangePoint,
     metric: Metric | None,
-    runs: Callable[[str], RunInfo | None],
-    bundles: _Bundles,
-) -> Change:
+    find_run: _FindRun,
+    load_bundle: _LoadBundle,
+) -> Step:
     points = series.points
-    possible = tuple(points[step.earliest : step.latest + 1])
-    before, after = points[step.earliest - 1], possible[-1]
-    met = dict.fromkeys(point.run_id for point in (before, *possible))
-    told = run_changes(
-        [run for run in map(runs, met) if run is not None],
-        (bundles(before.run_id), before.version),
-        (bundles(after.run_id), after.version),
+    possible = tuple(points[change_point.earliest : change_point.latest + 1])
+    before, after = points[change_point.earliest - 1], possible[-1]
+    run_ids = dict.fromkeys(point.run_id for point in (before, *possible))
+    what_else_changed = run_changes(
+        [run for run in map(find_run, run_ids) if run is not None],
+        (load_bundle(before.run_id), before.version),
+        (load_bundle(after.run_id), after.version),
         series.part,
         series.evidence,
     )
-    verdict, reason = _verdict(step, metric)
-    return Change(step, verdict, reason, before, possible, points[step.index], told)
+    verdict, reason = _verdict(change_point, metric)
+    likeliest = points[change_point.index]
+    return Step(change_point, verdict, reason, before, possible, likeliest, what_else_changed)
 
 
-def _verdict(step: ChangePoint, metric: Metric | None) -> tuple[Verdict, str]:
-    """The word for the step, by the metric's direction."""
-    sure = f"t {step.t:.1f} over the {MIN_TAIL} points or more of its level"
+def _verdict(change_point: ChangePoint, metric: Metric | None) -> tuple[Verdict, str]:
+    """The verdict by the metric's direction, and the reason for it."""
+    certainty = f"t {change_point.t:.1f} over the {MIN_TAIL} points or more of its level"
     if metric is None:
-        return Verdict.CHANGED, f"{sure}; metrics.txt does not judge it"
+        return Verdict.CHANGED, f"{certainty}; metrics.txt does not judge it"
     if metric.better == "-":
-        return Verdict.CHANGED, f"{sure}; neither direction is better by itself"
-    word = Verdict.BETTER if (step.direction < 0) == (metric.better == "lower") else Verdict.WORSE
-    return word, f"{sure}; {metric.better} is better"
+        return Verdict.CHANGED, f"{certainty}; neither direction is better by itself"
+    is_better = (change_point.direction < 0) == (metric.better == "lower")
+    return Verdict.BETTER if is_better else Verdict.WORSE, f"{certainty}; {metric.better} is better"

@@ -89,7 +89,7 @@ class Overview:
     hidden_cells: int
 
 
-def overview(
+def load_overview(
     store: Store,
     table: MetricTable,
     *,

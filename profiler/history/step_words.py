@@ -1,4 +1,4 @@
-"""How a step of a history reads: size, levels, runs and circumstances in words, on every kind of output."""
+"""How a step of a history reads: size, levels, runs and circumstances in words, for every kind of output."""
 
 from __future__ import annotations
 
@@ -6,62 +6,58 @@ import math
 
 from profiler.evidence import formatting
 from profiler.evidence.values import Value
-from profiler.history.change_points import Change
+from profiler.history.change_points import Step
 from profiler.history.trend import TrendPoint
 
 LAST_POINT = "a step of the last point alone is judged by the pair"
 
 
-def size_words(change: Change) -> str:
-    """The size with its interval; in the metric's unit where it is judged so, or the level was 0."""
-    step = change.step
-    if math.isnan(step.size):
-        return f"from 0 by {_quantity(step.difference, change)}"
-    if change.before.value.unit == "%":
-        low, high = sorted((step.difference_low, step.difference_high))
-        return f"{_signed(step.difference)} pp{_interval(low, high)}"
-    low, high = sorted((step.size_low, step.size_high))
-    return f"{_signed(100 * step.size)} %{_interval(100 * low, 100 * high)}"
+def size_words(step: Step) -> str:
+    """The size with its interval: relative, in points for a percentage, absolute from a level of 0."""
+    change = step.change_point
+    if math.isnan(change.size):
+        return f"from 0 by {_quantity(change.difference, step)}"
+    if step.before.value.unit == "%":
+        low, high = sorted((change.difference_low, change.difference_high))
+        return f"{_signed(change.difference)} pp{_interval(low, high)}"
+    low, high = sorted((change.size_low, change.size_high))
+    return f"{_signed(100 * change.size)} %{_interval(100 * low, 100 * high)}"
 
 
-def level_words(change: Change) -> str:
+def level_words(step: Step) -> str:
     """The levels before and after; a unit that is a word stands once."""
-    before, after = _quantity(change.step.before, change), _quantity(change.step.after, change)
-    unit = f" {change.before.value.unit}"
+    before, after = _quantity(step.change_point.before, step), _quantity(step.change_point.after, step)
+    unit = f" {step.before.value.unit}"
     return f"{before.removesuffix(unit) if formatting.is_long_unit(unit) else before} → {after}"
 
 
-def environment_words(change: Change) -> str:
-    """What differs in the environment, and what nobody says."""
-    told = change.circumstances
-    found = [f"{one.field} {one.before} → {one.after}" for one in told.environment]
-    if told.unknown:
-        found.append(f"unknown: {', '.join(told.unknown)}")
-    return "; ".join(found) or "the same"
+def environment_words(step: Step) -> str:
+    """What differs in the environment, and what is unknown of it."""
+    circumstances = step.circumstances
+    words = [f"{change.field} {change.before} → {change.after}" for change in circumstances.environment]
+    if circumstances.unknown:
+        words.append(f"unknown: {', '.join(circumstances.unknown)}")
+    return "; ".join(words) or "the same"
 
 
-def where_words(change: Change) -> str:
+def where_words(step: Step) -> str:
     """The runs in which the new level can have begun."""
-    return _range(change, [moment(point) for point in change.possible])
+    return _range([moment(point) for point in step.possible])
 
 
-def short_where_words(change: Change) -> str:
-    """The same with no more than tells them apart: versions, or when the runs were made."""
-    versions = {point.version for point in (change.before, *change.possible)}
-    names = [point.version for point in change.possible]
+def short_where_words(step: Step) -> str:
+    """The same by versions alone; by when the runs were made where a version has several of them."""
+    versions = {point.version for point in (step.before, *step.possible)}
+    names = [point.version for point in step.possible]
     if len(versions) < 1 + len(names):
-        names = [f"{point.created:%Y-%m-%d %H:%M}" for point in change.possible]
-    return _range(change, names)
+        names = [f"{point.created:%Y-%m-%d %H:%M}" for point in step.possible]
+    return _range(names)
 
 
-def code_words(change: Change) -> str:
+def code_words(step: Step) -> str:
     """Whether the machine code is another, and how that is known."""
-    code = change.circumstances.code
+    code = step.circumstances.code
     return f"{code.word}: {code.why}"
-
-
-def _range(change: Change, names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(change.possible)} points)"
 
 
 def moment(point: TrendPoint) -> str:
@@ -69,8 +65,12 @@ def moment(point: TrendPoint) -> str:
     return f"{point.version} {point.created:%Y-%m-%d %H:%M}"
 
 
-def _quantity(number: float, change: Change) -> str:
-    return str(formatting.quantity(Value(number, change.before.value.unit)))
+def _range(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names)} points)"
+
+
+def _quantity(number: float, step: Step) -> str:
+    return str(formatting.quantity(Value(number, step.before.value.unit)))
 
 
 def _signed(number: float) -> str:
@@ -78,6 +78,6 @@ def _signed(number: float) -> str:
 
 
 def _interval(low: float, high: float) -> str:
-    """Nothing for what repeats exactly, as counts do."""
+    """The interval in parentheses; nothing for what repeats exactly, as counts do."""
     ends = [_signed(low), _signed(high)]
     return "" if ends[0] == ends[1] else f" ({ends[0]} to {ends[1]})"

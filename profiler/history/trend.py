@@ -4,25 +4,30 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
 from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
-from profiler.evidence.metric_table import Metric, MetricTable, chip_of
+from profiler.evidence.metric_table import Alternative, Metric, MetricTable, chip_of
 from profiler.evidence.naming import brief_list, natural_key, nearest_first
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 
 if TYPE_CHECKING:
-    from profiler.store import Environment, Point, Series, Store
+    from profiler.store import Environment, Point, Series, Store, Timing
 
 ABSENT = "not in this run"  # the kernel, not the metric
+LATENCY = "latency"  # the name of timed calls' medians beside the concepts of metrics.txt, which are ncu's
+_LATENCY_NAME = "latency, median of samples"
+LATENCY_METRIC = Metric(
+    LATENCY, "latency", "ns", "lower", 0.01, None, "time", "lean", (Alternative(_LATENCY_NAME),), 0
+)
 
 _Cell = tuple[str | None, str | None, Evidence, str]  # workload, GPU, evidence, mode
 _Moment = tuple[str, str]  # version, and the run where runs are told apart
-_Own = tuple[str, str]  # run and version
+_RunVersion = tuple[str, str]  # run and version
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,8 @@ class TrendPoint:
     wrong: bool = False
 
     @property
-    def joins(self) -> bool:
-        """Whether it is a point of the line."""
+    def on_line(self) -> bool:
+        """Whether it is a point of the line: a number of a version that is not wrong."""
         return self.value.number is not None and not self.wrong
 
 
@@ -70,11 +75,11 @@ class Trend:
     @property
     def newest(self) -> Value:
         """The newest value that is a number, or what the newest point says."""
-        numbers = [point.value for point in self.points if point.joins]
-        return numbers[-1] if numbers else self.points[-1].value
+        values = [point.value for point in self.points if point.on_line]
+        return values[-1] if values else self.points[-1].value
 
 
-def trend(
+def load_trends(
     store: Store,
     name: str,
     table: MetricTable,
@@ -89,35 +94,37 @@ def trend(
     orders: Mapping[str, Sequence[str]] | None = None,
     wrong: Mapping[str, Mapping[str, str]] | None = None,
 ) -> list[Trend]:
-    """The series of a concept or exact ncu name.
+    """The series of a concept or exact ncu name, largest value first.
 
     Over versions: the newest run of each, in the order of `orders` (by family, from a catalogue), else in the
     order in which the versions first appeared. Over time: every run when it was made. `across` names what may
     change without a break: driver, ncu. `wrong` has, by family, the versions without a speed, each with the
-    word for it. Largest value first. No series where no launch
-    carries the concept; UnknownName for a name or filter that stands for nothing.
+    word for it. No series where no launch carries the concept; UnknownName for a name or filter that stands
+    for nothing.
     """
-    metric = _metric(table, name)
-    names = [one.name for one in metric.alternatives] if metric else [name]
-    fits = name_filter(kernel)
-    found: list[Trend] = []
+    metric = _find_metric(table, name)
+    ncu_names = [alternative.name for alternative in metric.alternatives] if metric else [name]
+    matches = name_filter(kernel)
+    trends: list[Trend] = []
     kernels: set[str] = set()
-    for one in [family] if family is not None else store.families():
-        versions = [version.version for version in store.versions(one)] if over == "versions" else []
-        listed = [name for name in (orders or {}).get(one, ()) if name in versions]
-        listed += [name for name in versions if name not in listed]
-        order = {version: index for index, version in enumerate(listed)}
-        latest = over == "versions"  # of the older runs of a version no point is shown
-        place = {"family": one, "workload": workload, "gpu": gpu}
-        series = store.series(names, **place, evidence=evidence, latest=latest)
-        runs = store.environments({point.run_id for held in series for point in held.points})
-        for cell, members in _cells(series).items():
-            rejected = (wrong or {}).get(one, {})
-            builder = _Builder(cell, runs, order, name, metric, frozenset(across), rejected)
-            found += builder.trends(members, fits)
-            kernels.update(one.base_name for one in members)
-    if not found:
-        check_filters(store, family, workload, gpu)
+    for family_name in [family] if family is not None else store.families():
+        order = _version_order(store, family_name, orders) if over == "versions" else {}
+        series = store.series(
+            ncu_names,
+            family=family_name,
+            workload=workload,
+            gpu=gpu,
+            evidence=evidence,
+            latest=over == "versions",  # no point is shown of a version's older runs
+        )
+        runs = store.environments({point.run_id for member in series for point in member.points})
+        wrong_versions = (wrong or {}).get(family_name, {})
+        for cell, members in _by_cell(series).items():
+            builder = _TrendBuilder(cell, runs, order, name, metric, frozenset(across), wrong_versions)
+            trends += builder.trends(members, matches)
+            kernels.update(member.base_name for member in members)
+    if not trends:
+        _check_filters(store, family, workload, gpu)
         if metric is None:
             _check_ncu_name(store, name, table)
         if kernels:
@@ -126,57 +133,137 @@ def trend(
                 + brief_list(nearest_first(str(kernel), sorted(kernels)))
             )
     return sorted(
-        found, key=lambda one: (one.family, one.workload or "", one.gpu or "", one.mode, -_size(one))
+        trends,
+        key=lambda trend: (
+            trend.family,
+            trend.workload or "",
+            trend.gpu or "",
+            trend.mode,
+            -float(trend.newest.number or 0),
+        ),
     )
 
 
-def _metric(table: MetricTable, name: str) -> Metric | None:
+def load_latency_trends(
+    store: Store,
+    *,
+    family: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    wrong: Mapping[str, Mapping[str, str]] | None = None,
+) -> list[Trend]:
+    """The medians of timed calls, oldest first: a series for each family, workload, GPU and mode.
+
+    A point for each run and version. `wrong` as in `load_trends`. Raises UnknownName for a filter that stands
+    for nothing.
+    """
+    matches = name_filter(kernel)
+    trends = []
+    for family_name in [family] if family is not None else store.families():
+        timings: dict[tuple[str | None, str | None, str, str], list[Timing]] = defaultdict(list)
+        for timing in store.timings(family=family_name, workload=workload, gpu=gpu):
+            if matches(timing.part) or matches(timing.base_name):
+                timings[timing.workload, timing.gpu, timing.mode, timing.part].append(timing)
+        wrong_versions = (wrong or {}).get(family_name, {})
+        for (of_workload, of_gpu, mode, part), members in timings.items():
+            trends.append(
+                Trend(
+                    LATENCY_METRIC.concept,
+                    LATENCY_METRIC.label,
+                    LATENCY_METRIC.better,
+                    LATENCY_METRIC.unit,
+                    family_name,
+                    of_workload,
+                    of_gpu,
+                    Evidence.MEASURED,
+                    mode,
+                    part,
+                    members[0].base_name,
+                    tuple(_latency_point(timing, wrong_versions) for timing in members),
+                )
+            )
+    if not trends:
+        _check_filters(store, family, workload, gpu)
+    return trends
+
+
+def newest_of_each_version(trend: Trend, order: Sequence[str]) -> Trend:
+    """The newest run of each version, in `order`; versions that it does not name come after, as they came."""
+    newest = {point.version: point for point in trend.points}
+    names = [*(name for name in order if name in newest), *(name for name in newest if name not in order)]
+    return replace(trend, points=tuple(newest[name] for name in names))
+
+
+def _find_metric(table: MetricTable, name: str) -> Metric | None:
     """The concept of that name, or None for an ncu name."""
     if name in table.by_concept:
         return table.by_concept[name]
-    by_name = [metric for metric in table.metrics for one in metric.alternatives if one.name == name]
-    if by_name or "__" in name:
+    if "__" in name or any(name == alt.name for metric in table.metrics for alt in metric.alternatives):
         return None
     near = get_close_matches(name, table.by_concept, n=3)
     hint = f"did you mean {', '.join(near)}?" if near else "`profiler metrics` lists them"
     raise UnknownName(f"no concept {name!r} in {table.path}: {hint}")
 
 
-def check_filters(store: Store, family: str | None, workload: str | None, gpu: str | None) -> None:
+def _version_order(store: Store, family: str, orders: Mapping[str, Sequence[str]] | None) -> dict[str, int]:
+    """The place of each version: those that the catalogue names first, then the others as they appeared."""
+    present = [info.version for info in store.versions(family)]
+    ordered = [version for version in (orders or {}).get(family, ()) if version in present]
+    ordered += [version for version in present if version not in ordered]
+    return {version: index for index, version in enumerate(ordered)}
+
+
+def _check_filters(store: Store, family: str | None, workload: str | None, gpu: str | None) -> None:
     """Refuse a family, workload or GPU that the index does not have; "" asks for what nobody named."""
     families = store.families()
     if family is not None and family not in families:
-        raise UnknownName(_not_there("family", family, families))
-    held = store.cells(family)
-    if workload and workload not in (names := sorted({one.workload for one in held} - {""}, key=natural_key)):
-        raise UnknownName(_not_there("workload", workload, names))
-    if gpu and gpu not in (names := sorted({one.gpu for one in held} - {""}, key=natural_key)):
-        raise UnknownName(_not_there("GPU", gpu, names))
+        raise UnknownName(_not_in_index("family", family, families))
+    cells = store.cells(family)
+    workloads = sorted({cell.workload for cell in cells} - {""}, key=natural_key)
+    if workload and workload not in workloads:
+        raise UnknownName(_not_in_index("workload", workload, workloads))
+    gpus = sorted({cell.gpu for cell in cells} - {""}, key=natural_key)
+    if gpu and gpu not in gpus:
+        raise UnknownName(_not_in_index("GPU", gpu, gpus))
 
 
 def _check_ncu_name(store: Store, name: str, table: MetricTable) -> None:
     """Refuse an ncu name that neither metrics.txt nor any launch has."""
-    declared = {one.name for metric in table.metrics for one in metric.alternatives}
+    declared = {alternative.name for metric in table.metrics for alternative in metric.alternatives}
     carried = store.metric_names()
     if carried and name not in declared.union(table.captured, carried):
-        there = brief_list(nearest_first(name, carried))
-        raise UnknownName(f"no launch in the index carries {name}; there are {there}")
+        present = brief_list(nearest_first(name, carried))
+        raise UnknownName(f"no launch in the index carries {name}; there are {present}")
 
 
-def _not_there(kind: str, name: str, there: Sequence[str]) -> str:
-    listed = f"there are {brief_list(nearest_first(name, there))}" if there else "there is none"
+def _not_in_index(kind: str, name: str, present: Sequence[str]) -> str:
+    listed = f"there are {brief_list(nearest_first(name, present))}" if present else "there is none"
     return f"no {kind} {name!r} in the index; {listed}"
 
 
-def _cells(series: Iterable[Series]) -> dict[_Cell, list[Series]]:
+def _by_cell(series: Iterable[Series]) -> dict[_Cell, list[Series]]:
     cells: dict[_Cell, list[Series]] = defaultdict(list)
-    for one in series:
-        cells[one.workload, one.gpu, one.evidence, one.mode].append(one)
+    for member in series:
+        cells[member.workload, member.gpu, member.evidence, member.mode].append(member)
     return cells
 
 
-def _size(one: Trend) -> float:
-    return float(one.newest.number or 0)
+def _latency_point(timing: Timing, wrong: Mapping[str, str]) -> TrendPoint:
+    is_missing = timing.median_ns is None
+    value = NOT_COLLECTED._replace(unit="ns") if is_missing else Value(timing.median_ns, "ns")
+    return TrendPoint(
+        timing.run_id,
+        timing.version,
+        timing.created,
+        value,
+        _LATENCY_NAME,
+        None,
+        None,
+        timing.result_id,
+        gap=wrong.get(timing.version, value.state.words if is_missing else ""),
+        wrong=timing.version in wrong,
+    )
 
 
 def _age(point: Point) -> tuple[datetime, str]:
@@ -185,7 +272,7 @@ def _age(point: Point) -> tuple[datetime, str]:
 
 
 @dataclass(frozen=True)
-class _Builder:
+class _TrendBuilder:
     """What the series of one workload, GPU and mode share."""
 
     cell: _Cell
@@ -196,43 +283,43 @@ class _Builder:
     across: frozenset[str]
     wrong: Mapping[str, str]
 
-    def trends(self, members: Sequence[Series], fits: Callable[[str], bool]) -> list[Trend]:
+    def trends(self, members: Sequence[Series], matches: Callable[[str], bool]) -> list[Trend]:
         by_part: dict[str, list[Series]] = defaultdict(list)
-        seen: dict[_Moment, Point] = {}  # of any kernel at each moment, one point of its newest run
-        for one in members:
-            by_part[one.part].append(one)
-            for point in one.points:
+        newest: dict[_Moment, Point] = {}  # at each moment a point of its newest run, of any kernel
+        for series in members:
+            by_part[series.part].append(series)
+            for point in series.points:
                 moment = self._moment(point)
-                if moment not in seen or _age(point) > _age(seen[moment]):
-                    seen[moment] = point
-        timeline = sorted(seen.values(), key=self._when)
-        absent: dict[_Own, TrendPoint] = {}  # the same for each part that a moment lacks
+                if moment not in newest or _age(point) > _age(newest[moment]):
+                    newest[moment] = point
+        timeline = sorted(newest.values(), key=self._sort_key)
+        absent: dict[_RunVersion, TrendPoint] = {}  # one point for all parts that a moment lacks
         return [
             self._trend(part, several, timeline, absent)
             for part, several in by_part.items()
-            if fits(part) or fits(several[0].base_name)
+            if matches(part) or matches(several[0].base_name)
         ]
 
     def _moment(self, point: Point) -> _Moment:
-        """Where a point stands: over versions all runs of a version are one place."""
+        """Where a point is on the axis: over versions all runs of a version are one place."""
         return point.version, "" if self.order else point.run_id
 
-    def _when(self, point: Point) -> tuple[int, datetime, str]:
+    def _sort_key(self, point: Point) -> tuple[int, datetime, str]:
         return self.order.get(point.version, len(self.order)), point.created, point.run_id
 
     def _trend(
         self,
         part: str,
-        several: Sequence[Series],
+        several: Sequence[Series],  # of one part: one for each ncu name that carries the metric
         timeline: Sequence[Point],
-        absent: dict[_Own, TrendPoint],
+        absent: dict[_RunVersion, TrendPoint],
     ) -> Trend:
-        readings: dict[_Own, dict[str, Point]] = defaultdict(dict)  # by run; then by ncu name
-        for one in several:
-            for point in one.points:
-                readings[point.run_id, point.version][one.metric] = point
+        readings: dict[_RunVersion, dict[str, Point]] = defaultdict(dict)  # by ncu name
+        for series in several:
+            for point in series.points:
+                readings[point.run_id, point.version][series.metric] = point
         points: list[TrendPoint] = []
-        joined: TrendPoint | None = None  # the last point with a number
+        previous: TrendPoint | None = None  # the last point with a number
         for moment in timeline:
             # Only of the moment's own run: an older one of the version must not fill in for what it left out.
             own = moment.run_id, moment.version
@@ -243,17 +330,17 @@ class _Builder:
                     )
                 points.append(absent[own])
                 continue
-            told = self._point(readings[own], joined)
-            points.append(told)
-            if told.joins:
-                joined = told
+            trend_point = self._point(readings[own], previous)
+            points.append(trend_point)
+            if trend_point.on_line:
+                previous = trend_point
         first = several[0]
         workload, gpu, evidence, mode = self.cell
         return Trend(
             self.metric.concept if self.metric else "",
             self.metric.label if self.metric else first.metric,
             self.metric.better if self.metric else "-",
-            joined.value.unit if joined else (self.metric.unit if self.metric else first.unit),
+            previous.value.unit if previous else (self.metric.unit if self.metric else first.unit),
             first.family,
             workload,
             gpu,
@@ -264,14 +351,14 @@ class _Builder:
             tuple(points),
         )
 
-    def _point(self, readings: dict[str, Point], before: TrendPoint | None) -> TrendPoint:
+    def _point(self, readings: dict[str, Point], previous: TrendPoint | None) -> TrendPoint:
         name, point = self._choose(readings)
         value = point.value
-        if value.state is State.NOT_COLLECTED and not self._names(point.run_id):
+        if value.state is State.NOT_COLLECTED and not self._ncu_names(point.run_id):
             value = Value(None, value.unit, state=State.NOT_AVAILABLE)
         gap = "" if value.number is not None else value.state.words
         gap = self.wrong.get(point.version, gap)
-        breaks = self._breaks(before, point.run_id, name, value) if before and not gap else ""
+        breaks = self._breaks(previous, point.run_id, name, value) if previous and not gap else ""
         return TrendPoint(
             point.run_id,
             point.version,
@@ -289,7 +376,7 @@ class _Builder:
     def _choose(self, readings: dict[str, Point]) -> tuple[str, Point]:
         """The first name with a number, else the first that the launch carries in any state, else any."""
         run_id = next(iter(readings.values())).run_id
-        names = [name for name in self._names(run_id) if name in readings] or list(readings)
+        names = [name for name in self._ncu_names(run_id) if name in readings] or list(readings)
         for name in names:
             if readings[name].value.number is not None:
                 return name, readings[name]
@@ -298,7 +385,7 @@ class _Builder:
                 return name, readings[name]
         return names[0], readings[names[0]]
 
-    def _names(self, run_id: str) -> tuple[str, ...]:
+    def _ncu_names(self, run_id: str) -> tuple[str, ...]:
         """The metric's names on the chip of the run; an ncu name that is no concept stands for itself."""
         if self.metric is None:
             return (self.name,)
@@ -306,16 +393,16 @@ class _Builder:
         capability = run.compute_capability if run else None
         return self.metric.names_for(chip_of(capability) if capability else None)
 
-    def _breaks(self, before: TrendPoint, run_id: str, name: str, value: Value) -> str:
+    def _breaks(self, previous: TrendPoint, run_id: str, name: str, value: Value) -> str:
         """Why the value may not be joined to the number before it: what differs, or ""."""
-        found = []
-        if before.metric != name:
-            found.append(f"different counters: {before.metric} and {name}")
-        if before.value.unit != value.unit:
-            found.append(f"different units: {before.value.unit or 'none'} and {value.unit or 'none'}")
-        a, b = self.runs.get(before.run_id), self.runs.get(run_id)
+        differences = []
+        if previous.metric != name:
+            differences.append(f"different counters: {previous.metric} and {name}")
+        if previous.value.unit != value.unit:
+            differences.append(f"different units: {previous.value.unit or 'none'} and {value.unit or 'none'}")
+        a, b = self.runs.get(previous.run_id), self.runs.get(run_id)
         if a and b:
             for word, x, y in (("driver", a.driver, b.driver), ("ncu", a.ncu_version, b.ncu_version)):
                 if x is not None and y is not None and x != y and word not in self.across:
-                    found.append(f"{word} differs: {x} and {y}")
-        return "; ".join(found)
+                    differences.append(f"{word} differs: {x} and {y}")
+        return "; ".join(differences)

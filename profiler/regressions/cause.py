@@ -20,7 +20,7 @@ from profiler.errors import UnknownName
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence
 from profiler.explain.explanation import explain
-from profiler.history.latency_trends import LATENCY
+from profiler.history.trend import LATENCY
 from profiler.regressions.regression import CORRECTNESS, Regression, VersionRun
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.values import Evidence, Value
 from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
 from profiler.gate.baseline import Pin
-from profiler.history.latency_trends import LATENCY
 from profiler.history.lineage import Lineage
+from profiler.history.trend import LATENCY
 from profiler.regressions.exact_regressions import find_exact_regressions
 from profiler.regressions.regression import (
     CORRECTNESS,

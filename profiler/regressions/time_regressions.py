@@ -13,8 +13,14 @@ from profiler.compare.metric_verdict import SHORT_NS, Judgement, judge
 from profiler.evidence.metric_table import Metric
 from profiler.evidence.values import Evidence, Value
 from profiler.history import change_points
-from profiler.history.latency_trends import LATENCY, LATENCY_METRIC, latencies
-from profiler.history.trend import Trend, TrendPoint, trend
+from profiler.history.trend import (
+    LATENCY,
+    LATENCY_METRIC,
+    Trend,
+    TrendPoint,
+    load_latency_trends,
+    load_trends,
+)
 from profiler.regressions.regression import (
     BASELINE,
     RUNS,
@@ -52,7 +58,7 @@ class _Contest(NamedTuple):
 def find_time_regressions(search: Search) -> Iterator[Regression]:
     """One for each series, version and place: its steps first, then its runs, then its baseline."""
     timed: set[tuple[str, str, str]] = set()
-    several = latencies(search.store, family=search.family, wrong=search.wrong)
+    several = load_latency_trends(search.store, family=search.family, wrong=search.wrong)
     contests: list[_Contest] = []
     for one in several:
         search.coverage.series[one.evidence.value] += 1
@@ -63,7 +69,7 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
     metric = search.table.by_concept.get(HEADLINE)
     if metric is None:
         return
-    for one in trend(
+    for one in load_trends(
         search.store,
         HEADLINE,
         search.table,
@@ -84,20 +90,20 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
 def _lines(one: Trend, search: Search) -> list[Trend]:
     """What is one level over time: a version's runs; without a catalogue, versions as commits follow."""
     if search.lineage is None:
-        views = change_points.views(one, (), None)
+        views = change_points.series_views(one, (), None)
         chain = [told for over, version, told in views if over == change_points.RUNS and version is None]
         if chain:
             return chain
     names = dict.fromkeys(point.version for point in one.points)
-    return [change_points.only(one, name) for name in names]
+    return [change_points.only_version(one, name) for name in names]
 
 
 def _steps(one: Trend, search: Search, metric: Metric) -> Iterator[Regression]:
     """The last step for the worse of each line whose level still holds."""
     for line in _lines(one, search):
-        found = change_points.steps(line, metric)
-        points = [point for point in line.points if point.joins]
-        if not found or not points or not line.points[-1].joins:
+        found = change_points.change_points_in(line, metric)
+        points = [point for point in line.points if point.on_line]
+        if not found or not points or not line.points[-1].on_line:
             continue
         final = found[-1].after
         standing = [step for step in found if step.direction > 0 and _holds(step, final, metric)]
@@ -131,13 +137,13 @@ def _contests(one: Trend, search: Search, is_worse: _IsWorse) -> list[_Contest]:
     """The newest result of each line against its past, and of each version against its baseline."""
     found = []
     for line in _lines(one, search):
-        points = [point for point in line.points if point.joins]
-        if len(points) > 1 and line.points[-1].joins:
+        points = [point for point in line.points if point.on_line]
+        if len(points) > 1 and line.points[-1].on_line:
             step = _standing(points, is_worse)
             a, first, b = points[step], points[step + 1], points[-1]
             held = "" if a.version == b.version else f"the version before, {a.version}"
             found.append(_Contest(one, a, b, held, first, RUNS))
-    newest = {point.version: point for point in one.points if point.joins}
+    newest = {point.version: point for point in one.points if point.on_line}
     for version, point in newest.items():
         held_against = search.baseline(version, one.workload or "", one.gpu or "", newest)
         if held_against is None:
@@ -146,14 +152,14 @@ def _contests(one: Trend, search: Search, is_worse: _IsWorse) -> list[_Contest]:
         others = [
             other
             for other in one.points
-            if other.joins and name in (None, other.version) and run_id in (None, other.run_id)
+            if other.on_line and name in (None, other.version) and run_id in (None, other.run_id)
         ]
         if len({other.version for other in others}) > 1:  # a pinned run holds several: its own counts
             others = [other for other in others if other.version == version]
         if not others or others[-1] is point:
             continue
         runs = {other.run_id: other for other in others}
-        own = [each for each in one.points if each.joins and each.version == version]
+        own = [each for each in one.points if each.on_line and each.version == version]
         both = next((each for each in reversed(own) if each.run_id in runs), None)
         a, b = (runs[both.run_id], both) if both else (others[-1], point)
         if a is not b:

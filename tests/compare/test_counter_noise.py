@@ -19,7 +19,7 @@ from profiler.evidence.values import Value, pack_values
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Finding, Outcome
 from profiler.gate.judgement import judge
-from profiler.history.overview import overview
+from profiler.history.overview import load_overview
 from profiler.regressions.search import find_regressions
 from profiler.statistics.decision import Verdict
 from profiler.store import Store
@@ -281,8 +281,8 @@ class TestJudged:
         read = spread(10, 0.02)
         for minute, (version, factor) in enumerate((("v1", 1.0), ("v2", 1.04))):
             add(store, version, launches([factor * size for size in read]), minute)
-        (by_pairs,) = overview(store, TABLE, rows=3, wobble=counter_noise.lookup(lambda: store)).cells
-        (by_threshold,) = overview(store, TABLE, rows=3).cells
+        (by_pairs,) = load_overview(store, TABLE, rows=3, wobble=counter_noise.lookup(lambda: store)).cells
+        (by_threshold,) = load_overview(store, TABLE, rows=3).cells
         assert [row.worse for row in by_threshold.rows] == [1, 1, 1]
         assert [row.worse for row in by_pairs.rows] == [0, 0, 0]
         assert (by_pairs.hidden_rows, dict(by_pairs.tally)) == (7, {Verdict.SAME: 10})

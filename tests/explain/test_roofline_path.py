@@ -12,7 +12,7 @@ from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch
 from profiler.evidence.values import NOT_COLLECTED, Evidence, Value, pack_values
 from profiler.explain.roofline_path import SERIES, path
-from profiler.history.trend import ABSENT, Trend, TrendPoint, trend
+from profiler.history.trend import ABSENT, Trend, TrendPoint, load_trends
 from profiler.store import operations
 from tests import made
 from tests.explain.test_roofline import whole
@@ -108,7 +108,7 @@ def test_the_path_of_the_kernel_that_ncar_mended(reports: Path, tmp_path: Path) 
     operations.import_paths([reports / "ncar"], data=str(tmp_path))
     store = operations.open_store(str(tmp_path))
     runs = {run.run_id: run for run in store.runs("ncar")}
-    for one in trend(store, SERIES, TABLE, family="ncar", evidence=Evidence.MEASURED):
+    for one in load_trends(store, SERIES, TABLE, family="ncar", evidence=Evidence.MEASURED):
         found = path(one, store.load, runs, TABLE)
         assert [step.at.version for step in found.steps] == ["MW_Baseline", "MW_DivToMult"]
         if one.base_name == "compute_tendencies_x_279_gpu":

@@ -19,9 +19,8 @@ from profiler.cli import main
 from profiler.errors import UnknownName
 from profiler.evidence import metric_table
 from profiler.evidence.values import Evidence, Value
-from profiler.history.change_points import RUNS, VERSIONS, History, histories, steps
-from profiler.history.latency_trends import latencies
-from profiler.history.trend import trend
+from profiler.history.change_points import RUNS, VERSIONS, History, change_points_in, find_change_points
+from profiler.history.trend import load_latency_trends, load_trends
 from profiler.statistics.changepoint import MIN_POINTS, change_points
 from profiler.statistics.decision import Verdict
 from profiler.store import Store, operations
@@ -77,7 +76,7 @@ class Place:
         return run.run_id
 
     def ask(self, name: str = "latency", **filters: Any) -> list[History]:
-        return histories(self.store, self.root, metric_table.load_metrics(), name, **filters)
+        return find_change_points(self.store, self.root, metric_table.load_metrics(), name, **filters)
 
 
 @pytest.fixture
@@ -97,11 +96,11 @@ def test_a_slower_run_of_the_same_sass_is_the_environment(place: Place) -> None:
     for ns in wobble(2, 1.05e5, 6):
         place.run({"v1": ns}, told={"driver": "580.2"})
     (found,) = place.ask()
-    (change,) = found.changes
+    (change,) = found.steps
     assert change.verdict is Verdict.WORSE
     assert change.likeliest.run_id == "run-012"
     assert (change.before.run_id, change.after.run_id) == ("run-011", "run-012")
-    assert change.step.size_low < 0.05 < change.step.size_high
+    assert change.change_point.size_low < 0.05 < change.change_point.size_high
     (moved,) = change.circumstances.environment
     assert moved == ("driver", "570.1", "580.2", "run-012")
     assert change.circumstances.code.word == "same"
@@ -113,7 +112,7 @@ def test_a_faster_run_of_other_sass_is_the_code(place: Place) -> None:
         place.run({"v1": ns})
     for ns in wobble(4, 0.9e5, 10):
         place.run({"v1": ns}, sass="b", source="t")
-    ((change,),) = (one.changes for one in place.ask())
+    ((change,),) = (one.steps for one in place.ask())
     assert change.verdict is Verdict.BETTER
     assert change.circumstances.code == ("changed", "SASS of main differs")
     assert change.circumstances.cause == "code"
@@ -123,7 +122,7 @@ def test_a_faster_run_of_other_sass_is_the_code(place: Place) -> None:
 def test_without_hashes_nobody_guesses_about_the_code(place: Place) -> None:
     for ns in (*wobble(5, 1e5, 10), *wobble(6, 1.1e5, 10)):
         place.run({"v1": ns}, sass=None, source=None)
-    ((change,),) = (one.changes for one in place.ask())
+    ((change,),) = (one.steps for one in place.ask())
     assert change.circumstances.code.word == "unknown"
     assert change.circumstances.cause == "unknown"
 
@@ -142,7 +141,7 @@ def test_without_sass_source_and_compiler_tell(
     for half in range(2):
         for ns in wobble(7 + half, (1e5, 1.1e5)[half], 9):
             place.run({"v1": ns}, sass=None, source=sources[half], told={"nvcc": compilers[half]})
-    ((change,),) = (one.changes for one in place.ask())
+    ((change,),) = (one.steps for one in place.ask())
     assert change.circumstances.code.word == word
 
 
@@ -150,7 +149,7 @@ def test_a_clock_that_moved_is_named(place: Place) -> None:
     for half, clock in enumerate((1980.0, 1755.0)):
         for ns in wobble(9 + half, (1e5, 1.1e5)[half], 9):
             place.run({"v1": ns}, told={"states": [{"during": [{"round": 0, "sm_mhz": clock}]}]})
-    ((change,),) = (one.changes for one in place.ask())
+    ((change,),) = (one.steps for one in place.ask())
     assert change.circumstances.environment == (("SM clock, MHz", "1980", "1755", "run-009"),)
     assert change.circumstances.unknown == ()
 
@@ -161,12 +160,12 @@ def test_runs_of_several_versions_give_each_its_own_history(place: Place) -> Non
         place.run({"v1": slow[day], "v2": fast[day] * (1.08 if day >= 8 else 1)})
     found = {(one.over, one.version): one for one in place.ask()}
     assert set(found) == {(RUNS, "v1"), (RUNS, "v2"), (VERSIONS, None)}
-    assert found[RUNS, "v1"].changes == ()
-    (change,) = found[RUNS, "v2"].changes
+    assert found[RUNS, "v1"].steps == ()
+    (change,) = found[RUNS, "v2"].steps
     assert change.likeliest.run_id == "run-008"
     assert {point.version for point in found[RUNS, "v2"].series.points} == {"v2"}
     assert [point.run_id for point in found[VERSIONS, None].series.points] == ["run-015", "run-015"]
-    assert found[VERSIONS, None].short == f"2 of the {MIN_POINTS} points that a step needs"
+    assert found[VERSIONS, None].not_judged == f"2 of the {MIN_POINTS} points that a step needs"
 
 
 def test_one_version_can_be_asked_for(place: Place) -> None:
@@ -183,7 +182,7 @@ def test_versions_that_follow_one_another_are_one_history(place: Place) -> None:
         place.run({f"commit-{day}": ns}, sass=str(day // 8))
     (found,) = place.ask()
     assert (found.over, found.version) == (RUNS, None)
-    (change,) = found.changes
+    (change,) = found.steps
     assert change.likeliest.version == "commit-8"
 
 
@@ -192,15 +191,15 @@ def test_a_wrong_version_is_no_part_of_a_level(place: Place) -> None:
         place.run({f"commit-{day}": ns * (0.2 if 8 <= day < 14 else 1)})
     wrong = {f"commit-{day}": "wrong" for day in range(8, 14)}
     (found,) = place.ask(wrong={"attention": wrong})
-    assert found.changes == ()
-    assert sum(point.joins for point in found.series.points) == 14
+    assert found.steps == ()
+    assert sum(point.on_line for point in found.series.points) == 14
 
 
 def test_a_bundle_that_is_gone_leaves_the_code_unknown(place: Place) -> None:
     for ns in (*wobble(17, 1e5, 9), *wobble(18, 1.1e5, 9)):
         place.run({"v1": ns})
     (place.root.folder / "runs" / "run-009" / "run.json").unlink()
-    ((change,),) = (one.changes for one in place.ask())
+    ((change,),) = (one.steps for one in place.ask())
     assert change.circumstances.code.word == "unknown"
 
 
@@ -223,24 +222,24 @@ def test_a_fact_without_a_better_direction_is_changed(place: Place) -> None:
         )
         assert bundle.seal(place.root, run, {})
         place.store.add(run, {})
-    ((change,),) = (one.changes for one in place.ask("static_registers"))
+    ((change,),) = (one.steps for one in place.ask("static_registers"))
     assert change.verdict is Verdict.CHANGED
-    assert (change.step.before, change.step.after) == (72, 80)
+    assert (change.change_point.before, change.change_point.after) == (72, 80)
     assert [point.run_id for point in change.possible] == ["run-009"]
 
 
 def test_counters_of_another_name_are_not_joined(place: Place) -> None:
     for ns in (*wobble(19, 1e5, 10), *wobble(20, 2e5, 10)):
         place.run({"v1": ns})
-    (series,) = latencies(place.store)
-    assert len(steps(series, None)) == 1
+    (series,) = load_latency_trends(place.store)
+    assert len(change_points_in(series, None)) == 1
     from dataclasses import replace
 
     points = tuple(
         replace(point, metric="another") if place_ >= 10 else point
         for place_, point in enumerate(series.points)
     )
-    assert steps(replace(series, points=points), None) == []
+    assert change_points_in(replace(series, points=points), None) == []
 
 
 def test_the_command_prints_the_step_and_its_json(
@@ -277,18 +276,18 @@ def esmm(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
 
 
 def test_six_commits_are_too_few_to_tell_a_step(esmm: tuple[Store, LocalRoot]) -> None:
-    found = histories(*esmm, metric_table.load_metrics(), "duration")
+    found = find_change_points(*esmm, metric_table.load_metrics(), "duration")
     assert len(found) == 13
-    assert all(one.short and not one.changes for one in found)
+    assert all(one.not_judged and not one.steps for one in found)
     basic = next(one for one in found if one.series.base_name == "basic")
-    assert basic.short == f"6 of the {MIN_POINTS} points that a step needs"
+    assert basic.not_judged == f"6 of the {MIN_POINTS} points that a step needs"
 
 
 def _real_noise(store: Store) -> Sequence[float]:
     """The durations of kernels that no commit touched, each relative to its own median, one after another."""
     untouched = ("basic", "gmem_coalesce", "smem_blocking", "one_blocktiling", "two_blocktiling")
     found: list[float] = []
-    for one in trend(store, "duration", metric_table.load_metrics(), over="time"):
+    for one in load_trends(store, "duration", metric_table.load_metrics(), over="time"):
         if one.base_name in (*untouched, "ampere_sgemm_128x64_nn", "vectorized_blocktiling"):
             numbers = [float(p.value.number) for p in one.points if p.value.number is not None]
             found += list(np.array(numbers) / np.median(numbers))

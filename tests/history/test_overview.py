@@ -8,7 +8,7 @@ import pytest
 
 from profiler.evidence import metric_table
 from profiler.evidence.values import State
-from profiler.history.overview import SHOWN, Overview, OverviewCell, overview
+from profiler.history.overview import SHOWN, Overview, OverviewCell, load_overview
 from profiler.statistics.decision import Verdict
 from profiler.store import Store, operations
 
@@ -31,7 +31,7 @@ def store(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 @pytest.fixture(scope="module")
 def found(store: Store) -> Overview:
-    return overview(store, metric_table.load_metrics())
+    return load_overview(store, metric_table.load_metrics())
 
 
 def cell(found: Overview, family: str, gpu: str = "", workload: str | None = None) -> OverviewCell:
@@ -121,7 +121,7 @@ def test_the_family_measured_last_comes_first(found: Overview, store: Store) -> 
 
 
 def test_limits_cut_and_count(store: Store, found: Overview) -> None:
-    small = overview(store, metric_table.load_metrics(), cells=2, rows=1)
+    small = load_overview(store, metric_table.load_metrics(), cells=2, rows=1)
     assert len(small.cells) == 2
     assert small.hidden_cells == len(found.cells) - 2
     assert all(len(one.rows) == 1 for one in small.cells)

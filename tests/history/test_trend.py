@@ -13,7 +13,7 @@ import pytest
 from profiler.errors import UnknownName
 from profiler.evidence import metric_table
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
-from profiler.history.trend import ABSENT, Trend, trend
+from profiler.history.trend import ABSENT, Trend, load_trends
 from profiler.store import Environment, Point, RunInfo, Series, Store, VersionInfo, operations
 from tests.made import DURATION, imported, launch
 
@@ -114,7 +114,7 @@ class Answers:
         self.series_.append(Series(*told, tuple(points)))
 
     def ask(self, name: str, table: metric_table.MetricTable, **filters: Any) -> list[Trend]:
-        return trend(self, name, table, **filters)  # type: ignore[arg-type]
+        return load_trends(self, name, table, **filters)  # type: ignore[arg-type]
 
 
 def shown(one: Trend) -> list[tuple[str, float | None, str]]:
@@ -265,18 +265,18 @@ def test_a_filter_that_fits_nothing_says_what_there_is(esmm: Store) -> None:
         ({"kernel": "warptilin_two"}, "there are warptiling_two, warptiling, "),
     ):
         with pytest.raises(UnknownName, match=words):
-            trend(esmm, "duration", table, **filters)  # type: ignore[arg-type]
+            load_trends(esmm, "duration", table, **filters)  # type: ignore[arg-type]
     with pytest.raises(
         UnknownName, match=r"carries gpu__time_duraton\.sum; there are gpu__time_duration\.sum,"
     ):
-        trend(esmm, "gpu__time_duraton.sum", table)
+        load_trends(esmm, "gpu__time_duraton.sum", table)
 
 
 def test_a_metric_that_no_launch_carries_has_no_series(esmm: Store) -> None:
     table = metric_table.load_metrics()
-    assert trend(esmm, "spill_insts", table) == []
-    assert trend(esmm, table.by_concept["spill_insts"].alternatives[0].name, table) == []
-    assert trend(esmm, "duration", table, workload=""), "nobody named one"
+    assert load_trends(esmm, "spill_insts", table) == []
+    assert load_trends(esmm, table.by_concept["spill_insts"].alternatives[0].name, table) == []
+    assert load_trends(esmm, "duration", table, workload=""), "nobody named one"
 
 
 @pytest.fixture(scope="module")
@@ -292,7 +292,10 @@ def esmm(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def test_the_esmm_history_comes_and_goes_and_its_nan_is_failed(esmm: Store) -> None:
-    told = {one.base_name: one for one in trend(esmm, "duration", metric_table.load_metrics(), family="esmm")}
+    told = {
+        one.base_name: one
+        for one in load_trends(esmm, "duration", metric_table.load_metrics(), family="esmm")
+    }
     assert all(len(one.points) == 6 for one in told.values())
     created = [point.created for point in told["basic"].points]
     assert created == sorted(created)
@@ -311,7 +314,7 @@ def test_over_versions_a_store_gives_what_it_would_of_all_runs(tmp_path: Path) -
     store.add(*imported("v1", launch("a", 1.0), launch("b", 2.0, ordinal=1)))
     store.add(*imported("v1", launch("a", 3.0), minute=1))
     store.add(*imported("v2", launch("b", 4.0), minute=2))
-    found = trend(store, DURATION, metric_table.load_metrics())
+    found = load_trends(store, DURATION, metric_table.load_metrics())
     store.close()
     told = {one.part: [(point.value.number, point.gap) for point in one.points] for one in found}
     assert told == {"a#0": [(3.0, ""), (None, ABSENT)], "b#0": [(None, ABSENT), (4.0, "")]}

@@ -19,7 +19,7 @@ from profiler.compare.metric_verdict import CounterNoise
 from profiler.evidence import metric_table
 from profiler.gate import acknowledgement, baseline
 from profiler.history import lineage
-from profiler.history.latency_trends import latencies
+from profiler.history.trend import load_latency_trends
 from profiler.regressions.cause import CauseFinder
 from profiler.regressions.regression import BASELINE, CORRECTNESS, EXACT, RUNS, STEP, Regression
 from profiler.regressions.search import RegressionReport, find_regressions
@@ -200,8 +200,8 @@ class TestCalls:
         (one,) = run({"v1": 170e3}, 1).results
         empty = replace(run({"v1": 1.0}, 1), results=(replace(one, samples=(Samples(WARM, (), ()),)),))
         timed_runs.seal(tmp_path, run({"v1": 170e3}, 0), empty)
-        (series,) = latencies(open_store(str(tmp_path)))
-        assert [point.joins for point in series.points] == [True, False]
+        (series,) = load_latency_trends(open_store(str(tmp_path)))
+        assert [point.on_line for point in series.points] == [True, False]
         assert series.points[1].gap == "not collected"
         assert series.points[1].value.state.words == "not collected"
 

@@ -11,12 +11,10 @@ from profiler.compare import counter_noise
 from profiler.evidence.values import Evidence
 from profiler.explain import roofline_path
 from profiler.gate import acknowledgement, baseline
-from profiler.history import latency_trends
 from profiler.history import overview as overviewing
 from profiler.history import trend as trending
-from profiler.history.change_points import History, histories
-from profiler.history.latency_trends import LATENCY
-from profiler.history.trend import Trend
+from profiler.history.change_points import History, find_change_points
+from profiler.history.trend import LATENCY, Trend
 from profiler.regressions import search as regressing
 from profiler.regressions.cause import Cause, CauseFinder
 from profiler.regressions.regression import Regression
@@ -31,14 +29,14 @@ def trend(
     found = lineages.lineage(now, family)
     if name == LATENCY:
         wrong = {family: found.wrong} if found else None
-        several = latency_trends.latencies(
+        several = trending.load_latency_trends(
             index.store(), family=family, workload=workload, gpu=gpu, wrong=wrong
         )
         if over == "time":
             return several
         order = [version.version for version in lineages.versions(now) if version.family == family]
-        return [latency_trends.newest_of_each(one, order) for one in several]
-    return trending.trend(
+        return [trending.newest_of_each_version(one, order) for one in several]
+    return trending.load_trends(
         index.store(),
         name,
         index.table(now),
@@ -58,7 +56,7 @@ def history(
 ) -> list[History]:
     """The steps of one metric's series, of one kind of evidence."""
     found = lineages.lineage(now, family)
-    return histories(
+    return find_change_points(
         index.store(),
         location.root(),
         index.table(now),
@@ -87,7 +85,7 @@ def roofline_paths(now: index.Stamp, family: str, workload: str, gpu: str) -> li
 @st.cache_resource(show_spinner=False, max_entries=2)
 def overview(now: index.Stamp) -> overviewing.Overview:
     """The newest state of every family."""
-    return overviewing.overview(
+    return overviewing.load_overview(
         index.store(), index.table(now), noise=index.floors(now), wobble=counter_noise.lookup(index.store)
     )
 

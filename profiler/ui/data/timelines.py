@@ -15,7 +15,7 @@ def timelines(one: Trend) -> list[tuple[str | None, Trend]]:
     As `history.views` has it: where runs hold several versions, or versions take turns, a line from one to
     the next would show differences between versions as if they were changes.
     """
-    if [told[:2] for told in change_points.views(one, (), None)] == [(change_points.RUNS, None)]:
+    if [told[:2] for told in change_points.series_views(one, (), None)] == [(change_points.RUNS, None)]:
         return [(None, one)]
     own: dict[str, list[TrendPoint]] = defaultdict(list)
     met: dict[str, int] = {}  # breaks up to the last number of each version
@@ -23,7 +23,7 @@ def timelines(one: Trend) -> list[tuple[str | None, Trend]]:
     count = 0
     for point in one.points:
         count += bool(point.breaks)
-        if point.joins:  # a break that another version met on the way is one for this version too
+        if point.on_line:  # a break that another version met on the way is one for this version too
             since = broken[count] if met.get(point.version, count) < count else ""
             met[point.version] = count
             point = replace(point, breaks=since)

@@ -85,7 +85,7 @@ if lineage and evidence is Evidence.STATIC and over == trend_lines.OVER[0]:
     st.html(markup.note(trend_lines.MIX))
 for line in (*trend_lines.notes(picture, found, words), *trend_lines.floor_notes(found, floors)):
     st.html(line)
-if any(one.changes for one in every_step):
+if any(one.steps for one in every_step):
     st.html(markup.section("Steps", history_steps.caption(every_step)))
     st.html(history_steps.table(every_step))
 for line in history_steps.notes(every_step):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from profiler.evidence.naming import brief_list, natural_key
 from profiler.history import step_words
-from profiler.history.change_points import VERSIONS, Change, History
+from profiler.history.change_points import VERSIONS, History, Step
 from profiler.history.trend import Trend, TrendPoint
 from profiler.statistics.decision import Verdict
 from profiler.ui import markup
@@ -52,7 +52,7 @@ def marked(
             on_axis = over == "time" or one.version is None
             if line is None or one.series.label != panel.title or not on_axis:
                 continue
-            for change in one.changes:
+            for change in one.steps:
                 traces += _traces(change, line, f"y{index + 1 if index else ''}", places, over)
     figure = picture.figure
     return {**figure, "data": [*figure["data"], *traces]}
@@ -66,7 +66,7 @@ def of(histories: Sequence[History], shown: Sequence[Trend]) -> list[History]:
 
 def table(histories: Sequence[History]) -> Html:
     """A row a step, the newest first."""
-    steps = [(one, change) for one in histories for change in one.changes]
+    steps = [(one, change) for one in histories for change in one.steps]
     steps.sort(key=lambda step: step[1].likeliest.created, reverse=True)
     names = line_names([one.series for one in histories])
     return markup.table(
@@ -78,7 +78,7 @@ def table(histories: Sequence[History]) -> Html:
 
 def caption(histories: Sequence[History]) -> str:
     """What the rows are, and how many."""
-    count = sum(len(one.changes) for one in histories)
+    count = sum(len(one.steps) for one in histories)
     cut = f"the newest {ROWS_SHOWN} of {count}; " if count > ROWS_SHOWN else ""
     return f"{cut}where a level changed, with 95 % intervals; {step_words.LAST_POINT}"
 
@@ -86,15 +86,15 @@ def caption(histories: Sequence[History]) -> str:
 def notes(histories: Sequence[History]) -> list[Html]:
     """That nothing stepped, and which series are too short to say so."""
     lines = []
-    if not any(one.changes for one in histories) and any(not one.short for one in histories):
+    if not any(one.steps for one in histories) and any(not one.not_judged for one in histories):
         lines.append("No step in these series.")
     short: dict[str, list[str]] = {}
     names = line_names([one.series for one in histories])
     for one in histories:
-        if one.short:
+        if one.not_judged:
             name = names[one.series.part, one.series.mode]
             of = one.version or ("the newest of each version," if one.over == VERSIONS else "")
-            short.setdefault(one.short, []).append(f"{of} {name}".strip())
+            short.setdefault(one.not_judged, []).append(f"{of} {name}".strip())
     if short:
         fewest, most = min(short, key=natural_key), max(short, key=natural_key)
         words = most if fewest == most else f"{fewest.partition(' ')[0]} to {most}"
@@ -105,11 +105,11 @@ def notes(histories: Sequence[History]) -> list[Html]:
 
 def alt(histories: Sequence[History]) -> str:
     """The marks in words, for who cannot see them."""
-    count = sum(len(one.changes) for one in histories)
+    count = sum(len(one.steps) for one in histories)
     return f"; {count} step{'s' * (count != 1)} marked" if count else ""
 
 
-def _traces(change: Change, line: Line, axis: str, places: Mapping[str, float], over: str) -> list[Figure]:
+def _traces(change: Step, line: Line, axis: str, places: Mapping[str, float], over: str) -> list[Figure]:
     """The bar and the triangle of one step, at the height where its line stands."""
 
     def at(point: TrendPoint) -> float | None:
@@ -137,7 +137,7 @@ def _traces(change: Change, line: Line, axis: str, places: Mapping[str, float], 
         "hovertemplate": f"{hover}<extra></extra>",
     }
     bar = {"mode": "lines", "line": {"color": colour, "width": 6}, "opacity": 0.35}
-    symbol = "triangle-up" if change.step.direction > 0 else "triangle-down"
+    symbol = "triangle-up" if change.change_point.direction > 0 else "triangle-down"
     mark = {"mode": "markers", "marker": {"symbol": symbol, "size": 13, "color": colour}}
     traces: list[Figure] = [{**common, **mark, "x": [x], "y": [y]}]
     if len(set(ends)) > 1:
@@ -145,7 +145,7 @@ def _traces(change: Change, line: Line, axis: str, places: Mapping[str, float], 
     return traces
 
 
-def _row(one: History, change: Change, line: str) -> Row:
+def _row(one: History, change: Step, line: str) -> Row:
     name = markup.code(f"{one.version} {line}" if one.version else line, title=one.series.part)
     return Row(
         (

@@ -8,7 +8,7 @@ from hashlib import sha256
 from profiler.compare import latency_words
 from profiler.evidence import formatting
 from profiler.evidence.values import Evidence
-from profiler.history.latency_trends import LATENCY
+from profiler.history.trend import LATENCY
 from profiler.regressions.cause import Cause
 from profiler.regressions.regression import BASELINE, CORRECTNESS, Coverage, Regression, VersionRun
 from profiler.regressions.search import RegressionReport

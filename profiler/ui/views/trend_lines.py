@@ -16,9 +16,8 @@ from profiler.evidence import formatting, opcodes
 from profiler.evidence.metric_table import MetricTable
 from profiler.evidence.naming import brief_list
 from profiler.evidence.values import Evidence
-from profiler.history.latency_trends import LATENCY
 from profiler.history.lineage import Lineage
-from profiler.history.trend import ABSENT, Trend, TrendPoint
+from profiler.history.trend import ABSENT, LATENCY, Trend, TrendPoint
 from profiler.statistics.floor import MIN_FLOOR_PAIRS, Floor
 from profiler.ui import addresses, markup
 from profiler.ui.charts import small_multiples, stacked_shares
@@ -341,7 +340,9 @@ def _panel(
     floors: FloorLookup,
 ) -> small_multiples.Panel:
     several = [one for _, one in keyed]
-    values = [p.value.number for one in several for p in one.points if p.joins and p.value.number is not None]
+    values = [
+        p.value.number for one in several for p in one.points if p.on_line and p.value.number is not None
+    ]
     unit = next((one.unit for one in several if one.unit), "")
     scale = formatting.scale_for(unit, max(map(abs, values), default=0.0))
     order = {version: index for index, version in enumerate(versions)}
@@ -362,7 +363,7 @@ def _place(point: TrendPoint, order: Mapping[str, int], over: str) -> float:
 
 
 def _point(point: TrendPoint, scale: formatting.Scale, at: float) -> small_multiples.Point:
-    if not point.joins or point.value.number is None:
+    if not point.on_line or point.value.number is None:
         words = point.gap if point.gap == ABSENT or point.wrong else formatting.state_words(point.value)
         return small_multiples.Point(at, None, hover=f"{point.version}: {words}", gap=words)
     size = (

@@ -9,7 +9,7 @@ import numpy as np
 from profiler.compare.environment_change import CodeChange, EnvironmentChange, RunChanges
 from profiler.evidence.metric_table import load_metrics
 from profiler.evidence.values import Evidence, Value
-from profiler.history.change_points import RUNS, Change, History, steps
+from profiler.history.change_points import RUNS, History, Step, change_points_in
 from profiler.history.trend import Trend, TrendPoint
 from profiler.statistics.decision import Verdict
 from profiler.ui.theme import light
@@ -43,7 +43,7 @@ def series(levels: tuple[float, ...], name: str = "k#0") -> Trend:
 def history(one: Trend, verdict: Verdict = Verdict.WORSE, version: str | None = None) -> History:
     around = RunChanges((EnvironmentChange("driver", "1", "2", "run-10"),), (), CodeChange("same", "SASS"))
     changes = [
-        Change(
+        Step(
             step,
             verdict,
             "",
@@ -52,7 +52,7 @@ def history(one: Trend, verdict: Verdict = Verdict.WORSE, version: str | None = 
             one.points[step.index],
             around,
         )
-        for step in steps(one, METRIC)
+        for step in change_points_in(one, METRIC)
     ]
     return History(one, RUNS, version, tuple(changes))
 

@@ -167,8 +167,8 @@ def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Pat
     lineages.dissected(tmp_path)
     found = load_lineages(location.root(str(tmp_path)), operations.open_store(str(tmp_path)))[lineages.FAMILY]
     names = [one.version.id for one in found.statuses]
-    child = next(one for one in found.statuses if one.against is not None and not one.is_wrong)
-    parent = child.against.id if child.against else ""
+    child = next(one for one in found.statuses if one.correct_ancestor is not None and not one.is_wrong)
+    parent = child.correct_ancestor.id if child.correct_ancestor else ""
     other = next(name for name in names if name not in (child.version.id, parent))
 
     def joined(before: str, after: str = child.version.id) -> bool:
