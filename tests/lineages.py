@@ -146,7 +146,7 @@ def dissected(
         for path, (kind, content) in contents.items()
     )
     provenance = {"created_from": "clock", **({"gpu": gpu} if gpu else {})}
-    run_id = bundle.run_id(created, FAMILY, "dissect", sha256(repr(contents).encode()).hexdigest())
+    run_id = bundle.imported_run_id(created, FAMILY, "dissect", sha256(repr(contents).encode()).hexdigest())
     run = Run(run_id, COLLECT, created, provenance, results() if made is None else made, files=files)
     scratch = folder / "scratch"
     sources = {}
@@ -154,7 +154,7 @@ def dissected(
         sources[path] = scratch / path
         sources[path].parent.mkdir(parents=True, exist_ok=True)
         sources[path].write_bytes(content)
-    root = location.root(str(folder))
-    with bundle.staging(root):
+    root = location.open_root(str(folder))
+    with bundle.importing(root):
         bundle.seal(root, run, sources)
     return run

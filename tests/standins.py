@@ -142,7 +142,7 @@ def again(folder: Path, run_id: str, machine: Machine | None = None) -> Collecti
 
 def finish(folder: Path, collection: Collection) -> Any:
     root = LocalRoot(folder / "data")
-    return bundle.load(root, seal.seal(root, collection))
+    return bundle.load_run(root, seal.seal(root, collection))
 
 
 def cells(run: Any) -> dict[str, Any]:

@@ -174,7 +174,7 @@ def test_the_swizzle_removes_the_modelled_conflicts(lineage: catalog.Catalog) ->
 def committed(lineage: catalog.Catalog) -> Run:
     """The newest dissection of the lineage under data/runs."""
     root = LocalRoot(ROOT / "data")
-    runs = [bundle.load(root, name) for name in bundle.list_runs(root)]
+    runs = [bundle.load_run(root, name) for name in bundle.list_runs(root)]
     ours = [
         run
         for run in runs

@@ -105,8 +105,8 @@ def noise(level: float, sd: float, *, pairs: int = 20, seed: int = 7, mode: str 
 
 def seal(folder: Path, *runs: Run) -> Path:
     """Put runs into a data folder."""
-    root = location.root(str(folder))
+    root = location.open_root(str(folder))
     for one in runs:
-        with bundle.staging(root):
+        with bundle.importing(root):
             assert bundle.seal(root, one, {})
     return folder

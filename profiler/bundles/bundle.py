@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from profiler.bundles.location import LocalRoot, Root, unusable
+from profiler.bundles.location import LocalRoot, Root, data_unusable
 from profiler.bundles.run import (
     COLLECT,
     IMPORT,
@@ -26,7 +26,7 @@ from profiler.bundles.run import (
     Run,
     Samples,
 )
-from profiler.bundles.run_json import RUN_FILE, dump, parse
+from profiler.bundles.run_json import RUN_FILE, dump_run, parse_run
 from profiler.errors import BadBundle
 
 __all__ = [
@@ -42,20 +42,20 @@ __all__ = [
     "Samples",
 ]
 
-RUNS = "runs"
+RUNS_FOLDER = "runs"
 UNFINISHED = "unfinished"  # in the provenance of what was written while the collection ran
-STAGING = "staging"
+STAGING_FOLDER = "staging"
 _IMPORTING = "import-"  # what an import stages; a collection stages under its run id
 _DIGITS = 8  # of the report's sha256, at the end of an imported run's id
 
 
-def run_id(created: datetime, family: str, version: str, sha256_hex: str) -> str:
+def imported_run_id(created: datetime, family: str, version: str, sha256_hex: str) -> str:
     """The id of an imported report's run: time, labels when it was imported, the content's first digits."""
     stamp = created.astimezone(UTC).strftime("%Y%m%dT%H%M%S")
     return f"{stamp}-{_plain(family)}-{_plain(version)}-{sha256_hex[:_DIGITS]}"
 
 
-def report_entry(name: str, digest: str, size_bytes: int) -> ReportFile:
+def imported_report_file(name: str, digest: str, size_bytes: int) -> ReportFile:
     """A report of an imported run, kept under its own name as far as all file systems take it."""
     name = os.fsencode(name).decode(errors="replace")  # a file's name may be bytes that are no text
     suffix = Path(name).suffix
@@ -76,14 +76,14 @@ def hash_file(path: Path) -> tuple[str, int]:
 
 def list_runs(root: Root) -> list[str]:
     """The ids of all sealed runs, sorted; a folder without run.json is none."""
-    return [name for name in root.holding(RUNS, RUN_FILE) if not name.startswith(".")]
+    return [name for name in root.folders_holding(RUNS_FOLDER, RUN_FILE) if not name.startswith(".")]
 
 
-def load(root: Root, run: str) -> Run:
+def load_run(root: Root, run: str) -> Run:
     """A sealed run. Raises BadBundle where there is none, or one that this version cannot read."""
-    where = f"{root.url}/{RUNS}/{run}/{RUN_FILE}"
+    where = f"{root.url}/{RUNS_FOLDER}/{run}/{RUN_FILE}"
     try:
-        found = parse(root.read(f"{RUNS}/{run}/{RUN_FILE}"), where)
+        found = parse_run(root.read(f"{RUNS_FOLDER}/{run}/{RUN_FILE}"), where)
     except FileNotFoundError as error:
         raise BadBundle(f"no run {run} in {root.url}: `profiler runs` lists what there is") from error
     except OSError as error:
@@ -93,15 +93,15 @@ def load(root: Root, run: str) -> Run:
     return found
 
 
-def load_folder(folder: Path) -> Run:
+def load_run_folder(folder: Path) -> Run:
     """The run in a bundle's folder that may lie anywhere, such as one copied from a GPU machine."""
-    return parse((folder / RUN_FILE).read_bytes(), str(folder / RUN_FILE))
+    return parse_run((folder / RUN_FILE).read_bytes(), str(folder / RUN_FILE))
 
 
-def read_file(root: Root, run: str, file: ReportFile | Attachment) -> bytes:
+def read_content(root: Root, run: str, file: ReportFile | Attachment) -> bytes:
     """The content of a file of a sealed run. Raises BadBundle where it is gone, or not what the run names."""
     try:
-        content = root.read(f"{RUNS}/{run}/{file.path}")
+        content = root.read(f"{RUNS_FOLDER}/{run}/{file.path}")
     except OSError as error:
         raise BadBundle(f"run {run} cannot read its {file.path} ({error.strerror or error})") from error
     if (sha256(content).hexdigest(), len(content)) != (file.sha256, file.size_bytes):
@@ -114,7 +114,7 @@ def stage(root: LocalRoot, run: Run, sources: Mapping[str, Path]) -> Path:
 
     Raises BadBundle where a file's content is not what the run says.
     """
-    folder = root.folder / STAGING / f"{_IMPORTING}{uuid.uuid4().hex}"
+    folder = root.folder / STAGING_FOLDER / f"{_IMPORTING}{uuid.uuid4().hex}"
     folder.mkdir(parents=True)
     try:
         for file in run.contents:
@@ -125,7 +125,7 @@ def stage(root: LocalRoot, run: Run, sources: Mapping[str, Path]) -> Path:
                 copy.flush()
                 os.fsync(copy.fileno())
         with (folder / RUN_FILE).open("wb") as copy:
-            copy.write(dump(run))
+            copy.write(dump_run(run))
             copy.flush()
             os.fsync(copy.fileno())
     except BaseException:
@@ -140,7 +140,7 @@ def publish(root: LocalRoot, run: Run, staged: Path) -> bool:
     False if it is there already; then nothing staged is left. Nobody ever sees half of it; only `settle`
     saves it from a power cut.
     """
-    runs = root.folder / RUNS
+    runs = root.folder / RUNS_FOLDER
     runs.mkdir(parents=True, exist_ok=True)
     try:
         staged.rename(runs / run.run_id)
@@ -153,10 +153,10 @@ def publish(root: LocalRoot, run: Run, staged: Path) -> bool:
     return True
 
 
-def settle(root: Root) -> None:
+def flush_runs(root: Root) -> None:
     """Make sure that the runs published so far outlive a power cut."""
     if isinstance(root, LocalRoot):
-        descriptor = os.open(root.folder / RUNS, os.O_RDONLY)
+        descriptor = os.open(root.folder / RUNS_FOLDER, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
@@ -171,8 +171,8 @@ def upload(root: Root, run: Run, sources: Mapping[str, Path]) -> bool:
     for file in run.contents:
         if hash_file(sources[file.path]) != (file.sha256, file.size_bytes):
             raise BadBundle(_changed(file))
-        root.put(sources[file.path], f"{RUNS}/{run.run_id}/{file.path}")
-    root.write(f"{RUNS}/{run.run_id}/{RUN_FILE}", dump(run))
+        root.put(sources[file.path], f"{RUNS_FOLDER}/{run.run_id}/{file.path}")
+    root.write(f"{RUNS_FOLDER}/{run.run_id}/{RUN_FILE}", dump_run(run))
     return True
 
 
@@ -182,7 +182,7 @@ def seal(root: Root, run: Run, sources: Mapping[str, Path]) -> bool:
         staged = stage(root, run, sources)
         with _publishing(root):
             published = publish(root, run, staged)
-        settle(root)
+        flush_runs(root)
         return published
     return upload(root, run, sources)
 
@@ -199,9 +199,9 @@ def seal_import(root: Root, run: Run, sources: Mapping[str, Path]) -> str | None
     try:
         with _publishing(root):
             if run.kind == IMPORT:
-                there = imports_by_digest(os.listdir(root.folder / RUNS))
+                there = imports_by_digest(os.listdir(root.folder / RUNS_FOLDER))
                 for report in run.reports:
-                    found = holder(root, there, report.sha256)
+                    found = find_import(root, there, report.sha256)
                     if found not in (None, run.run_id):
                         return found
             return None if publish(root, run, staged) else run.run_id
@@ -217,11 +217,11 @@ def imports_by_digest(run_ids: Iterable[str]) -> dict[str, list[str]]:
     return found
 
 
-def holder(root: Root, there: Mapping[str, Sequence[str]], digest: str) -> str | None:
+def find_import(root: Root, there: Mapping[str, Sequence[str]], digest: str) -> str | None:
     """The imported run that holds the report with this sha256."""
     for candidate in there.get(digest[:_DIGITS], ()):
         try:
-            run = load(root, candidate)
+            run = load_run(root, candidate)
         except BadBundle:
             continue  # whoever lists the runs says that this one cannot be read
         if run.kind == IMPORT and any(report.sha256 == digest for report in run.reports):
@@ -230,18 +230,18 @@ def holder(root: Root, there: Mapping[str, Sequence[str]], digest: str) -> str |
 
 
 @contextlib.contextmanager
-def staging(root: Root) -> Iterator[None]:
+def importing(root: Root) -> Iterator[None]:
     """Hold the staging folder while something is imported. What a killed import left is swept first."""
     if not isinstance(root, LocalRoot):
         yield
         return
-    folder = root.folder / STAGING
+    folder = root.folder / STAGING_FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (root.folder / RUNS).mkdir(exist_ok=True)
+        (root.folder / RUNS_FOLDER).mkdir(exist_ok=True)
         opened = (folder / ".importing").open("w")
     except OSError as error:
-        raise unusable(root, error) from error
+        raise data_unusable(root, error) from error
     with opened as lock:
         with contextlib.suppress(
             BlockingIOError
@@ -256,30 +256,30 @@ def staging(root: Root) -> Iterator[None]:
 @contextlib.contextmanager
 def _publishing(root: LocalRoot) -> Iterator[None]:
     """One process at a time looks at what there is and adds to it."""
-    with (root.folder / STAGING / ".publishing").open("w") as lock:
+    with (root.folder / STAGING_FOLDER / ".publishing").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _same_or_refuse(root: Root, run: Run) -> None:
-    there = root.read(f"{RUNS}/{run.run_id}/{RUN_FILE}")
-    if there == dump(run):
+    there = root.read(f"{RUNS_FOLDER}/{run.run_id}/{RUN_FILE}")
+    if there == dump_run(run):
         return
     what = f"run {run.run_id} is already in {root.url} with other content"
-    if parse(there, RUN_FILE).provenance.get(UNFINISHED):
-        place = f"{root.url}/{RUNS}/{run.run_id}"
+    if parse_run(there, RUN_FILE).provenance.get(UNFINISHED):
+        place = f"{root.url}/{RUNS_FOLDER}/{run.run_id}"
         raise BadBundle(f"{what}, a part of this one: remove {place}, `profiler index`, import again")
     if run.provenance.get(UNFINISHED):
         raise BadBundle(f"run {run.run_id} is in {root.url}, whole: this part of it adds nothing")
     raise BadBundle(f"{what}: a sealed run is never changed")
 
 
-def refuse_part(root: Root, run_id: str) -> None:
+def refuse_partial_import(root: Root, run_id: str) -> None:
     """Raises BadBundle where a part of a run was imported where it is collected: the whole has no place."""
-    if run_id in list_runs(root) and load(root, run_id).provenance.get(UNFINISHED):
+    if run_id in list_runs(root) and load_run(root, run_id).provenance.get(UNFINISHED):
         raise BadBundle(
-            f"a part of run {run_id} was imported here: remove {root.url}/{RUNS}/{run_id}, `profiler index`, "
-            "then go on"
+            f"a part of run {run_id} was imported here: remove {root.url}/{RUNS_FOLDER}/{run_id}, "
+            "`profiler index`, then go on"
         )
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from profiler.bundles.location import Root, unusable
+from profiler.bundles.location import Root, data_unusable
 from profiler.bundles.run import Json, Labels, Run, check_label
-from profiler.bundles.run_json import aware, short
+from profiler.bundles.run_json import brief_error, parse_time
 from profiler.errors import BadBundle, ProfilerError
 
 FOLDER = "decisions"
@@ -21,7 +21,7 @@ RELABEL = "relabel"  # values: family, version, workload, as far as they change
 FORGET = "forget"
 REMEMBER = "remember"  # undoes forget
 BASELINE = "baseline"  # subject: a family; values: workload, gpu (null for all), and run or version
-UNSET = "unset-baseline"  # undoes baseline for the same subject, workload and gpu
+UNSET_BASELINE = "unset-baseline"  # undoes baseline for the same subject, workload and gpu
 ACKNOWLEDGE = "acknowledge"  # subject: family/version; see acknowledgement.py for the values
 WITHDRAW = "withdraw"  # undoes an acknowledgement; subject: its id
 NOTE = "note"  # subject: a run id, or family/version; the text is the reason
@@ -31,7 +31,7 @@ _FIELDS = {"schema": int, "kind": str, "subject": str, "created": str, "who": st
 
 
 @dataclass(frozen=True)
-class Decision:
+class DecisionRecord:
     """One decision: who, when, why, about what. A kind that is not known here is kept and left alone."""
 
     id: str  # the file's name without .json; sorts by time
@@ -44,14 +44,14 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecidedLabels:
     """Everything that was decided about runs, as an index follows it."""
 
     digest: str  # of the ids of all records: another one as soon as there is another record
     labels: Mapping[str, Labels]  # by run id; a run that is not there is called what it says itself
 
 
-def record(
+def write_decision(
     root: Root,
     kind: str,
     subject: str,
@@ -60,7 +60,7 @@ def record(
     why: str = "",
     who: str | None = None,
     created: datetime | None = None,
-) -> Decision:
+) -> DecisionRecord:
     """Write one decision; its file name comes from time, kind and content, so that no two records collide.
 
     Raises ProfilerError where nothing can be written.
@@ -81,23 +81,23 @@ def record(
     try:
         root.write(f"{FOLDER}/{name}.json", content)
     except OSError as error:
-        raise unusable(root, error) from error
+        raise data_unusable(root, error) from error
     return _parse(f"{root.url}/{FOLDER}", name, content)
 
 
-def names(root: Root) -> list[str]:
+def decision_ids(root: Root) -> list[str]:
     """The ids of all records, oldest first."""
-    found = root.files(FOLDER, ".json")  # hidden ones are others': an editor's, or a Mac's ._ files
+    found = root.list_files(FOLDER, ".json")  # hidden ones are others': an editor's, or a Mac's ._ files
     return [name.removesuffix(".json") for name in found if not name.startswith(".")]
 
 
-def load(root: Root) -> list[Decision]:
+def load_decisions(root: Root) -> list[DecisionRecord]:
     """All records, oldest first. Raises BadBundle for a file that is no record.
 
     One that cannot be read is never left out: it may be what hides a run, or says its right name.
     """
     folder, found = f"{root.url}/{FOLDER}", []
-    for name in names(root):
+    for name in decision_ids(root):
         try:
             content = root.read(f"{FOLDER}/{name}.json")
         except OSError as error:
@@ -109,18 +109,18 @@ def load(root: Root) -> list[Decision]:
     return sorted(found, key=lambda decision: (decision.created, decision.id))
 
 
-def digest(ids: Iterable[str]) -> str:
+def decisions_digest(ids: Iterable[str]) -> str:
     """What tells these records from any others."""
     return sha256("\n".join(sorted(ids)).encode()).hexdigest()
 
 
-def decided(root: Root) -> Decided:
+def load_labels(root: Root) -> DecidedLabels:
     """What is valid now of every run. Raises as `load`."""
-    found = load(root)
-    return Decided(digest(one.id for one in found), labels(found))
+    found = load_decisions(root)
+    return DecidedLabels(decisions_digest(one.id for one in found), current_labels(found))
 
 
-def labels(decisions: Iterable[Decision]) -> dict[str, Labels]:
+def current_labels(decisions: Iterable[DecisionRecord]) -> dict[str, Labels]:
     """What is valid now of every run that was decided about: the latest word on each field."""
     current: dict[str, Labels] = {}
     for decision in decisions:
@@ -133,12 +133,12 @@ def labels(decisions: Iterable[Decision]) -> dict[str, Labels]:
     return current
 
 
-def notes(decisions: Iterable[Decision], subject: str) -> list[Decision]:
+def notes_on(decisions: Iterable[DecisionRecord], subject: str) -> list[DecisionRecord]:
     """What people wrote about a run or a version, oldest first."""
     return [one for one in decisions if one.kind == NOTE and one.subject == subject]
 
 
-def labels_of(run: Run, decided: Mapping[str, Labels]) -> Labels:
+def effective_labels(run: Run, decided: Mapping[str, Labels]) -> Labels:
     """What an imported run is called now: its own labels, but for what was decided."""
     said, own = decided.get(run.run_id, Labels()), run.results[0]
     return Labels(
@@ -149,7 +149,7 @@ def labels_of(run: Run, decided: Mapping[str, Labels]) -> Labels:
     )
 
 
-def _parse(folder: str, name: str, content: bytes) -> Decision:
+def _parse(folder: str, name: str, content: bytes) -> DecisionRecord:
     try:
         body = json.loads(content)
         for field_name, kind in _FIELDS.items():
@@ -164,11 +164,11 @@ def _parse(folder: str, name: str, content: bytes) -> Decision:
                 if type(body["values"][label]) is not str:
                     raise TypeError(f"{label} is {body['values'][label]!r}")
                 check_label(label, body["values"][label])
-        return Decision(
+        return DecisionRecord(
             id=name,
             kind=body["kind"],
             subject=body["subject"],
-            created=aware(body["created"]),
+            created=parse_time(body["created"]),
             who=body["who"],
             why=body["why"],
             values=body["values"],
@@ -177,7 +177,7 @@ def _parse(folder: str, name: str, content: bytes) -> Decision:
         raise
     except (ProfilerError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise BadBundle(
-            f"{folder}/{name}.json is no decision record ({short(error)}): mend or remove the file"
+            f"{folder}/{name}.json is no decision record ({brief_error(error)}): mend or remove the file"
         ) from error
 
 

@@ -22,10 +22,10 @@ class Root(Protocol):
 
     url: str
 
-    def holding(self, folder: str, name: str) -> list[str]:
+    def folders_holding(self, folder: str, name: str) -> list[str]:
         """The subfolders of `folder` that hold a file `name`, sorted."""
 
-    def files(self, folder: str, suffix: str) -> list[str]:
+    def list_files(self, folder: str, suffix: str) -> list[str]:
         """The names of the files in `folder` that end in `suffix`, sorted; none where it is not there."""
 
     def read(self, path: str) -> bytes:
@@ -51,7 +51,7 @@ class LocalRoot:
         self.folder = folder
         self.url = str(folder)
 
-    def holding(self, folder: str, name: str) -> list[str]:
+    def folders_holding(self, folder: str, name: str) -> list[str]:
         """See Root."""
         try:
             with os.scandir(self.folder / folder) as entries:
@@ -61,16 +61,16 @@ class LocalRoot:
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise unusable(self, error) from error
+            raise data_unusable(self, error) from error
 
-    def files(self, folder: str, suffix: str) -> list[str]:
+    def list_files(self, folder: str, suffix: str) -> list[str]:
         """See Root."""
         try:
             return sorted(name for name in os.listdir(self.folder / folder) if name.endswith(suffix))
         except (FileNotFoundError, NotADirectoryError):
             return []
         except OSError as error:
-            raise unusable(self, error) from error
+            raise data_unusable(self, error) from error
 
     def read(self, path: str) -> bytes:
         """See Root."""
@@ -143,13 +143,13 @@ class RemoteRoot:
                 "PROFILER_DATA names another place"
             ) from error
 
-    def holding(self, folder: str, name: str) -> list[str]:
+    def folders_holding(self, folder: str, name: str) -> list[str]:
         """See Root."""
         with self._asked() as files:
             found = files.glob(self._path(f"{folder}/*/{name}"))
         return sorted(str(path).rstrip("/").rsplit("/", 2)[-2] for path in found)
 
-    def files(self, folder: str, suffix: str) -> list[str]:
+    def list_files(self, folder: str, suffix: str) -> list[str]:
         """See Root."""
         with self._asked() as files:
             found = files.glob(self._path(f"{folder}/*{suffix}"))
@@ -187,7 +187,7 @@ class RemoteRoot:
         return Path(base) / "profiler" / sha256(self.url.encode()).hexdigest()[:16]
 
 
-def unusable(where: Root, error: OSError) -> ProfilerError:
+def data_unusable(where: Root, error: OSError) -> ProfilerError:
     """What to say where the data folder cannot be read or written."""
     said = error.strerror or str(error)
     return ProfilerError(
@@ -196,7 +196,7 @@ def unusable(where: Root, error: OSError) -> ProfilerError:
     )
 
 
-def root(url: str | None = None) -> Root:
+def open_root(url: str | None = None) -> Root:
     """The place that is named, else PROFILER_DATA, else data/ here, else data/ beside the package."""
     named = os.environ.get("PROFILER_DATA") or None
     if url is None and named is not None and named.startswith("memory:"):
@@ -212,7 +212,7 @@ def root(url: str | None = None) -> Root:
     return LocalRoot(Path(os.path.expanduser(url)).absolute())
 
 
-def database(where: Root, url: str | None = None) -> str | Path:
+def index_location(where: Root, url: str | None = None) -> str | Path:
     """The index's SQLAlchemy URL: the one that is named, else PROFILER_DB; else the SQLite file by the data.
 
     A path is given as one, since a URL cannot hold every path: what follows a `?` is no path to SQLAlchemy.

@@ -17,7 +17,7 @@ Json = Any  # what json.loads gives
 IMPORT = "import"  # reports that someone else made
 COLLECT = "collect"  # what `profiler collect`, `static` and `check` make
 NOISE = "noise"  # provenance["purpose"] of a run of A/A pairs: each block of samples is a session
-MAX_LABEL = 200  # characters
+MAX_LABEL_LENGTH = 200  # characters
 STATUSES = ("done", "wrong", "failed", "skipped")
 
 
@@ -145,8 +145,10 @@ def check_label(kind: str, text: str | None) -> str | None:
     if text is None:
         return None
     text = text.strip()
-    if any(not character.isprintable() for character in text) or len(text) > MAX_LABEL:
-        raise ProfilerError(f"a {kind} has at most {MAX_LABEL} characters, all printable, not {text[:40]!r}…")
+    if any(not character.isprintable() for character in text) or len(text) > MAX_LABEL_LENGTH:
+        raise ProfilerError(
+            f"a {kind} has at most {MAX_LABEL_LENGTH} characters, all printable, not {text[:40]!r}…"
+        )
     if kind != "workload" and not text:
         raise ProfilerError(f"a {kind} needs a name: leave --{kind} out, or give it one")
     if kind == "family" and "/" in text:

@@ -44,7 +44,7 @@ _CAPABILITY = re.compile(r"\d{1,3}\.\d{1,3}")
 T = TypeVar("T")
 
 
-def dump(run: Run) -> bytes:
+def dump_run(run: Run) -> bytes:
     """run.json's content: the same run gives the same bytes."""
     body: dict[str, Json] = {
         "schema": SCHEMA,
@@ -60,7 +60,7 @@ def dump(run: Run) -> bytes:
     return json.dumps(body, ensure_ascii=False, indent=1, sort_keys=True, allow_nan=False).encode()
 
 
-def parse(content: bytes, where: str) -> Run:
+def parse_run(content: bytes, where: str) -> Run:
     """The run in run.json, every field of it checked. Raises BadBundle that names `where`."""
     try:
         body = json.loads(content)
@@ -70,7 +70,7 @@ def parse(content: bytes, where: str) -> Run:
         run = Run(
             run_id=_text(body["run_id"]),
             kind=_one_of(body["kind"], (IMPORT, COLLECT)),
-            created=aware(body["created"]),
+            created=parse_time(body["created"]),
             provenance=_parse_provenance(body["provenance"]),
             results=_each(parse_result, body["results"]),
             reports=_each(lambda report: ReportFile(**_parse_file(report)), body["reports"]),
@@ -80,7 +80,7 @@ def parse(content: bytes, where: str) -> Run:
     except BadBundle:
         raise
     except (ProfilerError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
-        raise BadBundle(f"{where} is no run.json of a bundle ({short(error)})") from error
+        raise BadBundle(f"{where} is no run.json of a bundle ({brief_error(error)})") from error
     _check_whole(run, where)
     return run
 
@@ -319,7 +319,7 @@ def _free(found: Any) -> dict[str, Json]:
     return found
 
 
-def aware(found: Any) -> datetime:
+def parse_time(found: Any) -> datetime:
     """A time with its zone, in UTC: one without would be another time on every machine."""
     moment = datetime.fromisoformat(found)
     if moment.tzinfo is None:
@@ -335,7 +335,7 @@ def check_inside(path: str, where: str) -> None:
         raise BadBundle(f"{where} names the file {path[:80]!r}, which would lie outside the bundle")
 
 
-def short(error: BaseException) -> str:
+def brief_error(error: BaseException) -> str:
     """An error's type and the start of what it says."""
     text = f"{type(error).__name__}: {error}"
     return text if len(text) <= 120 else f"{text[:120]}…"

@@ -13,10 +13,10 @@ import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from profiler.bundles.bundle import RUNS, copy_checked, load
+from profiler.bundles.bundle import RUNS_FOLDER, copy_checked, load_run
 from profiler.bundles.location import Root
 from profiler.bundles.run import Run
-from profiler.bundles.run_json import RUN_FILE, check_inside, dump, parse, short
+from profiler.bundles.run_json import RUN_FILE, brief_error, check_inside, dump_run, parse_run
 from profiler.errors import BadBundle, ProfilerError
 
 MAX_RUN_JSON_BYTES = 256 << 20
@@ -38,16 +38,16 @@ _ZIP_ERRORS = (
 
 def pack(root: Root, run: str, target: Path) -> Path:
     """Write the bundle as one zip, RUN_ID.zip where `target` is a folder; the same bundle, the same bytes."""
-    content = load(root, run)
-    target = place(target, run)
+    content = load_run(root, run)
+    target = zip_path(target, run)
     partial = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         partial.touch()
     except OSError as error:
         raise ProfilerError(f"{target} cannot be written: {error.strerror or error}") from error
     try:
-        written = root.read(f"{RUNS}/{run}/{RUN_FILE}")
-        _fill(partial, content, written, lambda path: root.open_local(f"{RUNS}/{run}/{path}"))
+        written = root.read(f"{RUNS_FOLDER}/{run}/{RUN_FILE}")
+        _fill(partial, content, written, lambda path: root.open_local(f"{RUNS_FOLDER}/{run}/{path}"))
         partial.replace(target)
     except OSError as error:
         named = "" if error.filename in (None, str(partial)) else f" ({error.filename})"
@@ -59,14 +59,14 @@ def pack(root: Root, run: str, target: Path) -> Path:
     return target
 
 
-def place(target: Path, run: str) -> Path:
+def zip_path(target: Path, run: str) -> Path:
     """Where the zip of a run is written."""
     return target / f"{run}.zip" if os.path.isdir(target) else target
 
 
-def write(run: Run, sources: Mapping[str, Path], path: Path) -> None:
+def pack_files(run: Run, sources: Mapping[str, Path], path: Path) -> None:
     """Write a run that is not sealed as one zip; `sources` has the local file of each path inside it."""
-    _fill(path, run, dump(run), lambda inside: contextlib.nullcontext(sources[inside]))
+    _fill(path, run, dump_run(run), lambda inside: contextlib.nullcontext(sources[inside]))
 
 
 def _fill(
@@ -83,7 +83,7 @@ def _fill(
                 shutil.copyfileobj(source, copy, 1 << 20)
 
 
-def is_packed(path: Path) -> bool:
+def is_bundle_zip(path: Path) -> bool:
     """Whether the file is a zip that holds a run.json at its top or in its only folder."""
     if not zipfile.is_zipfile(path):
         return False
@@ -104,7 +104,7 @@ def unpack(path: Path, into: Path) -> Run:
         with zipfile.ZipFile(path) as archive:
             return _unpack(archive, path, into)
     except _ZIP_ERRORS as error:
-        raise BadBundle(f"{path} is no bundle zip that can be read ({short(error)})") from error
+        raise BadBundle(f"{path} is no bundle zip that can be read ({brief_error(error)})") from error
 
 
 def _unpack(archive: zipfile.ZipFile, path: Path, into: Path) -> Run:
@@ -122,7 +122,7 @@ def _unpack(archive: zipfile.ZipFile, path: Path, into: Path) -> Run:
     prefix = run_file.filename.removesuffix(RUN_FILE)
     with archive.open(run_file) as source:
         content = source.read(run_file.file_size + 1)
-    run = parse(content, f"{path}!{run_file.filename}")
+    run = parse_run(content, f"{path}!{run_file.filename}")
     declared = {file.path: file for file in run.contents}
     by_path = {}
     for entry in entries:

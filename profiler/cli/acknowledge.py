@@ -64,7 +64,7 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
 
     store = open_store()
     made = acknowledgement.acknowledge(
-        location.root(),
+        location.open_root(),
         store,
         metric_table.load_metrics(),
         *resolve_names.resolve_family_version(store, arguments.name),
@@ -86,7 +86,7 @@ def _list(arguments: argparse.Namespace) -> int:
     from profiler.bundles import decisions, location
     from profiler.gate import acknowledgement
 
-    found = acknowledgement.list_acknowledgements(decisions.load(location.root()))
+    found = acknowledgement.list_acknowledgements(decisions.load_decisions(location.open_root()))
     if arguments.json:
         print_json({"acknowledged": [_json(one) for one in found]})
     elif found:
@@ -101,7 +101,7 @@ def _undo(arguments: argparse.Namespace) -> int:
     from profiler.bundles import location
     from profiler.gate import acknowledgement
 
-    gone = acknowledgement.withdraw(location.root(), arguments.undo, why=arguments.why)
+    gone = acknowledgement.withdraw(location.open_root(), arguments.undo, why=arguments.why)
     if arguments.json:
         print_json(_json(gone))
     else:

@@ -133,7 +133,7 @@ def show_trend(arguments: argparse.Namespace) -> int:
         name: getattr(arguments, name) for name in ("family", "workload", "gpu", "kernel", "over", "across")
     }
     store, table = output.open_store(), metric_table.load_metrics()
-    stands = lineage.load_lineages(location.root(), store, arguments.family)
+    stands = lineage.load_lineages(location.open_root(), store, arguments.family)
     series = history_trend.load_trends(
         store,
         arguments.concept,

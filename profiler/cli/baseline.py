@@ -55,7 +55,7 @@ def set_(arguments: argparse.Namespace) -> int:
     from profiler.gate import baseline
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
-    root, store = location.root(), open_store()
+    root, store = location.open_root(), open_store()
     pin = baseline.set_baseline(root, store, arguments.family, arguments.name, why=arguments.why, **place)
     say(f"the baseline of {pin.family} is {pin.name} ({pin.place})")
     return 0
@@ -67,7 +67,7 @@ def unset(arguments: argparse.Namespace) -> int:
     from profiler.gate import baseline
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
-    pin = baseline.unset_baseline(location.root(), arguments.family, why=arguments.why, **place)
+    pin = baseline.unset_baseline(location.open_root(), arguments.family, why=arguments.why, **place)
     say(f"{pin.name} is no baseline of {pin.family} any more ({pin.place})")
     return 0
 
@@ -78,7 +78,7 @@ def list_(arguments: argparse.Namespace) -> int:
     from profiler.cli.output import open_store
     from profiler.gate import baseline
 
-    found = baseline.list_pins(decisions.load(location.root()))
+    found = baseline.list_pins(decisions.load_decisions(location.open_root()))
     found = [one for one in found if arguments.family in (None, one.family)]
     store = open_store() if found else None
     told = [(one, baseline.find_loss(one, store) if store else None) for one in found]
@@ -111,7 +111,7 @@ def show(arguments: argparse.Namespace) -> int:
     from profiler.compare import resolve_names
     from profiler.gate import baseline
 
-    root, store = location.root(), open_store()
+    root, store = location.open_root(), open_store()
     family, version = resolve_names.resolve_family_version(store, arguments.name)
     held = baseline.Baselines.of(root, store, family)
     found = [

@@ -128,7 +128,7 @@ def _foretell(arguments: argparse.Namespace, root: LocalRoot, budget: float | No
         raise ProfilerError("--dry-run plans a run that begins now: leave out --resume")
     lineage = catalog.load(arguments.catalog)
     settings = _settings(arguments, lineage)
-    nowhere = Staging(root.folder / bundle.STAGING / "dry-run")
+    nowhere = Staging(root.folder / bundle.STAGING_FOLDER / "dry-run")
     machine = collect_settings.look(settings.counters)
     forecast.show(collect_collection.Collection(nowhere, lineage, settings, machine), budget, arguments.json)
     return Exit.PASS
@@ -177,7 +177,7 @@ def measure(
         for kind in _ENDINGS:  # all is measured: the seconds that are left are better than none of them
             signal.signal(kind, signal.SIG_IGN)
         run_id = seal.seal(root, collection, zip_bytes=seal.ZIP_BYTES if arguments.out else None)
-        sealed = bundle.load(root, run_id)
+        sealed = bundle.load_run(root, run_id)
         if arguments.out:
             written = zip_file.pack(root, run_id, arguments.out)
             print(f"written: {written}", file=sys.stderr if arguments.json else sys.stdout)
@@ -288,7 +288,7 @@ def local_root() -> LocalRoot:
     """Where bundles are made. Raises ProfilerError for a root that is no folder."""
     from profiler.bundles import location
 
-    root = location.root()
+    root = location.open_root()
     if not isinstance(root, location.LocalRoot):
         raise ProfilerError(f"PROFILER_DATA={root.url}: collect into a folder, then import the bundle there")
     return root
@@ -328,7 +328,7 @@ def _floors(root: LocalRoot) -> list[StoredFloor]:
     for name in bundle.list_runs(root):
         if f"-{NOISE}-" in name:
             with contextlib.suppress(ProfilerError):
-                runs.append(bundle.load(root, name))
+                runs.append(bundle.load_run(root, name))
     return noise_floor.floors_of_runs(runs)
 
 

@@ -39,14 +39,14 @@ def judged(
     Raises UnknownName for a run that was forgotten, and as the gate does where nobody knows which results of
     a version are the newest.
     """
-    root, on = location.root(), getattr(arguments, "on", ())
+    root, on = location.open_root(), getattr(arguments, "on", ())
     for name in (arguments.a, arguments.b):
         if not is_file_name(name):
             known = BaselineLookup(opener(), root, None, opener)
             if not known.run(name):
                 known.of_version(*resolve_family_version(known.store, name))
     stored = any(one.b.family for one in found)
-    let_pass = acknowledgement.list_acknowledgements(decisions.load(root)) if stored else []
+    let_pass = acknowledgement.list_acknowledgements(decisions.load_decisions(root)) if stored else []
     if every_cell:
         kinds = [Evidence(arguments.evidence)] if arguments.evidence else []
         wanted = CellFilter(arguments.workload, arguments.gpu, kinds)

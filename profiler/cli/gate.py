@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     table = metric_table.load_metrics()
     comparison.check_concepts(table, arguments.on)
     wanted = CellFilter(arguments.workload, arguments.gpu, [Evidence(kind) for kind in arguments.evidence])
-    root = location.root()
+    root = location.open_root()
     with known.catalogued((*arguments.names, arguments.baseline or ""), output.open_store):
         found = find_pairs(arguments.names, arguments.baseline, output.open_store, root, wanted)
     verdicts = judge(
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
         noise=noise_floor.lookup(output.open_store),
         wobble=counter_noise.lookup(output.open_store),
         same_code=environment_change.same_code_lookup(),
-        let_pass=acknowledgement.list_acknowledgements(decisions.load(root)),
+        let_pass=acknowledgement.list_acknowledgements(decisions.load_decisions(root)),
     )
     code = verdicts.exit_code(arguments.allow)
     told = gate_report.GateReport(verdicts, code, arguments.baseline or "", arguments.link.rstrip("/"))

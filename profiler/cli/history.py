@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.history import change_points, lineage
 
     filters = {name: getattr(arguments, name) for name in ("family", "workload", "gpu", "kernel", "version")}
-    store, root = output.open_store(), location.root()
+    store, root = output.open_store(), location.open_root()
     stands = lineage.load_lineages(root, store, arguments.family)
     filters |= {"orders": {family: one.order for family, one in stands.items()}}
     filters |= {"wrong": {family: one.wrong for family, one in stands.items()}}

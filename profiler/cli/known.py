@@ -35,7 +35,7 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
     try:
         side = resolve_names.find_measured(name, opener, workload, gpu)
     except UnknownName:
-        if entry := lineage.find_version_without_results(location.root(), opener(), name):
+        if entry := lineage.find_version_without_results(location.open_root(), opener(), name):
             return _unmade(*entry)
         raise
     sides = resolve_names.find_facts(name, opener, workload, gpu)
@@ -49,7 +49,7 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
     family, version = held[0].family, held[0].version
     stands, traffic = None, {}
     if family and version:
-        root = location.root()
+        root = location.open_root()
         found = lineage.load_lineages(root, opener(), family).get(family)
         if found and version in found.by_id:
             stands = found.by_id[version]
@@ -77,7 +77,7 @@ def catalogued(names: Iterable[str], opener: StoreOpener) -> Iterator[None]:
             if (
                 name
                 and not resolve_names.is_file_name(name)
-                and (found := lineage.find_version_without_results(location.root(), opener(), name))
+                and (found := lineage.find_version_without_results(location.open_root(), opener(), name))
             ):
                 raise CannotJudge(_nothing_of(*found)) from None
         raise

@@ -210,7 +210,7 @@ def _kept(pair: VersionRef, arch: str | None) -> KeptCode:
     arch = arch or from_runs.common(store, [pair])
     if arch is None:
         raise NotKept(f"no run keeps machine code of {pair.name}")
-    return from_runs.find(location.root(), store, pair.family, pair.version, arch, pair.run_id)
+    return from_runs.find(location.open_root(), store, pair.family, pair.version, arch, pair.run_id)
 
 
 def _changed(lineage: Catalog | None, entry: Version | None, kept: KeptCode) -> bool:
@@ -231,7 +231,7 @@ def _measured(side: Side, name: str, wanted: Wanted) -> Code:
     with _report(side, name, launch) as path:
         if path.suffix.lower() == ".csv":
             raise CannotJudge(f"{name}: ncu's CSV holds no machine code: name the report that it was made of")
-        detail = read.detail(path, launch.ordinal)
+        detail = read.launch_detail(path, launch.ordinal)
     label = launch_labels(side.launches)[side.launches.index(launch)]
     if not len(detail.pcs):
         way_out = "collect with `--set full` or `--section SourceCounters`"

@@ -43,8 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.regressions.cause import CauseFinder
     from profiler.regressions.search import find_regressions
 
-    store, root, table = output.open_store(), location.root(), metric_table.load_metrics()
-    records = decisions.load(root)
+    store, root, table = output.open_store(), location.open_root(), metric_table.load_metrics()
+    records = decisions.load_decisions(root)
     found = find_regressions(
         store,
         table,

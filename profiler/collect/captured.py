@@ -33,7 +33,7 @@ def read_launches(ncu: Ncu, report: Path) -> list[Launch]:
 
     The report's framing is checked first; the reading library need not be installed.
     """
-    declared = file_format.examine(report).declared
+    declared = file_format.check_framing(report).declared
     with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
         text = Path(folder) / "raw.csv"
         with text.open("wb") as out:

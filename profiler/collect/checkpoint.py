@@ -34,7 +34,7 @@ class Checkpoint:
 
     def __init__(self, collection: Collection, target: Path, share: float | None = None) -> None:
         self._collection, self._share = collection, SHARE if share is None else share
-        self._target = zip_file.place(target, collection.staging.run_id)
+        self._target = zip_file.zip_path(target, collection.staging.run_id)
         self._begun = time.monotonic()
         self._last_s = self._all_s = 0.0  # that writing took
         self._ended: frozenset[tuple[str, int]] = frozenset()  # jobs that the file holds, and when each ended
@@ -88,7 +88,7 @@ class Checkpoint:
         so_far = replace(run, provenance={**run.provenance, "degraded": told, bundle.UNFINISHED: True})
         making = self._collection.staging.folder / f".{uuid.uuid4().hex}"
         try:
-            zip_file.write(so_far, sources, making)
+            zip_file.pack_files(so_far, sources, making)
             _move(making, self._target)
         finally:
             making.unlink(missing_ok=True)

@@ -303,7 +303,7 @@ def _simpler(
 def _cleaned(ncu: Ncu, report: Path, launches: int) -> Path:
     """The report without what it tells of this machine, read again. Raises UnreadableReport."""
     clean = report.with_name("clean.ncu-rep")
-    redact.scrub(report, clean, redact.private_words())
+    redact.redact_report(report, clean, redact.private_words())
     if len(captured.read_launches(ncu, clean)) != launches:
         raise UnreadableReport(f"{clean} lost launches when its session was overwritten")
     return clean

@@ -15,7 +15,7 @@ from profiler.build import lower_bounds
 from profiler.bundles import bundle
 from profiler.bundles.location import LocalRoot, Root
 from profiler.bundles.run import COLLECT, NOISE, Attachment, Capture, ReportFile, Result, Run, Samples
-from profiler.bundles.run_json import dump, parse_result
+from profiler.bundles.run_json import dump_run, parse_result
 from profiler.collect import aa_sessions, without_gpu
 from profiler.collect import settings as collect_settings
 from profiler.collect.collection import Collection
@@ -36,11 +36,11 @@ def seal(root: Root, collection: Collection, *, zip_bytes: int | None = None) ->
     zip_bytes: reports, full ones first and of those the last, are left out until the bundle's zip fits.
     """
     staging = collection.staging
-    bundle.refuse_part(root, staging.run_id)
+    bundle.refuse_partial_import(root, staging.run_id)
     if staging.run_id not in bundle.list_runs(root):
         run, sources = make_run(collection, zip_bytes)
         if isinstance(root, LocalRoot):
-            (root.folder / bundle.STAGING).mkdir(parents=True, exist_ok=True)
+            (root.folder / bundle.STAGING_FOLDER).mkdir(parents=True, exist_ok=True)
         bundle.seal(root, run, sources)
     staging.remove()
     return staging.run_id
@@ -88,7 +88,7 @@ def _made(
 
 def _packed(run: Run, sources: Mapping[str, Path]) -> int:
     """What the bundle's zip takes, at most."""
-    packed = [len(zlib.compress(dump(run))), *(_packed_file(*_seen(place)) for place in sources.values())]
+    packed = [len(zlib.compress(dump_run(run))), *(_packed_file(*_seen(place)) for place in sources.values())]
     return sum(size + _ENTRY_BYTES for size in packed)
 
 
@@ -295,7 +295,7 @@ def _reports(staging: Staging, told: Sequence[Json]) -> dict[str, tuple[ReportFi
     """The reports to keep, by sha256."""
     return {
         report["sha256"]: (
-            bundle.report_entry(_report_name(report), report["sha256"], report["size"]),
+            bundle.imported_report_file(_report_name(report), report["sha256"], report["size"]),
             staging.folder / REPORTS / report["path"],
         )
         for report in told

@@ -159,7 +159,7 @@ def begin(root: LocalRoot, lineage: Catalog, settings: Settings) -> Staging:
     }
     sources = without_gpu.sources(lineage, [one for one in chosen if one.buildable])
     what = "noise" if settings.pairs else "collect"
-    run_id = bundle.run_id(created, lineage.family, what, uuid.uuid4().hex)
+    run_id = bundle.imported_run_id(created, lineage.family, what, uuid.uuid4().hex)
     return Staging.begin(root, run_id, content, sources)
 
 
@@ -173,7 +173,7 @@ def resume(root: LocalRoot, run_id: str, *, sealing: bool = False) -> tuple[Stag
     staging = Staging.resume(root, run_id)
     run_id = staging.run_id  # also where the last one was asked for
     try:
-        bundle.refuse_part(root, run_id)
+        bundle.refuse_partial_import(root, run_id)
         content = staging.plan
         try:
             settings = Settings.parse(content["settings"])

@@ -39,7 +39,7 @@ class Staging:
         root: LocalRoot, run_id: str, plan: Mapping[str, Any], sources: Mapping[str, bytes] | None = None
     ) -> Staging:
         """A new run: the folder appears with its plan and its sources in it, or not at all."""
-        folder = root.folder / bundle.STAGING / run_id
+        folder = root.folder / bundle.STAGING_FOLDER / run_id
         making = folder.with_name(f".new-{uuid.uuid4().hex}")
         for gone in folder.parent.glob(f"{_GONE}*"):  # of a process that was killed while it removed one
             shutil.rmtree(gone, ignore_errors=True)
@@ -65,10 +65,12 @@ class Staging:
         """
         if run_id == LAST_RUN:
             run_id = next(reversed(unfinished_runs(root)), LAST_RUN)
-        staging = Staging(root.folder / bundle.STAGING / run_id)
+        staging = Staging(root.folder / bundle.STAGING_FOLDER / run_id)
         if not (staging.folder / PLAN).is_file():
             there = ", ".join(unfinished_runs(root)) or "none"
-            raise UnknownName(f"no unfinished run {run_id} in {root.url}/{bundle.STAGING}: there is {there}")
+            raise UnknownName(
+                f"no unfinished run {run_id} in {root.url}/{bundle.STAGING_FOLDER}: there is {there}"
+            )
         staging.lock()
         return staging
 
@@ -204,7 +206,7 @@ class Staging:
 
 def unfinished_runs(root: LocalRoot) -> list[str]:
     """The runs that can be resumed or sealed as they are, oldest first."""
-    return [name for name in root.holding(bundle.STAGING, PLAN) if not name.startswith(".")]
+    return [name for name in root.folders_holding(bundle.STAGING_FOLDER, PLAN) if not name.startswith(".")]
 
 
 def _plain(key: str) -> str:

@@ -77,7 +77,7 @@ def dissect(
     created = datetime.now(UTC).replace(microsecond=0)
     digest = sha256(repr((results, sorted(contents.items()))).encode()).hexdigest()
     run = Run(
-        run_id=bundle.run_id(created, catalog.family, "dissect", digest),
+        run_id=bundle.imported_run_id(created, catalog.family, "dissect", digest),
         kind=COLLECT,
         created=created,
         provenance=_provenance(catalog, tools, command_line),
@@ -113,9 +113,9 @@ def keep(dissection: Dissection, folder: Path | None = None) -> tuple[str, bool]
             sources[path] = Path(scratch) / str(number)
             sources[path].write_bytes(content)
         if folder is None:
-            root = location.root()
-            with bundle.staging(root):
-                return f"{root.url}/{bundle.RUNS}/{run.run_id}", bundle.seal(root, run, sources)
+            root = location.open_root()
+            with bundle.importing(root):
+                return f"{root.url}/{bundle.RUNS_FOLDER}/{run.run_id}", bundle.seal(root, run, sources)
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder)
         with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as making:

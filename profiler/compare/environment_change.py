@@ -155,7 +155,7 @@ def same_code_lookup(root: Root | None = None) -> Callable[[tuple[str, str], tup
     """What says whether two results, each run id and version, ran one machine code; None: nobody knows."""
 
     def asked(a: tuple[str, str], b: tuple[str, str]) -> bool | None:
-        load = run_code_loader(root or location.root())
+        load = run_code_loader(root or location.open_root())
         found = code_change((load(a[0]), a[1]), (load(b[0]), b[1]), "total")
         return {SAME: True, CHANGED: False}.get(found.word)
 
@@ -165,7 +165,7 @@ def same_code_lookup(root: Root | None = None) -> Callable[[tuple[str, str], tup
 @lru_cache(maxsize=4096)
 def _of_code(url: str, run_id: str) -> Run:
     """A run, which never changes, with no more of it than tells one machine code from another."""
-    run = bundle.load(location.root(url), run_id)
+    run = bundle.load_run(location.open_root(url), run_id)
     results = (
         replace(one, samples=(), captures=(), check=None, facts=tuple(filter(None, map(_hash, one.facts))))
         for one in run.results

@@ -14,7 +14,7 @@ from profiler.evidence.launch import Report
 from profiler.evidence.naming import brief_list, natural_key, nearest_first
 from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
-from profiler.reports.read import read
+from profiler.reports.read import read_reports
 
 if TYPE_CHECKING:
     from profiler.store import LaunchInfo, RunInfo, Store
@@ -73,7 +73,7 @@ def resolve_all(
     if files and evidence not in (None, Evidence.MEASURED):
         raise NothingShared(f"{files[0]} is a report, which is measured: it has nothing {evidence}")
     reports: dict[str, Report] = {}
-    for name, found in zip(files, read(map(Path, files)) if files else (), strict=True):
+    for name, found in zip(files, read_reports(map(Path, files)) if files else (), strict=True):
         if isinstance(found, UnreadableReport):
             raise _hiding(found, name, store_opener)
         reports[name] = found

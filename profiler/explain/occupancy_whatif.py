@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from profiler.build.occupancy import LIMITS, occupancy
 from profiler.errors import CannotJudge
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, Values
-from profiler.reports.instances import Detail, Instances
+from profiler.reports.instances import Instances, LaunchDetail
 
 ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"
@@ -100,7 +100,7 @@ class Fullness:
         return tuple(limiter for limiter in self.limiters if limiter.blocks.number is None)
 
 
-def measured(values: Values, detail: Detail | None) -> Fullness:
+def measured(values: Values, detail: LaunchDetail | None) -> Fullness:
     """The occupancy of a measured launch; its curves come from the detail, where there is one."""
     told = {name: values.value(metric) for name, metric in _LIMITS.items()}
     told = {

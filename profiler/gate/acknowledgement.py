@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
 from profiler.bundles import decisions
-from profiler.bundles.decisions import ACKNOWLEDGE, WITHDRAW, Decision
+from profiler.bundles.decisions import ACKNOWLEDGE, WITHDRAW, DecisionRecord
 from profiler.bundles.location import Root
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence.naming import brief_list, nearest_first
@@ -112,7 +112,7 @@ class LapsedAcknowledgement:
         return f"not any more: {self.why} ({self.of.words})"
 
 
-def list_acknowledgements(records: Iterable[Decision]) -> list[Acknowledgement]:
+def list_acknowledgements(records: Iterable[DecisionRecord]) -> list[Acknowledgement]:
     """Those that nobody withdrew, oldest first; also those that have ended."""
     found: dict[str, Acknowledgement] = {}
     for one in records:
@@ -182,7 +182,7 @@ def acknowledge(
     values = {"family": family, "version": version, "workload": workload, "gpu": gpu, "concept": concept}
     limit = {} if up_to is None else {"up_to": repr(up_to)}
     return _of(
-        decisions.record(
+        decisions.write_decision(
             root,
             ACKNOWLEDGE,
             f"{family}/{version}",
@@ -195,13 +195,13 @@ def acknowledge(
 
 def withdraw(root: Root, name: str, *, why: str = "", who: str | None = None) -> Acknowledgement:
     """Undo an acknowledgement by its id, or by the start of it. UnknownName where it is none, or several."""
-    there = list_acknowledgements(decisions.load(root))
+    there = list_acknowledgements(decisions.load_decisions(root))
     found = [one for one in there if one.id.startswith(name)] if name else []
     if len(found) != 1:
         what = "several acknowledgements are" if found else "no acknowledgement is"
         ids = brief_list([one.id for one in found or there]) or "none"
         raise UnknownName(f"{what} called {name}; there are {ids}")
-    decisions.record(root, WITHDRAW, found[0].id, {}, why=why, who=who)
+    decisions.write_decision(root, WITHDRAW, found[0].id, {}, why=why, who=who)
     return found[0]
 
 
@@ -224,14 +224,14 @@ def _end(store: Store, until: str | None, now: datetime) -> dict[str, str]:
     return {"until_run": run.run_id, "until_made": run.created.isoformat()}
 
 
-def _of(one: Decision) -> Acknowledgement:
+def _of(one: DecisionRecord) -> Acknowledgement:
     try:
         return _parsed(one)
     except ValueError as error:
         raise BadBundle(f"the decision {one.id} has no end that can be read: {error}") from error
 
 
-def _parsed(one: Decision) -> Acknowledgement:
+def _parsed(one: DecisionRecord) -> Acknowledgement:
     given = {key: content for key, content in one.values.items() if isinstance(content, str)}
     family, _, version = one.subject.partition("/")
     day, made = given.get("until_day"), given.get("until_made")

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.bundles import decisions
-from profiler.bundles.decisions import BASELINE, UNSET, Decision
+from profiler.bundles.decisions import BASELINE, UNSET_BASELINE, DecisionRecord
 from profiler.bundles.location import Root
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence.naming import brief_list, natural_key, nearest_first
@@ -99,11 +99,11 @@ def find_loss(one: Pin, store: Store) -> LostPin | None:
     return LostPin(why, another, f"{why}: `{another}` pins another") if why else None
 
 
-def list_pins(records: Iterable[Decision]) -> list[Pin]:
+def list_pins(records: Iterable[DecisionRecord]) -> list[Pin]:
     """The baselines that are set now, of all records oldest first; by family, the most general first."""
     found: dict[_Place, Pin] = {}
     for one in records:
-        if one.kind not in (BASELINE, UNSET):
+        if one.kind not in (BASELINE, UNSET_BASELINE):
             continue
         given = {key: _text(one.values.get(key)) for key in ("workload", "gpu", "run", "version")}
         place = (one.subject, given["workload"], given["gpu"])
@@ -138,7 +138,7 @@ class Baselines:
     @staticmethod
     def of(root: Root, store: Store, family: str) -> Baselines:
         """Of a family, by the decisions and catalogues there are now."""
-        found = tuple(one for one in list_pins(decisions.load(root)) if one.family == family)
+        found = tuple(one for one in list_pins(decisions.load_decisions(root)) if one.family == family)
         return Baselines(store, family, found, history_lineage.load_lineages(root, store, family).get(family))
 
     def resolve(
@@ -211,7 +211,7 @@ def set_baseline(
         listed = brief_list(nearest_first(target, there))
         raise UnknownName(f"no run and no version of {family} is called {name}; there are {listed}")
     values = {"workload": workload, "gpu": gpu, **({"run": name} if run is not None else {"version": target})}
-    return list_pins([decisions.record(root, BASELINE, family, values, why=why, who=who)])[0]
+    return list_pins([decisions.write_decision(root, BASELINE, family, values, why=why, who=who)])[0]
 
 
 def unset_baseline(
@@ -224,10 +224,12 @@ def unset_baseline(
     who: str | None = None,
 ) -> Pin:
     """Take away the baseline set for exactly this place; what it was. UnknownName where none is set there."""
-    set_now = [one for one in list_pins(decisions.load(root)) if one.family == family]
+    set_now = [one for one in list_pins(decisions.load_decisions(root)) if one.family == family]
     for one in set_now:
         if (one.workload, one.gpu) == (workload, gpu):
-            decisions.record(root, UNSET, family, {"workload": workload, "gpu": gpu}, why=why, who=who)
+            decisions.write_decision(
+                root, UNSET_BASELINE, family, {"workload": workload, "gpu": gpu}, why=why, who=who
+            )
             return one
     there = brief_list([one.place for one in set_now])
     where = f"it has one for {there}" if there else "it has none anywhere: `profiler baseline list`"

@@ -123,7 +123,7 @@ class BaselineLookup:
     def unread(self) -> list[tuple[str, str]]:
         """Runs that cannot be read and why; none that somebody forgot."""
         refused = self.store.refused()
-        decided = decisions.labels(decisions.load(self.root)) if refused else {}
+        decided = decisions.current_labels(decisions.load_decisions(self.root)) if refused else {}
         return [(run, why) for run, why in refused if not decided.get(run, Labels()).hidden]
 
     def against(self, subject: VersionResults, run_id: str | None, alone: bool) -> Side | CellBaselines:
@@ -204,7 +204,7 @@ class BaselineLookup:
         """What a version was built from in a run: source and flags."""
         return {
             (one.source_sha256, one.flags)
-            for one in bundle.load(self.root, run_id).results
+            for one in bundle.load_run(self.root, run_id).results
             if (one.family, one.version) == (subject.family, subject.version) and one.source_sha256
         }
 

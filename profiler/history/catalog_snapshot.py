@@ -41,7 +41,7 @@ class CatalogSnapshot:
 
     def read(self, root: Root, path: str) -> bytes:
         """A file's content, from the run that keeps it."""
-        return root.read(f"{bundle.RUNS}/{self.kept_by.get(path, self.run_id)}/{path}")
+        return root.read(f"{bundle.RUNS_FOLDER}/{self.kept_by.get(path, self.run_id)}/{path}")
 
     def source_path(self, version: Version) -> str | None:
         """Where the bundle has the version's source; None where it keeps none, as of a Python callable."""
@@ -81,7 +81,7 @@ def load_snapshot(root: Root, run: Run, family: str | None = None) -> CatalogSna
     """
     for file in run.files:
         if file.kind == "catalog":
-            content = root.read(f"{bundle.RUNS}/{run.run_id}/{file.path}")
+            content = root.read(f"{bundle.RUNS_FOLDER}/{run.run_id}/{file.path}")
             # The sources need not lie on this machine, so the path only names where the text came from.
             path = Path(f"/{run.run_id}") / file.path
             try:
@@ -105,7 +105,7 @@ def load_newest_snapshot(root: Root, store: Store, family: str) -> CatalogSnapsh
         if run.kind != COLLECT:
             continue
         try:
-            older = load_snapshot(root, bundle.load(root, run.run_id), family)
+            older = load_snapshot(root, bundle.load_run(root, run.run_id), family)
         except BadBundle:
             if snapshot is None:
                 raise

@@ -130,7 +130,7 @@ def base_unit(unit: str) -> tuple[str, float]:
     return ("hz" if (top, bottom) == ("cycle", "s") else top + slash + bottom), factor
 
 
-def cell(text: str, unit: str) -> Value | None:
+def parse_cell(text: str, unit: str) -> Value | None:
     """The value of one CSV cell; None where ncu printed nothing. Raises ValueError for a doubtful number."""
     text = text.strip()
     base, factor = base_unit(unit)
@@ -230,7 +230,7 @@ def _wide_values(cells: Mapping[str, str], units: Mapping[str, str]) -> dict[str
     for name, text in cells.items():
         if not _NAME.fullmatch(name) or "Domain:" in name:
             continue
-        value = cell(text, units[name])
+        value = parse_cell(text, units[name])
         if value is not None:
             values[name] = value
         elif _INSTANCED.fullmatch(name):
@@ -248,11 +248,11 @@ def _add_row(draft: _Draft, cells: Mapping[str, str]) -> None:
     with_label = _LABEL_NAME.fullmatch(label)
     name = with_label.group(1) if with_label else label
     if _NAME.fullmatch(name):
-        value = cell(cells["Metric Value"], cells.get("Metric Unit", ""))
+        value = parse_cell(cells["Metric Value"], cells.get("Metric Unit", ""))
         if value is not None:
             draft.values.setdefault(name, value)
     elif not label and cells.get("Rule Name"):
-        speedup = cell(cells.get("Estimated Speedup", ""), "")
+        speedup = parse_cell(cells.get("Estimated Speedup", ""), "")
         draft.rules.append(
             Rule(
                 identifier=cells["Rule Name"],

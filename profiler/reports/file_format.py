@@ -87,7 +87,7 @@ class _Hashing:
         return self._digest.hexdigest()
 
 
-def examine(path: Path, max_bytes: int = MAX_BYTES) -> Framing:
+def check_framing(path: Path, max_bytes: int = MAX_BYTES) -> Framing:
     """Check a report's framing without the native library; raises UnreadableReport.
 
     A single flipped byte inside a value cannot be noticed; a cut or an append always is.

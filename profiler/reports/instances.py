@@ -23,7 +23,7 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 @dataclass(frozen=True)
-class Column:
+class PcColumn:
     """One metric per instruction, in the order of Detail.pcs; NaN where it has no value there."""
 
     unit: str
@@ -57,7 +57,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
-class Detail:
+class LaunchDetail:
     """Everything of one launch that is not one number."""
 
     sha256: str  # of the report file
@@ -71,7 +71,7 @@ class Detail:
     files: tuple[SourceFile, ...]
     file_index: NDArray[np.int32]  # into files, -1 where the report does not say
     line: NDArray[np.int32]  # from 1, -1 where the report does not say
-    per_pc: Mapping[str, Column]
+    per_pc: Mapping[str, PcColumn]
     timelines: Mapping[str, Timeline]
     instances: Mapping[str, Instances]
 
@@ -96,9 +96,9 @@ def source_lines(text: str) -> list[str]:
 
 def read_detail(
     path: Path, ordinal: int, cache_dir: Path | None, timeout_s: float, memory_bytes: int
-) -> Detail:
+) -> LaunchDetail:
     """Extract one launch's detail in a process apart, or take it from the cache; raises UnreadableReport."""
-    framed = file_format.examine(path)
+    framed = file_format.check_framing(path)
     if not 0 <= ordinal < framed.declared:
         raise UnreadableReport(
             f"{path}: the report has no launch {ordinal}; it has {framed.declared}, from 0"
@@ -126,7 +126,7 @@ def read_detail(
     return found
 
 
-def _decode(answer: Answer, sha256: str, ordinal: int) -> Detail:
+def _decode(answer: Answer, sha256: str, ordinal: int) -> LaunchDetail:
     head = answer.head
     take = _columns(answer.blob)
     count = head["pcs"]
@@ -135,7 +135,7 @@ def _decode(answer: Answer, sha256: str, ordinal: int) -> Detail:
         take(np.dtype("<i4"), count),
         take(np.dtype("<i4"), count),
     )
-    per_pc = {name: Column(unit, take(np.dtype("<f8"), count)) for name, unit in head["per_pc"]}
+    per_pc = {name: PcColumn(unit, take(np.dtype("<f8"), count)) for name, unit in head["per_pc"]}
     timelines = {
         name: Timeline(unit, take(np.dtype("<i8"), length), take(np.dtype("<f8"), length))
         for name, unit, length in head["timelines"]
@@ -144,7 +144,7 @@ def _decode(answer: Answer, sha256: str, ordinal: int) -> Detail:
         raise ValueError("columns do not fit")
     if count and int(file_index.max()) >= len(head["files"]):
         raise ValueError("a source file is not there")
-    return Detail(
+    return LaunchDetail(
         sha256=sha256,
         ordinal=ordinal,
         function=head["function"],

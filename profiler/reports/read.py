@@ -16,7 +16,7 @@ from profiler.errors import UnreadableReport
 from profiler.evidence.launch import Launch, Report, Rule
 from profiler.evidence.values import SLOT, MetricSet, State, Values, is_duration
 from profiler.reports import csv_export, file_format
-from profiler.reports.instances import Detail, read_detail
+from profiler.reports.instances import LaunchDetail, read_detail
 from profiler.reports.reader_client import Answer, Worker, WorkerLost
 
 TIMEOUT_S = 60.0
@@ -35,7 +35,7 @@ class _Job:
     framing: file_format.Framing | None = None
 
 
-def read(
+def read_reports(
     paths: Iterable[Path],
     timeout_s: float = TIMEOUT_S,
     memory_bytes: int = MEMORY_BYTES,
@@ -57,15 +57,15 @@ def read(
             yield job.settled or _finish(job, jobs, worker, timeout_s)
 
 
-def read_one(path: Path, timeout_s: float = TIMEOUT_S, memory_bytes: int = MEMORY_BYTES) -> Report:
+def read_report(path: Path, timeout_s: float = TIMEOUT_S, memory_bytes: int = MEMORY_BYTES) -> Report:
     """Read one report file; raises UnreadableReport."""
-    result = next(read([path], timeout_s, memory_bytes))
+    result = next(read_reports([path], timeout_s, memory_bytes))
     if isinstance(result, UnreadableReport):
         raise result
     return result
 
 
-def detail(path: Path, ordinal: int, cache_dir: Path | None = None) -> Detail:
+def launch_detail(path: Path, ordinal: int, cache_dir: Path | None = None) -> LaunchDetail:
     """The second depth of one launch, extracted on first view; raises UnreadableReport."""
     return read_detail(path, ordinal, cache_dir, TIMEOUT_S, MEMORY_BYTES)
 
@@ -94,7 +94,7 @@ def _begin(path: Path, worker: Worker, timeout_s: float, max_bytes: int) -> _Job
         if _is_csv(path):
             return _Job(path, settled=csv_export.read_csv(path, max_bytes))
         worker.start()  # it imports the library while the framing is checked here
-        framed = file_format.examine(path, max_bytes)
+        framed = file_format.check_framing(path, max_bytes)
     except UnreadableReport as error:
         return _Job(path, settled=error)
     worker.ask(path, timeout_s)
@@ -127,7 +127,7 @@ def _finish(job: _Job, queued: Iterable[_Job], worker: Worker, timeout_s: float)
     """Wait for one file's answer. Whatever happens to the worker costs this file only."""
     assert job.framing
     try:
-        return assemble(job.path, job.framing, worker.answer(timeout_s))
+        return assemble_report(job.path, job.framing, worker.answer(timeout_s))
     except WorkerLost as lost:
         return _unreadable(job.path, f"the report is damaged or too large: {lost}")
     except UnreadableReport as error:
@@ -139,7 +139,7 @@ def _finish(job: _Job, queued: Iterable[_Job], worker: Worker, timeout_s: float)
                     worker.ask(other.path, timeout_s)
 
 
-def assemble(path: Path, framed: file_format.Framing, answer: Answer) -> Report:
+def assemble_report(path: Path, framed: file_format.Framing, answer: Answer) -> Report:
     """Build the Report and hold it against what the file declares; raises UnreadableReport."""
     if "error" in answer.head:
         raise _unreadable(path, answer.head["error"], answer.head.get("whole", False))
@@ -186,8 +186,8 @@ def _launches(head: dict[str, Any], blob: bytes, framed: file_format.Framing) ->
                 function=told["function"],
                 demangled=told["demangled"],
                 mangled=told["mangled"],
-                grid=header.grid if header else dimensions(values, "launch__grid_dim_"),
-                block=header.block if header else dimensions(values, "launch__block_dim_"),
+                grid=header.grid if header else launch_dimensions(values, "launch__grid_dim_"),
+                block=header.block if header else launch_dimensions(values, "launch__block_dim_"),
                 stream=header.stream if header else _whole(values, "launch__stream_id"),
                 nvtx=tuple(told["nvtx"]),
                 ordinal=ordinal,
@@ -206,7 +206,7 @@ def _rule(*told: Any) -> Rule:
     return Rule(identifier, name, section, kind, title, message, speedup_pct, scope, tuple(focus))
 
 
-def dimensions(values: Values, prefix: str) -> tuple[int, int, int] | None:
+def launch_dimensions(values: Values, prefix: str) -> tuple[int, int, int] | None:
     """Grid or block from the launch's metrics; None where it does not carry all three."""
     x, y, z = (_whole(values, prefix + axis) for axis in "xyz")
     return (x, y, z) if x and y and z else None

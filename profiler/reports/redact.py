@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from profiler.errors import UnreadableReport
-from profiler.reports.file_format import MAGIC, Framing, examine, varint
+from profiler.reports.file_format import MAGIC, Framing, check_framing, varint
 
 # Field numbers: ProfilerReport.proto and ProfilerReportCommon.proto of ncu 2024.1, as in framing.py.
 _SESSION, _PROCESS, _PAYLOAD_SIZE, _SOURCES = 3, 6, 5, 1
@@ -52,7 +52,7 @@ _LOOPBACK = (b"127.0.0.1", b"::1", b"localhost", b"0.0.0.0")
 
 
 @dataclass(frozen=True)
-class Scrubbed:
+class Redaction:
     """What was overwritten."""
 
     places: int  # occurrences
@@ -66,14 +66,14 @@ class _Field:
     end: int
 
 
-def scrub(path: Path, target: Path, private: Iterable[str] = ()) -> Scrubbed:
+def redact_report(path: Path, target: Path, private: Iterable[str] = ()) -> Redaction:
     """Copy a report with hosts, addresses, environment, folders and user names overwritten at equal length.
 
     `private` names more words to overwrite everywhere. File names stay, since source lines need them, and
     ncu's options stay, since comparability needs them. Equal words become equal words. Raises
     UnreadableReport where the report is damaged, or where the copy does not hold what the report held.
     """
-    before = examine(path)
+    before = check_framing(path)
     content = bytearray(path.read_bytes())
     words: dict[bytes, bytes] = {}
     fixed: list[tuple[int, int]] = []  # overwritten whole, wherever they lie
@@ -106,7 +106,7 @@ def scrub(path: Path, target: Path, private: Iterable[str] = ()) -> Scrubbed:
     except UnreadableReport:
         target.unlink(missing_ok=True)
         raise
-    return Scrubbed(places, len(words))
+    return Redaction(places, len(words))
 
 
 def private_words() -> list[str]:
@@ -121,14 +121,14 @@ def private_words() -> list[str]:
     return [word for word in words if len(word.strip("/")) > 4]
 
 
-def leaks(path: Path, private: Iterable[str]) -> list[str]:
+def find_leaks(path: Path, private: Iterable[str]) -> list[str]:
     """Those of the words that a file still holds; words too short to be told from chance are left out."""
     content = path.read_bytes()
     return [word for word in private if len(word) >= _SHORTEST and word.encode() in content]
 
 
 def _check(path: Path, target: Path, before: Framing, words: dict[bytes, bytes]) -> None:
-    after = examine(target)
+    after = check_framing(target)
     same = (after.size_bytes, after.declared, after.launches) == (
         before.size_bytes,
         before.declared,

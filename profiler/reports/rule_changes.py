@@ -17,7 +17,7 @@ _KINDS = ("optimization", "warning", "error", "ok")  # what asks for something f
 
 
 @dataclass(frozen=True)
-class RulingChange:
+class RuleChange:
     """One rule result on both sides of a pair; None on the side that does not have it."""
 
     state: str  # new, gone, changed or same
@@ -33,17 +33,17 @@ class RulingChange:
         return found
 
 
-def plain(message: str) -> str:
+def plain_message(message: str) -> str:
     """A rule's message with ncu's references (`@section:ID:words@`, `@url:words:address@`) as words."""
     return _REFERENCE.sub(lambda found: found[2] if found[1] == "url" else found[3], message)
 
 
-def heading(rule: Rule) -> str:
+def rule_title(rule: Rule) -> str:
     """What a rule result is called: its title, which older rules leave empty, or the rule's name."""
     return rule.title or rule.name or rule.identifier
 
 
-def ranked(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def rank_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Largest estimated speed-up first, of the whole launch (global) before that of a part (local).
 
     Then what carries no estimate, as in every report before ncu 2023: what asks for something before what is
@@ -52,7 +52,7 @@ def ranked(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return tuple(sorted(rules, key=_rank))
 
 
-def changes(a: Sequence[Rule], b: Sequence[Rule]) -> tuple[RulingChange, ...]:
+def compare_rules(a: Sequence[Rule], b: Sequence[Rule]) -> tuple[RuleChange, ...]:
     """What became of each rule result: new, gone, changed or same, in this order, each ranked.
 
     One identifier occurs many times, and a title may change with the finding ("High Utilization",
@@ -66,8 +66,8 @@ def changes(a: Sequence[Rule], b: Sequence[Rule]) -> tuple[RulingChange, ...]:
         pairs += _take(left_a, left_b, traits)
     pairs += _take(left_a, left_b, lambda rule: rule.identifier, alone=True)
     found = [_change(x, y) for x, y in pairs]
-    found += [RulingChange(NEW, None, rule) for rule in left_b]
-    found += [RulingChange(GONE, rule, None) for rule in left_a]
+    found += [RuleChange(NEW, None, rule) for rule in left_b]
+    found += [RuleChange(GONE, rule, None) for rule in left_a]
     order = (NEW, GONE, CHANGED, SAME)
     return tuple(sorted(found, key=lambda one: (order.index(one.state), _rank(one.rule))))
 
@@ -85,7 +85,7 @@ def _title(rule: Rule) -> Hashable:
 
 
 def _wording(rule: Rule) -> Hashable:
-    return rule.identifier, rule.section, " ".join(_NUMBER.sub("#", plain(rule.message)).split())
+    return rule.identifier, rule.section, " ".join(_NUMBER.sub("#", plain_message(rule.message)).split())
 
 
 def _title_and_wording(rule: Rule) -> Hashable:
@@ -107,12 +107,12 @@ def _take(
     return found
 
 
-def _change(a: Rule, b: Rule) -> RulingChange:
+def _change(a: Rule, b: Rule) -> RuleChange:
     told = []
     if a.kind != b.kind:
         told.append(f"{a.kind} → {b.kind}")
     if a.title != b.title:
-        told.append(f"{heading(a)} → {heading(b)}")
+        told.append(f"{rule_title(a)} → {rule_title(b)}")
     if (a.speedup_pct is None) != (b.speedup_pct is None):
         told.append("an estimate on one side only")
     elif a.speedup_pct is not None and b.speedup_pct is not None:
@@ -122,4 +122,4 @@ def _change(a: Rule, b: Rule) -> RulingChange:
             told.append(f"{a.speedup_scope or 'no scope'} → {b.speedup_scope or 'no scope'}")
     if not told and _wording(a) != _wording(b):
         told.append("says something else")
-    return RulingChange(CHANGED if told else SAME, a, b, ", ".join(told))
+    return RuleChange(CHANGED if told else SAME, a, b, ", ".join(told))

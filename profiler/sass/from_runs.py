@@ -94,13 +94,13 @@ def of_run(root: Root, run: Run, family: str, version: str, arch: str) -> KeptCo
     file = next((one for one in run.files if one.kind == bundle_file.KIND and one.path == path), None)
     if file is None or not any(one.family == family for one in run.results if one.version == version):
         return None
-    code = bundle_file.parse(bundle.read_file(root, run.run_id, file), f"run {run.run_id}: {path}")
+    code = bundle_file.parse(bundle.read_content(root, run.run_id, file), f"run {run.run_id}: {path}")
     if arch not in code.functions:
         return None
     functions = code.functions[arch]
     named = {source[0] for one in functions for source in one.sources if source}
     texts = {
-        source.name: bundle.read_file(root, run.run_id, source).decode(errors="replace")
+        source.name: bundle.read_content(root, run.run_id, source).decode(errors="replace")
         for source in run.files
         if source.kind == "source" and source.name in named
     }
@@ -156,7 +156,7 @@ def _runs(
     )
     order = sorted({(row.created, row.run_id) for row in rows}, reverse=True)
     for _, held in order:
-        yield bundle.load(root, held)
+        yield bundle.load_run(root, held)
 
 
 def _source(run: Run, family: str, version: str, arch: str) -> str | None:

@@ -16,7 +16,7 @@ from profiler.build import opcode_counts
 from profiler.build.toolchain import find, require
 from profiler.errors import BuildFailed
 from profiler.evidence import opcodes
-from profiler.reports.instances import Column, Detail, source_lines
+from profiler.reports.instances import LaunchDetail, PcColumn, source_lines
 
 Source = tuple[str, int]  # file, line from 1
 Target = tuple[int, int]  # index of a function, byte offset in it
@@ -73,7 +73,7 @@ class Listing:
     label: str
     functions: tuple[str, ...]
     lines: tuple[SassLine, ...]  # functions in order, offsets ascending
-    counts: Mapping[str, Column] = field(default_factory=dict)  # in the order of lines, NaN for no value
+    counts: Mapping[str, PcColumn] = field(default_factory=dict)  # in the order of lines, NaN for no value
     texts: Mapping[str, str] = field(default_factory=dict)  # of the source files that a report embeds
 
     @property
@@ -111,7 +111,7 @@ class Listing:
         return {name: source_lines(text) for name, text in self.texts.items()}
 
 
-def of_detail(detail: Detail, label: str = "") -> Listing:
+def of_detail(detail: LaunchDetail, label: str = "") -> Listing:
     """The listing of a launch, from its report. A report names no function but the kernel."""
     places = detail.places()
     starts = list(detail.functions)
@@ -189,7 +189,7 @@ def select(listing: Listing, wanted: Callable[[str], bool]) -> Listing:
         line = listing.lines[at]
         target = (line.target and line.target[0] in new and (new[line.target[0]], line.target[1])) or None
         lines.append(replace(line, function=new[line.function], target=target))
-    counts = {name: Column(one.unit, one.values[positions]) for name, one in listing.counts.items()}
+    counts = {name: PcColumn(one.unit, one.values[positions]) for name, one in listing.counts.items()}
     functions = tuple(listing.functions[index] for index in kept)
     return Listing(listing.label, functions, tuple(lines), counts, listing.texts)
 

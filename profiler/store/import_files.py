@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle, decisions, location, zip_file
 from profiler.bundles.location import Root
-from profiler.bundles.run import IMPORT, MAX_LABEL, Capture, Labels, Result, Run
-from profiler.bundles.run_json import RUN_FILE, short
+from profiler.bundles.run import IMPORT, MAX_LABEL_LENGTH, Capture, Labels, Result, Run
+from profiler.bundles.run_json import RUN_FILE, brief_error
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
 from profiler.evidence.launch import Report
 from profiler.evidence.naming import brief_list
@@ -108,7 +108,7 @@ def labels_of(path: Path, family: str | None, version: str | None) -> tuple[str,
 def _label(name: str, otherwise: str) -> str:
     """A label from the name of a file or folder, which may hold anything but a slash."""
     text = "".join(character if character.isprintable() else "_" for character in _shown(name))
-    return text[:MAX_LABEL].strip() or otherwise
+    return text[:MAX_LABEL_LENGTH].strip() or otherwise
 
 
 def _shown(path: Path | str) -> str:
@@ -141,7 +141,7 @@ def _search(folder: Path, found: Intake) -> None:
 def _take(path: Path, found: Intake) -> bool:
     if reports_read.is_report(path):
         found.reports.append(path)
-    elif path.suffix.lower() == ".zip" and zip_file.is_packed(path):
+    elif path.suffix.lower() == ".zip" and zip_file.is_bundle_zip(path):
         found.bundles.append(path)
     else:
         return False
@@ -160,7 +160,7 @@ class Importer:
         self.family, self.version, self.workload = labels
         self.found = found
         self.progress = progress
-        self.decided = decisions.decided(where)
+        self.decided = decisions.load_labels(where)
         self.imported: list[Imported] = []
         self.already: list[Already] = []
         self.refused: list[tuple[str, str]] = []
@@ -192,7 +192,7 @@ class Importer:
                 folder = path
                 if not path.is_dir():
                     zip_file.unpack(path, folder := Path(scratch))
-                run = bundle.load_folder(folder)
+                run = bundle.load_run_folder(folder)
                 self._take_run(path, run, {file.path: folder / file.path for file in run.contents})
         except Exception as error:  # as above
             self._refuse(path, self._reason(path, error))
@@ -203,14 +203,14 @@ class Importer:
         """Index the runs that were sealed."""
         if self.waiting:
             try:
-                bundle.settle(self.where)
+                bundle.flush_runs(self.where)
             except OSError as error:
-                raise location.unusable(self.where, error) from error
+                raise location.data_unusable(self.where, error) from error
             try:
                 self.store.add_many(self.waiting, decided=self.decided)
             except Overtaken:  # rows by what was decided before: they are sealed, and made anew
                 sync.bring_in_step(self.where, self.store)
-                self.decided = decisions.decided(self.where)
+                self.decided = decisions.load_labels(self.where)
             self.unprepared += len(self.waiting)
             self.waiting = []
         if self.unprepared >= _PREPARED_EVERY:  # who reads meanwhile need not gather all that is new
@@ -232,7 +232,7 @@ class Importer:
             except OSError as error:
                 self._refuse(path, _unreadable(path, error))
                 continue
-            holder = bundle.holder(self.where, there, digest)
+            holder = bundle.find_import(self.where, there, digest)
             if holder is None:
                 self.new.setdefault(digest, []).append(path)
             else:
@@ -253,7 +253,7 @@ class Importer:
     def _take_run(self, path: Path, run: Run, sources: dict[str, Path]) -> None:
         files = [sources[file.path] for file in run.reports]
         reports: report_values.Reports = {}
-        for file, read in zip(run.reports, reports_read.read(files) if files else (), strict=True):
+        for file, read in zip(run.reports, reports_read.read_reports(files) if files else (), strict=True):
             if isinstance(read, UnreadableReport):
                 raise read
             if read.sha256 != file.sha256:
@@ -282,12 +282,12 @@ class Importer:
                     f"{path} does not say when it was made, and the file's time ({seconds}) is none: touch it"
                 ) from error
         return Run(
-            run_id=bundle.run_id(created, family, version, read.sha256),
+            run_id=bundle.imported_run_id(created, family, version, read.sha256),
             kind=IMPORT,
             created=created,
             provenance={"created_from": "file time" if read.session.created is None else "session"},
             results=(Result(family, version, self.workload or None, captures=(Capture(read.sha256),)),),
-            reports=(bundle.report_entry(path.name, read.sha256, read.size_bytes),),
+            reports=(bundle.imported_report_file(path.name, read.sha256, read.size_bytes),),
         )
 
     def _note_imported(self, path: Path, run: Run, rows: RunRows) -> None:
@@ -316,7 +316,7 @@ class Importer:
         asked = {"family": self.family, "version": self.version, "workload": self.workload}
         if not any(text is not None for text in asked.values()):
             return ()
-        labels = decisions.labels_of(bundle.load(self.where, run_id), self.decided.labels)
+        labels = decisions.effective_labels(bundle.load_run(self.where, run_id), self.decided.labels)
         return tuple(
             (kind, text)
             for kind, text in asked.items()
@@ -333,7 +333,7 @@ class Importer:
         if isinstance(error, OSError):
             named = f" ({error.filename})" if error.filename else ""
             return f"{path}: cannot be taken into {self.where.url}: {error.strerror or error}{named}"
-        return f"{path}: cannot be imported ({short(error)})"
+        return f"{path}: cannot be imported ({brief_error(error)})"
 
     def _tell(self, path: Path) -> None:
         if self.progress is not None:

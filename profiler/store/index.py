@@ -13,7 +13,7 @@ from typing import TypeAlias
 from sqlalchemy import Connection, inspect, select
 from sqlalchemy.exc import DatabaseError
 
-from profiler.bundles.decisions import Decided
+from profiler.bundles.decisions import DecidedLabels
 from profiler.bundles.run import Labels, Run
 from profiler.errors import ProfilerError
 from profiler.evidence.launch import Launch, Report
@@ -110,7 +110,7 @@ class Store:
         """What a run puts into the index, to be added later. Raises BadBundle for one that fits into none."""
         return rowmaking.rows_of((run, reports, labels))
 
-    def add_many(self, items: Sequence[Indexable], *, decided: Decided | None = None) -> list[bool]:
+    def add_many(self, items: Sequence[Indexable], *, decided: DecidedLabels | None = None) -> list[bool]:
         """Add several runs in one transaction; False for each that is already there.
 
         Raises Overtaken where the index no longer follows the decisions that the rows were made by.
@@ -131,7 +131,7 @@ class Store:
 
     def follow(
         self,
-        decided: Decided,
+        decided: DecidedLabels,
         items: Sequence[Indexable],
         gone: Iterable[str],
         *,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from profiler.bundles import bundle, decisions, location, zip_file
 from profiler.bundles.location import Root
 from profiler.bundles.run import IMPORT, Labels, check_label
-from profiler.bundles.run_json import short
+from profiler.bundles.run_json import brief_error
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence.naming import brief_list
 from profiler.reports import read
@@ -57,11 +57,11 @@ def import_paths(
     given = {"family": family, "version": version, "workload": workload}
     labels = [check_label(kind, text) for kind, text in given.items()]
     found = import_files.find([Path(path) for path in paths])
-    where = location.root(data)
-    with bundle.staging(where):
+    where = location.open_root(data)
+    with bundle.importing(where):
         importer = import_files.Importer(where, labels, found, progress)
         # The first report is being read, in a process apart, while the database layer is imported here.
-        reads = read.read([files[0] for files in importer.new.values()])
+        reads = read.read_reports([files[0] for files in importer.new.values()])
         with contextlib.closing(report_values.Ahead(reads)) as reading, _store(data, store) as importer.store:
             importer.take_reports(reading)
             for path in found.bundles:
@@ -85,29 +85,31 @@ def relabel(
 
     Returns what is valid now. Nothing is recorded where that is so already.
     """
-    where = location.root(data)
+    where = location.open_root(data)
     given = {"family": family, "version": version, "workload": workload}
     values = {kind: check_label(kind, text) for kind, text in given.items() if text is not None}
     if not values:
         raise ProfilerError(f"nothing to change about {run_id}: name --family, --version or --workload")
-    run = bundle.load(where, _known_run(where, run_id))
+    run = bundle.load_run(where, _known_run(where, run_id))
     if run.kind != IMPORT:
         raise ProfilerError(
             f"{run_id} was collected, and its catalogue names its versions: relabel is for imports"
         )
-    before = decisions.labels_of(run, decisions.labels(decisions.load(where)))
+    before = decisions.effective_labels(run, decisions.current_labels(decisions.load_decisions(where)))
     if all((getattr(before, kind) or "") == text for kind, text in values.items()):
         return before
     _decide(where, decisions.RELABEL, run_id, values, why, data, store)
-    return decisions.labels_of(run, decisions.labels(decisions.load(where)))
+    return decisions.effective_labels(run, decisions.current_labels(decisions.load_decisions(where)))
 
 
 def forget(
     run_id: str, *, undo: bool = False, why: str = "", data: str | None = None, store: Store | None = None
 ) -> bool:
     """Hide a run everywhere, or show it again; its bundle stays. False: it was so before."""
-    where = location.root(data)
-    decided = decisions.labels(decisions.load(where)).get(_known_run(where, run_id), Labels())
+    where = location.open_root(data)
+    decided = decisions.current_labels(decisions.load_decisions(where)).get(
+        _known_run(where, run_id), Labels()
+    )
     if decided.hidden != undo:
         return False
     _decide(where, decisions.REMEMBER if undo else decisions.FORGET, run_id, {}, why, data, store)
@@ -116,22 +118,22 @@ def forget(
 
 def export(run_id: str, target: Path, *, data: str | None = None) -> Path:
     """Write a run as one zip that `import` takes elsewhere; into a folder under the run's name."""
-    where = location.root(data)
+    where = location.open_root(data)
     return zip_file.pack(where, _known_run(where, run_id), target)
 
 
 @contextlib.contextmanager
 def report_file(run_id: str, sha256: str, *, data: str | None = None) -> Iterator[Path]:
     """A local path of a report that a run keeps, for download or a second look, while the context lasts."""
-    where = location.root(data)
-    for file in bundle.load(where, run_id).reports:
+    where = location.open_root(data)
+    for file in bundle.load_run(where, run_id).reports:
         if file.sha256 == sha256:
             with contextlib.ExitStack() as opened:
                 try:
-                    local = where.open_local(f"{bundle.RUNS}/{run_id}/{file.path}")
+                    local = where.open_local(f"{bundle.RUNS_FOLDER}/{run_id}/{file.path}")
                     path = opened.enter_context(local)
                 except OSError as error:
-                    raise BadBundle(f"run {run_id} has lost {file.path} ({short(error)})") from error
+                    raise BadBundle(f"run {run_id} has lost {file.path} ({brief_error(error)})") from error
                 yield path
             return
     raise UnknownName(f"run {run_id} keeps no report {sha256[:12]}")
@@ -159,7 +161,7 @@ def _decide(
 ) -> None:
     """Record a decision and have the index follow; nothing is recorded where there is no index to do so."""
     with _store(data, given) as store:
-        decisions.record(where, kind, run_id, values, why=why)
+        decisions.write_decision(where, kind, run_id, values, why=why)
         sync.bring_in_step(where, store)
 
 

@@ -48,7 +48,7 @@ def _read(where: Root, runs: Sequence[Run]) -> Iterator[tuple[Run, Reports | Pro
             if cached is not None and cached.sha256 == file.sha256:
                 found[file.sha256] = cached
             else:
-                missing.setdefault(file.sha256, f"{bundle.RUNS}/{run.run_id}/{file.path}")
+                missing.setdefault(file.sha256, f"{bundle.RUNS_FOLDER}/{run.run_id}/{file.path}")
     with contextlib.ExitStack() as fetched:
         local: dict[str, Path] = {}
         for digest, path in missing.items():
@@ -56,7 +56,7 @@ def _read(where: Root, runs: Sequence[Run]) -> Iterator[tuple[Run, Reports | Pro
                 local[digest] = fetched.enter_context(where.open_local(path))
             except OSError as error:
                 found[digest] = BadBundle(f"{where.url}/{path} is not there or cannot be read ({error})")
-        for digest, held in zip(local, read.read(local.values()) if local else (), strict=True):
+        for digest, held in zip(local, read.read_reports(local.values()) if local else (), strict=True):
             if isinstance(held, UnreadableReport):
                 found[digest] = held
             elif held.sha256 != digest:

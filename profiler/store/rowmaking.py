@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from profiler.bundles.run import IMPORT, NOISE, Capture, Labels, Result, Run, launch_parts, ncu_mode
-from profiler.bundles.run_json import short
+from profiler.bundles.run_json import brief_error
 from profiler.errors import BadBundle
 from profiler.evidence.launch import Launch, Report, Session
 from profiler.evidence.values import NCU_DURATION, NOT_COLLECTED, Evidence, MetricSet, Values, pack_values
@@ -51,7 +51,7 @@ def rows_of(item: Item) -> RunRows:
     except BadBundle:
         raise
     except Exception as error:
-        raise BadBundle(f"run {item[0].run_id} does not fit into the index ({short(error)})") from error
+        raise BadBundle(f"run {item[0].run_id} does not fit into the index ({brief_error(error)})") from error
 
 
 class _Builder:

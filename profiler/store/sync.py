@@ -38,7 +38,7 @@ class SyncSummary:
 
 def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
     """The index of the data folder (PROFILER_DATA, PROFILER_DB), brought in step with its bundles."""
-    where = location.root(data)
+    where = location.open_root(data)
     store = store_at(where, db)
     if sync:
         bring_in_step(where, store)
@@ -49,14 +49,14 @@ def store_at(where: Root, db: str | None = None) -> Store:
     """The index of a data folder as it is."""
     from profiler.store import Store  # brings SQLAlchemy in: 0.1 s
 
-    return Store.open(location.database(where, db))
+    return Store.open(location.index_location(where, db))
 
 
 def sync_index(
     data: str | None = None, *, store: Store | None = None, progress: Progress | None = None
 ) -> SyncSummary:
     """Bring the index in step, and try again what was refused before."""
-    where = location.root(data)
+    where = location.open_root(data)
     return bring_in_step(where, store or store_at(where), again=True, progress=progress)
 
 
@@ -90,7 +90,10 @@ def _step(where: Root, store: Store, again: bool, progress: Progress | None, add
     missing = [run for run in listed if run not in applied and run not in refused]
     gone = sorted(set(applied) - set(listed))
     lost = refused.keys() - set(listed)
-    if not (missing or gone or lost or again) and decisions.digest(decisions.names(where)) == before:
+    if (
+        not (missing or gone or lost or again)
+        and decisions.decisions_digest(decisions.decision_ids(where)) == before
+    ):
         return SyncSummary()
     owner = remembered.get("root", where.url)
     if gone and owner != where.url and not isinstance(store.url, Path):  # a path lies by its own data
@@ -98,7 +101,7 @@ def _step(where: Root, store: Store, again: bool, progress: Progress | None, add
             f"the index in PROFILER_DB is of the data in {owner}, not of {where.url}: name another one, or "
             "make it of this data: profiler index --rebuild"
         )
-    decided = decisions.decided(where)
+    decided = decisions.load_labels(where)
     changed = [run for run in listed if run in applied and applied[run] != decided.labels.get(run, Labels())]
     todo = [*changed, *missing]
 
@@ -130,19 +133,19 @@ def _step(where: Root, store: Store, again: bool, progress: Progress | None, add
 
 def rebuild_index(data: str | None = None, *, progress: Progress | None = None) -> SyncSummary:
     """Make the index again from nothing but bundles and decisions; a damaged SQLite file is thrown away."""
-    where = location.root(data)
+    where = location.open_root(data)
     try:
         with contextlib.closing(store_at(where)) as store:
             return _rebuild(where, store, progress)
     except DamagedIndex as error:
-        _discard(location.database(where), error)
+        _discard(location.index_location(where), error)
     with contextlib.closing(store_at(where)) as store:
         return _rebuild(where, store, progress)
 
 
 def _rebuild(where: Root, store: Store, progress: Progress | None) -> SyncSummary:
     listed = bundle.list_runs(where)
-    decided = decisions.decided(where)
+    decided = decisions.load_labels(where)
     refused: dict[str, str] = {}
     readable = []
     for number, (run, found) in enumerate(
@@ -183,7 +186,7 @@ def extract(
         some = run_ids[start : start + _AT_ONCE]
         for run_id in some:
             try:
-                loaded.append(bundle.load(where, run_id))
+                loaded.append(bundle.load_run(where, run_id))
             except ProfilerError as error:
                 refused[run_id] = error
         values = report_values.values_of(where, loaded)

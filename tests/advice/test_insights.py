@@ -42,7 +42,7 @@ REAL = (
 
 
 def side(path: Path) -> Side:
-    return side_of_report(read.read_one(path), path.stem)
+    return side_of_report(read.read_report(path), path.stem)
 
 
 def of(path: Path, against: Path | None = None, kernel: str | None = None) -> Insights:

@@ -34,8 +34,8 @@ def large(
     folder = tmp_path_factory.mktemp("large")
     source = reports / "cutlass" / "report80.ncu-rep"
     operations.import_paths([source], family="cutlass", data=str(folder / "data"))
-    cache = location.root(str(folder / "data")).cache() / "detail"
-    read.detail(source, 2, cache)
+    cache = location.open_root(str(folder / "data")).cache() / "detail"
+    read.launch_detail(source, 2, cache)
     (kept,) = cache.iterdir()
     answer = instances._load(kept)
     assert answer
@@ -50,7 +50,7 @@ def large(
     instances._save(
         kept, reader_client.Answer(json.loads(json.dumps(head)), b"".join(one.tobytes() for one in columns))
     )
-    key = file_format.examine(source).sha256[:16]
+    key = file_format.check_framing(source).sha256[:16]
     with served(folder) as address:
         yield browser, f"{address}/code?report={key}&launch=2", count * TIMES
 

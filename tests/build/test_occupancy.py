@@ -29,7 +29,7 @@ _NEEDED = (
 def test_it_agrees_with_every_real_report(good_reports: list[Path]) -> None:
     """Blocks an SM and occupancy of every launch of the public reports that carries both."""
     judged, chips = 0, set()
-    for read in reports_read.read(good_reports):
+    for read in reports_read.read_reports(good_reports):
         assert not isinstance(read, Exception)
         for launch in read.launches:
             numbers = [launch.values.number(name) for name in _NEEDED]

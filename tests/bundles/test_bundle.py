@@ -86,9 +86,9 @@ def everything_in(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("run", [made(), rich()])
 def test_a_run_is_written_and_read_without_loss(run: Run) -> None:
-    content = run_json.dump(run)
-    assert run_json.parse(content, "x") == run
-    assert run_json.dump(run_json.parse(content, "x")) == content
+    content = run_json.dump_run(run)
+    assert run_json.parse_run(content, "x") == run
+    assert run_json.dump_run(run_json.parse_run(content, "x")) == content
 
 
 def test_a_sealed_run_is_there_whole_and_nothing_is_left_in_staging(
@@ -97,7 +97,7 @@ def test_a_sealed_run_is_there_whole_and_nothing_is_left_in_staging(
     run = made()
     assert bundle.seal(root, run, source) is True
     assert bundle.list_runs(root) == [run.run_id]
-    assert bundle.load(root, run.run_id) == run
+    assert bundle.load_run(root, run.run_id) == run
     assert set(everything_in(root.folder)) == {
         f"runs/{run.run_id}/run.json",
         f"runs/{run.run_id}/reports/v.ncu-rep",
@@ -129,14 +129,14 @@ def test_a_folder_without_run_json_is_no_run(root: LocalRoot) -> None:
     (root.folder / "runs" / "half" / "reports").mkdir(parents=True)
     assert bundle.list_runs(root) == []
     with pytest.raises(BadBundle, match="no run half"):
-        bundle.load(root, "half")
+        bundle.load_run(root, "half")
 
 
 def test_a_folder_with_another_runs_name_is_refused(root: LocalRoot, source: dict[str, Path]) -> None:
     bundle.seal(root, made(), source)
     (root.folder / "runs" / made().run_id).rename(root.folder / "runs" / "renamed")
     with pytest.raises(BadBundle, match=made().run_id):
-        bundle.load(root, "renamed")
+        bundle.load_run(root, "renamed")
 
 
 @pytest.mark.parametrize(
@@ -145,14 +145,14 @@ def test_a_folder_with_another_runs_name_is_refused(root: LocalRoot, source: dic
 )
 def test_what_is_no_run_json_is_refused_in_one_line(content: bytes) -> None:
     with pytest.raises(BadBundle, match=r"somewhere/run\.json") as caught:
-        run_json.parse(content, "somewhere/run.json")
+        run_json.parse_run(content, "somewhere/run.json")
     assert "\n" not in str(caught.value)
 
 
 def test_a_run_json_of_a_later_version_says_so() -> None:
-    body = json.loads(run_json.dump(made())) | {"schema": 99}
+    body = json.loads(run_json.dump_run(made())) | {"schema": 99}
     with pytest.raises(BadBundle, match="schema 99"):
-        run_json.parse(json.dumps(body).encode(), "x")
+        run_json.parse_run(json.dumps(body).encode(), "x")
 
 
 @pytest.mark.parametrize(
@@ -162,34 +162,34 @@ def test_a_run_json_of_a_later_version_says_so() -> None:
 def test_a_run_json_that_names_a_file_outside_is_refused(path: str) -> None:
     run = made(reports=(ReportFile("v", "0" * 64, 1, path),))
     with pytest.raises(BadBundle):
-        run_json.parse(run_json.dump(run), "x")
+        run_json.parse_run(run_json.dump_run(run), "x")
 
 
 @pytest.mark.parametrize("run_id", ["../x", ".hidden", "a/b", "", "a" * 300, "a b", "ü"])
 def test_a_run_id_that_is_no_folder_name_is_refused(run_id: str) -> None:
     with pytest.raises(BadBundle):
-        run_json.parse(run_json.dump(made(run_id=run_id)), "x")
+        run_json.parse_run(run_json.dump_run(made(run_id=run_id)), "x")
 
 
 @pytest.mark.parametrize("family", ["a/b", "..", "ü ö", "-", "x" * 500, "a\nb"])
 def test_every_label_makes_a_run_id_that_is_a_folder_name(family: str) -> None:
-    run = made(run_id=bundle.run_id(START, family, family, "a" * 64))
-    assert run_json.parse(run_json.dump(run), "x").run_id.endswith("-aaaaaaaa")
+    run = made(run_id=bundle.imported_run_id(START, family, family, "a" * 64))
+    assert run_json.parse_run(run_json.dump_run(run), "x").run_id.endswith("-aaaaaaaa")
 
 
 @pytest.mark.parametrize(
     "name", ["a b.ncu-rep", "..ncu-rep", "ü.csv", "x" * 300 + ".ncu-rep", "noSuffix", "a:b.ncu-rep"]
 )
 def test_every_report_name_is_kept_and_makes_a_safe_path(name: str) -> None:
-    entry = bundle.report_entry(name, "0" * 64, 1)
-    run = run_json.parse(run_json.dump(made(reports=(entry,))), "x")
+    entry = bundle.imported_report_file(name, "0" * 64, 1)
+    run = run_json.parse_run(run_json.dump_run(made(reports=(entry,))), "x")
     assert run.reports[0].name == name
     assert Path(entry.path).suffix in (Path(name).suffix, ".ncu-rep")
 
 
 def changed(run: Run, path: str, content: object) -> bytes:
     """The run's run.json with another content at `results.0.family`."""
-    body = json.loads(run_json.dump(run))
+    body = json.loads(run_json.dump_run(run))
     *way, last = (int(step) if step.isdigit() else step for step in path.split("."))
     place = body
     for step in way:
@@ -254,7 +254,7 @@ def changed(run: Run, path: str, content: object) -> bytes:
 )
 def test_a_run_json_with_a_field_that_cannot_be_is_refused_in_one_line(path: str, content: object) -> None:
     with pytest.raises(BadBundle, match=r"x/run\.json") as caught:
-        run_json.parse(changed(rich(), path, content), "x/run.json")
+        run_json.parse_run(changed(rich(), path, content), "x/run.json")
     assert "\n" not in str(caught.value)
 
 
@@ -262,13 +262,13 @@ def test_a_report_named_twice_is_refused() -> None:
     twice = rich().reports[0]
     run = replace(rich(), reports=(twice, twice._replace(path="reports/other")))
     with pytest.raises(BadBundle, match="twice"):
-        run_json.parse(run_json.dump(run), "x")
+        run_json.parse_run(run_json.dump_run(run), "x")
 
 
 def test_a_report_whose_name_is_no_text_is_kept_under_one_that_is() -> None:
-    entry = bundle.report_entry(os.fsdecode(b"k\xe9.csv"), "0" * 64, 1)
+    entry = bundle.imported_report_file(os.fsdecode(b"k\xe9.csv"), "0" * 64, 1)
     assert (entry.name, entry.path) == ("k\ufffd.csv", "reports/k.csv")
-    assert run_json.parse(run_json.dump(made(reports=(entry,))), "x").reports == (entry,)
+    assert run_json.parse_run(run_json.dump_run(made(reports=(entry,))), "x").reports == (entry,)
 
 
 # ---- zips
@@ -370,7 +370,7 @@ def test_a_zip_bomb_is_refused_before_it_is_unpacked(packed: Path, tmp_path: Pat
     run = made(reports=(ReportFile("b", sha256(zeros).hexdigest(), len(zeros), "reports/b"),))
 
     def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
-        archive.writestr("run.json", run_json.dump(run))
+        archive.writestr("run.json", run_json.dump_run(run))
         archive.writestr("reports/b", zeros)
 
     assert rewritten(packed, change).stat().st_size < 1 << 20
@@ -384,7 +384,7 @@ def test_a_zip_that_lies_about_its_sizes_is_refused(packed: Path, tmp_path: Path
     run = made(reports=(ReportFile("b", sha256(zeros[:100]).hexdigest(), 100, "reports/b"),))
 
     def change(archive: zipfile.ZipFile, contents: dict[str, bytes]) -> None:
-        archive.writestr("run.json", run_json.dump(run))
+        archive.writestr("run.json", run_json.dump_run(run))
         archive.writestr("reports/b", zeros)
 
     content = bytearray(rewritten(packed, change).read_bytes())
@@ -416,25 +416,25 @@ def test_a_zip_of_something_else_is_no_bundle(tmp_path: Path) -> None:
     path = tmp_path / "x.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("a/b/run.json", b"{}")
-    assert not zip_file.is_packed(path)
+    assert not zip_file.is_bundle_zip(path)
     path.write_bytes(b"PK\x05\x06" + bytes(18))
-    assert not zip_file.is_packed(path)
+    assert not zip_file.is_bundle_zip(path)
     path.write_bytes(io.BytesIO(b"text").getvalue())
-    assert not zip_file.is_packed(path)
+    assert not zip_file.is_bundle_zip(path)
 
 
 # ---- elsewhere
 
 
 def test_a_remote_root_holds_the_same_bundle(source: dict[str, Path], tmp_path: Path) -> None:
-    where = location.root(f"memory://{tmp_path.name}/team")
+    where = location.open_root(f"memory://{tmp_path.name}/team")
     assert bundle.list_runs(where) == []
     assert bundle.seal(where, made(), source) is True
     assert bundle.seal(where, made(), source) is False
     with pytest.raises(BadBundle, match="other content"):
         bundle.seal(where, made(provenance={}), source)
     assert bundle.list_runs(where) == [made().run_id]
-    assert bundle.load(where, made().run_id) == made()
+    assert bundle.load_run(where, made().run_id) == made()
     with where.open_local(f"runs/{made().run_id}/reports/v.ncu-rep") as path:
         assert (path.name, path.read_bytes()) == ("v.ncu-rep", CONTENT)
     assert not path.exists()
@@ -442,7 +442,7 @@ def test_a_remote_root_holds_the_same_bundle(source: dict[str, Path], tmp_path: 
 
 
 def test_a_remote_upload_that_breaks_off_leaves_no_run(source: dict[str, Path], tmp_path: Path) -> None:
-    where = location.root(f"memory://{tmp_path.name}/broken")
+    where = location.open_root(f"memory://{tmp_path.name}/broken")
     source["reports/v.ncu-rep"].write_bytes(b"changed")
     with pytest.raises(BadBundle):
         bundle.seal(where, made(), source)
@@ -454,18 +454,18 @@ def test_the_data_folder_is_the_named_one_then_here_then_beside_the_package(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "named"))
-    assert location.root().url == str(tmp_path / "named")
-    assert location.root("other").url == str(tmp_path / "other")
-    assert location.root(f"file://{tmp_path}/f").url == f"{tmp_path}/f"
+    assert location.open_root().url == str(tmp_path / "named")
+    assert location.open_root("other").url == str(tmp_path / "other")
+    assert location.open_root(f"file://{tmp_path}/f").url == f"{tmp_path}/f"
     monkeypatch.delenv("PROFILER_DATA")
     (tmp_path / "data").mkdir()
-    assert location.root().url == str(tmp_path / "data")
+    assert location.open_root().url == str(tmp_path / "data")
     monkeypatch.delenv("PROFILER_DB", raising=False)
-    assert location.database(location.root()) == tmp_path / "data" / "index.db"
+    assert location.index_location(location.open_root()) == tmp_path / "data" / "index.db"
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    assert str(tmp_path / "cache") in str(location.database(location.root("memory://x")))
+    assert str(tmp_path / "cache") in str(location.index_location(location.open_root("memory://x")))
     monkeypatch.setenv("PROFILER_DB", "postgresql://h/d")
-    assert location.database(location.root()) == "postgresql://h/d"
+    assert location.index_location(location.open_root()) == "postgresql://h/d"
 
 
 @pytest.mark.parametrize(
@@ -478,16 +478,16 @@ def test_the_data_folder_is_the_named_one_then_here_then_beside_the_package(
     ],
 )
 def test_a_place_on_this_machine_is_taken_by_its_path(url: str, path: str) -> None:
-    found = location.root(url)
+    found = location.open_root(url)
     assert isinstance(found, LocalRoot)
     assert str(found.folder) == path
-    assert location.database(found, None) == Path(path, "index.db")
+    assert location.index_location(found, None) == Path(path, "index.db")
 
 
 @pytest.mark.parametrize("url", ["file://host/x", "file:///x?y", "file:///x#y", "file://"])
 def test_a_file_url_that_is_no_path_here_is_refused(url: str) -> None:
     with pytest.raises(ProfilerError, match=r"PROFILER_DATA=file://"):
-        location.root(url)
+        location.open_root(url)
 
 
 def test_a_data_folder_that_would_be_gone_at_once_is_refused_where_commands_take_it(
@@ -495,8 +495,8 @@ def test_a_data_folder_that_would_be_gone_at_once_is_refused_where_commands_take
 ) -> None:
     monkeypatch.setenv("PROFILER_DATA", "memory://x")
     with pytest.raises(ProfilerError, match="name a folder"):
-        location.root()
-    assert location.root("memory://x").url == "memory://x"
+        location.open_root()
+    assert location.open_root("memory://x").url == "memory://x"
 
 
 def test_whatever_a_remote_file_system_raises_is_one_line(
@@ -504,16 +504,16 @@ def test_whatever_a_remote_file_system_raises_is_one_line(
 ) -> None:
     (tmp_path / "no.zip").write_bytes(b"no zip")
     with pytest.raises(ProfilerError, match="cannot be used: File is not a zip file"):
-        location.root(f"zip://::{tmp_path / 'no.zip'}")
-    where = location.root("memory://x")
+        location.open_root(f"zip://::{tmp_path / 'no.zip'}")
+    where = location.open_root("memory://x")
 
     def refuse(*_: object) -> None:
         raise RuntimeError("no credentials")
 
     monkeypatch.setattr(where._files, "glob", refuse)  # type: ignore[attr-defined]
     with pytest.raises(ProfilerError, match=r"memory://x cannot be used: RuntimeError: no credentials; PROF"):
-        where.files("decisions", ".json")
-    assert location.root("~nobody-here/x").url.endswith("/~nobody-here/x")
+        where.list_files("decisions", ".json")
+    assert location.open_root("~nobody-here/x").url.endswith("/~nobody-here/x")
 
 
 def test_a_full_disk_names_the_file(root: LocalRoot, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -530,9 +530,9 @@ def test_what_a_killed_import_left_is_swept_unless_another_is_at_work(
     root: LocalRoot, source: dict[str, Path]
 ) -> None:
     left = bundle.stage(root, made(), source)
-    with bundle.staging(root):
+    with bundle.importing(root):
         assert not left.exists()
         mine = bundle.stage(root, made(), source)
-        with bundle.staging(root):
+        with bundle.importing(root):
             assert mine.exists()
     assert os.listdir(root.folder / "runs") == []

@@ -10,7 +10,7 @@ import pytest
 
 from profiler.bundles import decisions
 from profiler.bundles.decisions import FORGET, RELABEL, REMEMBER
-from profiler.bundles.location import LocalRoot, Root, root
+from profiler.bundles.location import LocalRoot, Root, open_root
 from profiler.bundles.run import Labels
 from profiler.errors import BadBundle
 
@@ -19,39 +19,39 @@ NOON = datetime(2025, 3, 1, 12, tzinfo=UTC)
 
 @pytest.fixture(params=["local", "memory"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> Root:
-    return root(f"memory://{tmp_path.name}") if request.param == "memory" else LocalRoot(tmp_path)
+    return open_root(f"memory://{tmp_path.name}") if request.param == "memory" else LocalRoot(tmp_path)
 
 
 def test_a_record_comes_back_with_who_when_and_why(where: Root) -> None:
-    made = decisions.record(where, FORGET, "run-1", why="ünfair clocks", who="ada", created=NOON)
-    assert decisions.load(where) == [made]
+    made = decisions.write_decision(where, FORGET, "run-1", why="ünfair clocks", who="ada", created=NOON)
+    assert decisions.load_decisions(where) == [made]
     assert (made.who, made.why, made.created, made.subject) == ("ada", "ünfair clocks", NOON, "run-1")
     assert made.id.startswith("20250301T120000000000-forget-")
 
 
 def test_the_latest_word_on_each_field_is_valid(where: Root) -> None:
     later = [NOON + timedelta(microseconds=n) for n in range(5)]
-    decisions.record(where, RELABEL, "a", {"version": "v2"}, created=later[2])
-    decisions.record(where, RELABEL, "a", {"family": "f", "version": "v1"}, created=later[1])
-    decisions.record(where, RELABEL, "a", {"workload": ""}, created=later[0])
-    decisions.record(where, FORGET, "b", created=later[3])
-    assert decisions.labels(decisions.load(where)) == {
+    decisions.write_decision(where, RELABEL, "a", {"version": "v2"}, created=later[2])
+    decisions.write_decision(where, RELABEL, "a", {"family": "f", "version": "v1"}, created=later[1])
+    decisions.write_decision(where, RELABEL, "a", {"workload": ""}, created=later[0])
+    decisions.write_decision(where, FORGET, "b", created=later[3])
+    assert decisions.current_labels(decisions.load_decisions(where)) == {
         "a": Labels("f", "v2", "", hidden=False),
         "b": Labels(hidden=True),
     }
-    decisions.record(where, REMEMBER, "b", created=later[4])
-    assert decisions.labels(decisions.load(where))["b"] == Labels(hidden=False)
+    decisions.write_decision(where, REMEMBER, "b", created=later[4])
+    assert decisions.current_labels(decisions.load_decisions(where))["b"] == Labels(hidden=False)
 
 
 def test_nothing_decided_is_no_labels(where: Root) -> None:
-    assert decisions.load(where) == []
-    assert decisions.labels([]) == {}
+    assert decisions.load_decisions(where) == []
+    assert decisions.current_labels([]) == {}
 
 
 def test_a_record_of_a_later_kind_is_kept_and_changes_no_label(where: Root) -> None:
-    made = decisions.record(where, "baseline", "family/v1", {"gpu": "H100"}, created=NOON)
-    assert decisions.load(where) == [made]
-    assert decisions.labels([made]) == {}
+    made = decisions.write_decision(where, "baseline", "family/v1", {"gpu": "H100"}, created=NOON)
+    assert decisions.load_decisions(where) == [made]
+    assert decisions.current_labels([made]) == {}
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"schema": 9, "kind": "forget"}', "\ufffd"])
@@ -59,7 +59,7 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path, content: str) -> None
     (tmp_path / "decisions").mkdir()
     (tmp_path / "decisions" / "x.json").write_text(content)
     with pytest.raises(BadBundle, match=r"decisions/x\.json"):
-        decisions.load(LocalRoot(tmp_path))
+        decisions.load_decisions(LocalRoot(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -77,34 +77,34 @@ def test_a_file_that_is_no_record_is_named(tmp_path: Path, content: str) -> None
 def test_a_record_with_a_field_of_another_type_is_named(
     tmp_path: Path, change: dict[str, object], said: str
 ) -> None:
-    made = decisions.record(LocalRoot(tmp_path), RELABEL, "run", {"version": "v"}, created=NOON)
+    made = decisions.write_decision(LocalRoot(tmp_path), RELABEL, "run", {"version": "v"}, created=NOON)
     path = tmp_path / "decisions" / f"{made.id}.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
     with pytest.raises(BadBundle, match=said) as caught:
-        decisions.load(LocalRoot(tmp_path))
+        decisions.load_decisions(LocalRoot(tmp_path))
     assert str(path) in str(caught.value)
     assert "mend or remove" in str(caught.value)
 
 
 def test_a_reason_that_is_no_text_is_kept_as_far_as_it_is(where: Root) -> None:
-    decisions.record(where, FORGET, "a", why="k\udce9")
-    assert decisions.load(where)[0].why == "k?"
+    decisions.write_decision(where, FORGET, "a", why="k\udce9")
+    assert decisions.load_decisions(where)[0].why == "k?"
 
 
 def test_two_records_of_one_moment_do_not_overwrite_each_other(tmp_path: Path) -> None:
     where = LocalRoot(tmp_path)
     for run in ("a", "b"):
-        decisions.record(where, FORGET, run, who="ada", created=NOON)
-    assert [decision.subject for decision in decisions.load(where)] in (["a", "b"], ["b", "a"])
+        decisions.write_decision(where, FORGET, run, who="ada", created=NOON)
+    assert [decision.subject for decision in decisions.load_decisions(where)] in (["a", "b"], ["b", "a"])
     [first, second] = sorted((tmp_path / "decisions").iterdir())
     assert json.loads(first.read_text())["subject"] != json.loads(second.read_text())["subject"]
 
 
 def test_a_hidden_file_is_no_record_and_one_that_cannot_be_read_says_the_way_out(tmp_path: Path) -> None:
     where = LocalRoot(tmp_path)
-    made = decisions.record(where, FORGET, "run-1", created=NOON)
+    made = decisions.write_decision(where, FORGET, "run-1", created=NOON)
     (tmp_path / "decisions" / "._record.json").write_bytes(b"what a Mac leaves")
-    assert decisions.load(where) == [made]
+    assert decisions.load_decisions(where) == [made]
     (tmp_path / "decisions" / "gone.json").symlink_to("nowhere")
     with pytest.raises(BadBundle, match=r"gone\.json cannot be read .*mend or remove the file"):
-        decisions.load(where)
+        decisions.load_decisions(where)

@@ -265,7 +265,9 @@ class TestTimed:
     ) -> None:
         timed_runs.seal(data, timed_runs.run({"v1": 1e6, "v2": 1.05e6}, 0))
         values = {"family": "flash", "version": "v2", "concept": "latency"}
-        decisions.record(location.root(), decisions.ACKNOWLEDGE, "flash/v2", values, why="known", who="ada")
+        decisions.write_decision(
+            location.open_root(), decisions.ACKNOWLEDGE, "flash/v2", values, why="known", who="ada"
+        )
         code, lines = agree(capsys, "flash/v1", "flash/v2", "--evidence", "measured")
         assert code == Exit.PASS
         assert lines[0].startswith("latency")

@@ -236,5 +236,5 @@ def test_by_default_three_workloads_of_different_size_are_measured(folder: Path)
     assert noise(folder, "--pairs", "1", "--rounds", "1", "--samples", "1") == 0
     root = LocalRoot(folder / "data")
     (run_id,) = bundle.list_runs(root)
-    run = bundle.load(root, run_id)
+    run = bundle.load_run(root, run_id)
     assert [one.workload for one in run.results] == ["1x8x512x64", "2x8x2048x64 causal", "2x8x2048x128"]

@@ -119,7 +119,7 @@ def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it
     rest = collect(folder, "--resume", "last")
     said, _ = rest.communicate(timeout=120)
     assert rest.returncode == 0, said
-    whole = bundle.load(LocalRoot(folder / "data"), run.run_id)
+    whole = bundle.load_run(LocalRoot(folder / "data"), run.run_id)
     assert {one.status for one in whole.results if one.workload} == {"done"}
     assert sum(line.startswith("correctness") for line in calls(folder)) == 3, "nothing is done twice"
 
@@ -130,7 +130,7 @@ def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it
     shutil.rmtree(other.folder / "runs" / run.run_id)
     assert main(["index"]) == 0
     assert main(["import", str(folder / "out/collected.zip")]) == 0
-    assert bundle.load(other, run.run_id) == whole
+    assert bundle.load_run(other, run.run_id) == whole
 
 
 def held(folder: Path) -> set[str]:
@@ -163,7 +163,7 @@ def test_the_file_of_a_collection_that_ends_is_the_sealed_run(folder: Path) -> N
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 0, said
     run = unpacked(folder)
-    assert run == bundle.load(LocalRoot(folder / "data"), run.run_id)
+    assert run == bundle.load_run(LocalRoot(folder / "data"), run.run_id)
     assert checkpoint.TOLD not in run.provenance["degraded"]
     assert [path.name for path in (folder / "out").iterdir()] == ["collected.zip"]
 
@@ -286,7 +286,7 @@ def test_a_checkpoint_is_moved_to_another_file_system_too(
         for job in collection.planned[:2]:
             collection._do(job)
         assert checkpoint.Checkpoint(collection, target).update()
-        assert zip_file.is_packed(target)
+        assert zip_file.is_bundle_zip(target)
         partial = target.with_name(f"{target.name}.part")
         assert not partial.exists()
 
@@ -297,7 +297,7 @@ def test_a_checkpoint_is_moved_to_another_file_system_too(
         monkeypatch.setattr(shutil, "copyfile", full)
         collection._do(collection.planned[2])
         assert not checkpoint.Checkpoint(collection, target).update()
-        assert zip_file.is_packed(target), "the one before"
+        assert zip_file.is_bundle_zip(target), "the one before"
         assert not partial.exists()
     finally:
         target.unlink(missing_ok=True)

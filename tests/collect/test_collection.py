@@ -175,7 +175,7 @@ def test_kill_9_at_any_moment_leaves_a_run_that_can_be_finished(folder: Path, mo
         done = subprocess.run([sys.executable, str(driver)], capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, done.stderr
     (run_id,) = bundle.list_runs(root)
-    run = bundle.load(root, run_id)
+    run = bundle.load_run(root, run_id)
     assert {one.status for one in cells(run).values()} == {"done"}
     assert all(len(one.samples[0].ns) == 24 for one in cells(run).values())
     checks = [line for line in calls(folder) if line.startswith("correctness")]
@@ -210,7 +210,7 @@ def test_the_model_keeps_the_line_tables_too(tmp_path: Path) -> None:
     collection = Collection(staging, lineage, settings, Machine(None, None))
     (job,) = (one for one in collection.planned if one.stage == "model")
     collection._do(job)
-    run = bundle.load(root, seal.seal(root, collection))
+    run = bundle.load_run(root, seal.seal(root, collection))
     (lines,) = (file for file in run.files if file.kind == "lines")
     assert (lines.path, lines.name) == ("lines/v2d_b.json", "v2d_b.json")
     table = json.loads(root.read(f"runs/{run.run_id}/{lines.path}"))

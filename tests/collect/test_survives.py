@@ -597,7 +597,7 @@ def test_the_zip_never_exceeds_its_limit_and_names_what_it_lacks(
     run_id = seal.seal(LocalRoot(folder / "data"), collection, zip_bytes=limit)
     path = zip_file.pack(LocalRoot(folder / "data"), run_id, folder / "run.zip")
     assert path.stat().st_size <= limit
-    run = bundle.load(LocalRoot(folder / "data"), run_id)
+    run = bundle.load_run(LocalRoot(folder / "data"), run_id)
     assert any("more than fits into the file" in line for line in run.provenance["left_out"])
     assert cells(run)["one"].samples
     assert cells(run)["one"].captures == ()

@@ -164,7 +164,7 @@ def test_a_version_that_does_not_compile_is_a_failed_result(found: Dissection) -
 def test_the_sources_are_kept_and_load_as_a_lineage(found: Dissection, tmp_path: Path) -> None:
     place, new = without_gpu.keep(found, tmp_path / "out")
     assert new
-    run = bundle.load_folder(Path(place))
+    run = bundle.load_run_folder(Path(place))
     assert run == found.run
     kinds = {file.name: file.kind for file in run.files}
     assert kinds["catalog.toml"] == "catalog"
@@ -243,7 +243,7 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
     collection = Collection(staging, lineage, settings, Machine(None, None))
     collection.build()
     collection._note()
-    run = bundle.load(root, seal.seal(root, collection))
+    run = bundle.load_run(root, seal.seal(root, collection))
     kept = [file.path for file in run.files if file.kind == bundle_file.KIND]
     (static,) = (one for one in run.results if one.workload == "head dim 64")
     assert static.facts[0].values["static__registers"].number, "the facts of the compiler are there"
@@ -323,7 +323,7 @@ def test_dissect_keeps_a_run_and_says_what_stands_against_it(
     assert "at v2d.cu:" in err
     (made,) = (tmp_path / "out").iterdir()
     assert made.name in out
-    status = {result.status for result in bundle.load_folder(made).results if result.check}
+    status = {result.status for result in bundle.load_run_folder(made).results if result.check}
     assert "wrong" in status
 
 

@@ -372,7 +372,7 @@ def real(reports: Path) -> dict[str, Side]:
     )
     sides = {}
     for name, found in zip(
-        wanted, reports_read.read([reports / f"{name}.ncu-rep" for name in wanted]), strict=True
+        wanted, reports_read.read_reports([reports / f"{name}.ncu-rep" for name in wanted]), strict=True
     ):
         assert not isinstance(found, Exception), found
         sides[name] = side_of_report(found, name)

@@ -151,7 +151,7 @@ class TestSessions:
         first: int = 0,
     ) -> Side:
         """One run a hash, each with its report, sealed as a bundle and in the index."""
-        root = location.root(str(data))
+        root = location.open_root(str(data))
         for minute, (code, size, time) in enumerate(
             zip(sass, spread(len(sass), 0.004), ns, strict=True), first
         ):
@@ -159,7 +159,7 @@ class TestSessions:
             run, reports = made.imported(version, *held, minute=minute, session=SESSION)
             result = replace(run.results[0], facts=(static(code),))
             without = replace(run, kind=COLLECT, results=(replace(result, captures=()),), reports=())
-            with bundle.staging(root):
+            with bundle.importing(root):
                 assert bundle.seal(root, without, {})
             assert store.add(replace(run, kind=COLLECT, results=(result,)), reports)
         return store.side(family="gemms", version=version)
@@ -223,13 +223,13 @@ class TestSessions:
     ) -> None:
         self.collected(store, data, ["aa"] * 4, spread(4, 0.01, 5))
         read: list[str] = []
-        load = bundle.load
+        load = bundle.load_run
 
         def counted(root: location.Root, run: str) -> Run:
             read.append(run)
             return load(root, run)
 
-        monkeypatch.setattr(bundle, "load", counted)
+        monkeypatch.setattr(bundle, "load_run", counted)
         for workload in ("", ""):
             place = counter_noise.CounterKey("gemms", workload, GPU, ncu_mode(SESSION))
             assert len(counter_noise.learn(store, place, environment_change.same_code_lookup()).pairs) == 2

@@ -13,7 +13,7 @@ import pytest
 
 from profiler import cli
 from profiler.bundles import bundle
-from profiler.bundles.location import root as data_root
+from profiler.bundles.location import open_root as data_root
 from profiler.bundles.run import COLLECT, Result, Run, Samples
 from profiler.compare.comparison import Comparison, compare
 from profiler.compare.resolve_names import resolve_all
@@ -213,7 +213,7 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         collected("20250301T130000-b", 60, ("v1", 1.2, "s1")),
         collected("20250301T140000-c", 120, ("v3", 0.9, "s3")),
     ):
-        with bundle.staging(where):
+        with bundle.importing(where):
             bundle.seal(where, run, {})
     return tmp_path
 
@@ -291,7 +291,7 @@ def test_one_source_under_two_names_is_known_as_such(
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
     where = data_root(str(tmp_path))
     run = collected("20250301T120000-a", 0, ("v1", 1.0, "s1"), ("again", 1.03, "s1"))
-    with bundle.staging(where):
+    with bundle.importing(where):
         bundle.seal(where, replace(run, provenance={**run.provenance, "nvcc": "13.0"}), {})
     assert cli.main(["compare", "v1", "again"]) == 0
     assert "the machine code is the same: the environment moved" in capsys.readouterr().out

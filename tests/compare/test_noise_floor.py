@@ -137,8 +137,8 @@ def two_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def seal(folder: Path, one: Run) -> str:
-    root = location.root(str(folder))
-    with bundle.staging(root):
+    root = location.open_root(str(folder))
+    with bundle.importing(root):
         assert bundle.seal(root, one, {})
     return one.run_id
 

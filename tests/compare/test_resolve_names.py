@@ -130,7 +130,7 @@ def test_a_run_that_cannot_be_read_says_why(
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("PROFILER_DB", raising=False)
     (new,) = operations.import_paths([reports / "ncar" / "MW_Baseline.ncu-rep"]).imported
-    (tmp_path / "data" / bundle.RUNS / new.run_id / run_json.RUN_FILE).write_text("{")
+    (tmp_path / "data" / bundle.RUNS_FOLDER / new.run_id / run_json.RUN_FILE).write_text("{")
     operations.rebuild_index()
     found = operations.open_store()
     with pytest.raises(UnknownName, match=rf"run {new.run_id} cannot be read: .*run\.json"):

@@ -64,8 +64,8 @@ def test_each_curve_passes_through_the_launch_and_the_binding_limit_gives_the_th
     reports: Path, name: str
 ) -> None:
     path = reports / f"{name}.ncu-rep"
-    for one in read.read_one(path).launches:
-        found = occupancy_whatif.measured(one.values, read.detail(path, one.ordinal))
+    for one in read.read_report(path).launches:
+        found = occupancy_whatif.measured(one.values, read.launch_detail(path, one.ordinal))
         warps = one.values.number("sm__maximum_warps_avg_per_active_cycle")
         assert [curve.name for curve in found.curves] == list(occupancy_whatif._CURVES)
         assert [curve.now for curve in found.curves] == [warps] * 3
@@ -78,8 +78,8 @@ def test_each_curve_passes_through_the_launch_and_the_binding_limit_gives_the_th
 
 def test_a_report_that_lost_its_counters_says_so(reports: Path) -> None:
     path = reports / "mistic/profileHIGGS.ncu-rep"
-    (one,) = read.read_one(path).launches
-    found = occupancy_whatif.measured(one.values, read.detail(path, one.ordinal))
+    (one,) = read.read_report(path).launches
+    found = occupancy_whatif.measured(one.values, read.launch_detail(path, one.ordinal))
     assert found.achieved.state is State.FAILED
     assert found.binding == ()
     assert found.curves == ()
@@ -133,7 +133,7 @@ def test_missing_static_facts_are_named() -> None:
 
 def test_the_static_model_and_ncu_agree_on_the_cutlass_launches(reports: Path) -> None:
     for name in ("report75", "report80"):
-        for one in read.read_one(reports / f"cutlass/{name}.ncu-rep").launches:
+        for one in read.read_report(reports / f"cutlass/{name}.ncu-rep").launches:
             number = one.values.number
             told = facts(
                 number("launch__registers_per_thread"),

@@ -32,7 +32,7 @@ HALF = {"fp64": ("dfma", "dadd", "dmul"), "fp32": ("ffma", "fadd", "fmul")}
 
 
 def rooflines(path: Path) -> list[tuple[Launch, Roofline]]:
-    read = reports_read.read_one(path)
+    read = reports_read.read_report(path)
     side = side_of_report(read, path.name)
     chip = chip_of(side.compute_capability) if side.compute_capability else None
     return [(one, roofline(one, TABLE, chip, read.session.ncu_version)) for one in read.launches]

@@ -39,7 +39,9 @@ Read = tuple[dict[str, Value], dict[str, Value]]  # by concept, by stall reason
 def read_all(reports: Path, *names: str) -> list[tuple[str, Read]]:
     """Every launch of the reports: its values by concept and by stall reason."""
     found = []
-    for path, one in zip(names, read.read([reports / f"{name}.ncu-rep" for name in names]), strict=True):
+    for path, one in zip(
+        names, read.read_reports([reports / f"{name}.ncu-rep" for name in names]), strict=True
+    ):
         assert isinstance(one, Report)
         chip = chip_of(side_of_report(one, path).compute_capability or "")
         found += [(f"{path}#{launch.ordinal}", values_of(launch, chip)) for launch in one.launches]

@@ -53,14 +53,14 @@ def let_pass(root: Root, store: Store, why: str = "known", **about: Any) -> Ackn
 
 
 def passes(root: Root, version: str = "alpha", **about: Any) -> bool:
-    found = acknowledgement.list_acknowledgements(decisions.load(root))
+    found = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
     asked = {"workload": SIZE, "gpu": GPU, "concept": "latency", "now": NOW, **about}
     return isinstance(find_acknowledgement(found, family=FAMILY, version=version, **asked), Acknowledgement)
 
 
 def test_without_more_it_is_about_everything_of_the_version(root: Root, store: Store) -> None:
     made = let_pass(root, store, who="ada")
-    assert acknowledgement.list_acknowledgements(decisions.load(root)) == [made]
+    assert acknowledgement.list_acknowledgements(decisions.load_decisions(root)) == [made]
     assert passes(root)
     assert passes(root, concept="registers", workload="other")
     assert not passes(root, version="zero")
@@ -99,7 +99,7 @@ def test_until_a_run_means_its_results_and_older_ones(root: Root, store: Store, 
 def test_the_newest_that_fits_is_named(root: Root, store: Store) -> None:
     let_pass(root, store, why="first")
     let_pass(root, store, why="second", concept="latency")
-    found = acknowledgement.list_acknowledgements(decisions.load(root))
+    found = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
     one = find_acknowledgement(found, family=FAMILY, version="alpha", concept="latency", now=NOW)
     assert isinstance(one, Acknowledgement)
     assert one.why == "second"
@@ -119,7 +119,7 @@ def test_one_that_ended_says_when_and_why(
     root: Root, store: Store, run: Run, about: dict[str, Any], asked: dict[str, Any], said: str
 ) -> None:
     let_pass(root, store, **{key: run.run_id if one == "RUN" else one for key, one in about.items()})
-    found = acknowledgement.list_acknowledgements(decisions.load(root))
+    found = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
     place = {"family": FAMILY, "version": "alpha", "concept": "latency"}
     one = find_acknowledgement(found, **{**place, "now": NOW, **asked})
     assert isinstance(one, LapsedAcknowledgement)
@@ -127,7 +127,7 @@ def test_one_that_ended_says_when_and_why(
     assert said in one.words
     assert one.words.endswith(": known)")
     later = let_pass(root, store, why="again")
-    found = acknowledgement.list_acknowledgements(decisions.load(root))
+    found = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
     assert find_acknowledgement(found, **{**place, "now": NOW, **asked}) == later, (
         "a newer one that holds comes first"
     )
@@ -138,7 +138,7 @@ def test_it_can_be_taken_back_by_the_start_of_its_id(root: Root, store: Store) -
     with pytest.raises(UnknownName, match="several"):
         acknowledgement.withdraw(root, "2")
     assert acknowledgement.withdraw(root, first.id[:-3]) == first
-    assert acknowledgement.list_acknowledgements(decisions.load(root)) == [second]
+    assert acknowledgement.list_acknowledgements(decisions.load_decisions(root)) == [second]
     with pytest.raises(UnknownName, match=second.id):
         acknowledgement.withdraw(root, first.id)
 
@@ -160,12 +160,12 @@ def test_what_would_let_nothing_pass_is_refused(
 ) -> None:
     with pytest.raises(ProfilerError, match=said):
         let_pass(root, store, **about)
-    assert decisions.load(root) == []
+    assert decisions.load_decisions(root) == []
 
 
 def test_a_record_with_an_end_that_is_none_is_named(root: Root, store: Store) -> None:
     let_pass(root, store, until="2026-06-01")
-    [one] = decisions.load(root)
+    [one] = decisions.load_decisions(root)
     with pytest.raises(BadBundle, match=one.id):
         acknowledgement.list_acknowledgements([replace(one, values={**one.values, "until_day": "soon"})])
 
@@ -184,7 +184,9 @@ def test_the_command_acknowledges_lists_and_takes_back(run: Run, capsys: pytest.
     assert future["ended"] is False
     said("--undo", future["id"])
     values = {"family": FAMILY, "version": "alpha", "until_day": "2020-01-01"}
-    decisions.record(location.root(), decisions.ACKNOWLEDGE, "mine/alpha", values, why="known", who="ada")
+    decisions.write_decision(
+        location.open_root(), decisions.ACKNOWLEDGE, "mine/alpha", values, why="known", who="ada"
+    )
     [one] = json.loads(said("--list", "--json"))["acknowledged"]
     assert (one["family"], one["version"], one["concept"], one["ended"]) == (FAMILY, "alpha", None, True)
     assert "until 2020-01-01 (ended)" in said("--list")

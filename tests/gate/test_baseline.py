@@ -77,12 +77,12 @@ def test_the_most_special_pin_counts_and_the_next_when_it_goes(
     baseline.unset_baseline(root, FAMILY)
     baseline.unset_baseline(root, FAMILY, gpu=GPU)
     assert names(root, store, *places) == ["mine/zero"] * 4
-    assert len(decisions.load(root)) == 8, "nothing that was decided is ever deleted"
+    assert len(decisions.load_decisions(root)) == 8, "nothing that was decided is ever deleted"
 
 
 def test_a_pin_says_who_when_and_why(root: Root, store: Store) -> None:
     made = baseline.set_baseline(root, store, FAMILY, "torch:theirs", why="the rival", who="ada")
-    [read] = baseline.list_pins(decisions.load(root))
+    [read] = baseline.list_pins(decisions.load_decisions(root))
     assert read == made
     assert (read.who, read.why, read.version, read.run_id) == ("ada", "the rival", "theirs", None)
     assert read.words.startswith("pinned by ada on ")
@@ -92,7 +92,7 @@ def test_a_pin_says_who_when_and_why(root: Root, store: Store) -> None:
 def test_the_last_pin_of_a_place_counts(root: Root, store: Store) -> None:
     for name in ("zero", "alpha"):
         baseline.set_baseline(root, store, FAMILY, name)
-    assert [pin.version for pin in baseline.list_pins(decisions.load(root))] == ["alpha"]
+    assert [pin.version for pin in baseline.list_pins(decisions.load_decisions(root))] == ["alpha"]
 
 
 def test_implicit_baselines_are_always_there(root: Root, store: Store) -> None:
@@ -143,7 +143,7 @@ def test_what_is_not_there_cannot_be_pinned(
 ) -> None:
     with pytest.raises(UnknownName, match=said):
         baseline.set_baseline(root, store, family, name, **place)
-    assert decisions.load(root) == []
+    assert decisions.load_decisions(root) == []
 
 
 def test_a_run_that_was_forgotten_is_no_baseline_and_cannot_become_one(

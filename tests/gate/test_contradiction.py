@@ -69,7 +69,7 @@ def test_compare_shows_it_as_wrong(run_id: str, capsys: pytest.CaptureFixture[st
 def test_the_lineage_leaves_it_out_of_every_ranking(data: Path) -> None:
     held = [contradictory(one) for one in lineages.results(measured=True)]
     lineages.dissected(data, tuple(held), gpu="Test GPU")
-    found = lineage.load_lineages(location.root(str(data)), operations.open_store())["mine"]
+    found = lineage.load_lineages(location.open_root(str(data)), operations.open_store())["mine"]
     assert (found.by_id["alpha"].state, found.by_id["alpha"].reason) == ("wrong", SAID)
     best = found.best("1x1x8x64", "Test GPU")
     assert best is not None
@@ -79,12 +79,12 @@ def test_the_lineage_leaves_it_out_of_every_ranking(data: Path) -> None:
 
 
 def test_the_page_of_runs_says_wrong(run_id: str, data: Path) -> None:
-    table = run_results.table(bundle.load(location.root(str(data)), run_id))
+    table = run_results.table(bundle.load_run(location.open_root(str(data)), run_id))
     assert SAID in table
 
 
 def test_the_bundle_stays_as_it_came(run_id: str, data: Path) -> None:
-    held = bundle.load(location.root(str(data)), run_id)
+    held = bundle.load_run(location.open_root(str(data)), run_id)
     assert {one.status for one in held.results if one.version == "alpha"} == {"done"}
 
 

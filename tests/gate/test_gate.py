@@ -217,7 +217,9 @@ def test_what_somebody_acknowledged_passes_until_its_day_and_is_listed(
     gate(capsys, "mine/alpha", code=Exit.REGRESSION)
     about = ["acknowledge", "mine/alpha", "--concept", "static_bar", "--why", "a phase more"]
     values = {"family": "mine", "version": "alpha", "concept": "static_bar", "until_day": "2001-01-01"}
-    decisions.record(location.root(), decisions.ACKNOWLEDGE, "mine/alpha", values, why="known", who="ada")
+    decisions.write_decision(
+        location.open_root(), decisions.ACKNOWLEDGE, "mine/alpha", values, why="known", who="ada"
+    )
     answer = gate(capsys, "mine/alpha", code=Exit.REGRESSION)
     ended = "not any more: its last day, 2001-01-01, is over (ada, until 2001-01-01: known)"
     assert ended in [one["acknowledged"] for one in answer["findings"]]
@@ -558,8 +560,8 @@ class TestLatencies:
         run_id = f"20260102T03{minute:02}00-mine-collect-{minute:08x}"
         about = {"gpu": "H100", "compute_capability": "9.0", "driver": "580", "clock_control": "none"}
         run = Run(run_id, COLLECT, created, about, tuple(results))
-        root = location.root(str(data))
-        with bundle.staging(root):
+        root = location.open_root(str(data))
+        with bundle.importing(root):
             bundle.seal(root, run, {})
         return run_id
 

@@ -20,7 +20,7 @@ from tests.conftest import ROOT
 
 
 def of(data: Path) -> Lineage:
-    found = lineage.load_lineages(location.root(str(data)), operations.open_store(str(data)))
+    found = lineage.load_lineages(location.open_root(str(data)), operations.open_store(str(data)))
     return found[lineages.FAMILY]
 
 
@@ -66,7 +66,7 @@ def test_without_a_gpu_the_newest_correct_version_ends_the_path(mine: Lineage) -
 def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(tmp_path: Path) -> None:
     (tmp_path / "runs").symlink_to(ROOT / "data" / "runs")
     store = operations.open_store(str(tmp_path))
-    committed = lineage.load_lineages(location.root(str(tmp_path)), store)["attention"]
+    committed = lineage.load_lineages(location.open_root(str(tmp_path)), store)["attention"]
     correct_deepest_first = [one.version.id for one in committed.correct_deepest_first]
     assert correct_deepest_first[0] == "v2d_c", "not fp8_stage_c, the last of the catalogue"
     assert correct_deepest_first[-1] == "v1"
@@ -125,7 +125,9 @@ def test_a_version_of_the_family_that_no_catalogue_names_is_listed_last(tmp_path
 
 def test_a_family_without_a_catalogue_has_no_lineage(tmp_path: Path) -> None:
     lineages.dissected(tmp_path, catalog=None)
-    assert lineage.load_lineages(location.root(str(tmp_path)), operations.open_store(str(tmp_path))) == {}
+    assert (
+        lineage.load_lineages(location.open_root(str(tmp_path)), operations.open_store(str(tmp_path))) == {}
+    )
 
 
 def test_a_catalogue_that_cannot_be_read_names_the_run(tmp_path: Path) -> None:
@@ -135,7 +137,7 @@ def test_a_catalogue_that_cannot_be_read_names_the_run(tmp_path: Path) -> None:
 
 
 def test_sources_and_line_tables_come_from_the_run(tmp_path: Path, mine: Lineage) -> None:
-    root = location.root(str(tmp_path))
+    root = location.open_root(str(tmp_path))
     assert mine.snapshot.source_text(root, mine.by_id["bad"].version) == lineages.SOURCE
     assert mine.snapshot.source_text(root, mine.by_id["theirs"].version) is None
     assert mine.snapshot.shared_traffic(root, "alpha")["1x1x8x64"][0] == ("k.cu", 10, "store", 10, 4010, 10)
@@ -152,7 +154,7 @@ class TestARunOfSomeVersions:
         return of(folder)
 
     def test_what_it_lacks_comes_from_older_runs(self, tmp_path: Path) -> None:
-        found, root = self.later(tmp_path), location.root(str(tmp_path))
+        found, root = self.later(tmp_path), location.open_root(str(tmp_path))
         assert found.snapshot.created == lineages.CREATED + timedelta(days=1)
         assert found.snapshot.source_text(root, found.by_id["bad"].version) == lineages.SOURCE
         assert found.snapshot.source_texts(root) == {"k.cu": lineages.SOURCE}
@@ -160,11 +162,11 @@ class TestARunOfSomeVersions:
 
     def test_lines_of_another_source_or_other_flags_are_none_of_this_one(self, tmp_path: Path) -> None:
         other = self.later(tmp_path / "a", source="int y;\n")
-        root = location.root(str(tmp_path / "a"))
+        root = location.open_root(str(tmp_path / "a"))
         assert other.snapshot.source_text(root, other.by_id["alpha"].version) == "int y;\n"
         assert other.snapshot.shared_traffic(root, "alpha") == {}
         flags = self.later(tmp_path / "b", lineages.SOURCE, lineages.CATALOG.replace("TILE=64", "TILE=16"))
-        root = location.root(str(tmp_path / "b"))
+        root = location.open_root(str(tmp_path / "b"))
         assert flags.snapshot.shared_traffic(root, "alpha") == {}
         assert flags.snapshot.shared_traffic(root, "zero") != {}
 

@@ -30,8 +30,8 @@ from tests.timed_runs import GPU, WARM, WORKLOAD, run
 
 
 def look(data: Path) -> RegressionReport:
-    store, root = open_store(str(data)), location.root(str(data))
-    records = decisions.load(root)
+    store, root = open_store(str(data)), location.open_root(str(data))
+    records = decisions.load_decisions(root)
     found = find_regressions(
         store,
         metric_table.load_metrics(),
@@ -51,7 +51,7 @@ def only(data: Path) -> Regression:
 
 def due_to(data: Path, one: Regression) -> tuple[str, str]:
     store = open_store(str(data))
-    told = CauseFinder(store, location.root(str(data)), metric_table.load_metrics()).find(one)
+    told = CauseFinder(store, location.open_root(str(data)), metric_table.load_metrics()).find(one)
     store.close()
     return told.due_to, told.words
 
@@ -371,7 +371,7 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
     store = open_store(str(tmp_path))
     causes = CauseFinder(
         store,
-        location.root(),
+        location.open_root(),
         metric_table.load_metrics(),
         lambda _side, kernel, *_: CounterNoise(1.0, 9, kernel),
     )

@@ -25,13 +25,13 @@ WIDE = f'{ID},"gpu__time_duration.sum","dram__bytes.sum"\n"","","","","","","","
 def read(tmp_path: Path, text: str) -> Report:
     path = tmp_path / "made.csv"
     path.write_text(text, "utf-8")
-    return reports_read.read_one(path)
+    return reports_read.read_report(path)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_wide_csv_holds_what_the_report_holds(reports: Path, name: str) -> None:
-    original = reports_read.read_one(reports / f"{name}.ncu-rep")
-    printed = reports_read.read_one(reports / "oracle" / f"{name.replace('/', '__')}.ncu-rep.raw.csv")
+    original = reports_read.read_report(reports / f"{name}.ncu-rep")
+    printed = reports_read.read_report(reports / "oracle" / f"{name.replace('/', '__')}.ncu-rep.raw.csv")
     assert printed.form == "csv-raw"
     assert printed.gpu == original.gpu
     assert len(printed.launches) == len(original.launches)
@@ -59,12 +59,12 @@ def test_a_wide_csv_holds_what_the_report_holds(reports: Path, name: str) -> Non
 
 
 def test_launches_of_a_csv_share_their_metric_sets(reports: Path) -> None:
-    found = reports_read.read_one(reports / "oracle" / "hyperspec__profile.ncu-rep.raw.csv")
+    found = reports_read.read_report(reports / "oracle" / "hyperspec__profile.ncu-rep.raw.csv")
     assert len({id(launch.values.metric_set) for launch in found.launches}) < len(found.launches)
 
 
 def test_a_details_csv_keeps_named_metrics_and_rules_but_no_labels(reports: Path) -> None:
-    found = reports_read.read_one(reports / "csv" / "kernel_0009.details.csv")
+    found = reports_read.read_report(reports / "csv" / "kernel_0009.details.csv")
     (launch,) = found.launches
     assert found.form == "csv-details"
     assert launch.function == "fmha_cutlassF_bf16_aligned_64x64_rf_sm80"
@@ -92,7 +92,7 @@ def test_a_details_csv_keeps_named_metrics_and_rules_but_no_labels(reports: Path
 
 @pytest.mark.parametrize("name", ["kernel_0009.metrics", "kernel_0013.details", "kernel_0013.metrics"])
 def test_every_public_details_csv_is_read(reports: Path, name: str) -> None:
-    (launch,) = reports_read.read_one(reports / "csv" / f"{name}.csv").launches
+    (launch,) = reports_read.read_report(reports / "csv" / f"{name}.csv").launches
     assert launch.values.number("gpu__time_duration.sum") in (160740.0, 10340.0)
 
 
@@ -146,7 +146,7 @@ def test_scaled_units_become_base_units(unit: str, base: str, factor: float) -> 
     ],
 )
 def test_a_cell_is_a_number_a_text_or_a_state(text: str, unit: str, value: Value | None) -> None:
-    assert csv_export.cell(text, unit) == value
+    assert csv_export.parse_cell(text, unit) == value
 
 
 def test_what_surrounds_the_table_is_ignored(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_utf16_from_powershell_is_read(tmp_path: Path) -> None:
     path = tmp_path / "made.csv"
     path.write_text(f"{WIDE}{LAUNCH},1.5,2\n", "utf-16")
     assert reports_read.is_report(path)
-    assert len(reports_read.read_one(path).launches) == 1
+    assert len(reports_read.read_report(path).launches) == 1
 
 
 def test_labels_beside_names_are_read_by_name(tmp_path: Path) -> None:
@@ -222,7 +222,7 @@ def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "made.csv"
     path.write_bytes(b"\xff\x00\xd8\xd8" * 50)
     with pytest.raises(UnreadableReport, match="nor text"):
-        reports_read.read_one(path)
+        reports_read.read_report(path)
 
 
 def test_nested_nvtx_ranges_keep_their_order_and_their_colons(tmp_path: Path) -> None:

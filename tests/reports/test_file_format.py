@@ -54,7 +54,7 @@ def report(*blocks: bytes, version: int = 7) -> bytes:
 def examine(tmp_path: Path, content: bytes) -> file_format.Framing:
     path = tmp_path / "made.ncu-rep"
     path.write_bytes(content)
-    return file_format.examine(path)
+    return file_format.check_framing(path)
 
 
 def test_launches_are_described_before_any_library_reads_them(tmp_path: Path) -> None:
@@ -108,11 +108,11 @@ def test_a_report_over_the_size_limit_is_refused_unread(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         stream.truncate(2 << 30)  # sparse
     with pytest.raises(UnreadableReport, match="more than the limit of 1,073,741,824"):
-        file_format.examine(path)
+        file_format.check_framing(path)
 
 
 def test_the_session_comes_out_of_the_file(reports: Path) -> None:
-    session = file_format.examine(reports / "cutlass" / "report75.ncu-rep").session
+    session = file_format.check_framing(reports / "cutlass" / "report75.ncu-rep").session
     assert session.ncu_version == "2024.1.1.0"
     assert session.driver == "560.35.03"
     assert session.cuda == "12.6"
@@ -125,7 +125,7 @@ def test_the_session_comes_out_of_the_file(reports: Path) -> None:
 
 
 def test_a_report_without_a_command_line_claims_no_clock_control(reports: Path) -> None:
-    session = file_format.examine(reports / "mistic" / "prof1.ncu-rep").session
+    session = file_format.check_framing(reports / "mistic" / "prof1.ncu-rep").session
     assert session == Session(
         ncu_version="2021.2.2.0",
         driver="470.82.01",
@@ -135,7 +135,7 @@ def test_a_report_without_a_command_line_claims_no_clock_control(reports: Path) 
 
 
 def test_every_good_report_tells_who_made_it_and_when(good_reports: list[Path]) -> None:
-    sessions = [file_format.examine(path).session for path in good_reports]
+    sessions = [file_format.check_framing(path).session for path in good_reports]
     assert all(session.ncu_version and session.driver and session.cuda for session in sessions)
     assert all(session.created and 2021 < session.created.year < 2026 for session in sessions)
     assert sum(session.command_line is not None for session in sessions) == 14
@@ -171,5 +171,5 @@ def test_no_truncation_passes(reports: Path, tmp_path: Path, name: str) -> None:
 
 
 def test_a_launch_that_failed_has_no_grid(reports: Path) -> None:
-    failed = file_format.examine(reports / "esmm" / "profile@5c6231e5.ncu-rep").launches[5]
+    failed = file_format.check_framing(reports / "esmm" / "profile@5c6231e5.ncu-rep").launches[5]
     assert failed == LaunchHeader("one_d_vec", None, None, 7, 247)

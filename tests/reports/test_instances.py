@@ -17,8 +17,8 @@ from profiler.reports.reader_client import Worker
 )
 def test_instructions_executed_add_up_to_the_launch_total(reports: Path, name: str, ordinal: int) -> None:
     path = reports / f"{name}.ncu-rep"
-    launch = read.read_one(path).launches[ordinal]
-    found = read.detail(path, ordinal)
+    launch = read.read_report(path).launches[ordinal]
+    found = read.launch_detail(path, ordinal)
     assert found.function == launch.function
     executed = found.per_pc["inst_executed"]
     assert executed.unit == "inst"
@@ -30,7 +30,7 @@ def test_instructions_executed_add_up_to_the_launch_total(reports: Path, name: s
 
 
 def test_an_instruction_that_a_metric_does_not_name_has_no_value(reports: Path) -> None:
-    found = read.detail(reports / "cutlass" / "report75.ncu-rep", 0)
+    found = read.launch_detail(reports / "cutlass" / "report75.ncu-rep", 0)
     conflicts = found.per_pc["derived__memory_l1_conflicts_shared_nway"].values
     touches_shared = np.array(
         [text is not None and text.split()[0].startswith(("LDS", "STS")) for text in found.sass]
@@ -42,7 +42,7 @@ def test_an_instruction_that_a_metric_does_not_name_has_no_value(reports: Path) 
 
 def test_an_instruction_that_no_metric_names_is_in_the_listing(reports: Path) -> None:
     """The branch to itself behind a kernel's last return: never executed, and counted nowhere."""
-    found = read.detail(reports / "mistic" / "prof1.ncu-rep", 0)
+    found = read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 0)
     assert set(np.diff(found.pcs.astype(np.int64))) == {16}
     (at,) = [index for index, text in enumerate(found.sass) if text and text.startswith("BRA `(.L_x_0)")]
     assert np.isnan(found.per_pc["inst_executed"].values[at])
@@ -55,7 +55,7 @@ def test_source_lines_are_counted_as_compilers_do() -> None:
 
 
 def test_source_lines_and_texts_come_with_their_instructions(reports: Path) -> None:
-    found = read.detail(reports / "cutlass" / "report80.ncu-rep", 2)
+    found = read.launch_detail(reports / "cutlass" / "report80.ncu-rep", 2)
     assert found.sass[0] == "MOV R1, c[0x0][0x28]"
     first = found.files[found.file_index[0]]
     assert first.name == "/root/cutlass/include/cutlass/device_kernel.h"
@@ -66,13 +66,13 @@ def test_source_lines_and_texts_come_with_their_instructions(reports: Path) -> N
 
 
 def test_a_report_without_source_says_so_with_minus_one(reports: Path) -> None:
-    found = read.detail(reports / "cutlass" / "report75.ncu-rep", 0)
+    found = read.launch_detail(reports / "cutlass" / "report75.ncu-rep", 0)
     assert found.files == ()
     assert set(found.line.tolist()) == set(found.file_index.tolist()) == {-1}
 
 
 def test_a_volta_report_has_counts_but_no_machine_code(reports: Path) -> None:
-    found = read.detail(reports / "ncar" / "MW_Baseline.ncu-rep", 2)
+    found = read.launch_detail(reports / "ncar" / "MW_Baseline.ncu-rep", 2)
     assert set(found.sass) == {None}
     assert len(found.functions) == 3
     assert {index for index, _ in found.places()} == {0, 1, 2}
@@ -81,14 +81,14 @@ def test_a_volta_report_has_counts_but_no_machine_code(reports: Path) -> None:
 
 def test_the_same_code_has_the_same_places_in_two_runs(reports: Path) -> None:
     """One binary at two load addresses: `compute_tendencies` before and after the edit of another kernel."""
-    before = read.detail(reports / "ncar" / "MW_Baseline.ncu-rep", 0)
-    after = read.detail(reports / "ncar" / "MW_DivToMult.ncu-rep", 0)
+    before = read.launch_detail(reports / "ncar" / "MW_Baseline.ncu-rep", 0)
+    after = read.launch_detail(reports / "ncar" / "MW_DivToMult.ncu-rep", 0)
     assert before.pcs[0] != after.pcs[0]
     assert set(before.places()) & set(after.places()) == set(before.places()) | set(after.places())
 
 
 def test_timelines_are_aligned_to_the_launch(reports: Path) -> None:
-    found = read.detail(reports / "cutlass" / "report75.ncu-rep", 0)
+    found = read.launch_detail(reports / "cutlass" / "report75.ncu-rep", 0)
     line = found.timelines["pmsampling:sm__cycles_active.avg"]
     assert line.unit == "cycle"
     assert len(line.times_ns) == len(line.values) > 10
@@ -98,7 +98,7 @@ def test_timelines_are_aligned_to_the_launch(reports: Path) -> None:
 
 
 def test_a_launch_that_failed_has_nothing_per_instruction(reports: Path) -> None:
-    found = read.detail(reports / "esmm" / "profile@5c6231e5.ncu-rep", 5)
+    found = read.launch_detail(reports / "esmm" / "profile@5c6231e5.ncu-rep", 5)
     assert found.function == "one_d_vec"
     assert len(found.pcs) == 0
     assert found.per_pc == {}
@@ -107,12 +107,12 @@ def test_a_launch_that_failed_has_nothing_per_instruction(reports: Path) -> None
 
 def test_a_launch_that_does_not_exist_is_refused(reports: Path) -> None:
     with pytest.raises(UnreadableReport, match="no launch 4; it has 4, from 0"):
-        read.detail(reports / "mistic" / "prof1.ncu-rep", 4)
+        read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 4)
 
 
 def test_a_damaged_report_has_no_detail_and_leaves_no_cache(reports: Path, tmp_path: Path) -> None:
     with pytest.raises(UnreadableReport):
-        read.detail(reports / "bad" / "flip1_exception.ncu-rep", 0, tmp_path)
+        read.launch_detail(reports / "bad" / "flip1_exception.ncu-rep", 0, tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -120,13 +120,13 @@ def test_a_second_view_comes_from_the_cache(
     reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, cache = reports / "mistic" / "prof1.ncu-rep", tmp_path / "cache"
-    first = read.detail(path, 1, cache)
+    first = read.launch_detail(path, 1, cache)
     assert [entry.name for entry in cache.iterdir()] == [
         f"{first.sha256}-1-v{instances.READER_VERSION}.detail"
     ]
     with monkeypatch.context() as patch:
         patch.setattr(Worker, "start", lambda self: pytest.fail("a cached view started a process"))
-        second = read.detail(path, 1, cache)
+        second = read.launch_detail(path, 1, cache)
     assert second.sass == first.sass
     assert second.instances == first.instances
     np.testing.assert_equal(
@@ -137,18 +137,18 @@ def test_a_second_view_comes_from_the_cache(
 
 def test_a_damaged_cache_entry_is_written_anew(reports: Path, tmp_path: Path) -> None:
     path = reports / "mistic" / "prof1.ncu-rep"
-    first = read.detail(path, 0, tmp_path)
+    first = read.launch_detail(path, 0, tmp_path)
     (entry,) = tmp_path.iterdir()
     whole = entry.read_bytes()
     for damaged in (b"", whole[: len(whole) // 2], b"not zlib"):
         entry.write_bytes(damaged)
-        assert read.detail(path, 0, tmp_path).sass == first.sass
+        assert read.launch_detail(path, 0, tmp_path).sass == first.sass
         assert entry.read_bytes() == whole
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(reports: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    found = read.detail(reports / "mistic" / "prof1.ncu-rep", 0, tmp_path / "file")
+    found = read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 0, tmp_path / "file")
     assert len(found.pcs) == 216
 
 
@@ -156,17 +156,17 @@ def test_a_new_reader_version_does_not_see_old_entries(
     reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = reports / "mistic" / "prof1.ncu-rep"
-    read.detail(path, 0, tmp_path)
+    read.launch_detail(path, 0, tmp_path)
     monkeypatch.setattr(instances, "READER_VERSION", instances.READER_VERSION + 1)
-    read.detail(path, 0, tmp_path)
+    read.launch_detail(path, 0, tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
 @pytest.mark.parametrize("name", ["mistic/prof1", "ncar/MW_Baseline", "cutlass/report75"])
 def test_the_units_of_both_depths_are_the_same(reports: Path, name: str) -> None:
     path = reports / f"{name}.ncu-rep"
-    values = read.read_one(path).launches[0].values
-    found = read.detail(path, 0, None)
+    values = read.read_report(path).launches[0].values
+    found = read.launch_detail(path, 0, None)
     columns = {**found.per_pc, **found.timelines, **found.instances}
     assert len(columns) > 40
     assert {one: column.unit for one, column in columns.items()} == {one: values[one].unit for one in columns}

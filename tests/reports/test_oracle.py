@@ -56,7 +56,7 @@ def printed_number(text: str) -> Decimal | None:
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_every_number_agrees_with_ncu_and_none_is_invented(reports: Path, name: str) -> None:
-    found = read.read_one(reports / f"{name}.ncu-rep")
+    found = read.read_report(reports / f"{name}.ncu-rep")
     with (reports / "oracle" / f"{name.replace('/', '__')}.ncu-rep.raw.csv").open(newline="") as stream:
         header, _, *rows = csv.reader(stream)
     assert len(rows) == len(found.launches)
@@ -87,7 +87,7 @@ def test_every_number_agrees_with_ncu_and_none_is_invented(reports: Path, name: 
 def test_every_unit_agrees_with_ncu_whatever_was_read_before(reports: Path) -> None:
     """One worker reads all 16 in two orders: what it read first must not show in what it says later."""
     paths = [reports / f"{name}.ncu-rep" for name in NUMBERS]
-    there, back = list(read.read(paths)), list(read.read(paths[::-1]))[::-1]
+    there, back = list(read.read_reports(paths)), list(read.read_reports(paths[::-1]))[::-1]
     for name, one, other in zip(NUMBERS, there, back, strict=True):
         assert isinstance(one, Report)
         assert isinstance(other, Report)
@@ -107,9 +107,9 @@ def test_every_unit_agrees_with_ncu_whatever_was_read_before(reports: Path) -> N
 @pytest.mark.parametrize("name", ["ncar/MW_Baseline", "mistic/prof1", "hyperspec/profile"])
 def test_a_report_read_alone_is_the_report_read_after_others(reports: Path, name: str) -> None:
     others = ["esmm/profile@049ec612", "llm.c/adamw_coalsecing_shared", "mistic/prof2", "cutlass/report75"]
-    (*_, after) = read.read([reports / f"{one}.ncu-rep" for one in (*others, name)])
+    (*_, after) = read.read_reports([reports / f"{one}.ncu-rep" for one in (*others, name)])
     assert isinstance(after, Report)
-    alone = read.read_one(reports / f"{name}.ncu-rep")
+    alone = read.read_report(reports / f"{name}.ncu-rep")
     for one, other in zip(alone.launches, after.launches, strict=True):
         assert one.values.metric_set == other.values.metric_set
         assert dict(one.values) == dict(other.values)
@@ -127,5 +127,5 @@ def test_excess_sectors_are_the_difference_of_two_counters_that_ncu_prints_in_se
             whole, ideal, excess = (Decimal(row[one].replace(",", "")) for one in (*terms, EXCESS))
             assert whole - ideal == excess
     assert [printed[one] for one in (*terms, EXCESS)] == ["sectors", "sectors", "byte"]
-    for found in (read.read_one(reports / f"{name}.ncu-rep"), read.read_one(path)):
+    for found in (read.read_report(reports / f"{name}.ncu-rep"), read.read_report(path)):
         assert {launch.values[EXCESS].unit for launch in found.launches} == {"sector"}

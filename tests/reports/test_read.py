@@ -78,14 +78,14 @@ def misbehaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def launches(path: Path) -> tuple[Launch, ...]:
-    return read.read_one(path).launches
+    return read.read_report(path).launches
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_damaged_report_is_refused_in_one_line(reports: Path, name: str) -> None:
     path = reports / "bad" / f"{name}.ncu-rep"
     with pytest.raises(UnreadableReport) as refused:
-        read.read_one(path)
+        read.read_report(path)
     message = str(refused.value)
     assert message.startswith(f"{path}: ")
     assert BAD[name] in message
@@ -95,7 +95,7 @@ def test_a_damaged_report_is_refused_in_one_line(reports: Path, name: str) -> No
 
 def test_damaged_reports_cost_the_good_ones_between_them_nothing(reports: Path, small: Path) -> None:
     bad = sorted((reports / "bad").glob("*.ncu-rep"))
-    results = list(read.read([small, *bad, small, reports / "mistic" / "prof1.ncu-rep"]))
+    results = list(read.read_reports([small, *bad, small, reports / "mistic" / "prof1.ncu-rep"]))
     assert [isinstance(result, Report) for result in results] == [True, *[False] * len(bad), True, True]
     assert [result.name for result in results if isinstance(result, Report)] == [small.name] * 2 + [
         "prof1.ncu-rep"
@@ -116,7 +116,7 @@ def test_a_worker_that_fails_on_a_file_costs_that_file_only(
 ) -> None:
     victim = misbehaving / f"{deed}.ncu-rep"
     victim.write_bytes(small.read_bytes())
-    first, second, third, fourth = read.read([small, victim, small, small])
+    first, second, third, fourth = read.read_reports([small, victim, small, small])
     assert isinstance(first, Report)
     assert isinstance(second, UnreadableReport)
     assert told in str(second)
@@ -131,7 +131,7 @@ def test_a_worker_that_fails_on_a_file_costs_that_file_only(
 def test_a_worker_that_hangs_is_ended_and_the_rest_is_read(misbehaving: Path, small: Path) -> None:
     victim = misbehaving / "hangs.ncu-rep"
     victim.write_bytes(small.read_bytes())
-    hung, whole = read.read([victim, small], timeout_s=3)
+    hung, whole = read.read_reports([victim, small], timeout_s=3)
     assert isinstance(hung, UnreadableReport)
     assert "took longer than 3 s" in str(hung)
     assert isinstance(whole, Report)
@@ -139,7 +139,7 @@ def test_a_worker_that_hangs_is_ended_and_the_rest_is_read(misbehaving: Path, sm
 
 def test_the_time_limit_holds_for_a_real_report(small: Path) -> None:
     with pytest.raises(UnreadableReport, match=r"took longer than 0\.001 s"):
-        read.read_one(small, timeout_s=0.001)
+        read.read_report(small, timeout_s=0.001)
 
 
 @pytest.mark.parametrize("mebibytes", [30, 120])
@@ -147,7 +147,7 @@ def test_too_little_memory_is_a_refusal_and_never_a_report_without_units(
     reports: Path, mebibytes: int
 ) -> None:
     with pytest.raises(UnreadableReport, match=r"MiB of memory|stopped on it|cannot be loaded"):
-        read.read_one(reports / "cutlass" / "report80.ncu-rep", memory_bytes=mebibytes << 20)
+        read.read_report(reports / "cutlass" / "report80.ncu-rep", memory_bytes=mebibytes << 20)
 
 
 @pytest.fixture
@@ -166,14 +166,14 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> set[int]:
 
 
 def test_a_worker_that_has_grown_too_large_is_replaced_unnoticed(reports: Path, workers: set[int]) -> None:
-    results = list(read.read([reports / "cutlass" / "report80.ncu-rep"] * 12))
+    results = list(read.read_reports([reports / "cutlass" / "report80.ncu-rep"] * 12))
     assert [len(result.launches) for result in results if isinstance(result, Report)] == [3] * 12
     assert len(workers) == 2
 
 
 def test_a_large_caller_does_not_make_its_worker_look_large(small: Path, workers: set[int]) -> None:
     held = bytearray(b"x") * (400 << 20)  # more than a worker may hold before it is replaced
-    assert [type(result) for result in read.read([small] * 5)] == [Report] * 5
+    assert [type(result) for result in read.read_reports([small] * 5)] == [Report] * 5
     assert len(held) == 400 << 20
     assert len(workers) == 1
 
@@ -182,7 +182,7 @@ def test_an_abandoned_reading_leaves_no_process_behind(small: Path, monkeypatch:
     processes = []
     start = Worker.start
     monkeypatch.setattr(Worker, "start", lambda self: processes.append(start(self)) or processes[-1])
-    reading = read.read([small] * 3)
+    reading = read.read_reports([small] * 3)
     next(reading)
     reading.close()  # type: ignore[attr-defined]
     assert processes
@@ -191,15 +191,15 @@ def test_an_abandoned_reading_leaves_no_process_behind(small: Path, monkeypatch:
 
 def test_what_is_no_file_is_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(UnreadableReport, match="no such file"):
-        read.read_one(tmp_path / "missing.ncu-rep")
+        read.read_report(tmp_path / "missing.ncu-rep")
     with pytest.raises(UnreadableReport, match="a folder"):
-        read.read_one(tmp_path)
+        read.read_report(tmp_path)
     os.mkfifo(tmp_path / "pipe.ncu-rep")
     with pytest.raises(UnreadableReport, match="not a regular file"):
-        read.read_one(tmp_path / "pipe.ncu-rep")
+        read.read_report(tmp_path / "pipe.ncu-rep")
     (tmp_path / "packed.ncu-repz").write_bytes(b"PK")
     with pytest.raises(UnreadableReport, match=r"save it as \.ncu-rep"):
-        read.read_one(tmp_path / "packed.ncu-repz")
+        read.read_report(tmp_path / "packed.ncu-repz")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -208,11 +208,11 @@ def test_a_file_without_permission_says_so(tmp_path: Path) -> None:
     path.write_bytes(b"NVR\0")
     path.chmod(0)
     with pytest.raises(UnreadableReport, match="may not be read by this user"):
-        read.read_one(path)
+        read.read_report(path)
 
 
 def test_a_report_over_a_callers_limit_is_refused(small: Path) -> None:
-    (result,) = read.read([small], max_bytes=1000)
+    (result,) = read.read_reports([small], max_bytes=1000)
     assert isinstance(result, UnreadableReport)
     assert "more than the limit of 1,000" in str(result)
 
@@ -241,7 +241,7 @@ def test_a_launch_carries_its_names_shape_stream_and_nvtx_path(reports: Path) ->
 
 
 def test_values_keep_unit_and_kind(reports: Path) -> None:
-    found = read.read_one(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep")
+    found = read.read_report(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep")
     values = found.launches[0].values
     assert found.gpu == "NVIDIA GeForce RTX 3060 Ti"
     assert values["gpu__time_duration.sum"] == (72640.0, "ns", None, State.PRESENT)
@@ -304,7 +304,7 @@ def test_rules_carry_their_words_and_estimated_speedups(reports: Path) -> None:
 
 
 def test_the_file_is_named_and_hashed(small: Path) -> None:
-    found = read.read_one(small)
+    found = read.read_report(small)
     assert (found.name, found.form, found.size_bytes) == (small.name, "ncu-rep", 227298)
     assert found.sha256.startswith("a0ee296b77423ede")
 
@@ -316,7 +316,9 @@ def test_the_worker_knows_the_states_by_the_same_numbers() -> None:
 
 
 def test_reading_a_report_never_loads_the_native_library_here(small: Path) -> None:
-    code = "import sys, pathlib; from profiler.reports import read; read.read_one(pathlib.Path(sys.argv[1]));"
+    code = (
+        "import sys, pathlib; from profiler.reports import read; read.read_report(pathlib.Path(sys.argv[1]));"
+    )
     code += "assert not {'ncu_report', 'pandas', 'sqlalchemy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code, str(small)], check=True)
 
@@ -324,8 +326,8 @@ def test_reading_a_report_never_loads_the_native_library_here(small: Path) -> No
 def test_a_file_name_that_is_no_utf8_costs_nothing(small: Path, tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"k\xff.ncu-rep")
     odd.write_bytes(small.read_bytes())
-    found = read.read_one(odd)
+    found = read.read_report(odd)
     assert [dict(launch.values) for launch in found.launches] == [
         dict(launch.values) for launch in launches(small)
     ]
-    assert read.detail(odd, 0, None).function == found.launches[0].function
+    assert read.launch_detail(odd, 0, None).function == found.launches[0].function

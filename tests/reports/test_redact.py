@@ -17,8 +17,8 @@ def clean(tmp_path: Path) -> Path:
 
 def test_every_report_keeps_its_values_and_its_length(good_reports: list[Path], clean: Path) -> None:
     for path in good_reports:
-        redact.scrub(path, clean)
-        before, after = read.read_one(path), read.read_one(clean)
+        redact.redact_report(path, clean)
+        before, after = read.read_report(path), read.read_report(clean)
         assert clean.stat().st_size == path.stat().st_size
         assert after.session.clock_control == before.session.clock_control
         assert [one.function for one in after.launches] == [one.function for one in before.launches]
@@ -43,32 +43,32 @@ def test_host_address_user_and_folders_are_gone(
 ) -> None:
     before = (reports / file).read_bytes()
     assert all(secret in before for secret in secrets)
-    redact.scrub(reports / file, clean)
+    redact.redact_report(reports / file, clean)
     after = clean.read_bytes()
     assert [secret for secret in secrets if secret in after] == []
 
 
 def test_the_names_of_source_files_stay(reports: Path, clean: Path) -> None:
-    redact.scrub(reports / "llm.c/adamw_coalsecing_shared.ncu-rep", clean)
+    redact.redact_report(reports / "llm.c/adamw_coalsecing_shared.ncu-rep", clean)
     assert b"/adamw.cu" in clean.read_bytes()
 
 
 def test_a_word_of_the_caller_is_overwritten_everywhere(reports: Path, clean: Path) -> None:
-    redact.scrub(reports / "cutlass/report75.ncu-rep", clean, ["13_fused_two_gemms"])
-    assert redact.leaks(clean, ["13_fused_two_gemms"]) == []
-    assert redact.leaks(reports / "cutlass/report75.ncu-rep", ["13_fused_two_gemms"]) == [
+    redact.redact_report(reports / "cutlass/report75.ncu-rep", clean, ["13_fused_two_gemms"])
+    assert redact.find_leaks(clean, ["13_fused_two_gemms"]) == []
+    assert redact.find_leaks(reports / "cutlass/report75.ncu-rep", ["13_fused_two_gemms"]) == [
         "13_fused_two_gemms"
     ]
 
 
 def test_a_machine_that_is_called_like_a_metric_costs_no_metric(reports: Path, clean: Path) -> None:
     path = reports / "cutlass/report75.ncu-rep"
-    redact.scrub(path, clean, ["device", "launch"])
-    (before, *_), (after, *_) = (read.read_one(one).launches for one in (path, clean))
+    redact.redact_report(path, clean, ["device", "launch"])
+    (before, *_), (after, *_) = (read.read_report(one).launches for one in (path, clean))
     assert before.values.metric_set.names == after.values.metric_set.names
 
 
 def test_a_damaged_report_is_refused_and_nothing_is_left(reports: Path, clean: Path) -> None:
     with pytest.raises(UnreadableReport):
-        redact.scrub(reports / "bad" / "trailing_garbage.ncu-rep", clean)
+        redact.redact_report(reports / "bad" / "trailing_garbage.ncu-rep", clean)
     assert not clean.exists()

@@ -15,26 +15,26 @@ SLOW = Rule(
 
 
 def launches(path: Path) -> tuple[Launch, ...]:
-    return read.read_one(path).launches
+    return read.read_report(path).launches
 
 
 def states(a: list[Rule], b: list[Rule]) -> list[str]:
-    return [change.state for change in rule_changes.changes(a, b)]
+    return [change.state for change in rule_changes.compare_rules(a, b)]
 
 
 def test_references_in_a_message_read_as_words() -> None:
     message = "Look at @section:LaunchStats:Launch Statistics@ and @url:the guide:https://docs.nvidia.com/x@."
-    assert rule_changes.plain(message) == "Look at Launch Statistics and the guide."
+    assert rule_changes.plain_message(message) == "Look at Launch Statistics and the guide."
 
 
 def test_no_message_of_a_real_report_keeps_a_reference(reports: Path) -> None:
     for name in ("llm.c/adamw_coalsecing_shared.ncu-rep", "ncar/MW_Baseline.ncu-rep", "mistic/prof1.ncu-rep"):
         for one in launches(reports / name):
-            assert not [rule for rule in one.rules if "@" in rule_changes.plain(rule.message)]
+            assert not [rule for rule in one.rules if "@" in rule_changes.plain_message(rule.message)]
 
 
 def test_a_global_estimate_stands_before_a_larger_local_one(reports: Path) -> None:
-    rules = rule_changes.ranked(launches(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")[0].rules)
+    rules = rule_changes.rank_rules(launches(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")[0].rules)
     told = [(rule.speedup_scope, rule.speedup_pct) for rule in rules]
     assert [scope for scope, _ in told] == ["global"] * 3 + ["local"] * 2 + [None] * 3
     numbers = [number for _, number in told if number is not None]
@@ -43,7 +43,7 @@ def test_a_global_estimate_stands_before_a_larger_local_one(reports: Path) -> No
 
 
 def test_without_estimates_what_asks_for_something_stands_before_what_is_well(reports: Path) -> None:
-    rules = rule_changes.ranked(launches(reports / "ncar/MW_Baseline.ncu-rep")[2].rules)
+    rules = rule_changes.rank_rules(launches(reports / "ncar/MW_Baseline.ncu-rep")[2].rules)
     kinds = [rule.kind for rule in rules]
     assert kinds == sorted(kinds, key=["warning", "ok"].index)
     assert set(kinds) == {"warning", "ok"}
@@ -58,7 +58,7 @@ def test_a_launch_against_itself_changes_nothing_though_identifiers_repeat(repor
 
 def test_two_untouched_kernels_keep_their_rules_and_the_edited_one_gains_a_stall(reports: Path) -> None:
     sides = [launches(reports / "ncar" / name) for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep")]
-    found = {a.base_name: rule_changes.changes(a.rules, b.rules) for a, b in match(*sides).pairs}
+    found = {a.base_name: rule_changes.compare_rules(a.rules, b.rules) for a, b in match(*sides).pairs}
     edited = found.pop("compute_tendencies_x_279_gpu")
     assert {change.state for changes in found.values() for change in changes} == {rule_changes.SAME}
     new = [change.rule for change in edited if change.state == rule_changes.NEW]
@@ -79,9 +79,9 @@ def test_addresses_and_numbers_in_a_message_are_no_change(reports: Path) -> None
 
 def test_an_estimate_that_moved_is_a_change_and_one_that_trembles_is_not() -> None:
     assert states([SLOW], [replace(SLOW, speedup_pct=8.9, message="waits 13 cycles")]) == [rule_changes.SAME]
-    (change,) = rule_changes.changes([SLOW], [replace(SLOW, speedup_pct=9.1)])
+    (change,) = rule_changes.compare_rules([SLOW], [replace(SLOW, speedup_pct=9.1)])
     assert (change.state, change.why) == (rule_changes.CHANGED, "estimate 8.0 → 9.1 %")
-    (change,) = rule_changes.changes([SLOW], [replace(SLOW, speedup_pct=None, speedup_scope=None)])
+    (change,) = rule_changes.compare_rules([SLOW], [replace(SLOW, speedup_pct=None, speedup_scope=None)])
     assert (change.state, change.why) == (rule_changes.CHANGED, "an estimate on one side only")
 
 

@@ -19,7 +19,7 @@ from profiler.sass.listing import Listing, SassLine
 
 
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
-    return sass_listing.of_detail(read.detail(reports / f"{name}.ncu-rep", ordinal))
+    return sass_listing.of_detail(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
 
 
 def made(texts: list[str], name: str = "k") -> Listing:

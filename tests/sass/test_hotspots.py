@@ -12,7 +12,7 @@ from profiler.evidence import opcodes
 from profiler.evidence.values import State, Value, pack_values
 from profiler.explain import drilldown
 from profiler.reports import read
-from profiler.reports.instances import Column, Detail
+from profiler.reports.instances import LaunchDetail, PcColumn
 from profiler.sass import hotspots
 from profiler.sass import listing as sass_listing
 from profiler.sass.hotspots import EXECUTED, SAMPLES, STALL
@@ -27,15 +27,15 @@ LAUNCHES = [
 
 
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
-    return sass_listing.of_detail(read.detail(reports / f"{name}.ncu-rep", ordinal))
+    return sass_listing.of_detail(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
 
 
-def changed(reports: Path, name: str, ordinal: int, column: str, line: int, times: float) -> Detail:
+def changed(reports: Path, name: str, ordinal: int, column: str, line: int, times: float) -> LaunchDetail:
     """A real launch in which one stall reason of one source line counts differently."""
-    detail = read.detail(reports / f"{name}.ncu-rep", ordinal)
+    detail = read.launch_detail(reports / f"{name}.ncu-rep", ordinal)
     one = detail.per_pc[column]
     values = np.where(detail.line == line, one.values * times, one.values)
-    return replace(detail, per_pc={**detail.per_pc, column: Column(one.unit, values)})
+    return replace(detail, per_pc={**detail.per_pc, column: PcColumn(one.unit, values)})
 
 
 @pytest.mark.parametrize(("name", "ordinal"), LAUNCHES)
@@ -126,7 +126,7 @@ def test_a_place_that_only_one_side_has_moves_by_all_it_has(reports: Path) -> No
 
 
 def test_sampling_intervals_scale_and_unknown_ones_say_so(reports: Path) -> None:
-    values = read.read_one(reports / "cutlass" / "report75.ncu-rep").launches[0].values
+    values = read.read_report(reports / "cutlass" / "report75.ncu-rep").launches[0].values
     coarse = pack_values({**values, hotspots.INTERVAL: Value(2048.0, "cycle")})
     assert hotspots.sample_scale(values, values) == 1.0
     assert hotspots.sample_scale(values, coarse) == 2.0
@@ -144,19 +144,19 @@ def test_sampling_calls_two_reasons_as_the_counters_do(reports: Path) -> None:
 
 def test_hardware_conflicts_without_excess_are_arbitration(reports: Path) -> None:
     """Trap 1 on a real launch: 11,596 conflicts counted, and no access pattern that costs anything."""
-    launch = read.read_one(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep").launches[0]
+    launch = read.read_report(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep").launches[0]
     found = drilldown.conflicts(launch)
     assert (found.counted.number, found.excess.number, found.residue) == (11596, 0, 11596)
 
 
 def test_a_missing_conflict_counter_leaves_no_residue(reports: Path) -> None:
-    found = drilldown.conflicts(read.read_one(reports / "mistic" / "prof1.ncu-rep").launches[0])
+    found = drilldown.conflicts(read.read_report(reports / "mistic" / "prof1.ncu-rep").launches[0])
     assert found.counted.state is State.NOT_COLLECTED
     assert found.residue is None
 
 
 def test_the_tensor_pipe_is_held_against_the_opcodes(reports: Path) -> None:
-    gemm = read.read_one(reports / "cutlass" / "report75.ncu-rep").launches[0]
+    gemm = read.read_report(reports / "cutlass" / "report75.ncu-rep").launches[0]
     found = drilldown.tensor(gemm)
     assert found.instructions == gemm.opcodes["IMMA"] == 110592
     assert found.matrix.state is State.NOT_AVAILABLE, "sm_80 has no counter of matrix work alone"
@@ -167,7 +167,7 @@ def test_the_tensor_pipe_is_held_against_the_opcodes(reports: Path) -> None:
 
 
 def test_the_counter_of_matrix_work_alone_comes_first_where_there_is_one(reports: Path) -> None:
-    gemm = read.read_one(reports / "cutlass" / "report75.ncu-rep").launches[0]
+    gemm = read.read_report(reports / "cutlass" / "report75.ncu-rep").launches[0]
     counter = "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active"
     name = f"{counter}.avg.pct_of_peak_sustained_elapsed"
     hopper = replace(gemm, values=pack_values({**gemm.values, name: Value(0.0, "%")}))
@@ -176,7 +176,9 @@ def test_the_counter_of_matrix_work_alone_comes_first_where_there_is_one(reports
 
 
 def test_opcode_classes_add_up_and_name_what_came_and_went(reports: Path) -> None:
-    a, b = (read.read_one(reports / "cutlass" / f"report{n}.ncu-rep").launches[2].opcodes for n in (75, 80))
+    a, b = (
+        read.read_report(reports / "cutlass" / f"report{n}.ncu-rep").launches[2].opcodes for n in (75, 80)
+    )
     found = drilldown.opcode_classes(a, b)
     assert sum(one.a for one in found) == sum(a.values())
     assert sum(one.b for one in found) == sum(b.values())

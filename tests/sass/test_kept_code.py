@@ -70,12 +70,12 @@ def run_of(
 
 
 def sealed(data: Path, run: Run, contents: dict[str, bytes]) -> None:
-    root = location.root(str(data))
+    root = location.open_root(str(data))
     paths = {}
     for number, (path, content) in enumerate(contents.items()):
         paths[path] = data / f"{run.run_id}-{number}"
         paths[path].write_bytes(content)
-    with bundle.staging(root):
+    with bundle.importing(root):
         bundle.seal(root, run, paths)
 
 
@@ -83,7 +83,7 @@ def store_of(data: Path, *runs: tuple[Run, dict[str, bytes]]) -> tuple[location.
     data.mkdir(exist_ok=True)
     for one in runs:
         sealed(data, *one)
-    return location.root(str(data)), operations.open_store(str(data))
+    return location.open_root(str(data)), operations.open_store(str(data))
 
 
 # ---- the file

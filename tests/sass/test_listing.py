@@ -139,7 +139,7 @@ def test_a_return_address_is_masked_and_a_constant_of_its_value_is_not() -> None
 
 
 def test_a_report_writes_branches_as_offsets_of_their_function(reports: Path) -> None:
-    found = sass_listing.of_detail(read.detail(reports / "mistic" / "prof1.ncu-rep", 0))
+    found = sass_listing.of_detail(read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 0))
     by_offset = {line.offset: line for line in found.lines}
     assert by_offset[0x390].text == "CALL.REL.NOINC 0x08f0"
     assert by_offset[0x390].target == (0, 0x8F0)
@@ -151,7 +151,9 @@ def test_a_report_writes_branches_as_offsets_of_their_function(reports: Path) ->
 
 
 def test_a_label_beside_an_address_falls_away(reports: Path) -> None:
-    found = sass_listing.of_detail(read.detail(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep", 0))
+    found = sass_listing.of_detail(
+        read.launch_detail(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep", 0)
+    )
     assert found.lines[-1].masked == f"BRA {TARGET}"
     assert found.lines[-1].target == (0, found.lines[-1].offset)
 
@@ -159,7 +161,7 @@ def test_a_label_beside_an_address_falls_away(reports: Path) -> None:
 @pytest.mark.parametrize(("name", "ordinal"), [("mistic/prof1", 0), ("cutlass/report80", 2)])
 def test_one_binary_loaded_elsewhere_differs_in_nothing(reports: Path, name: str, ordinal: int) -> None:
     """The same launch as if its code had been loaded 0x5a00 further on: every absolute address moves."""
-    first = read.detail(reports / f"{name}.ncu-rep", ordinal)
+    first = read.launch_detail(reports / f"{name}.ncu-rep", ordinal)
     shift = 0x5A00
     low, high = int(first.pcs[0]), int(first.pcs[-1])
 
@@ -180,7 +182,7 @@ def test_one_binary_loaded_elsewhere_differs_in_nothing(reports: Path, name: str
 
 
 def test_a_report_without_text_keeps_its_places_functions_and_counts(reports: Path) -> None:
-    detail = read.detail(reports / "ncar" / "MW_Baseline.ncu-rep", 2)
+    detail = read.launch_detail(reports / "ncar" / "MW_Baseline.ncu-rep", 2)
     found = sass_listing.of_detail(detail)
     assert not found.has_text
     assert found.has_sources
@@ -191,7 +193,7 @@ def test_a_report_without_text_keeps_its_places_functions_and_counts(reports: Pa
 
 
 def test_chosen_functions_keep_their_lines_and_counts(reports: Path) -> None:
-    whole = sass_listing.of_detail(read.detail(reports / "ncar" / "MW_Baseline.ncu-rep", 2))
+    whole = sass_listing.of_detail(read.launch_detail(reports / "ncar" / "MW_Baseline.ncu-rep", 2))
     kept = sass_listing.select(whole, lambda name: name.endswith("[2 of 3]"))
     assert len(kept.functions) == 1
     assert len(kept.lines) == 88

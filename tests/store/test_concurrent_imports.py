@@ -46,10 +46,10 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, 
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of sealed bundles from elsewhere, every one of the same versions and workloads."""
     elsewhere = LocalRoot(tmp_path_factory.mktemp("elsewhere"))
-    (elsewhere.folder / bundle.STAGING).mkdir()
+    (elsewhere.folder / bundle.STAGING_FOLDER).mkdir()
     for number in range(RUNS):
         bundle.seal(elsewhere, collected(number), {})
-    return elsewhere.folder / bundle.RUNS
+    return elsewhere.folder / bundle.RUNS_FOLDER
 
 
 def collected(number: int) -> Run:

@@ -178,7 +178,7 @@ def test_labels_given_are_taken_and_silly_ones_refused(paths: list[Path], store:
 def test_a_rebuilt_index_gives_the_same_answers(paths: list[Path], data: Path) -> None:
     for path in reversed(paths):
         operations.import_paths([path], family="all", version="v" + path.stem[-1])
-    ids = bundle.list_runs(location.root())
+    ids = bundle.list_runs(location.open_root())
     operations.relabel(ids[0], version="mended", workload="w")
     operations.forget(ids[1])
     with_store = operations.open_store()
@@ -221,7 +221,7 @@ def test_relabel_and_forget_are_kept_beside_the_bundles_and_can_be_undone(
     assert {run.family for run in store.runs()} == {"other", "mistic"}
     store.close()
     assert {path: digest for path, digest in content(data).items() if path.startswith("runs")} == before
-    reasons = [decision.why for decision in decisions.load(location.root())]
+    reasons = [decision.why for decision in decisions.load_decisions(location.open_root())]
     assert reasons == ["wrong folder", "", ""]
     for call in (operations.forget, lambda run: operations.relabel(run, family="x")):
         with pytest.raises(UnknownName, match=r"near: .*prof1"):
@@ -351,8 +351,8 @@ def test_an_import_killed_at_any_moment_leaves_whole_runs_only(
         process.send_signal(signal.SIGKILL)
         kills += process.wait() == -signal.SIGKILL
         assert content(data).items() <= whole.items()
-        for run in bundle.list_runs(location.root()):
-            bundle.load(location.root(), run)
+        for run in bundle.list_runs(location.open_root()):
+            bundle.load_run(location.open_root(), run)
     assert kills
     summary = operations.import_paths(paths)
     assert summary.refused == ()
@@ -376,7 +376,7 @@ def test_two_imports_at_once_lose_and_double_nothing(paths: list[Path], tmp_path
     said = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
     store = operations.open_store()
-    assert len(store.runs()) == len(bundle.list_runs(location.root())) == len(paths)
+    assert len(store.runs()) == len(bundle.list_runs(location.open_root())) == len(paths)
     assert len({report.sha256 for run in store.runs() for report in run.reports}) == len(paths)
     incremental = answer_of(store)
     operations.rebuild_index()
@@ -401,7 +401,7 @@ def test_the_commands_say_what_they_did(paths: list[Path], tmp_path: Path, repor
     assert "mistic/prof1  4 launches" in done.stdout
     assert done.stderr.count("\n") == 1
     assert str(bad) in done.stderr
-    run = bundle.list_runs(location.root())[0]
+    run = bundle.list_runs(location.open_root())[0]
     assert profiler("relabel", run, "--version", "v1", "--why", "typo").returncode == 0
     assert profiler("forget", run).returncode == 0
     again = profiler("import", paths[0])
@@ -537,7 +537,10 @@ def test_what_is_so_already_is_not_decided_again(paths: list[Path]) -> None:
     for _ in range(2):
         labels = operations.relabel(one.run_id, version="v2", workload="w")
         assert (labels.family, labels.version, labels.workload) == ("mistic", "v2", "w")
-    assert [decision.kind for decision in decisions.load(location.root())] == ["forget", "relabel"]
+    assert [decision.kind for decision in decisions.load_decisions(location.open_root())] == [
+        "forget",
+        "relabel",
+    ]
     assert f"{one.run_id} was hidden before" in profiler("forget", one.run_id).stdout
     assert (
         f"{one.run_id} is mistic/v3, workload w" in profiler("relabel", one.run_id, "--version", "v3").stdout
@@ -586,7 +589,7 @@ def test_an_index_of_other_data_is_left_alone(
     for call in (operations.open_store, lambda data: operations.import_paths(paths[1:2], data=data)):
         with pytest.raises(ProfilerError, match=r"mine.*index --rebuild"):
             call(theirs)
-    assert bundle.list_runs(location.root(theirs)) == []
+    assert bundle.list_runs(location.open_root(theirs)) == []
     shutil.copytree(mine, tmp_path / "moved")
     for data in (mine, str(tmp_path / "moved")):
         store = operations.open_store(data)

@@ -35,14 +35,14 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.fixture
 def where(tmp_path: Path) -> Root:
-    return location.root(str(tmp_path / "data"))
+    return location.open_root(str(tmp_path / "data"))
 
 
 def sealed(where: Root, minute: int) -> str:
     """A run of one timed call, kept for good; its id."""
     result = Result("attention", f"v{minute}", "b1", samples=(Samples("warm", (9.0,), (0,)),))
     run = Run(f"run-{minute}", COLLECT, START + timedelta(minutes=minute), {}, (result,))
-    with bundle.staging(where):
+    with bundle.importing(where):
         assert bundle.seal(where, run, {})
     return run.run_id
 
@@ -52,7 +52,7 @@ def state(store: Store) -> tuple[str | None, dict[str, Labels]]:
     return store.remembered().get("decisions"), store.applied()
 
 
-def true_state(where: Root, decided: decisions.Decided, *runs: str) -> tuple[str, dict[str, Labels]]:
+def true_state(where: Root, decided: decisions.DecidedLabels, *runs: str) -> tuple[str, dict[str, Labels]]:
     return decided.digest, {run: decided.labels.get(run, Labels()) for run in runs}
 
 
@@ -72,11 +72,11 @@ def test_whoever_looks_meanwhile_sees_the_state_before_a_decision_or_after_it(wh
     runs = [sealed(where, minute) for minute in range(3)]
     store, reader = Store.open(url), Store.open(url)
     sync.bring_in_step(where, store)
-    old = decisions.decided(where)
-    decisions.record(where, decisions.FORGET, runs[0])
-    decisions.record(where, decisions.FORGET, runs[1])
+    old = decisions.load_labels(where)
+    decisions.write_decision(where, decisions.FORGET, runs[0])
+    decisions.write_decision(where, decisions.FORGET, runs[1])
     runs.append(sealed(where, 3))
-    new = decisions.decided(where)
+    new = decisions.load_labels(where)
     seen = []
     event.listen(store._engine, "checkin", lambda *_: seen.append(state(reader)))  # after every transaction
     sync.bring_in_step(where, store)
@@ -98,12 +98,12 @@ def test_a_run_that_another_process_took_in_before_a_decision_about_it_follows_t
     ours, theirs = Store.open(url), Store.open(url)
     sync.bring_in_step(where, ours)
     late = sealed(where, 1)
-    before = decisions.decided(where)
-    decisions.record(where, decisions.FORGET, late)
-    found = bundle.load(where, late)
+    before = decisions.load_labels(where)
+    decisions.write_decision(where, decisions.FORGET, late)
+    found = bundle.load_run(where, late)
     interrupted(monkeypatch, lambda: theirs.add_many([(found, {}, None)], decided=before))
     sync.bring_in_step(where, ours)
-    assert state(ours) == true_state(where, decisions.decided(where), first, late)
+    assert state(ours) == true_state(where, decisions.load_labels(where), first, late)
     ours.close()
     theirs.close()
 
@@ -114,16 +114,16 @@ def test_a_step_that_is_overtaken_by_a_later_decision_ends_with_that(
     runs = [sealed(where, minute) for minute in range(2)]
     ours, theirs = Store.open(url), Store.open(url)
     sync.bring_in_step(where, ours)
-    decisions.record(where, decisions.FORGET, runs[0])
+    decisions.write_decision(where, decisions.FORGET, runs[0])
 
     def later() -> None:
-        decisions.record(where, decisions.FORGET, runs[1])
-        decisions.record(where, decisions.REMEMBER, runs[0])
+        decisions.write_decision(where, decisions.FORGET, runs[1])
+        decisions.write_decision(where, decisions.REMEMBER, runs[0])
         sync.bring_in_step(where, theirs)
 
     interrupted(monkeypatch, later)
     sync.bring_in_step(where, ours)
-    decided = decisions.decided(where)
+    decided = decisions.load_labels(where)
     assert decided.labels == {runs[0]: Labels(), runs[1]: Labels(hidden=True)}
     assert state(ours) == true_state(where, decided, *runs)
     ours.close()
@@ -134,10 +134,10 @@ def test_rows_made_before_a_decision_are_not_added_after_it(where: Root, url: st
     first = sealed(where, 0)
     store = Store.open(url)
     sync.bring_in_step(where, store)
-    before = decisions.decided(where)
-    decisions.record(where, decisions.FORGET, first)
+    before = decisions.load_labels(where)
+    decisions.write_decision(where, decisions.FORGET, first)
     sync.bring_in_step(where, store)
-    found = bundle.load(where, sealed(where, 1))
+    found = bundle.load_run(where, sealed(where, 1))
     with pytest.raises(Overtaken):
         store.add_many([(found, {}, None)], decided=before)
     assert list(store.applied()) == [first]
@@ -150,20 +150,20 @@ def test_an_import_during_which_something_is_decided_follows_it(
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("PROFILER_DB", url)
     coming = tmp_path / "elsewhere"
-    late = sealed(location.root(str(coming)), 1)
+    late = sealed(location.open_root(str(coming)), 1)
     first = sealed(where, 0)
-    settle, left = bundle.settle, [first, late]
+    settle, left = bundle.flush_runs, [first, late]
 
     def settled(root: Root) -> None:
         settle(root)
         while left:
             operations.forget(left.pop(), data=str(tmp_path / "data"))
 
-    monkeypatch.setattr(bundle, "settle", settled)
+    monkeypatch.setattr(bundle, "flush_runs", settled)
     summary = operations.import_paths([coming / "runs" / late])
     assert [one.run_id for one in summary.imported] == [late]
     store = operations.open_store(sync=False)
-    assert state(store) == true_state(where, decisions.decided(where), first, late)
+    assert state(store) == true_state(where, decisions.load_labels(where), first, late)
     store.close()
 
 
@@ -171,11 +171,11 @@ def test_a_decision_about_a_run_that_cannot_be_read_any_more_takes_it_out(where:
     runs = [sealed(where, minute) for minute in range(2)]
     store = Store.open(url)
     sync.bring_in_step(where, store)
-    decisions.record(where, decisions.FORGET, runs[0])
-    (location.root(where.url).folder / "runs" / runs[0] / "run.json").write_text("{")  # type: ignore[attr-defined]
+    decisions.write_decision(where, decisions.FORGET, runs[0])
+    (location.open_root(where.url).folder / "runs" / runs[0] / "run.json").write_text("{")  # type: ignore[attr-defined]
     done = sync.bring_in_step(where, store)
     assert (done.changed, done.removed, [run for run, _ in done.refused]) == ((), (runs[0],), [runs[0]])
-    assert state(store) == true_state(where, decisions.decided(where), runs[1])
+    assert state(store) == true_state(where, decisions.load_labels(where), runs[1])
     store.close()
 
 
@@ -187,7 +187,7 @@ def test_a_rebuild_that_is_killed_on_its_way_leaves_one_whole_state(
     first = sealed(where, 0)
     store = Store.open(url)
     sync.bring_in_step(where, store)
-    decisions.record(where, decisions.FORGET, first)
+    decisions.write_decision(where, decisions.FORGET, first)
 
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -196,5 +196,5 @@ def test_a_rebuild_that_is_killed_on_its_way_leaves_one_whole_state(
         monkeypatch.setattr(Store, method, killed)
     with pytest.raises(KeyboardInterrupt):
         sync.rebuild_index()
-    assert state(store) == true_state(where, decisions.decided(where), first)
+    assert state(store) == true_state(where, decisions.load_labels(where), first)
     store.close()

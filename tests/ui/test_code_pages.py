@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from profiler.reports import file_format, read
-from profiler.reports.instances import Column
+from profiler.reports.instances import PcColumn
 from profiler.sass import alignment, hotspots
 from profiler.sass import listing as sass_listing
 from profiler.sass.listing import Listing, SassLine
@@ -25,11 +25,11 @@ from tests.ui.test_pages import page, text
 
 def key(reports: Path, name: str) -> str:
     """What a report is called in an address."""
-    return file_format.examine(reports / f"{name}.ncu-rep").sha256[:16]
+    return file_format.check_framing(reports / f"{name}.ncu-rep").sha256[:16]
 
 
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
-    return sass_listing.of_detail(read.detail(reports / f"{name}.ncu-rep", ordinal))
+    return sass_listing.of_detail(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
 
 
 def plain(html: str) -> str:
@@ -339,10 +339,10 @@ def test_lines_with_excess_wavefronts_are_named_most_first(reports: Path) -> Non
     path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
     side = resolve_names.resolve(str(path), lambda: pytest.fail("a file needs no store"))
     pair = comparison.compare(side, side, metric_table.load_metrics()).pairs[0]
-    detail = read.detail(path, pair.a.ordinal)
+    detail = read.launch_detail(path, pair.a.ordinal)
     excess = detail.per_pc[hotspots.EXCESS]
     planted = np.where(np.isnan(excess.values), np.nan, np.where(detail.line == 97, 9000.0, 70.0))
-    per_pc = {**detail.per_pc, hotspots.EXCESS: Column(excess.unit, planted)}
+    per_pc = {**detail.per_pc, hotspots.EXCESS: PcColumn(excess.unit, planted)}
     b = sass_listing.of_detail(replace(detail, per_pc=per_pc))
     shown = plain(" ".join(drilldown.section(drilldown.SHARED, pair, (sass_listing.of_detail(detail), b))))
     lines = shown.partition("Lines of B")[2]

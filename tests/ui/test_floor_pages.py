@@ -44,7 +44,7 @@ def collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def of(data: Path, family: str = "attention") -> Lineage:
-    return load_lineages(location.root(str(data)), operations.open_store(str(data)))[family]
+    return load_lineages(location.open_root(str(data)), operations.open_store(str(data)))[family]
 
 
 CHOICE = lineage_table.Choice("", "", "1x8x512x64", H100["name"])

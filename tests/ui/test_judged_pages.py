@@ -63,7 +63,7 @@ class TestLineage:
         self, mine: Path
     ) -> None:
         store = open_store(str(mine))
-        found = lineage.load_lineages(location.root(str(mine)), store)[lineages.FAMILY]
+        found = lineage.load_lineages(location.open_root(str(mine)), store)[lineages.FAMILY]
         told = load_speedups(store, found, WORKLOAD, GPU, noise_floor.lookup(lambda: store))
         store.close()
         assert set(told) == {"alpha"}, "a wrong version has no speed"
@@ -91,7 +91,7 @@ class TestLineage:
             run({"alpha": 160e3}, 2, family=lineages.FAMILY, workload=WORKLOAD),
         )
         store = open_store(str(tmp_path))
-        found = lineage.load_lineages(location.root(str(tmp_path)), store)[lineages.FAMILY]
+        found = lineage.load_lineages(location.open_root(str(tmp_path)), store)[lineages.FAMILY]
         one = load_speedups(store, found, WORKLOAD, GPU, lambda *_: None)["alpha"]
         store.close()
         assert (one.compared.verdict, one.interval) == (Verdict.UNCLEAR, None)

@@ -166,8 +166,8 @@ class TestPage:
             results.append(Result("ncar", version, "w", {}, samples=(samples_,), captures=captures))
         told = {"gpu": "Tesla V100-SXM2-32GB", "compute_capability": "7.0"}
         whole = Run("r", COLLECT, timed_runs.START, told, tuple(results), tuple(files))
-        root = location.root(str(tmp_path))
-        with bundle.staging(root):
+        root = location.open_root(str(tmp_path))
+        with bundle.importing(root):
             assert bundle.seal(root, whole, sources)
         app = page("diff", tmp_path, monkeypatch, a="ncar/MW_Baseline", b="ncar/MW_DivToMult")
         shown = text(app)

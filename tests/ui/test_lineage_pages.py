@@ -39,7 +39,7 @@ def real(tmp_path: Path) -> Path:
 
 
 def of(data: Path) -> Lineage:
-    return load_lineages(location.root(str(data)), operations.open_store(str(data)))[lineages.FAMILY]
+    return load_lineages(location.open_root(str(data)), operations.open_store(str(data)))[lineages.FAMILY]
 
 
 CHOICE = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64")

@@ -94,7 +94,7 @@ def architectures(now: index.Stamp, names: Sequence[str]) -> list[str]:
 def kept(now: index.Stamp, name: str, arch: str) -> KeptCode:
     """The code that a run keeps of a version; NotKept where none does."""
     family, version, run_id = _parts(name)
-    return from_runs.find(location.root(), index.store(), family, version, arch, run_id)
+    return from_runs.find(location.open_root(), index.store(), family, version, arch, run_id)
 
 
 def _parts(name: str) -> tuple[str, str, str | None]:

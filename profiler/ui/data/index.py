@@ -21,7 +21,7 @@ from profiler.errors import ProfilerError
 from profiler.evidence import metric_table
 from profiler.evidence.launch import Launch
 from profiler.reports import read as reports_read
-from profiler.reports.instances import Detail
+from profiler.reports.instances import LaunchDetail
 from profiler.store import LaunchInfo, RunInfo, Store, operations, sync
 from profiler.ui import addresses, markup
 
@@ -66,7 +66,7 @@ def store() -> Store:
 @st.cache_resource(show_spinner=False, ttl=_STEP_S)
 def _bring_in_step() -> None:
     """Take up bundles and decisions that arrived beside this server, as by `git pull`."""
-    sync.bring_in_step(location.root(), store())
+    sync.bring_in_step(location.open_root(), store())
 
 
 def stamp() -> Stamp:
@@ -121,7 +121,7 @@ def cells_of(now: Stamp, names: Sequence[str]) -> list[addresses.Cell]:
 @st.cache_resource(show_spinner=False, max_entries=KEPT)
 def kept(now: Stamp, run_id: str) -> Run:
     """A run as its bundle has it."""
-    return bundle.load(location.root(), run_id)
+    return bundle.load_run(location.open_root(), run_id)
 
 
 @st.cache_resource(show_spinner=False, max_entries=KEPT)
@@ -171,10 +171,10 @@ def report_content(run_id: str, sha256: str) -> Callable[[], bytes]:
 
 
 @st.cache_resource(show_spinner="Reading the instructions …", max_entries=8)
-def detail(run_id: str, sha256: str, ordinal: int) -> Detail:
+def detail(run_id: str, sha256: str, ordinal: int) -> LaunchDetail:
     """What one launch holds per instruction; extracted on first view and kept by the report's hash."""
     with operations.report_file(run_id, sha256) as path:
-        return reports_read.detail(path, ordinal, location.root().cache() / "detail")
+        return reports_read.launch_detail(path, ordinal, location.open_root().cache() / "detail")
 
 
 def last_import() -> operations.ImportSummary | None:

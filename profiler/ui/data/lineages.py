@@ -37,7 +37,7 @@ def _in_order(found: Sequence[VersionInfo], order: Sequence[str]) -> list[Versio
 @st.cache_resource(show_spinner=False, max_entries=index.KEPT)
 def attached(now: index.Stamp, family: str) -> CatalogSnapshot | None:
     """The catalogue that the family's newest run with one keeps."""
-    return catalog_snapshot.load_newest_snapshot(location.root(), index.store(), family)
+    return catalog_snapshot.load_newest_snapshot(location.open_root(), index.store(), family)
 
 
 def lineages_by_family(now: index.Stamp) -> dict[str, lineages.Lineage]:
@@ -94,7 +94,11 @@ def apart(now: index.Stamp, family: str) -> str:
 @st.cache_resource(show_spinner=False, max_entries=index.KEPT)
 def origin(now: index.Stamp, family: str, run_id: str | None) -> CatalogSnapshot | None:
     """The catalogue and sources that belong to a side: its own run's, else the family's newest."""
-    own = catalog_snapshot.load_snapshot(location.root(), index.kept(now, run_id), family) if run_id else None
+    own = (
+        catalog_snapshot.load_snapshot(location.open_root(), index.kept(now, run_id), family)
+        if run_id
+        else None
+    )
     return own or attached(now, family)
 
 
@@ -104,7 +108,7 @@ def source(now: index.Stamp, family: str, run_id: str | None, version: str) -> v
     held = origin(now, family, run_id)
     if held is None or version not in held.catalog.by_id:
         return None
-    entry, root = held.catalog.by_id[version], location.root()
+    entry, root = held.catalog.by_id[version], location.open_root()
     traffic = held.shared_traffic(root, version)
     named = {row[0] for rows in traffic.values() for row in rows}
     return version_sources.Kept(

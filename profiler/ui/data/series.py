@@ -58,7 +58,7 @@ def history(
     found = lineages.lineage(now, family)
     return find_change_points(
         index.store(),
-        location.root(),
+        location.open_root(),
         index.table(now),
         name,
         family=family,
@@ -93,12 +93,12 @@ def overview(now: index.Stamp) -> overviewing.Overview:
 def regressions(now: index.Stamp) -> regressing.RegressionReport:
     """What is worse now in every family."""
     today = datetime.now(UTC).date()  # on which an acknowledgement may end
-    return _regressions(now, tuple(decisions.names(location.root())), today)
+    return _regressions(now, tuple(decisions.decision_ids(location.open_root())), today)
 
 
 @st.cache_resource(show_spinner="Looking for what got worse …", max_entries=2)
 def _regressions(now: index.Stamp, decided: tuple[str, ...], today: date) -> regressing.RegressionReport:
-    records = decisions.load(location.root())
+    records = decisions.load_decisions(location.open_root())
     return regressing.find_regressions(
         index.store(),
         index.table(now),
@@ -112,7 +112,9 @@ def _regressions(now: index.Stamp, decided: tuple[str, ...], today: date) -> reg
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def _causes(now: index.Stamp) -> CauseFinder:
-    return CauseFinder(index.store(), location.root(), index.table(now), counter_noise.lookup(index.store))
+    return CauseFinder(
+        index.store(), location.open_root(), index.table(now), counter_noise.lookup(index.store)
+    )
 
 
 @st.cache_resource(show_spinner=False, max_entries=index.KEPT)

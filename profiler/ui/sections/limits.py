@@ -11,7 +11,7 @@ from profiler.evidence.metric_table import chip_of
 from profiler.evidence.values import Evidence
 from profiler.explain import occupancy_whatif
 from profiler.explain.roofline import roofline
-from profiler.reports.instances import Detail
+from profiler.reports.instances import LaunchDetail
 from profiler.store import LaunchInfo, RunInfo
 from profiler.ui import addresses, controls, markup
 from profiler.ui.charts import style
@@ -37,7 +37,7 @@ def show_roofline(now: index.Stamp, run: RunInfo, launch: Launch) -> None:
         st.html(line)
 
 
-def show_occupancy(launch: Launch, detail: Detail | None) -> None:
+def show_occupancy(launch: Launch, detail: LaunchDetail | None) -> None:
     """Achieved against theoretical, what limits, and the curves that the report carries."""
     _occupancy(occupancy_whatif.measured(launch.values, detail), "runs_occupancy")
 

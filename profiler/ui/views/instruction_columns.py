@@ -6,7 +6,7 @@ import math
 from pathlib import PurePosixPath
 
 from profiler.evidence import formatting
-from profiler.reports.instances import Detail
+from profiler.reports.instances import LaunchDetail
 
 SAMPLES = "smsp__pcsamp_sample_count"
 EXECUTED = "inst_executed"
@@ -20,7 +20,7 @@ OTHERS = {
 }
 
 
-def columns(detail: Detail, words: str) -> dict[str, list[object]]:
+def columns(detail: LaunchDetail, words: str) -> dict[str, list[object]]:
     """The instructions that hold every word, in address order; None where a metric has no value at one."""
     wanted = words.lower().split()
     sources, places = _sources(detail), detail.places()
@@ -45,7 +45,7 @@ def columns(detail: Detail, words: str) -> dict[str, list[object]]:
     return found
 
 
-def caption(detail: Detail) -> str:
+def caption(detail: LaunchDetail) -> str:
     """How much there is, and what the report does not hold."""
     words = f"{formatting.digits(len(detail.pcs))} instructions"
     if SAMPLES in detail.per_pc:
@@ -58,14 +58,14 @@ def caption(detail: Detail) -> str:
     return words
 
 
-def _numbers(detail: Detail, name: str, kept: list[int]) -> list[object]:
+def _numbers(detail: LaunchDetail, name: str, kept: list[int]) -> list[object]:
     if name not in detail.per_pc:
         return [None] * len(kept)
     values = detail.per_pc[name].values
     return [None if math.isnan(values[index]) else int(values[index]) for index in kept]
 
 
-def _reasons(detail: Detail, kept: list[int]) -> list[object]:
+def _reasons(detail: LaunchDetail, kept: list[int]) -> list[object]:
     """The stall reason with most samples; an instruction that was only ever issuing has none."""
     stalls = {
         name.removeprefix(STALL): column.values
@@ -79,7 +79,7 @@ def _reasons(detail: Detail, kept: list[int]) -> list[object]:
     return found
 
 
-def _sources(detail: Detail) -> list[str | None]:
+def _sources(detail: LaunchDetail) -> list[str | None]:
     names = [PurePosixPath(file.name).name for file in detail.files]
     return [
         f"{names[file]}:{line}" if file >= 0 and line > 0 else None

@@ -32,7 +32,7 @@ def ranked(rules: Sequence[Rule], report: str | None = None) -> Html:
 
     `report` is the file's name: all that is not here stands in it, and the command that opens it below.
     """
-    shown = rule_changes.ranked(rules)
+    shown = rule_changes.rank_rules(rules)
     none = markup.note(markup.ticked(_NONE))
     body = markup.table("rules", _COLUMNS, [_row(rule) for rule in shown]) if shown else none
     notes = []
@@ -54,7 +54,7 @@ def opening(report: str | None) -> Html:
 
 def changed(pair: PairComparison) -> Html:
     """Which rule results are new, gone or changed from A to B; what stayed is counted."""
-    found = rule_changes.changes(pair.a.rules, pair.b.rules)
+    found = rule_changes.compare_rules(pair.a.rules, pair.b.rules)
     sides = [name for name, launch in (("A", pair.a), ("B", pair.b)) if not launch.rules]
     if sides:
         return markup.note(f"No rule results in {' or '.join(sides)}: nothing to hold against each other.")
@@ -73,7 +73,7 @@ def changed(pair: PairComparison) -> Html:
 
 def caption(pair: PairComparison) -> str:
     """How many are new, gone and changed, beside the section's title."""
-    states = [change.state for change in rule_changes.changes(pair.a.rules, pair.b.rules)]
+    states = [change.state for change in rule_changes.compare_rules(pair.a.rules, pair.b.rules)]
     counted = (
         (states.count(state), state) for state in (rule_changes.NEW, rule_changes.GONE, rule_changes.CHANGED)
     )
@@ -81,8 +81,8 @@ def caption(pair: PairComparison) -> str:
     return f"in their own words; {told or 'none new, gone or changed'}"
 
 
-def _row(rule: Rule, change: rule_changes.RulingChange | None = None) -> Row:
-    name = rule_changes.heading(rule)
+def _row(rule: Rule, change: rule_changes.RuleChange | None = None) -> Row:
+    name = rule_changes.rule_title(rule)
     # A long message beside it would squeeze it to a word a line.
     title = [markup.tag("b", name, "nw" * (len(name) <= _UNBROKEN)), markup.muted(rule.section)]
     if change and change.why:
@@ -90,8 +90,10 @@ def _row(rule: Rule, change: rule_changes.RulingChange | None = None) -> Row:
     estimate: object = "–"
     if rule.speedup_pct is not None:
         estimate = markup.join((f"{rule.speedup_pct:.1f} %", markup.muted(rule.speedup_scope or "")))
-    return Row((markup.muted(rule.kind), markup.join(title), rule_changes.plain(rule.message), estimate))
+    return Row(
+        (markup.muted(rule.kind), markup.join(title), rule_changes.plain_message(rule.message), estimate)
+    )
 
 
-def _named(group: Sequence[rule_changes.RulingChange]) -> str:
-    return ", ".join(dict.fromkeys(rule_changes.heading(change.rule) for change in group))
+def _named(group: Sequence[rule_changes.RuleChange]) -> str:
+    return ", ".join(dict.fromkeys(rule_changes.rule_title(change.rule) for change in group))

@@ -13,7 +13,7 @@ from profiler.ui.views import rule_results
 
 def pair_of(reports: Path, kernel: str) -> PairComparison:
     a, b = (
-        side_of_report(read.read_one(reports / "ncar" / f"{name}.ncu-rep"), name)
+        side_of_report(read.read_report(reports / "ncar" / f"{name}.ncu-rep"), name)
         for name in ("MW_Baseline", "MW_DivToMult")
     )
     return compare(a, b, metric_table.load_metrics(), kernel=kernel).pairs[0]
@@ -37,7 +37,7 @@ def test_a_pair_whose_rules_stayed_says_so_in_one_line(reports: Path) -> None:
 
 
 def test_an_old_report_says_that_its_rules_carry_no_estimate(reports: Path) -> None:
-    rules = read.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0].rules
+    rules = read.read_report(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0].rules
     assert "No estimates" in rule_results.ranked(rules)
     assert "<td" not in rule_results.ranked(())
     assert "holds no rule results" in rule_results.ranked(())
@@ -52,5 +52,5 @@ def test_the_way_to_nsight_compute_names_the_file_and_quotes_it() -> None:
 def test_what_a_rule_says_cannot_break_the_page(reports: Path) -> None:
     from dataclasses import replace
 
-    rule = read.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0].rules[0]
+    rule = read.read_report(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0].rules[0]
     assert "<script" not in rule_results.ranked([replace(rule, title="<script>", message="<script>")])

@@ -8,7 +8,7 @@ import pytest
 from profiler.evidence import metric_table
 from profiler.evidence.values import Evidence, State, Value
 from profiler.reports import read
-from profiler.reports.instances import Detail
+from profiler.reports.instances import LaunchDetail
 from profiler.store import LaunchInfo, RunInfo
 from profiler.store.operations import Already, Imported, ImportSummary
 from profiler.ui.views import instruction_columns, launch_list, run_list
@@ -160,14 +160,14 @@ def test_a_kernel_that_ran_once_goes_without_its_number() -> None:
 
 
 def test_a_failed_metric_has_its_state_and_no_number(reports: Path) -> None:
-    failed = read.read_one(reports / "mistic" / "profileHIGGS.ncu-rep").launches[0]
+    failed = read.read_report(reports / "mistic" / "profileHIGGS.ncu-rep").launches[0]
     columns = launch_list.metric_columns(failed, metric_table.load_metrics(), "time_duration")
     assert columns["value"] == ["failed (NaN)"]
     assert columns["in base units"] == [None]
 
 
 def test_the_metrics_of_a_launch_start_with_those_of_metrics_txt_under_their_labels(reports: Path) -> None:
-    one = read.read_one(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0]
+    one = read.read_report(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0]
     table = metric_table.load_metrics()
     columns = launch_list.metric_columns(one, table, "")
     assert sorted(map(str, columns["metric"])) == sorted(one.values)
@@ -185,11 +185,11 @@ def test_the_metrics_of_a_launch_start_with_those_of_metrics_txt_under_their_lab
 
 
 @pytest.fixture(scope="module")
-def detail(reports: Path) -> Detail:
-    return read.detail(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep", 0)
+def detail(reports: Path) -> LaunchDetail:
+    return read.launch_detail(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep", 0)
 
 
-def test_instructions_hold_their_samples_and_what_they_wait_for(detail: Detail) -> None:
+def test_instructions_hold_their_samples_and_what_they_wait_for(detail: LaunchDetail) -> None:
     columns = instruction_columns.columns(detail, "")
     assert {len(column) for column in columns.values()} == {64}
     assert sum(number for number in columns["samples"] if number) == 3629
@@ -197,7 +197,7 @@ def test_instructions_hold_their_samples_and_what_they_wait_for(detail: Detail) 
     assert "adamw.cu:94" in columns["source"]
 
 
-def test_instructions_are_found_by_every_word(detail: Detail) -> None:
+def test_instructions_are_found_by_every_word(detail: LaunchDetail) -> None:
     columns = instruction_columns.columns(detail, "ldg adamw.cu")
     assert columns["SASS"]
     assert all("LDG" in text for text in columns["SASS"])

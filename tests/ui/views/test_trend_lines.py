@@ -165,7 +165,9 @@ def test_a_version_without_any_result_is_a_gap_and_no_blank_that_reads_as_nothin
 
 def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Path) -> None:
     lineages.dissected(tmp_path)
-    found = load_lineages(location.root(str(tmp_path)), operations.open_store(str(tmp_path)))[lineages.FAMILY]
+    found = load_lineages(location.open_root(str(tmp_path)), operations.open_store(str(tmp_path)))[
+        lineages.FAMILY
+    ]
     names = [one.version.id for one in found.statuses]
     child = next(one for one in found.statuses if one.correct_ancestor is not None and not one.is_wrong)
     parent = child.correct_ancestor.id if child.correct_ancestor else ""
