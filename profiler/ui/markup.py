@@ -21,7 +21,7 @@ class Html(str):
     __slots__ = ()
 
 
-def esc(text: object) -> Html:
+def escaped(text: object) -> Html:
     """The text as markup on one line: escaped unless it is Html already."""
     if isinstance(text, Html):
         return text
@@ -30,7 +30,7 @@ def esc(text: object) -> Html:
 
 def join(parts: Iterable[object], separator: str = " ") -> Html:
     """The parts as one piece of markup, each escaped unless it is Html."""
-    return Html(separator.join(esc(part) for part in parts if str(part)))
+    return Html(separator.join(escaped(part) for part in parts if str(part)))
 
 
 def tag(name: str, text: object, css: str = "", title: str = "") -> Html:
@@ -38,7 +38,7 @@ def tag(name: str, text: object, css: str = "", title: str = "") -> Html:
     attributes = (f' class="{css}"' if css else "") + (
         f' title="{escape(title, quote=True)}"' if title else ""
     )
-    return Html(f"<{name}{attributes}>{esc(text)}</{name}>")
+    return Html(f"<{name}{attributes}>{escaped(text)}</{name}>")
 
 
 def code(text: object, title: str = "") -> Html:
@@ -46,7 +46,7 @@ def code(text: object, title: str = "") -> Html:
     return tag("span", text, "c", title)
 
 
-def name(text: object, title: str = "") -> Html:
+def cut_name(text: object, title: str = "") -> Html:
     """A name in code that, where it lacks room, is cut in its middle: kernels differ in their `#n`."""
     words = " ".join(str(text).split())
     if len(words) <= 2 * _NAME_END:
@@ -69,7 +69,7 @@ def href(page: str, parameters: Mapping[str, str | Sequence[str] | None]) -> str
 def link(address: str, text: object, title: str = "") -> Html:
     """A link that stays in its tab (Streamlit opens a new one otherwise)."""
     shown = f' title="{escape(title, quote=True)}"' if title else ""
-    return Html(f'<a href="{escape(address, quote=True)}" target="_self"{shown}>{esc(text)}</a>')
+    return Html(f'<a href="{escape(address, quote=True)}" target="_self"{shown}>{escaped(text)}</a>')
 
 
 def address_link(address: str) -> Html:
@@ -84,8 +84,10 @@ def quantity(number: str, unit: str = "") -> Html:
     if len(word) <= _SHORT_UNIT or not word.islower():  # GB/s, TFLOP/s: they hold the scale
         prefix, word = unit, ""
     parts = [(prefix, "u"), (word, "u wide")]
-    units = "".join(f'<span class="{css}">{formatting.THIN}{esc(text)}</span>' for text, css in parts if text)
-    return Html(esc(number) + units)
+    units = "".join(
+        f'<span class="{css}">{formatting.THIN}{escaped(text)}</span>' for text, css in parts if text
+    )
+    return Html(escaped(number) + units)
 
 
 def value(shown: Value, scale: formatting.Scale | None = None) -> Html:
@@ -99,10 +101,10 @@ def verdict(word: str, change: str = "", reason: str = "") -> Html:
     """The verdict: sign and word, coloured only for better and worse; `change` follows the word."""
     css = word if word in _COLOURED else "quiet"
     text = word.replace("_", " ") + (f" {change}" if change else "")
-    return tag("span", Html(f"<i>{formatting.SIGNS[word]}</i> {esc(text)}"), f"v {css}", reason)
+    return tag("span", Html(f"<i>{formatting.SIGNS[word]}</i> {escaped(text)}"), f"v {css}", reason)
 
 
-def count(word: str, number: int) -> Html:
+def verdict_count(word: str, number: int) -> Html:
     """How many have a verdict: its sign and the number, coloured only where there are any."""
     css = word if word in _COLOURED and number else "quiet"
     return tag("span", Html(f"<i>{formatting.SIGNS[word]}</i> {number}"), f"v {css}")
@@ -110,15 +112,15 @@ def count(word: str, number: int) -> Html:
 
 def state(words: str) -> Html:
     """What stands where a number does not: a hatched swatch and the word for why."""
-    return Html(f'<span class="st"><span class="hatch"></span>{esc(words)}</span>')
+    return Html(f'<span class="st"><span class="hatch"></span>{escaped(words)}</span>')
 
 
-def inverted(words: str) -> Html:
+def status_tag(words: str) -> Html:
     """A state that replaces a speed: wrong or rejected."""
     return tag("span", f"⊘ {words}", "tag")
 
 
-def evidence(kind: str, present: bool = True) -> Html:
+def evidence_badge(kind: str, present: bool = True) -> Html:
     """A badge, told apart by shape and text and never by colour."""
     return tag("span", kind, f"ev {kind}" + ("" if present else " absent"))
 
@@ -163,12 +165,12 @@ class Row:
     kind: str = ""  # "" a row, "g" a group head, "last" a closing line
 
 
-def group(text: object) -> Row:
+def group_row(text: object) -> Row:
     """The head of a group of rows."""
     return Row((text,), kind="g")
 
 
-def closing(text: object) -> Row:
+def closing_row(text: object) -> Row:
     """The last line of a group: what has no number, in one place."""
     return Row((text,), kind="last")
 
@@ -180,65 +182,67 @@ def table(name: str, columns: Sequence[Column], rows: Iterable[Row]) -> Html:
     for row in rows:
         css = f' class="{"sel" if row.selected else row.kind}"' if row.selected or row.kind else ""
         if row.kind:
-            cells = f'<td colspan="{len(columns)}">{esc(row.cells[0])}</td>'
+            cells = f'<td colspan="{len(columns)}">{escaped(row.cells[0])}</td>'
         else:
             cells = "".join(
                 _cell("td", column.css, cell) for column, cell in zip(columns, row.cells, strict=True)
             )
         body.append(f"<tr{css}>{cells}</tr>")
     head = f"<thead><tr>{heads}</tr></thead>" if any(str(column.head) for column in columns) else ""
-    return Html(f'<div class="k k-box">{table_tag(name)}{head}<tbody>{"".join(body)}</tbody></table></div>')
+    return Html(f'<div class="k k-box">{table_start(name)}{head}<tbody>{"".join(body)}</tbody></table></div>')
 
 
-def table_tag(name: str) -> str:
+def table_start(name: str) -> str:
     """The start of a table with the name that a screen reader says."""
     return f'<table aria-label="{escape(name, quote=True)}">'
 
 
 def _cell(name: str, css: str, text: object) -> str:
-    return f'<{name} class="{css}">{esc(text)}</{name}>' if css else f"<{name}>{esc(text)}</{name}>"
+    return f'<{name} class="{css}">{escaped(text)}</{name}>' if css else f"<{name}>{escaped(text)}</{name}>"
 
 
-def pairs(name: str, rows: Iterable[tuple[object, object]]) -> Html:
+def fact_table(name: str, rows: Iterable[tuple[object, object]]) -> Html:
     """Facts as label and value, in the order given."""
     return table(
         name, (Column(""), Column("", wrap=True)), [Row((muted(label), value)) for label, value in rows]
     )
 
 
-def head(title: object, context: object = "") -> Html:
+def page_head(title: object, context: object = "") -> Html:
     """The top line of a page: title left, context and links right."""
-    left = f'<span class="t" role="heading" aria-level="1">{esc(title)}</span>'
+    left = f'<span class="t" role="heading" aria-level="1">{escaped(title)}</span>'
     return Html(f'<div class="k k-head">{left}{tag("span", context, "x")}</div>')
 
 
-def section(title: object, caption: object = "") -> Html:
+def section_head(title: object, caption: object = "") -> Html:
     """The head of a block, with what its numbers are in small words beside it."""
-    small = f"<small>{esc(caption)}</small>" if str(caption) else ""
-    return Html(f'<div class="k k-h"><span role="heading" aria-level="2">{esc(title)}</span>{small}</div>')
+    small = f"<small>{escaped(caption)}</small>" if str(caption) else ""
+    return Html(
+        f'<div class="k k-h"><span role="heading" aria-level="2">{escaped(title)}</span>{small}</div>'
+    )
 
 
-def strip(parts: Iterable[object]) -> Html:
+def grey_strip(parts: Iterable[object]) -> Html:
     """The grey strip: the first part in bold, what explains it after it."""
     first, *rest = parts
-    spans = "".join(f"<span>{esc(part)}</span>" for part in rest if str(part))
-    return Html(f'<div class="k k-strip"><b>{esc(first)}</b>{spans}</div>')
+    spans = "".join(f"<span>{escaped(part)}</span>" for part in rest if str(part))
+    return Html(f'<div class="k k-strip"><b>{escaped(first)}</b>{spans}</div>')
 
 
 def paragraph(text: object) -> Html:
     """A sentence that answers a block's question."""
-    return Html(f'<div class="k">{esc(text)}</div>')
+    return Html(f'<div class="k">{escaped(text)}</div>')
 
 
 def note(text: object) -> Html:
     """A caption under the thing it explains."""
-    return Html(f'<div class="k k-note">{esc(text)}</div>')
+    return Html(f'<div class="k k-note">{escaped(text)}</div>')
 
 
-def big(parts: Iterable[object], caption: object = "") -> Html:
+def big_verdict(parts: Iterable[object], caption: object = "") -> Html:
     """The one big verdict of a page."""
-    spans = "".join(f"<span>{esc(part)}</span>" for part in parts if str(part))
-    return Html(f'<div class="k k-big">{spans}<small>{esc(caption)}</small></div>')
+    spans = "".join(f"<span>{escaped(part)}</span>" for part in parts if str(part))
+    return Html(f'<div class="k k-big">{spans}<small>{escaped(caption)}</small></div>')
 
 
 @dataclass(frozen=True)
@@ -254,27 +258,27 @@ class Tile:
 def tiles(items: Sequence[Tile]) -> Html:
     """The row of tiles that answers a page's question first."""
     cells = "".join(
-        f'<div><div class="l">{esc(item.label)}</div>'
-        f'<div class="n">{esc(item.value)}<small>{esc(item.unit)}</small></div>'
-        f'<div class="s">{esc(item.sentence)}</div></div>'
+        f'<div><div class="l">{escaped(item.label)}</div>'
+        f'<div class="n">{escaped(item.value)}<small>{escaped(item.unit)}</small></div>'
+        f'<div class="s">{escaped(item.sentence)}</div></div>'
         for item in items
     )
     return Html(f'<div class="k k-tiles">{cells}</div>')
 
 
-def empty(sentence: str, command: str) -> Html:
+def empty_page(sentence: str, command: str) -> Html:
     """An empty page: one sentence and the command that fills it."""
-    return Html(f'<div class="k k-empty">{esc(sentence)} <span class="c">{esc(command)}</span></div>')
+    return Html(f'<div class="k k-empty">{escaped(sentence)} <span class="c">{escaped(command)}</span></div>')
 
 
-def error(message: str) -> Html:
+def error_box(message: str) -> Html:
     """What happened, where, and the way out, in the place of the thing that failed."""
-    return Html(f'<div class="k k-error">{ticked(message)}</div>')
+    return Html(f'<div class="k k-error">{backticks_as_code(message)}</div>')
 
 
-def ticked(text: str) -> Html:
+def backticks_as_code(text: str) -> Html:
     """Words in which `what stands in backticks` is code."""
     parts = " ".join(text.split()).split("`")
     if len(parts) % 2 == 0:  # a backtick without its partner is a backtick
-        return esc(text)
+        return escaped(text)
     return Html("".join(code(part) if at % 2 else escape(part) for at, part in enumerate(parts)))

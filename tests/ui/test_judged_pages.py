@@ -133,6 +133,6 @@ class TestTrends:
         ]
         line = small_multiples.Line("a", (*points, small_multiples.Point(3, 11.0)), band=0.1)
         panel = small_multiples.Panel("latency", "µs", (line,), from_zero=False)
-        figure = small_multiples.trends([panel], small_multiples.Axis(("a", "b", "c", "d"), span=(0, 3)))
+        figure = small_multiples.figure([panel], small_multiples.Axis(("a", "b", "c", "d"), span=(0, 3)))
         bands = [trace for trace in figure["data"] if trace.get("fill") == "toself"]
         assert [trace["x"] for trace in bands] == [[-0.235, 0.235, 0.235, -0.235], [2, 3, 3, 2]]

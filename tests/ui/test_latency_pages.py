@@ -39,7 +39,7 @@ B = latency("v2", 175.1e3)
 
 class TestSamples:
     def test_every_sample_is_a_dot_at_its_round_and_the_line_is_the_median(self) -> None:
-        figure = latency_samples.dots([("A", A), ("B", B)])
+        figure = latency_samples.dot_figure([("A", A), ("B", B)])
         for axis, one in (("y", A), ("y2", B)):
             own = [trace for trace in figure["data"] if trace["yaxis"] == axis]
             dots = [trace for trace in own if trace["mode"] == "markers"]
@@ -56,7 +56,7 @@ class TestSamples:
         ns = A.ns.copy()
         ns[5], ns[40] = 900e3, 900e3
         one = replace(A, ns=ns, throttled=np.array([5], np.uint32))
-        figure = latency_samples.dots([("A", one), ("B", B)])
+        figure = latency_samples.dot_figure([("A", one), ("B", B)])
         by_symbol = {
             trace["marker"]["symbol"]: trace
             for trace in figure["data"]
@@ -67,10 +67,10 @@ class TestSamples:
         assert by_symbol["x-thin"]["y"] == [top]
         assert by_symbol["x-thin"]["customdata"] == [[1, "900"]]
         assert [10, "900"] in by_symbol["triangle-up"]["customdata"]
-        assert latency_samples.beyond([("A", one), ("B", B)]) >= 2
+        assert latency_samples.count_beyond_axis([("A", one), ("B", B)]) >= 2
 
     def test_sides_far_apart_have_an_axis_each_of_one_span(self) -> None:
-        figure = latency_samples.dots([("A", A), ("B", latency("v2", 90e3))])
+        figure = latency_samples.dot_figure([("A", A), ("B", latency("v2", 90e3))])
         (low, high), (low_b, high_b) = (figure["layout"][axis]["range"] for axis in ("yaxis", "yaxis2"))
         assert high_b < low
         assert high_b - low_b == pytest.approx(high - low)
@@ -78,14 +78,14 @@ class TestSamples:
 
     def test_very_many_samples_are_thinned_for_drawing_only(self) -> None:
         many = replace(A, ns=np.tile(A.ns, 50), rounds=np.repeat(np.arange(25, dtype=np.uint16), 200))
-        figure = latency_samples.dots([("A", many)])
+        figure = latency_samples.dot_figure([("A", many)])
         assert sum(len(trace["x"]) for trace in figure["data"] if trace["mode"] == "markers") < 1300
-        figure = latency_samples.ecdf([("A", many)])
-        assert len(figure["data"][0]["x"]) <= latency_samples.MOST + 1
+        figure = latency_samples.ecdf_figure([("A", many)])
+        assert len(figure["data"][0]["x"]) <= latency_samples.MAX_DOTS + 1
         assert figure["data"][0]["y"][-1] == 100
 
     def test_the_shares_reach_half_at_the_median(self) -> None:
-        figure = latency_samples.ecdf([("A", A), ("B", B)])
+        figure = latency_samples.ecdf_figure([("A", A), ("B", B)])
         for trace, one in zip(figure["data"], (A, B), strict=True):
             at = float(np.interp(50, trace["y"], trace["x"]))
             assert at == pytest.approx(float(np.median(one.ns)) / 1000, rel=1e-3)
@@ -110,7 +110,7 @@ class TestWords:
         a, b = self.side("v1", A), self.side("v2")
         (one,) = compare_latencies(a, b, ())
         assert "missing" in latency_verdict.verdict(one)
-        assert len(latency_samples.dots([("A", A)])["data"]) == len(
+        assert len(latency_samples.dot_figure([("A", A)])["data"]) == len(
             latency_verdict.chart(one, "samples")["data"]
         )
 

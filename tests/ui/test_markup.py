@@ -13,7 +13,7 @@ def test_a_kernel_name_with_angle_brackets_is_escaped_in_a_table_cell() -> None:
 
 def test_markup_made_here_is_not_escaped_twice() -> None:
     assert markup.code(markup.code("a<b")).count("&lt;") == 1
-    assert "&amp;lt;" not in markup.section(markup.code("a<b"))
+    assert "&amp;lt;" not in markup.section_head(markup.code("a<b"))
 
 
 def test_a_quote_in_a_title_or_an_address_cannot_end_the_attribute() -> None:
@@ -22,7 +22,7 @@ def test_a_quote_in_a_title_or_an_address_cannot_end_the_attribute() -> None:
 
 
 def test_text_with_blank_lines_stays_on_one_line() -> None:
-    assert "\n" not in markup.esc("one\n\n  two")
+    assert "\n" not in markup.escaped("one\n\n  two")
 
 
 def test_every_verdict_has_its_sign_and_word_and_only_two_are_coloured() -> None:
@@ -82,20 +82,20 @@ def test_joining_leaves_out_what_is_empty() -> None:
 
 
 def test_a_command_in_an_error_is_code_and_the_rest_is_escaped() -> None:
-    shown = markup.error("no <b>: run `profiler metrics` first")
+    shown = markup.error_box("no <b>: run `profiler metrics` first")
     assert 'no &lt;b&gt;: run <span class="c">profiler metrics</span> first' in shown
-    assert markup.ticked("it`s") == "it`s"
+    assert markup.backticks_as_code("it`s") == "it`s"
 
 
 def test_a_long_name_is_cut_in_its_middle_and_reads_as_itself() -> None:
-    shown = markup.name("range/hd_enc<A>_packed_cuda#12", title="all of it")
+    shown = markup.cut_name("range/hd_enc<A>_packed_cuda#12", title="all of it")
     head, tail = shown.split('</span><span class="end">')
     assert tail.removesuffix("</span></span>") == "uda#12"
     assert "hd_enc&lt;A&gt;" in head
     assert 'title="all of it"' in head
-    assert markup.name("basic#3") == markup.code("basic#3")
+    assert markup.cut_name("basic#3") == markup.code("basic#3")
 
 
 def test_a_table_says_its_name_to_a_screen_reader() -> None:
     assert markup.table('all "launches"', (), []).count('<table aria-label="all &quot;launches&quot;">') == 1
-    assert 'role="heading" aria-level="2">Why</span>' in markup.section("Why", "measured")
+    assert 'role="heading" aria-level="2">Why</span>' in markup.section_head("Why", "measured")

@@ -20,7 +20,7 @@ _SIDES: dict[str, tuple[float, float]] = {
 }
 
 
-def sides(
+def label_sides(
     points: Sequence[tuple[float, float]], labels: Sequence[str], taken: Sequence[Box] = ()
 ) -> list[str]:
     """The side for each label, in the words of Plotly's textposition; the points are in pixels, y upwards.
@@ -39,7 +39,7 @@ def sides(
     return found
 
 
-def beside(x: float, y: float, label: str) -> Box:
+def box_right_of(x: float, y: float, label: str) -> Box:
     """The box of a label that stands right of a point."""
     return _box(x, y, label, 1, 0)
 

@@ -14,11 +14,11 @@ from profiler.evidence.values import Value
 from profiler.statistics.floor import typical_ns
 from profiler.statistics.ratios import SHORT_NS
 from profiler.ui.charts import style
-from profiler.ui.charts.scales import charted
-from profiler.ui.charts.style import FONT, MUTED, Figure, note
+from profiler.ui.charts.scales import plotly_text
+from profiler.ui.charts.style import FONT, MUTED_FONT, Figure, annotation
 from profiler.ui.theme import light
 
-MOST = 1000  # dots of a side that are drawn; more are thinned evenly
+MAX_DOTS = 1000  # dots of a side that are drawn; more are thinned evenly
 _HEIGHT_PX, _RIGHT_PX, _TOP_PX, _AXIS_PX = 268, 78, 8, 44
 _APART = 6.0  # times the larger spread that both sides may take together on one axis
 _FENCE = 4.0  # interquartile ranges beyond the quartiles at which the axis ends
@@ -41,7 +41,7 @@ class _Side:
     unit: str
 
 
-def dots(sides: Sequence[tuple[str, Latency]]) -> Figure:
+def dot_figure(sides: Sequence[tuple[str, Latency]]) -> Figure:
     """A panel a side, one above the other on the same axes: each sample a dot, where its round stood.
 
     Where the sides lie so far apart that each would be a line, each has its own axis, of one span.
@@ -50,7 +50,7 @@ def dots(sides: Sequence[tuple[str, Latency]]) -> Figure:
     (the mean of short calls) carries its value, and that of the first side stands dashed in the others.
     """
     numbers, unit = _in_one_unit(sides)
-    ranges, apart = _ranges(numbers), is_apart(sides)
+    ranges, apart = _ranges(numbers), have_own_axes(sides)
     layout = style.layout(_HEIGHT_PX)
     layout["margin"] = {"l": 8, "r": _RIGHT_PX, "t": _TOP_PX, "b": _AXIS_PX, "pad": 0}
     every = np.unique(np.concatenate([one.rounds for one in numbers]))
@@ -65,8 +65,8 @@ def dots(sides: Sequence[tuple[str, Latency]]) -> Figure:
         traces += _dots(one, f"y{suffix}", low, high)
         traces.append(_level(one.middle, len(every), f"y{suffix}"))
         place = domain[0] + (domain[1] - domain[0]) * (one.middle - low) / (high - low)
-        text = f"<b>{charted(one.name)}</b> {charted(one.shown)}"
-        notes.append(note(text, 1.0, place, xanchor="left", yanchor="middle", xshift=6))
+        text = f"<b>{plotly_text(one.name)}</b> {plotly_text(one.shown)}"
+        notes.append(annotation(text, 1.0, place, xanchor="left", yanchor="middle", xshift=6))
     layout["xaxis"] = {
         **style.axis("round, in time order"),
         **_round_ticks(every),
@@ -78,7 +78,7 @@ def dots(sides: Sequence[tuple[str, Latency]]) -> Figure:
     return {"data": traces, "layout": layout}
 
 
-def ecdf(sides: Sequence[tuple[str, Latency]]) -> Figure:
+def ecdf_figure(sides: Sequence[tuple[str, Latency]]) -> Figure:
     """The share of the samples that took no longer, a step line a side; the last side in ink."""
     numbers, unit = _in_one_unit(sides)
     low, high = _limits([one.numbers for one in numbers])
@@ -100,7 +100,7 @@ def ecdf(sides: Sequence[tuple[str, Latency]]) -> Figure:
         traces.append(
             {
                 "type": "scatter",
-                "name": charted(one.name),
+                "name": plotly_text(one.name),
                 "mode": "lines",
                 "x": x,
                 "y": y,
@@ -110,14 +110,14 @@ def ecdf(sides: Sequence[tuple[str, Latency]]) -> Figure:
                     "color": light("ink" if last else "muted"),
                     "dash": "solid" if last else "4px,2px",
                 },
-                "hovertemplate": f"<b>{charted(one.name)}</b> %{{y:.0f}} % up to %{{x:.4~g}} {unit}"
+                "hovertemplate": f"<b>{plotly_text(one.name)}</b> %{{y:.0f}} % up to %{{x:.4~g}} {unit}"
                 "<extra></extra>",
             }
         )
         left = one.middle == first and (row == 0 or numbers[0].middle != first)
         notes.append(
-            note(
-                f"<b>{charted(one.name)}</b> {charted(one.shown)}",
+            annotation(
+                f"<b>{plotly_text(one.name)}</b> {plotly_text(one.shown)}",
                 one.middle,
                 50,
                 xref="x",
@@ -125,14 +125,14 @@ def ecdf(sides: Sequence[tuple[str, Latency]]) -> Figure:
                 xanchor="right" if left else "left",
                 yanchor="bottom" if left else "top",
                 xshift=-6 if left else 6,
-                font=FONT if last else MUTED,
+                font=FONT if last else MUTED_FONT,
             )
         )
     layout["annotations"] = notes
     return {"data": traces, "layout": layout}
 
 
-def beyond(sides: Sequence[tuple[str, Latency]]) -> int:
+def count_beyond_axis(sides: Sequence[tuple[str, Latency]]) -> int:
     """How many samples lie beyond the axis of `dots`."""
     numbers, _ = _in_one_unit(sides)
     return sum(
@@ -141,13 +141,13 @@ def beyond(sides: Sequence[tuple[str, Latency]]) -> int:
     )
 
 
-def is_apart(sides: Sequence[tuple[str, Latency]]) -> bool:
+def have_own_axes(sides: Sequence[tuple[str, Latency]]) -> bool:
     """Whether the sides lie so far apart that `dots` gives each an axis of its own."""
     ranges = _ranges(_in_one_unit(sides)[0])
     return len(set(ranges)) > 1
 
 
-def middle_word(one: Latency) -> str:
+def center_word(one: Latency) -> str:
     """What stands for a side's samples: the median, or the mean of calls too short for the timer's tick."""
     return "mean" if float(np.median(one.ns)) < SHORT_NS else "median"
 
@@ -210,7 +210,7 @@ def _ranges(numbers: Sequence[_Side]) -> list[tuple[float, float]]:
 def _dots(one: _Side, axis: str, low: float, high: float) -> list[Figure]:
     """Plain samples, throttled ones as crosses, others beyond the axis as triangles; both at its edge."""
     out = (one.numbers < low) | (one.numbers > high)
-    step = -(-len(one.numbers) // MOST)
+    step = -(-len(one.numbers) // MAX_DOTS)
     drawn = np.zeros(len(one.numbers), np.bool_)
     drawn[::step] = True
     kinds = (
@@ -243,8 +243,8 @@ def _dots(one: _Side, axis: str, low: float, high: float) -> list[Figure]:
                     [int(number), formatting.digits(float(value), whole=False)]
                     for number, value in zip(one.rounds[which], one.numbers[which], strict=True)
                 ],
-                "hovertemplate": f"<b>{charted(one.name)}</b> %{{customdata[1]}} {charted(one.unit)}, "
-                f"round %{{customdata[0]}}{words}<extra></extra>",
+                "hovertemplate": f"<b>{plotly_text(one.name)}</b> %{{customdata[1]}} "
+                f"{plotly_text(one.unit)}, round %{{customdata[0]}}{words}<extra></extra>",
             }
         )
     return traces
@@ -267,7 +267,7 @@ def _shares(numbers: Floats) -> tuple[list[float], list[float]]:
     """The steps of the empirical distribution, at most MOST of them."""
     ordered = np.sort(numbers)
     shares = 100 * np.arange(1, len(ordered) + 1) / len(ordered)
-    kept = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), MOST)).astype(int))
+    kept = np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), MAX_DOTS)).astype(int))
     return [float(ordered[0]), *ordered[kept].tolist()], [0.0, *shares[kept].tolist()]
 
 

@@ -42,7 +42,7 @@ def line(on: Scale, own: float, floor: float | None, baseline: float | None, wor
     if baseline:
         marks.append(f'<i class="base" style="left:{on.at(baseline)}%"></i>')
     marks.append(f'<i class="dot" style="left:{on.at(own)}%"></i>')
-    return Html(f'<span class="track" title="{markup.esc(words)}">{"".join(marks)}</span>')
+    return Html(f'<span class="track" title="{markup.escaped(words)}">{"".join(marks)}</span>')
 
 
 def gap(one: VersionLatency) -> Html:

@@ -28,7 +28,7 @@ class _Row:
     strokes: list[str] = field(default_factory=list)
 
 
-def lanes(nodes: Sequence[Node]) -> list[int]:
+def assign_lanes(nodes: Sequence[Node]) -> list[int]:
     """The lane of each node: a chain of heirs keeps its lane; the path to the best one has lane 0."""
     heirs = _heirs(nodes)
     found = [-1] * len(nodes)
@@ -50,9 +50,9 @@ def lanes(nodes: Sequence[Node]) -> list[int]:
     return found
 
 
-def graph(nodes: Sequence[Node]) -> list[Html]:
+def row_pictures(nodes: Sequence[Node]) -> list[Html]:
     """The picture of each row; `nodes` are in the table's order, parents first."""
-    rows = [_Row(lane) for lane in lanes(nodes)]
+    rows = [_Row(lane) for lane in assign_lanes(nodes)]
     for index, node in enumerate(nodes):
         if node.parent is None:
             continue

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from profiler.evidence import formatting
 from profiler.evidence.values import Value
 from profiler.ui.charts import label_sides, style
-from profiler.ui.charts.scales import charted, log_ticks, share_of
-from profiler.ui.charts.style import FONT, MUTED, Figure, note
+from profiler.ui.charts.scales import axis_share, log_ticks, plotly_text
+from profiler.ui.charts.style import FONT, MUTED_FONT, Figure, annotation
 from profiler.ui.theme import light
 
 _HEIGHT_PX, _AXIS_PX, _FLAG_PX = 430, 52, 17
@@ -57,7 +57,7 @@ class Arrow:
     end: tuple[float, float]
 
 
-def roofline(
+def figure(
     slopes: Sequence[Slope],
     ceilings: Sequence[Ceiling],
     marks: Sequence[Mark],
@@ -74,7 +74,7 @@ def roofline(
     layout["xaxis"] = {**_axis(xs, 1.0, title), "showline": True}
     layout["yaxis"] = {**_axis(ys, scale.divisor, ""), "showgrid": True}
     layout["annotations"] = [
-        note(f"<b>{charted(scale.unit)}</b>", 0, 1, yanchor="bottom", xanchor="left", yshift=4)
+        annotation(f"<b>{plotly_text(scale.unit)}</b>", 0, 1, yanchor="bottom", xanchor="left", yshift=4)
     ]
     layout["shapes"] = []
     most = max((one.peak for one in ceilings), default=ys[1])
@@ -129,7 +129,7 @@ def _slope(slope: Slope, xs: tuple[float, float], ys: tuple[float, float], most:
         **_line("solid"),
         "x": [start, end],
         "y": [start * slope.bytes_per_second, end * slope.bytes_per_second],
-        "hovertemplate": f"<b>{charted(slope.label)}</b><br>{charted(str(rate))}<extra></extra>",
+        "hovertemplate": f"<b>{plotly_text(slope.label)}</b><br>{plotly_text(str(rate))}<extra></extra>",
     }
 
 
@@ -140,7 +140,7 @@ def _ceiling(ceiling: Ceiling, slopes: Sequence[Slope], xs: tuple[float, float])
         **_line("solid"),
         "x": [max(start, xs[0]), xs[1]],
         "y": [ceiling.peak, ceiling.peak],
-        "hovertemplate": f"<b>{charted(ceiling.label)}</b><extra></extra>",
+        "hovertemplate": f"<b>{plotly_text(ceiling.label)}</b><extra></extra>",
     }
 
 
@@ -159,12 +159,14 @@ def _flags(
     top = max((one.peak for one in ceilings), default=0.0)
     found = []
     order = sorted(slopes, key=lambda one: one.bytes_per_second) if top else []
-    place = share_of(top, *ys, log=True) if top else 0.0
+    place = axis_share(top, *ys, log=True) if top else 0.0
     for index, slope in enumerate(order):
         knee, height = top / slope.bytes_per_second, _FLAG_PX * (index + 1)
         rate = formatting.quantity(Value(slope.bytes_per_second, "byte/s"))
-        look = {"xanchor": "left", "yanchor": "bottom", "xshift": 2, "yshift": height - 2, "font": MUTED}
-        text = note(f"{charted(slope.label)} {charted(str(rate))}", math.log10(knee), place, xref="x", **look)
+        look = {"xanchor": "left", "yanchor": "bottom", "xshift": 2, "yshift": height - 2, "font": MUTED_FONT}
+        text = annotation(
+            f"{plotly_text(slope.label)} {plotly_text(str(rate))}", math.log10(knee), place, xref="x", **look
+        )
         pole = {
             "type": "line",
             "xref": "x",
@@ -191,8 +193,8 @@ def _ceiling_labels(ceilings: Sequence[Ceiling], ys: tuple[float, float]) -> lis
         else:
             groups.append([one])
     return [
-        note(
-            charted(
+        annotation(
+            plotly_text(
                 ", ".join(f"{one.label} {formatting.quantity(Value(one.peak, 'FLOP/s'))}" for one in group)
             ),
             1.0,
@@ -200,7 +202,7 @@ def _ceiling_labels(ceilings: Sequence[Ceiling], ys: tuple[float, float]) -> lis
             yref="y",
             xanchor="right",
             yanchor="bottom",
-            font=MUTED,
+            font=MUTED_FONT,
         )
         for group in groups
     ]
@@ -220,7 +222,7 @@ def _row_labels(marks: Sequence[Mark]) -> list[Figure]:
     """What the points of one height are, once, right of the last of them."""
     look = {"xref": "x", "yref": "y", "xanchor": "left", "yanchor": "middle", "xshift": 8, "font": FONT}
     return [
-        note(f"<b>{charted(one.row)}</b>", math.log10(one.x), math.log10(one.y), **look)
+        annotation(f"<b>{plotly_text(one.row)}</b>", math.log10(one.x), math.log10(one.y), **look)
         for one in _last(marks)
     ]
 
@@ -249,7 +251,7 @@ def _marks(marks: Sequence[Mark], xs: tuple[float, float], ys: tuple[float, floa
         "mode": "markers+text",
         "x": [one.x for one in marks],
         "y": [one.y for one in marks],
-        "text": [charted(one.label) for one in marks],
+        "text": [plotly_text(one.label) for one in marks],
         "textposition": _places(marks, xs, ys),
         "textfont": FONT,
         "marker": {"symbol": [one.symbol for one in marks], "size": 9, "color": inks},
@@ -262,12 +264,12 @@ def _marks(marks: Sequence[Mark], xs: tuple[float, float], ys: tuple[float, floa
 def _places(marks: Sequence[Mark], xs: tuple[float, float], ys: tuple[float, float]) -> list[str]:
     """The side of each label, on a chart of middling width."""
     places = [
-        (_WIDTH_PX * share_of(one.x, *xs, log=True), _PLOT_PX * share_of(one.y, *ys, log=True))
+        (_WIDTH_PX * axis_share(one.x, *xs, log=True), _PLOT_PX * axis_share(one.y, *ys, log=True))
         for one in marks
     ]
     ends = {one: place for one, place in zip(marks, places, strict=True) if one in _last(marks)}
-    taken = [label_sides.beside(*place, one.row) for one, place in ends.items()]
-    return label_sides.sides(places, [one.label for one in marks], taken)
+    taken = [label_sides.box_right_of(*place, one.row) for one, place in ends.items()]
+    return label_sides.label_sides(places, [one.label for one in marks], taken)
 
 
 def _arrow(arrow: Arrow) -> Figure:

@@ -25,7 +25,7 @@ def value_range(numbers: Sequence[float], *, from_zero: bool = True) -> tuple[fl
     return low - (room if low < 0 else 0.0), high + room, False
 
 
-def spread_labels(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+def spread_apart(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
     """Positions at least `gap` apart, as near to the wanted ones as that allows, in the order given."""
     order = sorted(range(len(wanted)), key=lambda index: wanted[index])
     placed = [0.0] * len(wanted)
@@ -51,7 +51,7 @@ def log_ticks(low: float, high: float) -> list[float]:
     return ticks[:: max(1, len(ticks) // 5)]
 
 
-def share_of(number: float, bottom: float, top: float, log: bool) -> float:
+def axis_share(number: float, bottom: float, top: float, log: bool) -> float:
     """How far up a panel the number lies, from 0 to 1."""
     if log:
         return math.log(number / bottom) / math.log(top / bottom)
@@ -65,7 +65,7 @@ def shorten(name: str, limit: int = 21) -> str:
     return f"{name[: limit - 9]}…{name[-8:]}"
 
 
-def charted(text: str) -> str:
+def plotly_text(text: str) -> str:
     """The text as Plotly takes it: it reads tags and a few entities, and prints `&quot;` as that stands."""
     return escape(text, quote=False)
 
@@ -78,4 +78,4 @@ def wrap(words: str, limit: int) -> str:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
-    return "<br>".join(map(charted, lines))
+    return "<br>".join(map(plotly_text, lines))

@@ -8,8 +8,16 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from profiler.ui.charts import style
-from profiler.ui.charts.scales import charted, log_ticks, share_of, shorten, spread_labels, value_range, wrap
-from profiler.ui.charts.style import CLEAR, FONT, MUTED, Figure, note
+from profiler.ui.charts.scales import (
+    axis_share,
+    log_ticks,
+    plotly_text,
+    shorten,
+    spread_apart,
+    value_range,
+    wrap,
+)
+from profiler.ui.charts.style import FONT, MUTED_FONT, TRANSPARENT, Figure, annotation
 from profiler.ui.theme import HATCH, light
 
 MAX_POINTS = 2000  # SVG points a chart still draws smoothly
@@ -88,7 +96,7 @@ class _Place:
     crowded: bool
 
 
-def trends(panels: Sequence[Panel], axis: Axis) -> Figure:
+def figure(panels: Sequence[Panel], axis: Axis) -> Figure:
     """The panels stacked on one x axis, titles above at the left, line labels in a gutter at the right."""
     crowded = _crowded(panels)
     heights = [
@@ -115,7 +123,9 @@ def trends(panels: Sequence[Panel], axis: Axis) -> Figure:
         ends = value_range(numbers, from_zero=panel.from_zero)
         place = _Place(f"y{suffix}", ((top - height) / total, top / total), *ends, crowded=crowded)
         layout[f"yaxis{suffix}"] = _value_axis(place)
-        notes.append(note(_title(panel, place.log), 0.0, (top + 6) / total, xanchor="left", yanchor="bottom"))
+        notes.append(
+            annotation(_title(panel, place.log), 0.0, (top + 6) / total, xanchor="left", yanchor="bottom")
+        )
         traces += _traces(panel, axis, place)
         notes += _gap_notes(panel, axis, place)
         if crowded:
@@ -139,7 +149,7 @@ def _crowded(panels: Sequence[Panel]) -> bool:
     return any(len(panel.lines) > 1 for panel in panels)
 
 
-def whole_gaps(panel: Panel) -> list[tuple[float, str]]:
+def gaps_of_all_lines(panel: Panel) -> list[tuple[float, str]]:
     """The places where no line has a number, with the words for why (of the first line that says)."""
     words: dict[float, str] = {}
     numbers: set[float] = set()
@@ -154,7 +164,7 @@ def whole_gaps(panel: Panel) -> list[tuple[float, str]]:
     return sorted((at, word) for at, word in words.items() if at not in numbers)
 
 
-def thin(points: Sequence[Point], limit: int) -> list[Point]:
+def thinned(points: Sequence[Point], limit: int) -> list[Point]:
     """At most about `limit` numbers for drawing. Gaps stay, and a break stays a break."""
     step = math.ceil(len(points) / max(1, limit))
     kept: list[Point] = []
@@ -168,14 +178,14 @@ def thin(points: Sequence[Point], limit: int) -> list[Point]:
 
 
 def _title(panel: Panel, log: bool) -> str:
-    unit = f", {charted(panel.unit)}" if panel.unit else ""
+    unit = f", {plotly_text(panel.unit)}" if panel.unit else ""
     words = ", ".join(filter(None, (panel.caption, "log scale" * log)))
-    quiet = f'  <span style="fill:{light("muted")}">{charted(words)}</span>' if words else ""
-    return f"<b>{charted(panel.title)}{unit}</b>{quiet}"
+    quiet = f'  <span style="fill:{light("muted")}">{plotly_text(words)}</span>' if words else ""
+    return f"<b>{plotly_text(panel.title)}{unit}</b>{quiet}"
 
 
 def _traces(panel: Panel, axis: Axis, place: _Place) -> list[Figure]:
-    gaps = whole_gaps(panel)
+    gaps = gaps_of_all_lines(panel)
     hatched = {at for at, _ in gaps}
     traces = [_hatch(gaps, axis, place)] if gaps else []
     traces += [
@@ -185,7 +195,7 @@ def _traces(panel: Panel, axis: Axis, place: _Place) -> list[Figure]:
         for stretch in _stretches(line.points)
     ]
     for line in sorted(panel.lines, key=lambda line: line.strong):
-        points = thin(line.points, MAX_POINTS // max(1, len(panel.lines)))
+        points = thinned(line.points, MAX_POINTS // max(1, len(panel.lines)))
         if any(point.y is not None for point in points):
             traces.append(_line(line, points, place))
         lost = [point for point in points if point.gap == FAILED and point.at not in hatched]
@@ -205,14 +215,14 @@ def _line(line: Line, points: Sequence[Point], place: _Place) -> Figure:
     ink = light("ink" if line.strong or not place.crowded else "muted")
     return {
         "type": "scatter",
-        "name": charted(line.label),
+        "name": plotly_text(line.label),
         "x": [point.at if point else None for point in shown],
         "y": [point.y if point else None for point in shown],
         "yaxis": place.y,
         "mode": "lines+markers+text" if labelled else "lines+markers",
         "line": {"color": ink, "width": 1.5},
         "marker": {"color": ink, "size": 5 if place.crowded and not line.strong else 7},
-        "text": [charted(point.label) if point and labelled else "" for point in shown],
+        "text": [plotly_text(point.label) if point and labelled else "" for point in shown],
         "textposition": "top center",
         "textfont": FONT,
         "cliponaxis": False,
@@ -224,7 +234,7 @@ def _line(line: Line, points: Sequence[Point], place: _Place) -> Figure:
 def _stretches(points: Sequence[Point]) -> list[list[Point]]:
     """The numbers that one line joins; of very many, as many as are drawn."""
     found: list[list[Point]] = [[]]
-    for point in thin(points, MAX_POINTS // 4):
+    for point in thinned(points, MAX_POINTS // 4):
         if point.y is None or not point.joined:
             found.append([])
         if point.y is not None:
@@ -253,7 +263,7 @@ def _band(points: Sequence[Point], share: float, axis: Axis, place: _Place) -> F
 
 
 def _hover(line: Line, point: Point) -> str:
-    return f"<b>{charted(line.label)}</b><br>{charted(point.hover)}"
+    return f"<b>{plotly_text(line.label)}</b><br>{plotly_text(point.hover)}"
 
 
 def _lost(line: Line, points: Sequence[Point], place: _Place) -> Figure:
@@ -265,9 +275,9 @@ def _lost(line: Line, points: Sequence[Point], place: _Place) -> Figure:
         "yaxis": place.y,
         "mode": "markers+text",
         "marker": {"symbol": "x-thin", "size": 7, "line": {"width": 1.5, "color": light("muted")}},
-        "text": [f"{charted(shorten(line.label))} failed" for _ in points],
+        "text": [f"{plotly_text(shorten(line.label))} failed" for _ in points],
         "textposition": "top center",
-        "textfont": MUTED,
+        "textfont": MUTED_FONT,
         "cliponaxis": False,
         "hovertext": [_hover(line, point) for point in points],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -275,7 +285,7 @@ def _lost(line: Line, points: Sequence[Point], place: _Place) -> Figure:
 
 
 def _hatch(gaps: Sequence[tuple[float, str]], axis: Axis, place: _Place) -> Figure:
-    pattern = {"shape": "/", "fgcolor": HATCH[0], "bgcolor": CLEAR, "size": 10, "solidity": 0.12}
+    pattern = {"shape": "/", "fgcolor": HATCH[0], "bgcolor": TRANSPARENT, "size": 10, "solidity": 0.12}
     return {
         "type": "bar",
         "x": [at for at, _ in gaps],
@@ -283,8 +293,8 @@ def _hatch(gaps: Sequence[tuple[float, str]], axis: Axis, place: _Place) -> Figu
         "base": place.low,
         "width": axis.column,
         "yaxis": place.y,
-        "marker": {"color": CLEAR, "line": {"width": 0}, "pattern": pattern},
-        "hovertext": [charted(words) for _, words in gaps],
+        "marker": {"color": TRANSPARENT, "line": {"width": 0}, "pattern": pattern},
+        "hovertext": [plotly_text(words) for _, words in gaps],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }
 
@@ -295,15 +305,20 @@ def _gap_notes(panel: Panel, axis: Axis, place: _Place) -> list[Figure]:
         {point.at for line in panel.lines for point in line.points} | {at for at, _ in panel.blank}
     )
     index = {at: position for position, at in enumerate(order)}
-    gaps = list(enumerate(whole_gaps(panel)))
+    gaps = list(enumerate(gaps_of_all_lines(panel)))
     notes = []
     for (words, _), stretch in groupby(gaps, key=lambda item: (item[1][1], index[item[1][0]] - item[0])):
         places = [at for _, (at, _) in stretch]
         middle, height = (places[0] + places[-1]) / 2, sum(place.domain) / 2
         upright = len(places) * axis.column < _WIDE_GAP * (axis.range[1] - axis.range[0])
-        look = {"font": MUTED, "bgcolor": light("page"), "borderpad": 2, "textangle": -90 if upright else 0}
+        look = {
+            "font": MUTED_FONT,
+            "bgcolor": light("page"),
+            "borderpad": 2,
+            "textangle": -90 if upright else 0,
+        }
         look |= {"xanchor": "center", "yanchor": "middle"}
-        notes.append(note(wrap(words, 18), middle, height, xref="x", **look))
+        notes.append(annotation(wrap(words, 18), middle, height, xref="x", **look))
     return notes
 
 
@@ -314,19 +329,19 @@ def _gutter(panel: Panel, place: _Place, gap: float) -> tuple[list[Figure], list
     for line in panel.lines:
         numbers = [point.y for point in line.points if point.y is not None]
         if numbers:
-            share = share_of(numbers[-1], place.low, place.high, place.log)
+            share = axis_share(numbers[-1], place.low, place.high, place.log)
             ends.append((line, low + share * (high - low)))
-    heights = spread_labels([height for _, height in ends], gap, low, high)
+    heights = spread_apart([height for _, height in ends], gap, low, high)
     labels = [
-        note(
-            charted(shorten(line.label)),
+        annotation(
+            plotly_text(shorten(line.label)),
             1.0,
             height,
             xanchor="left",
             yanchor="middle",
             xshift=_LEADER_PX + 2,
-            hovertext=charted(line.label),
-            font=FONT if line.strong else MUTED,
+            hovertext=plotly_text(line.label),
+            font=FONT if line.strong else MUTED_FONT,
         )
         for (line, _), height in zip(ends, heights, strict=True)
     ]

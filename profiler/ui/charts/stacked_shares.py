@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from profiler.ui.charts import style
-from profiler.ui.charts.scales import charted
-from profiler.ui.charts.style import CLEAR, FONT, MUTED, Figure, note
+from profiler.ui.charts.scales import plotly_text
+from profiler.ui.charts.style import FONT, MUTED_FONT, TRANSPARENT, Figure, annotation
 from profiler.ui.theme import HATCH, RAMP
 
 _HEIGHT_PX, _TITLE_PX, _AXIS_PX, _LEGEND_PX = 260, 34, 46, 60
 
 
-def shares(
+def figure(
     title: str,
     caption: str,
     labels: Sequence[str],
@@ -46,12 +46,12 @@ def shares(
         "tickfont": FONT,
         **style.version_ticks(labels),
     }
-    head = f"<b>{charted(title)}</b>  {charted(caption)}"
-    layout["annotations"] = [note(head, 0.0, 1.0, xanchor="left", yanchor="bottom", yshift=6)]
+    head = f"<b>{plotly_text(title)}</b>  {plotly_text(caption)}"
+    layout["annotations"] = [annotation(head, 0.0, 1.0, xanchor="left", yanchor="bottom", yshift=6)]
     layout["showlegend"] = True
     layout["legend"] = {
         "orientation": "h",
-        "font": MUTED,
+        "font": MUTED_FONT,
         "x": 0,
         "xanchor": "left",
         "y": 0,
@@ -75,13 +75,13 @@ def _class(
             numbers.append(one.get(name, 0.0))
     return {
         "type": "bar",
-        "name": charted(name),
+        "name": plotly_text(name),
         "x": places,
         "y": numbers,
         "width": 0.72,
         "marker": {"color": colour, "line": {"width": 0}},
         "hovertext": [
-            f"<b>{charted(labels[at])}</b><br>{charted(name)}: {number:.1f} %"
+            f"<b>{plotly_text(labels[at])}</b><br>{plotly_text(name)}: {number:.1f} %"
             for at, number in zip(places, numbers, strict=True)
         ],
         "hovertemplate": "%{hovertext}<extra></extra>",
@@ -89,7 +89,7 @@ def _class(
 
 
 def _gaps(gaps: Sequence[tuple[int, str]]) -> Figure:
-    pattern = {"shape": "/", "fgcolor": HATCH[0], "bgcolor": CLEAR, "size": 10, "solidity": 0.12}
+    pattern = {"shape": "/", "fgcolor": HATCH[0], "bgcolor": TRANSPARENT, "size": 10, "solidity": 0.12}
     return {
         "type": "bar",
         "x": [at for at, _ in gaps],
@@ -97,7 +97,7 @@ def _gaps(gaps: Sequence[tuple[int, str]]) -> Figure:
         "yaxis": "y2",
         "showlegend": False,
         "width": 0.94,
-        "marker": {"color": CLEAR, "line": {"width": 0}, "pattern": pattern},
-        "hovertext": [charted(words) for _, words in gaps],
+        "marker": {"color": TRANSPARENT, "line": {"width": 0}, "pattern": pattern},
+        "hovertext": [plotly_text(words) for _, words in gaps],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }

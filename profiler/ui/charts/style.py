@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from profiler.ui.charts.scales import charted, shorten
+from profiler.ui.charts.scales import plotly_text, shorten
 from profiler.ui.theme import light
 
 Figure = dict[str, Any]
 CONFIG = {"displayModeBar": False, "responsive": True}
 FONT = {"family": '"Source Sans", "Source Sans 3", sans-serif', "size": 12.5, "color": light("ink")}
-MUTED = {**FONT, "size": 12, "color": light("muted")}
+MUTED_FONT = {**FONT, "size": 12, "color": light("muted")}
 _NAMED = 24  # versions that have room for their names side by side on a phone
-CLEAR = "rgba(0,0,0,0)"
+TRANSPARENT = "rgba(0,0,0,0)"
 
 
 def ticks(sides: Sequence[tuple[str, float, str]], title: str) -> Figure:
@@ -26,7 +26,7 @@ def ticks(sides: Sequence[tuple[str, float, str]], title: str) -> Figure:
     frame["yaxis"] = {
         **axis(""),
         "tickvals": list(range(rows)),
-        "ticktext": [charted(name) for name, _, _ in reversed(sides)],
+        "ticktext": [plotly_text(name) for name, _, _ in reversed(sides)],
         "range": [-0.6, rows - 0.3],
         "showgrid": True,
         "tickfont": FONT,
@@ -38,12 +38,12 @@ def ticks(sides: Sequence[tuple[str, float, str]], title: str) -> Figure:
             "x": [number],
             "y": [rows - 1 - row],
             "mode": "markers+text",
-            "text": [charted(text)],
+            "text": [plotly_text(text)],
             "textposition": "top center",
             "textfont": FONT,
             "cliponaxis": False,
             "marker": {"symbol": "line-ns", "size": 13, "line": {"width": 3, "color": light("ink")}},
-            "hovertemplate": f"<b>{charted(name)}</b> {charted(text)}<extra></extra>",
+            "hovertemplate": f"<b>{plotly_text(name)}</b> {plotly_text(text)}<extra></extra>",
         }
         for row, (name, number, text) in enumerate(sides)
     ]
@@ -52,8 +52,8 @@ def ticks(sides: Sequence[tuple[str, float, str]], title: str) -> Figure:
 
 def axis(title: str) -> Figure:
     return {
-        "title": {"text": charted(title), "font": MUTED},
-        "tickfont": MUTED,
+        "title": {"text": plotly_text(title), "font": MUTED_FONT},
+        "tickfont": MUTED_FONT,
         "showgrid": False,
         "gridcolor": light("grid"),
         "linecolor": light("line"),
@@ -66,7 +66,9 @@ def axis(title: str) -> Figure:
 def version_ticks(labels: Sequence[str]) -> Figure:
     """Version names under an axis; of very many only every second, third … as far as they have room."""
     places = list(range(0, len(labels), -(-len(labels) // _NAMED) or 1))
-    names = [charted(shorten(labels[place], 24 if len(labels) <= _NAMED // 2 else 16)) for place in places]
+    names = [
+        plotly_text(shorten(labels[place], 24 if len(labels) <= _NAMED // 2 else 16)) for place in places
+    ]
     # Slanted names rise to their tick: others would lean over the right edge, where Plotly drops the last.
     return {"automargin": True, "tickvals": places, "ticktext": names, "autotickangles": [0, -35, -90]}
 
@@ -74,8 +76,8 @@ def version_ticks(labels: Sequence[str]) -> Figure:
 def layout(height: int) -> Figure:
     return {
         "height": height,
-        "paper_bgcolor": CLEAR,
-        "plot_bgcolor": CLEAR,
+        "paper_bgcolor": TRANSPARENT,
+        "plot_bgcolor": TRANSPARENT,
         "font": FONT,
         "showlegend": False,
         "barmode": "overlay",
@@ -89,7 +91,7 @@ def layout(height: int) -> Figure:
     }
 
 
-def note(text: str, x: float, y: float, **other: Any) -> Figure:
+def annotation(text: str, x: float, y: float, **other: Any) -> Figure:
     return {
         "text": text,
         "x": x,

@@ -52,7 +52,7 @@ def errors_shown() -> Iterator[None]:
         yield
     except ProfilerError as error:
         # The page has a field where the command line has a flag.
-        st.html(markup.error(re.sub(r"^--kernel ", "kernels ", str(error))))
+        st.html(markup.error_box(re.sub(r"^--kernel ", "kernels ", str(error))))
 
 
 @st.cache_resource(show_spinner=False)

@@ -12,8 +12,10 @@ from profiler.ui.views import aligned_code, code_grid, code_listing, compiled_co
 now = index.stamp()
 reports, versions = code_listings.reports(now), code_listings.compiled_versions(now)
 if not reports and not versions:
-    st.html(markup.head("Code"))
-    st.html(markup.empty("No report yet, and counts by instruction come with one:", "profiler import PATH"))
+    st.html(markup.page_head("Code"))
+    st.html(
+        markup.empty_page("No report yet, and counts by instruction come with one:", "profiler import PATH")
+    )
     st.stop()
 
 pick = controls.View("code")

@@ -22,8 +22,8 @@ from profiler.ui.views import (
 now = index.stamp()
 versions = lineages.versions(now)
 if len(versions) < 2:
-    st.html(markup.head("Diff"))
-    st.html(markup.empty(launch_pairs.TOO_FEW[len(versions)], "profiler import PATH"))
+    st.html(markup.page_head("Diff"))
+    st.html(markup.empty_page(launch_pairs.TOO_FEW[len(versions)], "profiler import PATH"))
     st.stop()
 
 pick = controls.View("diff")
@@ -69,7 +69,7 @@ if evidence is Evidence.MEASURED:
     verdict_box, why_box = st.columns([2, 3], gap="medium")
     with verdict_box:
         if timed:
-            st.html(markup.section("Verdict", latency_verdict.caption(timed)))
+            st.html(markup.section_head("Verdict", latency_verdict.caption(timed)))
             st.html(latency_verdict.verdict(timed))
             for line in latency_verdict.notes(timed, whole.b, index.floors(now)):
                 st.html(line)
@@ -81,10 +81,10 @@ if evidence is Evidence.MEASURED:
             if len(whole.latency) > 1:
                 st.html(latency_verdict.modes(whole, timed, view))
             if whole.a.launches or whole.b.launches:
-                st.html(markup.section("Under the profiler", "ncu duration, not latency"))
+                st.html(markup.section_head("Under the profiler", "ncu duration, not latency"))
                 st.html(launch_pairs.second_verdict(whole, pair))
         else:
-            st.html(markup.section("Verdict", "ncu duration, not latency"))
+            st.html(markup.section_head("Verdict", "ncu duration, not latency"))
             st.html(launch_pairs.verdict(pair))
         if ticks := launch_pairs.duration_ticks(pair):
             st.plotly_chart(
@@ -93,20 +93,20 @@ if evidence is Evidence.MEASURED:
         if not timed:
             st.html(latency_verdict.none(comparisons.imported(now, whole)))
         if whole.a.launches or whole.b.launches:
-            st.html(markup.section("All launches of both", launch_pairs.launches_caption(shown)))
+            st.html(markup.section_head("All launches of both", launch_pairs.launches_caption(shown)))
             st.html(launch_pairs.launches(shown, pair, view))
         for reason in launch_pairs.launches_notes(shown):
             st.html(reason)
         if len(common) > 1:
             others = comparisons.elsewhere(now, a, b, common, kernels, evidence)
             words = "the latency of calls" if timed else "the chosen launch, or the longest"
-            st.html(markup.section("The same pair elsewhere", words))
+            st.html(markup.section_head("The same pair elsewhere", words))
             if timed:
                 st.html(latency_verdict.elsewhere(others, timed, view))
             else:
                 st.html(launch_pairs.elsewhere(others, view))
     with why_box:
-        st.html(markup.section("Why", time_split.CAPTION))
+        st.html(markup.section_head("Why", time_split.CAPTION))
         if pair:
             told = time_split.of(whole, pair, index.table(now))
             st.html(time_split.answer(told))
@@ -114,20 +114,20 @@ if evidence is Evidence.MEASURED:
                 st.plotly_chart(figure, theme=None, config=style.CONFIG, key="diff_why", alt=told.sentence)
             if lacking := time_split.lacking(told):
                 st.html(lacking)
-            st.html(markup.section("What next", advice.CAPTION))
+            st.html(markup.section_head("What next", advice.CAPTION))
             st.html(advice.answer_pair(whole, pair, index.table(now)))
         else:
             st.html(markup.note(launch_pairs.unpaired(whole)))
 else:
     verdict_box, elsewhere_box = st.columns([2, 3], gap="medium")
     with verdict_box:
-        st.html(markup.section("Verdict", launch_pairs.FACTS[evidence]))
+        st.html(markup.section_head("Verdict", launch_pairs.FACTS[evidence]))
         st.html(launch_pairs.tally(whole, pair))
         if kept:
-            st.html(markup.section("Catalogue", "what the two entries say"))
+            st.html(markup.section_head("Catalogue", "what the two entries say"))
             st.html(version_sources.entries(*kept))
     with elsewhere_box:
-        st.html(markup.section("The same pair elsewhere", launch_pairs.ELSEWHERE))
+        st.html(markup.section_head("The same pair elsewhere", launch_pairs.ELSEWHERE))
         if common:
             found = comparisons.elsewhere(now, a, b, common, kernels, evidence)
             st.html(launch_pairs.judged(found, view))
@@ -136,13 +136,13 @@ else:
         if pair:
             traffic = kept[1].traffic if kept else {}
             timed_too = Evidence.MEASURED in addresses.kinds(cells, (b,))
-            st.html(markup.section("What next", advice.CAPTION))
+            st.html(markup.section_head("What next", advice.CAPTION))
             st.html(advice.answer_pair(whole, pair, index.table(now), traffic, timed_too))
 
 if pair and evidence is Evidence.MEASURED:
     code = code_listings.of_pair(now, whole, pair)
     head, views_box = st.columns([3, 4], vertical_alignment="center", gap="medium")
-    head.html(markup.section("Drill-down", drilldown.links(code)))
+    head.html(markup.section_head("Drill-down", drilldown.links(code)))
     with views_box:
         drill = pick.switch("drill-down", drilldown.VIEWS, "drill")
     listings = []
@@ -155,27 +155,29 @@ if pair and evidence is Evidence.MEASURED:
 if pair:
     metrics_box, side_box = st.columns([7, 5], gap="medium")
     with metrics_box:
-        st.html(markup.section("Metrics", metric_changes.caption(whole)))
+        st.html(markup.section_head("Metrics", metric_changes.caption(whole)))
         st.html(metric_changes.metrics(pair))
     with side_box:
         if evidence is not Evidence.MODELLED:
-            st.html(markup.section("Opcode mix", launch_pairs.OPCODES[evidence]))
+            st.html(markup.section_head("Opcode mix", launch_pairs.OPCODES[evidence]))
             st.html(metric_changes.opcodes(pair.opcodes))
         if evidence is Evidence.STATIC and kept:
             machine_code.show(now, whole, (a, b))
         if evidence is Evidence.MEASURED:
-            st.html(markup.section("Environment"))
+            st.html(markup.section_head("Environment"))
             st.html(metric_changes.environment(whole, pair))
         if evidence is Evidence.MODELLED and kept:
             st.html(
-                markup.section("Conflicts by source line", f"modelled, {workload}; wavefronts over the ideal")
+                markup.section_head(
+                    "Conflicts by source line", f"modelled, {workload}; wavefronts over the ideal"
+                )
             )
             st.html(version_sources.conflicts(*kept, (whole.a.workload or "", whole.b.workload or "")))
 if pair and evidence is Evidence.MEASURED:
-    st.html(markup.section("NVIDIA's rules", rule_results.caption(pair)))
+    st.html(markup.section_head("NVIDIA's rules", rule_results.caption(pair)))
     st.html(rule_results.changed(pair))
 if kept:
-    st.html(markup.section("Source", version_sources.source_caption(*kept)))
+    st.html(markup.section_head("Source", version_sources.source_caption(*kept)))
     if flags := version_sources.flags(*kept):
         st.html(flags)
     st.html(version_sources.sources(*kept))

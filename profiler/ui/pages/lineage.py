@@ -9,9 +9,11 @@ from profiler.ui.views import lineage_table
 now = index.stamp()
 found = lineages.lineages_by_family(now)
 if not found:
-    st.html(markup.head("Lineage"))
+    st.html(markup.page_head("Lineage"))
     st.html(
-        markup.empty("No lineage yet: no run keeps a catalogue. Make one, with no GPU:", "profiler dissect")
+        markup.empty_page(
+            "No lineage yet: no run keeps a catalogue. Make one, with no GPU:", "profiler dissect"
+        )
     )
     st.stop()
 
@@ -20,7 +22,7 @@ boxes = st.columns([3, 1, 1, 1], vertical_alignment="bottom", gap="medium")
 family = pick.any_of("family", list(found), "family")
 lineage = found[family]
 with index.errors_shown():
-    boxes[0].html(markup.head(f"Lineage of {family}", lineage_table.context(lineage)))
+    boxes[0].html(markup.page_head(f"Lineage of {family}", lineage_table.context(lineage)))
     with boxes[1]:
         arch = pick.any_of("architecture", lineage.architectures[::-1], "arch")
     with boxes[2]:

@@ -9,13 +9,13 @@ from profiler.ui.views import regression_list
 now = index.stamp()
 versions = lineages.versions(now)
 if not versions:
-    st.html(markup.head("Regressions"))
-    st.html(markup.empty("No run yet that could get worse. Import reports:", "profiler import PATH"))
+    st.html(markup.page_head("Regressions"))
+    st.html(markup.empty_page("No run yet that could get worse. Import reports:", "profiler import PATH"))
     st.stop()
 
 pick = controls.View("regressions")
 head_box, family_box = st.columns([4, 1], vertical_alignment="bottom", gap="medium")
-head_box.html(markup.head("Regressions", regression_list.CAPTION))
+head_box.html(markup.page_head("Regressions", regression_list.CAPTION))
 with family_box:
     family = pick.any_of("family", [regression_list.ALL, *addresses.families(versions)], "family")
 pick.write()
@@ -32,7 +32,7 @@ with index.errors_shown():
         if len(every) > len(shown):
             st.html(markup.note(f"{len(every) - len(shown)} more: `profiler regressions --json` has all"))
         if one:
-            st.html(markup.section(regression_list.title(one), "the selected row"))
+            st.html(markup.section_head(regression_list.title(one), "the selected row"))
             st.html(regression_list.details(one, causes[shown.index(one)]))
             if one.command and not one.acknowledged:
                 st.html(markup.note("Let it pass, for a reason and until some day or run:"))

@@ -11,11 +11,11 @@ from profiler.ui.views import advice, instruction_columns, launch_list, rule_res
 now = index.stamp()
 every = index.runs(now)
 title_box, family_box, words_box = st.columns([3, 1, 1], vertical_alignment="bottom", gap="medium")
-title_box.html(markup.head("Runs", run_list.count(every)))
+title_box.html(markup.page_head("Runs", run_list.count(every)))
 table_box, import_box = st.container(key="runs_top").columns([5, 3], gap="medium")
 
 with import_box:
-    st.html(markup.section("Import", "reports (.ncu-rep, .csv) and bundles (.zip)"))
+    st.html(markup.section_head("Import", "reports (.ncu-rep, .csv) and bundles (.zip)"))
     with st.form("runs_import", clear_on_submit=True, border=False):
         # No list of types: the browser refuses endings with a hyphen (Streamlit 1.67).
         files = st.file_uploader("reports", accept_multiple_files=True, label_visibility="collapsed")
@@ -30,7 +30,7 @@ with import_box:
     for line in (*run_list.outcome(index.last_import()), *run_list.refused(index.unreadable())):
         st.html(line)
 if not every:
-    table_box.html(markup.empty("No run yet. Drop a report on this page, or:", "profiler import PATH"))
+    table_box.html(markup.empty_page("No run yet. Drop a report on this page, or:", "profiler import PATH"))
     st.stop()
 
 pick = controls.View("runs")
@@ -49,7 +49,7 @@ if "run" in st.query_params:
 
 provenance_box, launches_box = st.columns([2, 3], gap="medium")
 with provenance_box:
-    st.html(markup.section("Provenance", run_list.links(every, run)))
+    st.html(markup.section_head("Provenance", run_list.links(every, run)))
     listed: list[tuple[object, object]] = []
     with index.errors_shown():
         listed = run_results.files(index.kept(now, run.run_id).files if run.kind == COLLECT else ())
@@ -61,7 +61,7 @@ launches = index.launches(now, run.run_id)
 if run.kind == COLLECT and not launches:
     with launches_box, index.errors_shown():
         bundled = index.kept(now, run.run_id)
-        st.html(markup.section("Cells", run_results.caption(bundled)))
+        st.html(markup.section_head("Cells", run_results.caption(bundled)))
         st.html(run_results.table(bundled))
     limits.show_static_occupancy(now, index.facts(now, run.run_id), pick)
     pick.write()
@@ -72,11 +72,11 @@ with launches_box:
         kernels = pick.words("kernels", "kernels", "kernels: all, or a part", labelled=False)
     chosen = launch_list.select_launches(launches, kernels)
     launch = launch_list.chosen(chosen, st.query_params.get("launch"), launches)
-    head.html(markup.section("Launches", launch_list.cut_note(chosen, launches)))
+    head.html(markup.section_head("Launches", launch_list.cut_note(chosen, launches)))
     st.html(launch_list.table(chosen, launch, launches))
     if launch and not lineages.is_wrong(now, launch.family, launch.version):
         title = markup.join(("What next", markup.code(launch_list.name(launch, launches))))
-        st.html(markup.section(title, advice.CAPTION_ONE))
+        st.html(markup.section_head(title, advice.CAPTION_ONE))
         own = index.launch(now, launch.result_id)
         st.html(advice.answer_launch(own, run.compute_capability, index.table(now)))
 
@@ -84,7 +84,7 @@ if launch:
     whole = index.launch(now, launch.result_id)
     head, views_box, words_box = st.columns([3, 3, 2], vertical_alignment="center", gap="medium")
     told = launch_list.about(launch, code_listings.place_of(now, launch))
-    head.html(markup.section(markup.code(launch_list.name(launch, launches)), told))
+    head.html(markup.section_head(markup.code(launch_list.name(launch, launches)), told))
     with views_box:
         view = pick.switch("view", launch_list.VIEWS, "view")
     if view == "metrics":

@@ -16,13 +16,15 @@ from profiler.ui.views import history_steps, launch_pairs, roofline_steps, trend
 now = index.stamp()
 versions = lineages.versions(now)
 if not versions:
-    st.html(markup.head("Trends"))
-    st.html(markup.empty("No history yet. Import the reports of several versions:", "profiler import PATH"))
+    st.html(markup.page_head("Trends"))
+    st.html(
+        markup.empty_page("No history yet. Import the reports of several versions:", "profiler import PATH")
+    )
     st.stop()
 
 pick = controls.View("trends")
 boxes = st.columns([1.2, 1, 1, 1, 1], vertical_alignment="bottom", gap="medium")
-boxes[0].html(markup.head("Trends"))
+boxes[0].html(markup.page_head("Trends"))
 with boxes[1]:
     family = pick.choose("family", addresses.families(versions), "family")
 controls.name_tab(f"Trends of {family}")
@@ -59,7 +61,7 @@ for name in asked:
     except ProfilerError as error:
         refused[name] = str(error)
 if refused:
-    st.html(markup.error(trend_lines.refusal(refused)))
+    st.html(markup.error_box(trend_lines.refusal(refused)))
 found: dict[str, list[Trend]] = {}
 ranking: list[Trend] = []
 lineage = None
@@ -86,7 +88,7 @@ if lineage and evidence is Evidence.STATIC and over == trend_lines.OVER[0]:
 for line in (*trend_lines.notes(picture, found, words), *trend_lines.floor_notes(found, floors)):
     st.html(line)
 if any(one.steps for one in every_step):
-    st.html(markup.section("Steps", history_steps.caption(every_step)))
+    st.html(markup.section_head("Steps", history_steps.caption(every_step)))
     st.html(history_steps.table(every_step))
 for line in history_steps.notes(every_step):
     st.html(line)
@@ -94,7 +96,7 @@ if shown := [name for name, several in found.items() if several]:
     head, numbers_box = st.columns([4, 1], vertical_alignment="bottom", gap="medium")
     with numbers_box:
         numbers = found[pick.choose("numbers of", shown, "numbers", shown=words)]
-    head.html(markup.section("Numbers", trend_lines.table_caption(numbers, names)))
+    head.html(markup.section_head("Numbers", trend_lines.table_caption(numbers, names)))
     st.html(trend_lines.numbers(numbers, names, family, ranking))
     content = partial(trends_csv.as_csv, [one for several in found.values() for one in several])
     st.download_button("Download as CSV", content, f"{family}.csv", on_click="ignore")

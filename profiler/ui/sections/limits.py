@@ -24,9 +24,11 @@ def show_roofline(now: index.Stamp, run: RunInfo, launch: Launch) -> None:
     chip = chip_of(run.compute_capability) if run.compute_capability else None
     found = roofline(launch, index.table(now), chip, run.ncu_version)
     roofs_box, points_box = st.columns([1, 1], gap="medium")
-    roofs_box.html(markup.section("Roofs", "what was reached of what this GPU can do at the launch's clocks"))
+    roofs_box.html(
+        markup.section_head("Roofs", "what was reached of what this GPU can do at the launch's clocks")
+    )
     roofs_box.html(roofline_points.roofs(found))
-    points_box.html(markup.section("Points", "operations for each byte that crosses a level"))
+    points_box.html(markup.section_head("Points", "operations for each byte that crosses a level"))
     if found.points:
         points_box.html(roofline_points.points(found))
         figure, alt = roofline_points.chart(found)
@@ -48,7 +50,9 @@ def show_static_occupancy(now: index.Stamp, facts: Sequence[LaunchInfo], pick: c
     if not named:
         return
     head, choice = st.columns([3, 2], vertical_alignment="center", gap="medium")
-    head.html(markup.section("Occupancy", "static: from registers, threads and shared memory, with no GPU"))
+    head.html(
+        markup.section_head("Occupancy", "static: from registers, threads and shared memory, with no GPU")
+    )
     with choice:
         name = pick.choose("kernel function", list(named), "function")
     chosen = named[name]
@@ -57,7 +61,9 @@ def show_static_occupancy(now: index.Stamp, facts: Sequence[LaunchInfo], pick: c
         _occupancy(occupancy_whatif.static(values, chosen.gpu or ""), "runs_static_occupancy")
     command = f"profiler collect {chosen.version} --full {chosen.version}"
     st.html(
-        markup.note(markup.ticked(f"Roofline and achieved occupancy: not measured; `{command}` on a GPU"))
+        markup.note(
+            markup.backticks_as_code(f"Roofline and achieved occupancy: not measured; `{command}` on a GPU")
+        )
     )
 
 
@@ -69,7 +75,7 @@ def show_roofline_path(
     if not measured:
         stands = lineages.lineage(now, family)
         good = [one.version.id for one in stands.correct_deepest_first[:1]] if stands else []
-        st.html(markup.empty(*roofline_steps.not_measured(good or names)))
+        st.html(markup.empty_page(*roofline_steps.not_measured(good or names)))
         return
     level_box, kernel_box, *boxes = st.columns([1.2, 2, 1, 1], vertical_alignment="bottom", gap="medium")
     workload, gpu = pick.cell(measured, launch_pairs.PLACES[Evidence.MEASURED], boxes)
@@ -81,7 +87,7 @@ def show_roofline_path(
     if drawn := roofline_steps.chart(found, level):
         figure, alt = drawn
         st.plotly_chart(figure, theme=None, config=style.CONFIG, key="trends_roofline", alt=alt)
-    st.html(markup.section("Path", f"each version's leading precision, seen from {level}"))
+    st.html(markup.section_head("Path", f"each version's leading precision, seen from {level}"))
     st.html(roofline_steps.table(found, level))
     for line in roofline_steps.notes(found, level):
         st.html(line)

@@ -13,7 +13,7 @@ from profiler.ui.views import code_listing, compiled_code, drilldown
 
 def show(now: index.Stamp, found: Comparison, names: tuple[str, str]) -> None:
     """How the code of the two functions compares, and the way to it or to what builds it."""
-    st.html(markup.section("Machine code", f"static, {found.b.gpu or ''}: {compiled_code.NOTHING_RAN}"))
+    st.html(markup.section_head("Machine code", f"static, {found.b.gpu or ''}: {compiled_code.NOTHING_RAN}"))
     a, b = (addresses.parts(name)[0] for name in names)
     if found.a.gpu != found.b.gpu:
         st.html(markup.note(f"Compiled for {found.a.gpu} and {found.b.gpu}: not held beside each other."))

@@ -81,7 +81,7 @@ def answer(statements: Sequence[Statement], chip: str | None = None, elsewhere: 
     left_out = {"change", "time"} if elsewhere else {"change"}
     gaps = [one for one in statements if one.kind == UNKNOWN and one.id not in left_out]
     if gaps:
-        rows.append(markup.closing(_unknown(gaps, chip)))
+        rows.append(markup.closing_row(_unknown(gaps, chip)))
     if not rows:
         return markup.note("Nothing stands out in these numbers.")
     tried = any(one.lever for one in known)
@@ -99,7 +99,7 @@ def _by_lever(statements: Sequence[Statement]) -> list[list[Statement]]:
 
 def _row(group: Sequence[Statement], shares: bool) -> Row:
     first = group[0]
-    lines = [markup.tag("span", markup.ticked(one.text), "m", _hover(one)) for one in group]
+    lines = [markup.tag("span", markup.backticks_as_code(one.text), "m", _hover(one)) for one in group]
     if first.lever:
         lines.insert(0, markup.tag("b", f"→ {first.lever}"))
     elif first.kind == NO_ACTION:
@@ -115,7 +115,7 @@ def _unknown(gaps: Sequence[Statement], chip: str | None) -> Html:
     asks, collect = [], []
     for one in gaps:
         asked, *lines = _ASKED.split(one.text.removeprefix("Unknown: "), maxsplit=1)
-        asks.append(markup.ticked(asked if "`" in asked else asked.rstrip(".")))
+        asks.append(markup.backticks_as_code(asked if "`" in asked else asked.rstrip(".")))
         collect += lines
     told = markup.join((markup.join(asks, "; "), "." * bool(collect)), "")
     parts: list[object] = [markup.state("unknown:"), told]

@@ -85,8 +85,8 @@ def caption(found: Alignment) -> Html:
     if counts[alignment.UNREAD]:
         told += ": without text nobody knows whether they are equal"
     elif not found.different:
-        return markup.strip(("No difference", f"{told}; addresses of code are left out"))
-    return markup.strip(("Instructions", told))
+        return markup.grey_strip(("No difference", f"{told}; addresses of code are left out"))
+    return markup.grey_strip(("Instructions", told))
 
 
 def _half(

@@ -63,7 +63,8 @@ def unknown(asked: Sequence[str], reports: Mapping[str, CodeReport]) -> list[Htm
     """A line for each report that an address names and nobody has."""
     lost = [key for key in asked if key and key not in reports]
     return [
-        markup.error(f"There is no report {key} here: import it, or choose another above.") for key in lost
+        markup.error_box(f"There is no report {key} here: import it, or choose another above.")
+        for key in lost
     ]
 
 
@@ -72,7 +73,7 @@ def unknown_launch(asked: str, chosen: str, launches: Mapping[str, LaunchInfo], 
     if not asked or asked in launches:
         return Html("")
     last = max(map(int, launches))
-    return markup.error(
+    return markup.error_box(
         f"Report {side} has no launch {asked}: it has 0 to {last}. Launch {chosen} is shown instead."
     )
 
@@ -82,7 +83,7 @@ def without_counts(versions: Sequence[str]) -> list[Html]:
     if not versions:
         return []
     counts = f"profiler collect {' '.join(versions)} --full {','.join(versions)}"
-    return [markup.note(markup.ticked(f"Counts by instruction are measured on a GPU: `{counts}`"))]
+    return [markup.note(markup.backticks_as_code(f"Counts by instruction are measured on a GPU: `{counts}`"))]
 
 
 def by_compiler(*versions: str, arch: str | None = None) -> str:
@@ -117,7 +118,7 @@ def head(code: Sequence[Listing], context: Sequence[str]) -> Html:
         markup.join((markup.muted(side), markup.code(name))) for side, name in zip("AB", shown, strict=False)
     ]
     title = markup.join(sides, " → ") if len(names) == 2 else markup.join(map(markup.code, shown))
-    return markup.head(
+    return markup.page_head(
         title or "Code", markup.join([*kernels[: len(kernels) == 1], *dict.fromkeys(context)], " · ")
     )
 
@@ -154,7 +155,7 @@ def strip(listing: Listing, places: Sequence[Hot]) -> Html:
         parts.append(markup.muted("no line info: compile with -lineinfo"))
     elif not listing.texts:
         parts.append(markup.muted("no source text: collect with --import-source yes"))
-    return markup.strip(parts)
+    return markup.grey_strip(parts)
 
 
 def unread(code: Sequence[Listing]) -> Html:

@@ -57,7 +57,7 @@ def functions_of_size(code: Sequence[Listing], workload: str) -> list[str]:
 
 def origins(kept: Sequence[KeptCode]) -> list[Html]:
     """Where the code comes from, a line for both sides where they agree; and that nothing was run."""
-    badge = markup.evidence("static")
+    badge = markup.evidence_badge("static")
     words = [
         markup.join(
             (
@@ -85,7 +85,7 @@ def origins(kept: Sequence[KeptCode]) -> list[Html]:
 
 def not_kept(why: str) -> Html:
     """What stands where no run keeps the code: why, and the command that builds it."""
-    return markup.note(markup.state(markup.ticked(why)))
+    return markup.note(markup.state(markup.backticks_as_code(why)))
 
 
 def strip(listing: Listing) -> Html:
@@ -96,7 +96,7 @@ def strip(listing: Listing) -> Html:
         parts += [f"[{at}] {called[name]}" for at, name in enumerate(listing.functions, start=1)]
     if not listing.has_sources:
         parts.append(markup.muted("no line info"))
-    return markup.strip(parts)
+    return markup.grey_strip(parts)
 
 
 def summary(kernel: str, found: alignment.Alignment, address: addresses.Compiled) -> Html:
@@ -104,4 +104,4 @@ def summary(kernel: str, found: alignment.Alignment, address: addresses.Compiled
     told = ", ".join(f"{code_grid.count(count)} {kind}" for kind, count in found.counts.items() if count)
     words = told if found.different else f"{told}: no difference"
     link = markup.link(address.href, "code of both side by side ›")
-    return markup.join((markup.strip((kernel or ALL, words)), markup.note(link)), "")
+    return markup.join((markup.grey_strip((kernel or ALL, words)), markup.note(link)), "")

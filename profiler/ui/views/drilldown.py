@@ -43,7 +43,9 @@ def machine_code(a: str, b: str, arch: str | None = None) -> Html:
     """What stands where no run keeps the code of both: the command that builds it."""
     command = code_listing.by_compiler(a, b, arch=arch)
     return markup.note(
-        markup.state(markup.ticked(f"Not kept for both; instruction beside instruction: `{command}`"))
+        markup.state(
+            markup.backticks_as_code(f"Not kept for both; instruction beside instruction: `{command}`")
+        )
     )
 
 
@@ -71,7 +73,10 @@ def work(pair: PairComparison) -> list[Html]:
     rows.append(Row((markup.tag("b", "all"), "", *_numbers(*total), "", "")))
     columns = (Column("class"), Column("", wide=True), *_SIDES, Column("", wide=True), _WRAPPED)
     caption = "warp instructions executed, by opcode class, largest change first"
-    return [markup.section("Work", caption), markup.table("instructions executed by class", columns, rows)]
+    return [
+        markup.section_head("Work", caption),
+        markup.table("instructions executed by class", columns, rows),
+    ]
 
 
 def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
@@ -79,7 +84,7 @@ def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
     scale = hotspots.sample_scale(pair.a.values, pair.b.values)
     moved = hotspots.movers(a, b, scale or 1.0)
     by = "source lines" if a.has_sources and b.has_sources else "instructions as aligned: no line info"
-    found = [markup.section("Waiting", f"samples of waiting warps by place, largest move first; {by}")]
+    found = [markup.section_head("Waiting", f"samples of waiting warps by place, largest move first; {by}")]
     notes = [_scale_words(scale), *_dropped(pair)]
     found += [markup.note(words) for words in notes if words]
     if not moved:
@@ -90,7 +95,7 @@ def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
     if rest := moved[MOVERS_SHOWN:]:
         told = f"{len(rest)} more places moved less, together"
         parts = (told, _signed(sum(one.moved for one in rest)), "· profiler sass A B --json has all")
-        rows.append(markup.closing(markup.muted(markup.join(parts))))
+        rows.append(markup.closing_row(markup.muted(markup.join(parts))))
     columns = (
         Column("in A", cut=1),
         Column("in B", wide=True),
@@ -114,7 +119,9 @@ def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
         _value_row("ideal wavefronts", drilldown.IDEAL, sides[0].ideal, sides[1].ideal),
     ]
     found = [
-        markup.section("Shared memory", "what the access pattern costs, beside what the hardware counted"),
+        markup.section_head(
+            "Shared memory", "what the access pattern costs, beside what the hardware counted"
+        ),
         markup.table("wavefronts", (Column("wavefronts"), *_SIDES), rows),
         markup.note(_RESIDUE + "."),
     ]
@@ -125,7 +132,7 @@ def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
         elif not hots:
             found.append(markup.note(f"{side}: no line has a wavefront over the ideal."))
         else:
-            found.append(markup.section(f"Lines of {side}", "excess wavefronts, most first"))
+            found.append(markup.section_head(f"Lines of {side}", "excess wavefronts, most first"))
             found.append(_excess_table(side, hots))
     return found
 
@@ -143,7 +150,7 @@ def tensor_cores(pair: PairComparison) -> list[Html]:
     words = [f"{a.words}."] if a.words == b.words else [f"A: {a.words}.", f"B: {b.words}."]
     notes = [*words, *([] if a.matrix_name or b.matrix_name else [f"{_NO_MATRIX}."])]
     return [
-        markup.section("Tensor cores", "the pipe's counter held against the opcodes"),
+        markup.section_head("Tensor cores", "the pipe's counter held against the opcodes"),
         markup.table("tensor cores", (Column("tensor"), *_SIDES), rows),
         *map(markup.note, notes),
     ]
@@ -179,7 +186,7 @@ def _mover_row(one: Mover, largest: float) -> Row:
     text = _code(one.text)
     return Row(
         (
-            markup.name(a, a),
+            markup.cut_name(a, a),
             markup.code(b) if a != b else markup.muted("same"),
             text,
             _count(one.a),
@@ -207,7 +214,9 @@ def _excess_table(side: str, hots: Sequence[Hot]) -> Html:
         rows.append(Row((markup.code(hot.place.words), code, *counts)))
     if len(order) > LINES_SHOWN:
         rest = _text(sum(hot.excess or 0 for hot in order[LINES_SHOWN:]))
-        rows.append(markup.closing(markup.muted(f"{len(order) - LINES_SHOWN} more lines, together {rest}")))
+        rows.append(
+            markup.closing_row(markup.muted(f"{len(order) - LINES_SHOWN} more lines, together {rest}"))
+        )
     heads = (Column(name, right=True) for name in ("excess", "wavefronts", "ideal"))
     return markup.table(
         f"lines of {side} over the ideal", (Column("at"), Column("code", cut=3), *heads), rows
@@ -246,7 +255,7 @@ def _text(number: float) -> str:
 def _signed(number: float) -> Html:
     """A difference with its sign; ±0 where it rounds to none."""
     if not round(number):
-        return markup.esc("±0")
+        return markup.escaped("±0")
     return markup.join(("+" if number > 0 else formatting.MINUS, _count(abs(number))), "")
 
 

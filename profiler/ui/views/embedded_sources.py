@@ -87,7 +87,7 @@ def section(found: Sequence[SourcePair], name: str, code: Sequence[Listing], *, 
     pair = next((one for one in found if one.name == name), None)
     if pair is None:
         return markup.note(markup.state("no source text in the report: collect with --import-source yes"))
-    caption = markup.section(pair.name, _caption(found, len(code)))
+    caption = markup.section_head(pair.name, _caption(found, len(code)))
     if len(code) == 1:
         return Html(caption + _one(code[0], pair.a or "", whole))
     return Html(caption + _two(code[0], code[1], pair, WHOLE_FILE if whole else CONTEXT))

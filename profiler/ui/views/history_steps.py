@@ -10,7 +10,7 @@ from profiler.history.change_points import VERSIONS, History, Step
 from profiler.history.trend import Trend, TrendPoint
 from profiler.statistics.decision import Verdict
 from profiler.ui import markup
-from profiler.ui.charts.scales import charted
+from profiler.ui.charts.scales import plotly_text
 from profiler.ui.charts.small_multiples import Line
 from profiler.ui.charts.style import Figure
 from profiler.ui.markup import Column, Html, Row
@@ -123,7 +123,7 @@ def _traces(change: Step, line: Line, axis: str, places: Mapping[str, float], ov
     colour = light(_COLOURED.get(change.verdict, "muted"))
     words = f"{change.verdict.value.replace('_', ' ')} {step_words.size_words(change)}"
     hover = "<br>".join(
-        charted(text)
+        plotly_text(text)
         for text in (
             words,
             f"can lie in {step_words.where_words(change)}",

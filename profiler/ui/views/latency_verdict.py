@@ -43,7 +43,7 @@ def verdict(one: LatencyComparison) -> Html:
     """The big verdict with the change and its interval, and of what kind the interval is."""
     decision = one.decision
     parts = (markup.verdict(decision.verdict), latency_words.change(decision))
-    return markup.big(parts, latency_words.interval(decision))
+    return markup.big_verdict(parts, latency_words.interval(decision))
 
 
 def notes(one: LatencyComparison, side: Side, floors: FloorLookup) -> list[Html]:
@@ -53,7 +53,7 @@ def notes(one: LatencyComparison, side: Side, floors: FloorLookup) -> list[Html]
     level = one.a_ns or one.b_ns
     here = floors(side.gpu or "", one.mode, level) if level is not None else None
     words = latency_words.aa_floor(here, side.version, side.workload)
-    facts = [markup.esc(latency_words.detectable(decision)), markup.ticked(words)]
+    facts = [markup.escaped(latency_words.detectable(decision)), markup.backticks_as_code(words)]
     lines.append(markup.join(facts, "; "))
     lines.append(_rest(one))
     lines += [f"note: {warning}" for warning in decision.warnings]
@@ -118,25 +118,25 @@ def none(imported: bool) -> Html:
 def chart(one: LatencyComparison, spread: str) -> style.Figure:
     """The samples of both sides, or of the one that has some."""
     sides = _sides(one)
-    return latency_samples.ecdf(sides) if spread == SPREADS[1] else latency_samples.dots(sides)
+    return latency_samples.ecdf_figure(sides) if spread == SPREADS[1] else latency_samples.dot_figure(sides)
 
 
 def chart_note(one: LatencyComparison, spread: str) -> Html:
     """What a dot and a line are, how many samples there are, and which were throttled or lie far out."""
     sides = _sides(one)
     counts = " and ".join(f"{len(side.ns)} in {name}" for name, side in sides)
-    middles = " or ".join(dict.fromkeys(latency_samples.middle_word(side) for _, side in sides))
+    middles = " or ".join(dict.fromkeys(latency_samples.center_word(side) for _, side in sides))
     parts = [f"every sample: {counts}"]
-    if any(len(side.ns) > latency_samples.MOST for _, side in sides):
-        parts = [f"samples: {counts}, {latency_samples.MOST} a side drawn"]
+    if any(len(side.ns) > latency_samples.MAX_DOTS for _, side in sides):
+        parts = [f"samples: {counts}, {latency_samples.MAX_DOTS} a side drawn"]
     if spread == SPREADS[0]:
         parts.append(f"line: {middles}")
         if len(sides) > 1:
-            apart = latency_samples.is_apart(sides)
+            apart = latency_samples.have_own_axes(sides)
             parts.append("far apart: an axis each, of one span" if apart else "dashed: that of A")
     if throttled := sum(len(side.throttled) for _, side in sides):
         parts.append(f"×: {throttled} taken while the GPU throttled")
-    if out := latency_samples.beyond(sides):
+    if out := latency_samples.count_beyond_axis(sides):
         edge = ", drawn at its edge" if spread == SPREADS[0] else ""
         parts.append(f"{out} lie{'s' * (out == 1)} beyond the axis{edge}")
     if not one.live and len(sides) > 1:

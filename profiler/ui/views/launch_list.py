@@ -34,7 +34,7 @@ def table(found: Sequence[LaunchInfo], selected: LaunchInfo | None, every: Seque
     for launch in found[:LAUNCHES_SHOWN]:
         number = launch.duration_ns.number
         share = Value(100 * number / total, "%") if number is not None and total else None
-        shown = markup.name(names[launch.part])
+        shown = markup.cut_name(names[launch.part])
         cells = (
             markup.link(addresses.run(launch.run_id, names[launch.part]), shown, title=launch.demangled),
             formatting.dimensions(launch.grid),
@@ -81,7 +81,7 @@ def size(launch: LaunchInfo) -> str:
 def about(launch: LaunchInfo, code: tuple[str, str] | None) -> Html:
     """Its size and the way to its code (report and place), for a caption; None where there is no code."""
     if code is None:
-        return markup.esc(size(launch))
+        return markup.escaped(size(launch))
     return markup.join((size(launch), markup.link(addresses.Code(*code).href, "code ›")), " · ")
 
 
@@ -112,7 +112,7 @@ def opcodes(launch: Launch) -> Html:
     total = sum(launch.opcodes.values())
     if not total:
         return markup.note(
-            markup.ticked("No opcode mix: `sass__inst_executed_per_opcode` was not collected.")
+            markup.backticks_as_code("No opcode mix: `sass__inst_executed_per_opcode` was not collected.")
         )
     rows = [
         Row(

@@ -59,9 +59,12 @@ def head(
     if comparison:
         sides = metric_changes.sides(comparison)
         gpus = [side.gpu or ("" if side.evidence is Evidence.MODELLED else "unknown GPU") for side in sides]
-        context += [" and ".join(dict.fromkeys(filter(None, gpus))), markup.evidence(sides[0].evidence.value)]
+        context += [
+            " and ".join(dict.fromkeys(filter(None, gpus))),
+            markup.evidence_badge(sides[0].evidence.value),
+        ]
     words = markup.join(context, " · ")
-    return markup.head(title, markup.join((words, view.links(versions))))
+    return markup.page_head(title, markup.join((words, view.links(versions))))
 
 
 def tab(view: addresses.Diff) -> str:
@@ -99,7 +102,7 @@ def comparable(comparison: Comparison) -> Html:
     if both:
         parts.append(f"? neither side says: {', '.join(both)}")
     parts += [f"? {item.words}" for item in unknown if item.field not in both]
-    return markup.strip(parts)
+    return markup.grey_strip(parts)
 
 
 def standing(comparison: Comparison) -> list[Html]:
@@ -108,7 +111,7 @@ def standing(comparison: Comparison) -> list[Html]:
         markup.note(
             markup.join(
                 (
-                    markup.inverted("wrong"),
+                    markup.status_tag("wrong"),
                     markup.tag("b", f"{name} {(side.version or side.label)}:"),
                     side.wrong,
                 )
@@ -122,11 +125,11 @@ def standing(comparison: Comparison) -> list[Html]:
 def tally(comparison: Comparison, pair: PairComparison | None) -> Html:
     """The verdicts on facts, which have no duration to decide for all: how many are better and worse."""
     if pair is None:
-        return markup.big((markup.verdict("missing"),), "no kernel of A has a partner in B")
+        return markup.big_verdict((markup.verdict("missing"),), "no kernel of A has a partner in B")
     if not comparison.comparable:
         wrong = comparison.a.wrong or comparison.b.wrong
-        shown = markup.inverted("wrong") if wrong else markup.verdict("not_comparable")
-        return markup.big((shown,), "no verdict; the numbers are below")
+        shown = markup.status_tag("wrong") if wrong else markup.verdict("not_comparable")
+        return markup.big_verdict((shown,), "no verdict; the numbers are below")
     words = [change for change in pair.metrics if change.judged]
     found: list[object] = []
     names = []
@@ -139,9 +142,9 @@ def tally(comparison: Comparison, pair: PairComparison | None) -> Html:
         changed = sum(change.verdict is Verdict.CHANGED for change in pair.metrics)
         if changed:
             caption = f"{changed} facts that nobody judges; nothing judged moved"
-            return markup.big((markup.verdict("changed"),), caption)
-        return markup.big((markup.verdict("same"),), "nothing moved")
-    return markup.big(found, ", ".join(names))
+            return markup.big_verdict((markup.verdict("changed"),), caption)
+        return markup.big_verdict((markup.verdict("same"),), "nothing moved")
+    return markup.big_verdict(found, ", ".join(names))
 
 
 def judged(comparisons: Mapping[tuple[str, str], Comparison], view: addresses.Diff) -> Html:
@@ -179,12 +182,12 @@ def _moved(change: MetricChange) -> Html:
 def verdict(pair: PairComparison | None) -> Html:
     """The one big verdict, of ncu's duration, with how sure it is."""
     if pair is None:
-        return markup.big((markup.verdict("missing"),), "no launch of A has a partner in B")
+        return markup.big_verdict((markup.verdict("missing"),), "no launch of A has a partner in B")
     change = pair.headline
     if change is None:
-        return markup.big((markup.verdict("missing"),), "metrics.txt declares no duration")
+        return markup.big_verdict((markup.verdict("missing"),), "metrics.txt declares no duration")
     sure = "unreplicated: one launch a side" if change.unreplicated else change.reason
-    return markup.big((markup.verdict(change.verdict), formatting.change(change.a, change.b)), sure)
+    return markup.big_verdict((markup.verdict(change.verdict), formatting.change(change.a, change.b)), sure)
 
 
 def second_verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
@@ -205,7 +208,7 @@ def unpaired(comparison: Comparison) -> Html:
         if not side.launches and side.evidence is Evidence.MEASURED
     ]
     if not lacking:
-        return markup.esc("No launch of A has a partner in B.")
+        return markup.escaped("No launch of A has a partner in B.")
     names = " and ".join(name for name, _ in lacking)
     versions = list(dict.fromkeys(side.version for _, side in lacking if side.version))
     words = ["profiler", "collect", *versions, "--full", ",".join(versions)] if versions else []
@@ -245,7 +248,7 @@ def launches(comparison: Comparison, chosen: PairComparison | None, view: addres
         change = pair.headline
         a, b = (launch.values.value(NCU_DURATION) for launch in (pair.a, pair.b))
         address = replace(view, launch=pair.kernel).href
-        name = markup.link(address, markup.name(pair.kernel), title=pair.a.demangled)
+        name = markup.link(address, markup.cut_name(pair.kernel), title=pair.a.demangled)
         word = markup.verdict(pair.verdict, reason=change.reason if change else "")
         cells = (name, metric_changes.short(a), metric_changes.short(b), formatting.change(a, b), word)
         rows.append(Row(cells, selected=chosen is not None and pair.kernel == chosen.kernel))
@@ -254,7 +257,7 @@ def launches(comparison: Comparison, chosen: PairComparison | None, view: addres
     for group in comparison.ambiguous:
         words = markup.tag("span", markup.verdict("unclear", "ambiguous"), title=group.why)
         counts = (f"{len(group.a)} launches", f"{len(group.b)} launches")
-        rows.append(Row((markup.name(group.base_name), *counts, "", words)))
+        rows.append(Row((markup.cut_name(group.base_name), *counts, "", words)))
     return markup.table("all launches of both", (Column("kernel", cut=3), *_DURATIONS), rows)
 
 

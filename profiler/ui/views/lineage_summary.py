@@ -129,7 +129,7 @@ def wrong(lineage: Lineage) -> Html:
     """The versions without a speed, each with why."""
     found = [one for one in lineage.statuses if one.is_wrong]
     rows = [
-        Row((_link(one, lineage), markup.inverted(one.state), markup.tag("span", one.reason, "m")))
+        Row((_link(one, lineage), markup.status_tag(one.state), markup.tag("span", one.reason, "m")))
         for one in found
     ]
     return (
@@ -146,7 +146,7 @@ def missing(lineage: Lineage) -> Html:
         Row((_link(one, lineage), markup.tag("span", one.version.technique, "m"))) for one in found[:LISTED]
     ]
     if len(found) > LISTED:
-        rows.append(markup.closing(markup.muted(f"and {len(found) - LISTED} more")))
+        rows.append(markup.closing_row(markup.muted(f"and {len(found) - LISTED} more")))
     return (
         markup.table("not measured", (Column(""), Column("", wrap=True)), rows)
         if rows
@@ -159,7 +159,7 @@ def measuring(lineage: Lineage) -> Html:
     found = _missing(lineage)
     correct = sum(one.state == GOOD for one in lineage.statuses)
     command = " ".join([MEASURE, *(one.version.id for one in found if len(found) < correct)])
-    return markup.ticked(f"on a machine with a GPU: `{command}`") if found else Html("")
+    return markup.backticks_as_code(f"on a machine with a GPU: `{command}`") if found else Html("")
 
 
 def _missing(lineage: Lineage) -> list[VersionStatus]:
@@ -197,7 +197,7 @@ def _worse(
     unit = f"of {versions} version{'s' * (versions != 1)}" if still else "as far as can be told"
     budget = markup.join((f"{len(over)} over budget:", _names(over))) if over else "none over its budget"
     words = (markup.link(addresses.regressions(family), "since when, and why"), budget)
-    return markup.count("worse", len(still)), unit, markup.join(words, "; ")
+    return markup.verdict_count("worse", len(still)), unit, markup.join(words, "; ")
 
 
 def _over_budget(one: VersionStatus) -> bool:

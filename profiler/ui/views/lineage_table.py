@@ -66,15 +66,15 @@ def caption(lineage: Lineage, choice: Choice) -> Html:
     parts = []
     if choice.arch:
         words = f"{choice.arch}, {choice.size}: one kernel, from its machine code"
-        parts.append(markup.join((markup.evidence("static"), words)))
+        parts.append(markup.join((markup.evidence_badge("static"), words)))
     if any(choice.modelled(one) for one in lineage.statuses):
         words = f"{choice.workload}: run on the CPU, conflicts by the model of the banks"
-        parts.append(markup.join((markup.evidence("modelled"), words)))
+        parts.append(markup.join((markup.evidence_badge("modelled"), words)))
     modes = dict.fromkeys(own.mode for one in lineage.statuses if (own := choice.attained(one)))
     if modes:
         words = f"{choice.workload} on {choice.gpu}: median latency, {', '.join(modes)}"
-        parts.append(markup.join((markup.evidence("measured"), words)))
-    parts.append(markup.esc(wide))
+        parts.append(markup.join((markup.evidence_badge("measured"), words)))
+    parts.append(markup.escaped(wide))
     return markup.note(markup.join(parts, " · "))
 
 
@@ -88,12 +88,12 @@ def table(lineage: Lineage, choice: Choice, speed_ups: Mapping[str, Speedup] | N
     nodes = [_node(one, place, path) for one in shown]
     rows = [
         Row((picture, *_cells(one, lineage, choice, scale, speed_ups or {})))
-        for one, picture in zip(shown, lineage_graph.graph(nodes), strict=True)
+        for one, picture in zip(shown, lineage_graph.row_pictures(nodes), strict=True)
     ]
     baselines = [one for one in lineage.statuses if one.state == BASELINE]
     if baselines:
         rows.append(
-            markup.group(
+            markup.group_row(
                 markup.join(
                     ("Baselines", markup.tag("span", "kernels of others, for the same problem", "cap"))
                 )
@@ -102,7 +102,9 @@ def table(lineage: Lineage, choice: Choice, speed_ups: Mapping[str, Speedup] | N
         rows += [Row((Html(""), *_cells(one, lineage, choice, scale, speed_ups or {}))) for one in baselines]
     if lineage.uncatalogued:
         names = ", ".join(lineage.uncatalogued)
-        rows.append(markup.closing(markup.muted(f"not in the catalogue, and so in no place here: {names}")))
+        rows.append(
+            markup.closing_row(markup.muted(f"not in the catalogue, and so in no place here: {names}"))
+        )
     gpus = " and ".join(
         dict.fromkeys(
             claim.gpu for one in lineage.statuses for claim in one.version.claims if claim.kind != "goal"
@@ -163,13 +165,13 @@ def _cells(
         *((_track(one, lineage, choice, scale),) if scale else ()),
         _claimed(one.version, choice),
         _against(one, lineage, choice, speed_ups.get(one.version.id)),
-        markup.join(markup.evidence(kind, kind in one.evidence) for kind in _KINDS),
+        markup.join(markup.evidence_badge(kind, kind in one.evidence) for kind in _KINDS),
     )
 
 
 def _name(version: Version) -> Html:
     idea = version.technique if version.parent is None else f"↳ {version.technique}"
-    lines = (markup.tag("span", idea, "m", idea), markup.name(version.id, " ".join(version.flags)))
+    lines = (markup.tag("span", idea, "m", idea), markup.cut_name(version.id, " ".join(version.flags)))
     return _two(*lines)
 
 
@@ -184,7 +186,7 @@ def _state(one: VersionStatus, static: Launch | None) -> Html:
     if one.state == GOOD and budget not in (None, "nothing"):
         words.append(f"over its budget: {budget}")
     reason = "; ".join(words)
-    head = markup.inverted(one.state) if one.is_wrong else markup.muted(one.state)
+    head = markup.status_tag(one.state) if one.is_wrong else markup.muted(one.state)
     return _two(head, markup.tag("span", reason, "m", reason)) if reason else head
 
 
@@ -227,7 +229,7 @@ def _track_head(lineage: Lineage, choice: Choice) -> Html:
     if base is not None:
         best_ns = base.latencies[choice.workload, choice.gpu].ns
         words.append(f"▾ {base.version.id} {latency_track.nanoseconds(best_ns)}")
-    return markup.esc(" ".join([*words, "log"]))
+    return markup.escaped(" ".join([*words, "log"]))
 
 
 def _track(one: VersionStatus, lineage: Lineage, choice: Choice, scale: latency_track.Scale) -> Html:
@@ -310,4 +312,4 @@ def _short_gpu(name: str) -> str:
 
 def _two(first: object, second: object) -> Html:
     """Two lines of one cell, both cut where they would not fit."""
-    return Html(f'<span class="two">{markup.esc(first)}<br>{markup.esc(second)}</span>')
+    return Html(f'<span class="two">{markup.escaped(first)}<br>{markup.escaped(second)}</span>')

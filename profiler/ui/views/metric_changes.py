@@ -25,7 +25,7 @@ def metrics(pair: PairComparison) -> Html:
         groups[change.group].append(change)
     for name, changes in groups.items():
         shown = [change for change in changes if _has_a_row(change)]
-        rows.append(markup.group(name[:1].upper() + name[1:]))
+        rows.append(markup.group_row(name[:1].upper() + name[1:]))
         rows += [_metric(change) for change in sorted(shown, key=_largest_first)]
         rows += _closing([change for change in changes if not _has_a_row(change)])
     columns = (
@@ -88,7 +88,7 @@ def environment(comparison: Comparison, pair: PairComparison | None) -> Html:
     rows.append(("made", " → ".join(dict.fromkeys(made))))
     if pair is not None:
         rows += _launch_attributes(pair)
-    return markup.pairs("environment", rows)
+    return markup.fact_table("environment", rows)
 
 
 def excerpt(a: str, b: str, limit: int = 60) -> tuple[str, str]:
@@ -133,7 +133,7 @@ def _change_text(text: str) -> Html:
     number, _, unit = text.rpartition(" ")
     if unit == "pp":
         return markup.quantity(number, unit)
-    return markup.esc(text)
+    return markup.escaped(text)
 
 
 def _closing(changes: Sequence[MetricChange]) -> list[Row]:
@@ -145,7 +145,7 @@ def _closing(changes: Sequence[MetricChange]) -> list[Row]:
     lines = []
     for words, labels in reasons.items():
         shown = markup.state(f"{words}:") if words else markup.muted("0 on both sides:")
-        lines.append(markup.closing(markup.join((shown, markup.muted(" · ".join(labels))))))
+        lines.append(markup.closing_row(markup.join((shown, markup.muted(" · ".join(labels))))))
     return lines
 
 
@@ -186,7 +186,7 @@ def _size(extent: tuple[int, int, int] | None) -> str | None:
 
 def _both(a: str | None, b: str | None) -> Html:
     return _pair(
-        *(markup.state("not in the report") if text is None else markup.esc(text) for text in (a, b))
+        *(markup.state("not in the report") if text is None else markup.escaped(text) for text in (a, b))
     )
 
 

@@ -48,7 +48,7 @@ def tiles(overview: Overview) -> Html:
         number = sum(tally[word] for word in words)
         unit = ("call or launch" if calls else "launch") if number == 1 else "launches"
         unit = "calls and launches" if calls and number != 1 else unit
-        found.append(Tile(label, markup.count(words[0], number), unit, _first(overview, words)))
+        found.append(Tile(label, markup.verdict_count(words[0], number), unit, _first(overview, words)))
     return markup.tiles(found)
 
 
@@ -62,10 +62,10 @@ def table(overview: Overview, metrics: MetricTable) -> Html:
     concepts = [concept for concept in SHOWN if concept in metrics.by_concept]
     rows: list[Row] = []
     for cell in overview.cells:
-        rows.append(markup.group(_cell_head(cell)))
+        rows.append(markup.group_row(_cell_head(cell)))
         rows += [_call(cell, one, len(concepts)) for one in cell.calls]
         rows += [_launch(cell, row, concepts) for row in cell.rows]
-        rows += [markup.closing(line) for line in _cell_foot(cell)]
+        rows += [markup.closing_row(line) for line in _cell_foot(cell)]
     columns = (
         Column("launch", cut=2),
         Column("time", right=True),
@@ -111,7 +111,7 @@ def _first(overview: Overview, words: Sequence[str]) -> Html:
     links = timed + [
         markup.link(
             (diff_address(cell, row) if row.change else None) or addresses.run(cell.run_id or "", row.part),
-            markup.name(row.part),
+            markup.cut_name(row.part),
             title=f"{cell.family}: {_since(cell)}, {row.reason}",
         )
         for cell, row in found[:LISTED]
@@ -139,8 +139,10 @@ def _cell_head(cell: OverviewCell) -> Html:
     if address:
         words.append(markup.join(("since", markup.link(address, markup.code(cell.before)))))
     else:
-        words.append(markup.esc("first version"))
-    words += [markup.esc(text) for text in (cell.workload, cell.gpu or "unknown GPU", _made(cell)) if text]
+        words.append(markup.escaped("first version"))
+    words += [
+        markup.escaped(text) for text in (cell.workload, cell.gpu or "unknown GPU", _made(cell)) if text
+    ]
     words.append(markup.link(addresses.trends(cell.family, workload=cell.workload, gpu=cell.gpu), "trends"))
     head = markup.join((cell.family, shown))
     return markup.join((head, markup.tag("span", markup.join(words, " · "), "cap")))
@@ -187,7 +189,7 @@ def _interval(one: LatencyComparison) -> str:
 
 
 def _launch(cell: OverviewCell, row: OverviewRow, concepts: Sequence[str]) -> Row:
-    name = markup.name(row.part, row.part)
+    name = markup.cut_name(row.part, row.part)
     address = diff_address(cell, row) if row.change else None
     if row.change:
         words = markup.verdict(str(row.verdict), formatting.change(row.change.a, row.change.b), row.reason)
@@ -210,4 +212,4 @@ def _counters(row: OverviewRow) -> Html:
     if row.change is None:
         return Html("")
     counted = (("better", row.better), ("worse", row.worse))
-    return markup.join(markup.count(word, number) for word, number in counted if number)
+    return markup.join(markup.verdict_count(word, number) for word, number in counted if number)

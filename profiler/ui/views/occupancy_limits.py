@@ -10,8 +10,8 @@ from profiler.explain.occupancy_whatif import Curve, Fullness
 from profiler.store import LaunchInfo
 from profiler.ui import markup
 from profiler.ui.charts import style
-from profiler.ui.charts.scales import charted
-from profiler.ui.charts.style import FONT, Figure, note
+from profiler.ui.charts.scales import plotly_text
+from profiler.ui.charts.style import FONT, Figure, annotation
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.theme import light
 
@@ -23,7 +23,7 @@ def table(found: Fullness) -> Html:
     rows = [
         Row(("achieved", _achieved(found), "")),
         Row(("theoretical", markup.value(found.theoretical), _warps(found))),
-        markup.group("blocks per SM that each resource allows"),
+        markup.group_row("blocks per SM that each resource allows"),
     ]
     tied = len(found.binding) > 1
     for limiter in found.limiters:
@@ -71,7 +71,9 @@ def curve(one: Curve, most: float | None) -> tuple[Figure, str]:
         "automargin": True,
         "nticks": 5,
     }
-    layout["annotations"] = [note("<b>warps per SM</b>", 0, 1, xanchor="left", yanchor="bottom", yshift=4)]
+    layout["annotations"] = [
+        annotation("<b>warps per SM</b>", 0, 1, xanchor="left", yanchor="bottom", yshift=4)
+    ]
     line = {
         "type": "scatter",
         "mode": "lines",
@@ -133,7 +135,7 @@ def _here(x: float, y: float, text: str, most: float) -> Figure:
         "mode": "markers+text",
         "x": [x],
         "y": [y],
-        "text": [charted(text)],
+        "text": [plotly_text(text)],
         "textposition": side,
         "textfont": FONT,
         "marker": {"size": 9, "color": light("ink")},

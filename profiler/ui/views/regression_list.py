@@ -62,12 +62,17 @@ def tiles(shown: Sequence[Regression], causes: Sequence[Cause], looked: Coverage
     apart = markup.link(markup.href("", {}), "Overview")
     return markup.tiles(
         (
-            Tile("Worse now", markup.count("worse", len(still)), "", f"{of_versions}; {passed} acknowledged"),
+            Tile(
+                "Worse now",
+                markup.verdict_count("worse", len(still)),
+                "",
+                f"{of_versions}; {passed} acknowledged",
+            ),
             Tile("Wrong now", f"⊘ {wrong}" if wrong else "0", "", "right in an earlier run"),
             Tile("Same machine code", str(moved), "", "the environment moved, not the kernel"),
             Tile(
                 "Cannot tell",
-                markup.count("unclear", unclear),
+                markup.verdict_count("unclear", unclear),
                 results,
                 markup.join(("of every version in all families; of the newest:", apart)),
             ),
@@ -88,13 +93,13 @@ def table(
         rows.append(
             Row(
                 (
-                    markup.link(address, markup.name(name), name),
+                    markup.link(address, markup.cut_name(name), name),
                     markup.join((one.label, _what(one, " wide"))),
                     _verdict(one),
                     _interval(one),
                     _where(one),
                     _level(one),
-                    markup.evidence(place.evidence.value),
+                    markup.evidence_badge(place.evidence.value),
                     markup.tag("span", _short_since(one), title=one.since),
                     cause.due_to,
                     _passed(one),
@@ -116,15 +121,15 @@ def details(one: Regression, cause: Cause) -> Html:
             )
         )
     rows: list[tuple[object, object]] = [
-        ("what", markup.join((_verdict(one), markup.esc(one.label), _what(one), _level(one)))),
-        ("on", markup.join((_where(one), markup.evidence(one.series.evidence.value)))),
+        ("what", markup.join((_verdict(one), markup.escaped(one.label), _what(one), _level(one)))),
+        ("on", markup.join((_where(one), markup.evidence_badge(one.series.evidence.value)))),
         ("since when", markup.join(since, "; ")),
         ("how sure", markup.join((one.how_sure, _floor(one)), "; ")),
         ("cause", markup.join((_suspicion(cause), cause.words), ": ") if cause.words else cause.due_to),
         ("acknowledged", one.passed_words),
         ("look at", _links(one)),
     ]
-    return markup.pairs("the selected row", rows)
+    return markup.fact_table("the selected row", rows)
 
 
 def title(one: Regression) -> Html:
@@ -150,7 +155,7 @@ def nothing(looked: Coverage) -> Html:
 
 def _verdict(one: Regression) -> Html:
     if one.series.concept == CORRECTNESS:
-        return markup.inverted("wrong")
+        return markup.status_tag("wrong")
     return markup.verdict(Verdict.WORSE, one.change, one.how_sure)
 
 
@@ -179,7 +184,9 @@ def _interval(one: Regression) -> Html:
 def _floor(one: Regression) -> Html:
     if one.series.concept != LATENCY:
         return Html("")
-    return markup.ticked(latency_words.aa_floor(one.floor, one.series.version, one.series.workload or None))
+    return markup.backticks_as_code(
+        latency_words.aa_floor(one.floor, one.series.version, one.series.workload or None)
+    )
 
 
 def _what(one: Regression, css: str = "") -> Html:

@@ -41,7 +41,7 @@ def roofs(found: Roofline) -> Html:
         return markup.note("No roof: neither a peak nor a rate is in the report.")
     unused = [roof.name for roof in found.precisions if roof.state == UNUSED]
     if unused:
-        rows.append(markup.closing(markup.muted(f"not used by this launch: {', '.join(unused)}")))
+        rows.append(markup.closing_row(markup.muted(f"not used by this launch: {', '.join(unused)}")))
     columns = (
         Column("roof"),
         Column("reached", right=True),
@@ -83,7 +83,7 @@ def points(found: Roofline) -> Html:
 
 def chart(found: Roofline) -> tuple[Figure, str]:
     """The chart of a roofline with points, and what it shows in words."""
-    figure = roofline_chart.roofline(*lines(found), [_mark(point) for point in found.points])
+    figure = roofline_chart.figure(*lines(found), [_mark(point) for point in found.points])
     told = "; ".join(
         f"{point.precision} from {point.level}: {formatting.digits(point.intensity)} operations per byte"
         for point in found.points
@@ -110,8 +110,8 @@ def notes(found: Roofline, chip: str | None, levels: Sequence[str] = LEVELS) -> 
     told = dict.fromkeys(roof.note for roof in roofs if roof.note)
     lines = [line for roof in roofs for line in _missing(roof)]
     if lines:
-        lines.append(markup.note(markup.ticked(f"All of them at once: `{collecting(chip)}`")))
-    return [*lines, *(markup.note(markup.ticked(one)) for one in told)]
+        lines.append(markup.note(markup.backticks_as_code(f"All of them at once: `{collecting(chip)}`")))
+    return [*lines, *(markup.note(markup.backticks_as_code(one)) for one in told)]
 
 
 def _missing(roof: Roof) -> list[Html]:
@@ -142,13 +142,13 @@ def hover(point: Point, name: str) -> str:
     )
     where = f"{point.precision} from {point.level}"
     intensity = f"{formatting.digits(point.intensity, whole=False)} operations per byte"
-    return f"<b>{markup.esc(name)}</b><br>{where}<br>{work}, {intensity}{share}"
+    return f"<b>{markup.escaped(name)}</b><br>{where}<br>{work}, {intensity}{share}"
 
 
 def _knee(point: Point) -> Html:
     if point.knee is None:
         return markup.state("peak missing")
-    return markup.esc(formatting.digits(point.knee, whole=False))
+    return markup.escaped(formatting.digits(point.knee, whole=False))
 
 
 def _reading(reading: Rate, unit: str) -> Html:

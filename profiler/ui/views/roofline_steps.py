@@ -60,7 +60,7 @@ def chart(found: Path, level: str) -> tuple[Figure, str] | None:
         if not leg.breaks and _place(leg.start, level) != _place(leg.end, level)
     ]
     names = " → ".join(step.at.version for step in steps)
-    figure = roofline_chart.roofline(slopes, ceilings, marks, arrows, f"operations per byte of {level}")
+    figure = roofline_chart.figure(slopes, ceilings, marks, arrows, f"operations per byte of {level}")
     return figure, f"roofline path of {found.trend.base_name} seen from {level}: {names}"
 
 
@@ -70,7 +70,7 @@ def table(found: Path, level: str) -> Html:
     for step in found.steps:
         if step.at.gap == ABSENT:
             continue
-        name = markup.name(step.at.version, title=step.at.version)
+        name = markup.cut_name(step.at.version, title=step.at.version)
         point = step.point(level)
         if point is None:
             rows.append(Row((name, _why(step, level), "", "", "", "")))
@@ -103,11 +103,11 @@ def notes(found: Path, level: str) -> list[Html]:
     lines: list[Html] = []
     steps = found.on(level)
     if steps:
-        lines.append(markup.esc(f"Roofs at the clocks of {steps[-1].at.version}; each point at its own."))
+        lines.append(markup.escaped(f"Roofs at the clocks of {steps[-1].at.version}; each point at its own."))
     for leg in found.legs(level):
         if leg.breaks:
             lines.append(
-                markup.esc(f"no arrow from {leg.start.at.version} to {leg.end.at.version}: {leg.breaks}")
+                markup.escaped(f"no arrow from {leg.start.at.version} to {leg.end.at.version}: {leg.breaks}")
             )
     told = [markup.note(line) for line in lines]
     newest = next((step for step in reversed(found.steps) if step.roofline is not None), None)
@@ -138,7 +138,7 @@ def _place(step: Step, level: str) -> tuple[float, float]:
 
 def _why(step: Step, level: str) -> Html:
     if step.at.wrong:
-        return markup.inverted(step.gap)
+        return markup.status_tag(step.gap)
     if step.roofline is None or not step.roofline.points:
         return markup.state(step.gap or "not collected")
     return markup.state(f"no {level} traffic counted")

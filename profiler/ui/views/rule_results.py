@@ -33,7 +33,7 @@ def ranked(rules: Sequence[Rule], report: str | None = None) -> Html:
     `report` is the file's name: all that is not here stands in it, and the command that opens it below.
     """
     shown = rule_changes.rank_rules(rules)
-    none = markup.note(markup.ticked(_NONE))
+    none = markup.note(markup.backticks_as_code(_NONE))
     body = markup.table("rules", _COLUMNS, [_row(rule) for rule in shown]) if shown else none
     notes = []
     if shown and all(rule.speedup_pct is None for rule in shown):
@@ -64,9 +64,9 @@ def changed(pair: PairComparison) -> Html:
         if not group:
             continue
         if state == rule_changes.SAME:
-            rows.append(markup.closing(f"{len(group)} {words}: {_named(group)}"))
+            rows.append(markup.closing_row(f"{len(group)} {words}: {_named(group)}"))
             continue
-        rows.append(markup.group(words))
+        rows.append(markup.group_row(words))
         rows += [_row(change.rule, change) for change in group]
     return markup.table("rules of A and B", _COLUMNS, rows)
 

@@ -78,8 +78,8 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
         return markup.note("No run fits these filters.")
     named = any(run.workload for run in runs[:RUNS_SHOWN])
     for run in runs[:RUNS_SHOWN]:
-        badges = markup.join(markup.evidence(kind.value) for kind in sorted(run.evidence))
-        name = markup.name(run.version or f"{len(run.versions)} versions")
+        badges = markup.join(markup.evidence_badge(kind.value) for kind in sorted(run.evidence))
+        name = markup.cut_name(run.version or f"{len(run.versions)} versions")
         cells = (
             run.family or f"{len(run.families)} families",
             markup.link(addresses.run(run.run_id), name, title=run.run_id),
@@ -103,7 +103,9 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
     )
     if len(runs) > RUNS_SHOWN:
         rows.append(
-            markup.closing(markup.muted(f"{len(runs) - RUNS_SHOWN} older runs not shown: narrow the filters"))
+            markup.closing_row(
+                markup.muted(f"{len(runs) - RUNS_SHOWN} older runs not shown: narrow the filters")
+            )
         )
     return markup.table("runs", columns, rows)
 
@@ -115,7 +117,7 @@ def _no_gpu(run: RunInfo) -> Html:
 
 def _fact(value: object) -> Html:
     """A fact of any form, as it was recorded."""
-    return markup.esc(value) if isinstance(value, str | int | float) else markup.code(json.dumps(value))
+    return markup.escaped(value) if isinstance(value, str | int | float) else markup.code(json.dumps(value))
 
 
 def named(family: str) -> str:
@@ -132,7 +134,7 @@ def outcome(summary: ImportSummary | None) -> list[Html]:
         parts.append(f"{len(summary.already)} already there")
     if summary.refused:
         parts.append(f"{len(summary.refused)} refused")
-    errors = [markup.error(message) for _, message in summary.refused]
+    errors = [markup.error_box(message) for _, message in summary.refused]
     done: list[object] = [", ".join(parts) + "."]
     if len(summary.imported) > 1:
         a, b = summary.imported[:2]
@@ -150,7 +152,7 @@ def outcome(summary: ImportSummary | None) -> list[Html]:
 
 def refused(unreadable: Mapping[str, str]) -> list[Html]:
     """The bundles that lie in the data folder and are in no table, each with its reason."""
-    return [markup.error(f"{run_id} is left out: {message}") for run_id, message in unreadable.items()]
+    return [markup.error_box(f"{run_id} is left out: {message}") for run_id, message in unreadable.items()]
 
 
 def links(runs: Sequence[RunInfo], run: RunInfo) -> Html:
@@ -194,4 +196,4 @@ def provenance(run: RunInfo, files: Sequence[tuple[object, object]] = ()) -> Htm
         size = str(formatting.quantity(Value(report.size_bytes, "byte")))
         sha = markup.code(report.sha256[:12], title=report.sha256)
         facts.append(("report", markup.join((markup.code(report.name), f"{size}, sha256", sha))))
-    return markup.pairs("provenance", [*facts, *files])
+    return markup.fact_table("provenance", [*facts, *files])

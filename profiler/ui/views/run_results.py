@@ -73,7 +73,7 @@ def _version(family: str, name: str, several: Sequence[Result]) -> Row:
     error = Value(max(known)) if known and len(known) == len(errors) else Value(None, state=State.FAILED)
     state = markup.muted("right" if checks else status)
     if status != "done":
-        state = markup.inverted(status)
+        state = markup.status_tag(status)
     expected = all(one.check.get("as_expected", True) for one in checks if one.check)
     why = reason or ""
     if status != "done" and expected and worst.check and worst.check.get("state") == "rejected":

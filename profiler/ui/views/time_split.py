@@ -15,8 +15,8 @@ from profiler.explain.waterfall import RESIDUE, Step, largest_step, steps
 from profiler.statistics.decision import Verdict
 from profiler.ui import markup
 from profiler.ui.charts import style
-from profiler.ui.charts.scales import charted
-from profiler.ui.charts.style import CLEAR, FONT, Figure
+from profiler.ui.charts.scales import plotly_text
+from profiler.ui.charts.style import FONT, TRANSPARENT, Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.theme import HATCH, light
 
@@ -95,7 +95,7 @@ def waterfall(told: Explanation) -> Figure | None:
         **style.axis(""),
         "range": [len(bars) - 0.4, -0.6],
         "tickvals": list(range(len(bars))),
-        "ticktext": [charted(bar.label) for bar in bars],
+        "ticktext": [plotly_text(bar.label) for bar in bars],
         "tickfont": FONT,
         "automargin": True,
     }
@@ -131,9 +131,9 @@ def _role(step: Step, text: str, *, judged: bool) -> str:
 
 
 def _value(row: int, bar: _Bar) -> Figure:
-    text = charted(bar.text)
+    text = plotly_text(bar.text)
     colour = "ink" if bar.strong else bar.role if bar.role in ("better", "worse") else "muted"
-    return style.note(
+    return style.annotation(
         f"<b>{text}</b>" if bar.strong else text,
         1.0,
         row,
@@ -148,8 +148,8 @@ def _trace(row: int, bar: _Bar, divisor: float) -> Figure:
     if bar.role:
         marker: Figure = {"color": light(bar.role), "line": {"width": 1, "color": light(bar.role)}}
     else:
-        pattern = {"shape": "/", "fgcolor": HATCH[0], "bgcolor": CLEAR, "size": 6, "solidity": 0.3}
-        marker = {"color": CLEAR, "line": {"width": 1, "color": HATCH[0]}, "pattern": pattern}
+        pattern = {"shape": "/", "fgcolor": HATCH[0], "bgcolor": TRANSPARENT, "size": 6, "solidity": 0.3}
+        marker = {"color": TRANSPARENT, "line": {"width": 1, "color": HATCH[0]}, "pattern": pattern}
     return {
         "type": "bar",
         "orientation": "h",
@@ -158,6 +158,6 @@ def _trace(row: int, bar: _Bar, divisor: float) -> Figure:
         "base": [bar.start_us / divisor],
         "width": _THICK,
         "marker": marker,
-        "hovertext": [f"<b>{charted(bar.label)}</b><br>{charted(bar.text)}"],
+        "hovertext": [f"<b>{plotly_text(bar.label)}</b><br>{plotly_text(bar.text)}"],
         "hovertemplate": "%{hovertext}<extra></extra>",
     }

@@ -60,7 +60,7 @@ class Picture:
     @property
     def figure(self) -> Figure:
         """The chart."""
-        return small_multiples.trends(self.panels, self.axis)
+        return small_multiples.figure(self.panels, self.axis)
 
     @property
     def gutter(self) -> int:
@@ -215,7 +215,7 @@ def notes(shown: Picture, found: Mapping[str, Sequence[Trend]], words: Callable[
         )
     if shown.hidden:
         cut = f"{len(shown.hidden)} shorter kernels are not drawn: {brief_list(shown.hidden)}"
-        lines.append(markup.esc(f"{cut}. Name some of them under kernels."))
+        lines.append(markup.escaped(f"{cut}. Name some of them under kernels."))
     reasons = [
         f"not joined at {point.version}: {point.breaks}"
         for several in found.values()
@@ -255,7 +255,7 @@ def opcode_mix(
                 opcodes.class_shares(launch.opcodes) if launch and launch.opcodes else "not collected"
             )
     caption = f"static, {size}, {arch}"
-    mix = stacked_shares.shares("opcode mix, %", caption, versions, found, gutter)
+    mix = stacked_shares.figure("opcode mix, %", caption, versions, found, gutter)
     return mix, f"opcode mix of {brief_list(list(versions))}"
 
 
@@ -316,7 +316,7 @@ def floor_notes(found: Mapping[str, Sequence[Trend]], floors: FloorLookup) -> li
     for one in found.get(LATENCY, ()):
         words = latency_words.aa_floor(_floor(one, floors), one.points[-1].version, one.workload)
         lines.append(f"{one.mode}: {words}{'; grey band' if band(one, floors) else ''}")
-    return [markup.note(markup.ticked(line)) for line in dict.fromkeys(lines)]
+    return [markup.note(markup.backticks_as_code(line)) for line in dict.fromkeys(lines)]
 
 
 def band(one: Trend, floors: FloorLookup) -> float:

@@ -43,7 +43,7 @@ def entries(a: Kept, b: Kept) -> Html:
         ("dtypes", *(", ".join(one.version.dtypes) for one in (a, b))),
         ("budget", *(_budget(one.version) for one in (a, b))),
     ]
-    return markup.pairs("catalogue", ((label, _both(label, x, y)) for label, x, y in rows))
+    return markup.fact_table("catalogue", ((label, _both(label, x, y)) for label, x, y in rows))
 
 
 def flags(a: Kept, b: Kept) -> Html:
@@ -55,7 +55,7 @@ def flags(a: Kept, b: Kept) -> Html:
         markup.join((markup.code(change.name), _set(change.a), markup.muted("→"), _set(change.b)))
         for change in changes
     ]
-    return markup.strip(["Flags that differ", *words])
+    return markup.grey_strip(["Flags that differ", *words])
 
 
 def source_caption(a: Kept, b: Kept) -> str:
@@ -88,7 +88,7 @@ def sources(a: Kept, b: Kept) -> Html:
     )
     columns = '<colgroup><col class="n"><col class="s"><col><col class="n"><col class="s"><col></colgroup>'
     whole = f"{columns}<thead>{head}</thead><tbody>{body}</tbody></table>"
-    return Html(f'<div class="k src">{markup.table_tag("source of A and B")}{whole}</div>')
+    return Html(f'<div class="k src">{markup.table_start("source of A and B")}{whole}</div>')
 
 
 def conflicts(a: Kept, b: Kept, workloads: tuple[str, str]) -> Html:
@@ -104,11 +104,11 @@ def conflicts(a: Kept, b: Kept, workloads: tuple[str, str]) -> Html:
     quiet = len(rows) - len(shown)
     if len(shown) > LINES_SHOWN:
         body.append(
-            markup.closing(markup.muted(f"{len(shown) - LINES_SHOWN} more lines with fewer conflicts"))
+            markup.closing_row(markup.muted(f"{len(shown) - LINES_SHOWN} more lines with fewer conflicts"))
         )
     if quiet:
         body.append(
-            markup.closing(
+            markup.closing_row(
                 markup.muted(
                     f"{quiet} more line{'s use' if quiet != 1 else ' uses'} shared memory without a conflict "
                     "on either side"
@@ -162,7 +162,8 @@ def _half(number: int | None, sign: str, text: str, compiled: bool) -> str:
 
 def _both(label: str, a: str, b: str) -> Html:
     shown = [
-        markup.code(text) if label in ("parent", "source", "flags") else markup.esc(text) for text in (a, b)
+        markup.code(text) if label in ("parent", "source", "flags") else markup.escaped(text)
+        for text in (a, b)
     ]
     if a == b:
         return shown[0]

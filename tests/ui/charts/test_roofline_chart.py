@@ -32,7 +32,7 @@ def words(figure: dict[str, Any]) -> list[str]:
 
 
 def test_every_roof_and_every_row_of_points_is_named_on_the_chart() -> None:
-    figure = roofline_chart.roofline(SLOPES, CEILINGS, [mark(3.4, label="L1"), mark(8.6)])
+    figure = roofline_chart.figure(SLOPES, CEILINGS, [mark(3.4, label="L1"), mark(8.6)])
     said = " ".join(words(figure))
     for name in ("L1 13.0 TB/s", "L2 2.50 TB/s", "DRAM 900 GB/s", "fp64 6.60 TFLOP/s", "fp32 13.2 TFLOP/s"):
         assert name in said
@@ -41,7 +41,7 @@ def test_every_roof_and_every_row_of_points_is_named_on_the_chart() -> None:
 
 
 def test_both_axes_are_logarithmic_with_plain_ticks_and_hold_everything() -> None:
-    figure = roofline_chart.roofline(SLOPES, CEILINGS, [mark(8.6), mark(0.02, 1e9)])
+    figure = roofline_chart.figure(SLOPES, CEILINGS, [mark(8.6), mark(0.02, 1e9)])
     for name, numbers in (("xaxis", (8.6, 0.02, 13.2 / 0.9)), ("yaxis", (3e12, 1e9, 13.2e12))):
         axis = figure["layout"][name]
         assert axis["type"] == "log"
@@ -51,7 +51,7 @@ def test_both_axes_are_logarithmic_with_plain_ticks_and_hold_everything() -> Non
 
 
 def test_a_slope_ends_at_the_highest_ceiling_and_a_ceiling_begins_at_the_steepest_slope() -> None:
-    figure = roofline_chart.roofline(SLOPES, CEILINGS, [mark(8.6)])
+    figure = roofline_chart.figure(SLOPES, CEILINGS, [mark(8.6)])
     lines = [one for one in figure["data"] if one["mode"] == "lines"]
     dram = next(one for one in lines if "DRAM" in one["hovertemplate"])
     assert dram["y"][1] == pytest.approx(13.2e12)
@@ -60,19 +60,19 @@ def test_a_slope_ends_at_the_highest_ceiling_and_a_ceiling_begins_at_the_steepes
 
 
 def test_points_alone_are_a_chart_where_no_peak_is_known() -> None:
-    figure = roofline_chart.roofline([], [], [mark(8.6)])
+    figure = roofline_chart.figure([], [], [mark(8.6)])
     assert [one["mode"] for one in figure["data"]] == ["markers+text"]
     assert not figure["layout"]["shapes"]
 
 
 def test_equal_roofs_share_one_line_of_text() -> None:
     same = [roofline_chart.Ceiling("tensor fp16", 9e14), roofline_chart.Ceiling("tensor bf16", 9e14)]
-    figure = roofline_chart.roofline(SLOPES, same, [mark(8.6)])
+    figure = roofline_chart.figure(SLOPES, same, [mark(8.6)])
     assert sum("tensor" in text for text in words(figure)) == 1
 
 
 def test_labels_of_close_neighbours_do_not_lie_on_one_side() -> None:
-    figure = roofline_chart.roofline(
+    figure = roofline_chart.figure(
         SLOPES, CEILINGS, [mark(8.0, label="L2"), mark(8.6), mark(0.1, label="L1")]
     )
     sides = figure["data"][-1]["textposition"]
@@ -83,7 +83,7 @@ def test_labels_of_close_neighbours_do_not_lie_on_one_side() -> None:
 def test_a_cluster_of_labels_covers_neither_points_nor_each_other() -> None:
     points = [(100.0 + 9 * index, 100.0 + 14 * index) for index in range(6)]
     names = [f"version{index}" for index in range(6)]
-    sides = label_sides.sides(points, names)
+    sides = label_sides.label_sides(points, names)
     boxes = [
         label_sides._box(*point, name, *label_sides._SIDES[side])
         for point, name, side in zip(points, names, sides, strict=True)

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from profiler.evidence.values import State, Value
-from profiler.ui.charts import style
-from profiler.ui.charts.scales import log_ticks, share_of, shorten, spread_labels, value_range
+from profiler.ui.charts import small_multiples, style
+from profiler.ui.charts.scales import axis_share, log_ticks, shorten, spread_apart, value_range
 from profiler.ui.charts.small_multiples import (
     FAILED,
     MAX_POINTS,
@@ -16,9 +16,8 @@ from profiler.ui.charts.small_multiples import (
     Line,
     Panel,
     Point,
-    thin,
-    trends,
-    whole_gaps,
+    gaps_of_all_lines,
+    thinned,
 )
 
 AXIS = Axis(("v1", "v2", "v3", "v4"), span=(0, 3))
@@ -48,13 +47,17 @@ def notes(figure: dict) -> list[str]:
 
 
 def test_a_line_stops_on_both_sides_of_a_missing_value() -> None:
-    figure = trends([Panel("duration", "ms", (Line("k", points(3.0, None, 2.0, 1.0)),))], AXIS)
+    figure = small_multiples.figure(
+        [Panel("duration", "ms", (Line("k", points(3.0, None, 2.0, 1.0)),))], AXIS
+    )
     assert drawn(figure)[0]["y"] == [3.0, None, 2.0, 1.0]
     assert 0 not in drawn(figure)[0]["y"]
 
 
 def test_a_missing_value_is_a_hatched_column_that_names_its_reason() -> None:
-    figure = trends([Panel("duration", "ms", (Line("k", points(3.0, None, None, 1.0)),))], AXIS)
+    figure = small_multiples.figure(
+        [Panel("duration", "ms", (Line("k", points(3.0, None, None, 1.0)),))], AXIS
+    )
     (hatch,) = drawn(figure, "bar")
     assert hatch["x"] == [1, 2]
     assert hatch["marker"]["pattern"]["shape"] == "/"
@@ -63,34 +66,36 @@ def test_a_missing_value_is_a_hatched_column_that_names_its_reason() -> None:
 
 def test_a_place_that_no_line_speaks_of_is_hatched_where_the_panel_names_it() -> None:
     panel = Panel("duration", "ms", (Line("k", points(3.0, None, 2.0)),), blank=((0, "x"), (3, "no result")))
-    (hatch,) = drawn(trends([panel], AXIS), "bar")
+    (hatch,) = drawn(small_multiples.figure([panel], AXIS), "bar")
     assert hatch["x"] == [1, 3], "a number wins over a blank"
-    assert "no result" in notes(trends([panel], AXIS))
+    assert "no result" in notes(small_multiples.figure([panel], AXIS))
 
 
 def test_a_logarithmic_panel_says_so() -> None:
     titles = [
-        notes(trends([Panel("a", "ms", (Line("k", points(*numbers)),), "static")], AXIS))[0]
+        notes(small_multiples.figure([Panel("a", "ms", (Line("k", points(*numbers)),), "static")], AXIS))[0]
         for numbers in ((1.0, 20.0), (1.0, 2.0))
     ]
     assert ["log scale" in title for title in titles] == [True, False]
 
 
 def test_ticks_of_tiny_numbers_carry_no_prefix_that_reads_as_a_unit() -> None:
-    tiny = trends([Panel("error", "", (Line("k", points(2e-4, 3e-4)),))], AXIS)
+    tiny = small_multiples.figure([Panel("error", "", (Line("k", points(2e-4, 3e-4)),))], AXIS)
     assert tiny["layout"]["yaxis"]["exponentformat"] == "e"
-    large = trends([Panel("cycles", "", (Line("k", points(2e6, 3e6)),))], AXIS)
+    large = small_multiples.figure([Panel("cycles", "", (Line("k", points(2e6, 3e6)),))], AXIS)
     assert "exponentformat" not in large["layout"]["yaxis"]
 
 
 def test_points_that_cannot_be_compared_are_not_joined() -> None:
-    figure = trends([Panel("duration", "ms", (Line("k", points(3.0, 2.5, 2.0, breaks=(2,))),))], AXIS)
+    figure = small_multiples.figure(
+        [Panel("duration", "ms", (Line("k", points(3.0, 2.5, 2.0, breaks=(2,))),))], AXIS
+    )
     assert drawn(figure)[0]["y"] == [3.0, 2.5, None, 2.0]
 
 
 def test_a_failed_launch_beside_other_kernels_is_a_cross_and_not_a_zero() -> None:
     lines = (Line("good", points(3.0, 3.0, 3.0)), Line("bad", points(2.0, None, 2.0, gap=FAILED)))
-    figure = trends([Panel("duration", "ms", lines)], AXIS)
+    figure = small_multiples.figure([Panel("duration", "ms", lines)], AXIS)
     assert not drawn(figure, "bar")
     (cross,) = [trace for trace in drawn(figure) if trace["marker"].get("symbol") == "x-thin"]
     assert cross["x"] == [1]
@@ -105,12 +110,12 @@ def test_the_word_for_a_failed_value_is_the_one_the_charts_look_for() -> None:
 
 def test_a_place_where_one_line_has_a_number_is_no_gap() -> None:
     panel = Panel("d", "ms", (Line("a", points(1.0, None)), Line("b", points(None, 2.0))))
-    assert whole_gaps(panel) == []
+    assert gaps_of_all_lines(panel) == []
 
 
 def test_a_kernel_name_in_a_chart_is_escaped() -> None:
     lines = (Line("f<b>", points(1.0)), Line("g", points(2.0)))
-    figure = trends([Panel("d", "ms", lines)], AXIS)
+    figure = small_multiples.figure([Panel("d", "ms", lines)], AXIS)
     assert "f&lt;b&gt;" in notes(figure)
     assert not any("f<b>" in text for text in notes(figure))
 
@@ -118,7 +123,7 @@ def test_a_kernel_name_in_a_chart_is_escaped() -> None:
 def test_a_quote_in_a_label_stands_as_it_is() -> None:
     """Plotly knows &lt; and &amp; and prints &quot; as these six letters."""
     lines = (Line("a \"b\" 'c'", points(1.0)), Line("g & h", points(2.0)))
-    figure = trends([Panel('d "e"', "ms", lines)], AXIS)
+    figure = small_multiples.figure([Panel('d "e"', "ms", lines)], AXIS)
     assert "a \"b\" 'c'" in notes(figure)
     assert "g &amp; h" in notes(figure)
     assert "&quot;" not in json.dumps(figure)
@@ -135,12 +140,12 @@ def test_a_panel_over_a_factor_of_ten_is_logarithmic_and_others_hold_zero() -> N
 
 
 def test_the_share_of_a_number_on_a_log_panel_is_by_factor() -> None:
-    assert share_of(10, 1, 100, True) == pytest.approx(0.5)
-    assert share_of(25, 0, 100, False) == pytest.approx(0.25)
+    assert axis_share(10, 1, 100, True) == pytest.approx(0.5)
+    assert axis_share(25, 0, 100, False) == pytest.approx(0.25)
 
 
 def test_labels_keep_their_distance_and_their_order_and_stay_inside() -> None:
-    placed = spread_labels([0.5, 0.51, 0.52, 0.99], 0.1, 0.0, 1.0)
+    placed = spread_apart([0.5, 0.51, 0.52, 0.99], 0.1, 0.0, 1.0)
     ordered = sorted(placed)
     assert all(b - a >= 0.1 - 1e-9 for a, b in pairwise(ordered))
     assert placed == ordered
@@ -158,7 +163,7 @@ def test_log_ticks_are_plain_numbers_inside_the_range() -> None:
 def test_thinning_keeps_gaps_breaks_and_the_last_point() -> None:
     line = [Point(index, float(index), joined=index != 501) for index in range(1000)]
     line[700] = Point(700, None, gap="not collected")
-    kept = thin(line, 100)
+    kept = thinned(line, 100)
     assert len(kept) <= 103
     assert kept[-1].at == 999
     assert [point.at for point in kept if point.y is None] == [700]
@@ -168,13 +173,13 @@ def test_thinning_keeps_gaps_breaks_and_the_last_point() -> None:
 def test_a_chart_of_many_points_stays_under_what_svg_draws_smoothly() -> None:
     many = tuple(Point(index, 1.0) for index in range(5000))
     lines = tuple(Line(f"k{index}", many) for index in range(4))
-    figure = trends([Panel("d", "ms", lines)], Axis(time=True, span=(0, 5000)))
+    figure = small_multiples.figure([Panel("d", "ms", lines)], Axis(time=True, span=(0, 5000)))
     assert sum(len(trace["x"]) for trace in drawn(figure)) <= MAX_POINTS * 1.1
 
 
 def test_panels_share_one_axis_and_do_not_overlap() -> None:
     panels = [Panel(name, "", (Line("k", points(1.0, 2.0)),)) for name in ("a", "b", "c")]
-    layout = trends(panels, AXIS)["layout"]
+    layout = small_multiples.figure(panels, AXIS)["layout"]
     domains = [layout[name]["domain"] for name in ("yaxis", "yaxis2", "yaxis3")]
     assert all(upper[0] > lower[1] for upper, lower in pairwise(domains))
     assert layout["xaxis"]["anchor"] == "y3"

@@ -13,7 +13,7 @@ from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 from profiler.history.lineage import load_lineages
 from profiler.history.trend import ABSENT, Trend, TrendPoint
 from profiler.store import operations
-from profiler.ui.charts.small_multiples import FAILED, whole_gaps
+from profiler.ui.charts.small_multiples import FAILED, gaps_of_all_lines
 from profiler.ui.views import trend_lines, trends_csv
 from tests import lineages
 
@@ -158,9 +158,9 @@ def test_the_csv_holds_every_point_in_base_units_and_no_number_for_a_failure() -
 def test_a_version_without_any_result_is_a_gap_and_no_blank_that_reads_as_nothing_there() -> None:
     one = kernel("k", point("v1", ns(5e6)), point("v3", ns(4e6)))
     (panel,) = trend_lines.picture({"duration": [one]}, VERSIONS, "versions", [one]).panels
-    assert whole_gaps(panel) == [(1.0, trend_lines.NO_RESULT)]
+    assert gaps_of_all_lines(panel) == [(1.0, trend_lines.NO_RESULT)]
     filtered = trend_lines.picture({"duration": [one]}, VERSIONS, "time", [one])
-    assert not whole_gaps(filtered.panels[0]), "over time there are runs and no versions to miss"
+    assert not gaps_of_all_lines(filtered.panels[0]), "over time there are runs and no versions to miss"
 
 
 def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Path) -> None:
