@@ -130,7 +130,7 @@ def begin(folder: Path, machine: Machine | None = None, **changed: Any) -> Colle
     settings = Settings(
         **{"versions": ("one", "two", "three"), "workloads": (SMALL,), "rounds": 6, **changed}
     )
-    lineage = catalog.load(folder)
+    lineage = catalog.load_catalog(folder)
     staging = collect_settings.begin(LocalRoot(folder / "data"), lineage, settings)
     return Collection(staging, lineage, settings, machine or Machine(GPU, None, None, ["no ncu here"]))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profiler.build import library, opcode_counts, resources
-from profiler.build.resources import Anatomy, Function
+from profiler.build.resources import FunctionResources, VersionResources
 from profiler.bundles import bundle
 from profiler.bundles.location import LocalRoot
 from profiler.bundles.run import COLLECT, Run
@@ -31,7 +31,7 @@ HOW = "`profiler dissect --out data/runs` makes a new one: commit it, and remove
 
 @pytest.fixture(scope="module")
 def lineage() -> catalog.Catalog:
-    return catalog.load(ROOT / "kernels")
+    return catalog.load_catalog(ROOT / "kernels")
 
 
 @pytest.fixture(scope="module")
@@ -47,12 +47,12 @@ def cold_build(
 
 
 @pytest.fixture(scope="module")
-def functions(lineage: catalog.Catalog, cold_build: object) -> dict[tuple[str, int], Function]:
+def functions(lineage: catalog.Catalog, cold_build: object) -> dict[tuple[str, int], FunctionResources]:
     """The main function of each good version by head dim."""
     good = [version for version in lineage.versions if version.state == "good"]
     found = {}
-    for one in resources.examine(lineage, good, [ARCH]):
-        assert isinstance(one, Anatomy), one
+    for one in resources.version_resources(lineage, good, [ARCH]):
+        assert isinstance(one, VersionResources), one
         assert one.missing == ()
         for function in one.functions:
             assert function.role == "main"
@@ -67,7 +67,7 @@ def _children_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def opcodes(functions: dict[tuple[str, int], Function], name: str) -> dict[str, int]:
+def opcodes(functions: dict[tuple[str, int], FunctionResources], name: str) -> dict[str, int]:
     """Sites of both head dims together."""
     total: dict[str, int] = {}
     for (version, _), function in functions.items():
@@ -82,9 +82,11 @@ def opcodes(functions: dict[tuple[str, int], Function], name: str) -> dict[str, 
 
 
 @needs_nvcc
-def test_every_version_compiles_without_a_warning(cold_build: tuple[float, list[library.Built]]) -> None:
+def test_every_version_compiles_without_a_warning(
+    cold_build: tuple[float, list[library.BuiltLibrary]],
+) -> None:
     for made in cold_build[1]:
-        assert isinstance(made, library.Built), made
+        assert isinstance(made, library.BuiltLibrary), made
         assert not made.cached
         assert made.warnings == "", made.version
 
@@ -98,7 +100,7 @@ def test_the_whole_lineage_builds_in_a_minute_on_two_cores(cold_build: tuple[flo
 def test_nothing_is_done_again_where_nothing_changed(lineage: catalog.Catalog, cold_build: object) -> None:
     begun, before = time.process_time(), _children_s()
     made = list(library.build(lineage, lineage.versions, [ARCH]))
-    assert all(isinstance(one, library.Built) and one.cached for one in made)
+    assert all(isinstance(one, library.BuiltLibrary) and one.cached for one in made)
     assert time.process_time() - begun + _children_s() - before < 2
 
 
@@ -107,20 +109,24 @@ def test_nothing_is_done_again_where_nothing_changed(lineage: catalog.Catalog, c
 
 @needs_sass
 @needs_gxx
-def test_no_good_version_spills_at_head_dim_64_or_128(functions: dict[tuple[str, int], Function]) -> None:
-    assert {key: one.resources.spill_bytes for key, one in functions.items()} == dict.fromkeys(functions, 0)
+def test_no_good_version_spills_at_head_dim_64_or_128(
+    functions: dict[tuple[str, int], FunctionResources],
+) -> None:
+    assert {key: one.usage.spill_bytes for key, one in functions.items()} == dict.fromkeys(functions, 0)
 
 
 @needs_sass
 @needs_gxx
-def test_every_good_version_keeps_its_budget(functions: dict[tuple[str, int], Function]) -> None:
+def test_every_good_version_keeps_its_budget(functions: dict[tuple[str, int], FunctionResources]) -> None:
     for key, one in functions.items():
         assert (one.over_budget, one.unjudged) == ((), ()), key
 
 
 @needs_sass
 @needs_gxx
-def test_tensor_cores_come_in_with_wmma_and_not_before(functions: dict[tuple[str, int], Function]) -> None:
+def test_tensor_cores_come_in_with_wmma_and_not_before(
+    functions: dict[tuple[str, int], FunctionResources],
+) -> None:
     found = {name: opcodes(functions, name)["HMMA"] for name in (*SCALAR, *TENSOR)}
     assert {name for name, sites in found.items() if sites} == set(TENSOR), found
     assert found["v2c_v5"] > found["v2c_v4"], "P V too"
@@ -128,7 +134,9 @@ def test_tensor_cores_come_in_with_wmma_and_not_before(functions: dict[tuple[str
 
 @needs_sass
 @needs_gxx
-def test_mma_versions_keep_everything_in_registers(functions: dict[tuple[str, int], Function]) -> None:
+def test_mma_versions_keep_everything_in_registers(
+    functions: dict[tuple[str, int], FunctionResources],
+) -> None:
     for name in ("v2d_a", "v2d_b", "v2d_c"):
         found = opcodes(functions, name)
         assert (found["LDL"], found["STL"]) == (0, 0), name
@@ -138,7 +146,7 @@ def test_mma_versions_keep_everything_in_registers(functions: dict[tuple[str, in
 
 @needs_sass
 @needs_gxx
-def test_no_good_version_uses_local_memory(functions: dict[tuple[str, int], Function]) -> None:
+def test_no_good_version_uses_local_memory(functions: dict[tuple[str, int], FunctionResources]) -> None:
     for name in (*SCALAR, *TENSOR):
         found = opcodes(functions, name)
         assert (found["LDL"], found["STL"]) == (0, 0), name
@@ -146,7 +154,7 @@ def test_no_good_version_uses_local_memory(functions: dict[tuple[str, int], Func
 
 @needs_sass
 @needs_gxx
-def test_the_third_stage_costs_shared_memory(functions: dict[tuple[str, int], Function]) -> None:
+def test_the_third_stage_costs_shared_memory(functions: dict[tuple[str, int], FunctionResources]) -> None:
     two, three = functions["v2d_b", 64], functions["v2d_c", 64]
     assert (two.most_shared_bytes, three.most_shared_bytes) == (40 << 10, 56 << 10)
 
@@ -227,20 +235,20 @@ def test_the_committed_run_keeps_the_machine_code_of_every_version_and_architect
     for version in lineage.versions:
         if version.buildable:
             for arch in version.arches:
-                kept = from_runs.of_run(root, committed, lineage.family, version.id, arch)
+                kept = from_runs.code_of_run(root, committed, lineage.family, version.id, arch)
                 assert kept, (version.id, arch)
                 assert kept.listing.has_text
                 assert kept.listing.has_sources
                 sizes = {opcode_counts.template_integer(name) for name in kept.listing.functions}
                 assert sizes >= set(version.head_dims)
-    size = sum(file.size_bytes for file in committed.files if file.kind == bundle_file.KIND)
+    size = sum(file.size_bytes for file in committed.files if file.kind == bundle_file.SASS)
     assert size < 1_000_000, "a clone stays small"
 
 
 def test_the_opcodes_of_the_committed_code_are_the_static_facts(
     lineage: catalog.Catalog, committed: Run
 ) -> None:
-    kept = from_runs.of_run(LocalRoot(ROOT / "data"), committed, lineage.family, "v2d_b", ARCH)
+    kept = from_runs.code_of_run(LocalRoot(ROOT / "data"), committed, lineage.family, "v2d_b", ARCH)
     assert kept
     for result in committed.results:
         for facts in result.facts:
@@ -270,5 +278,5 @@ def test_the_committed_run_names_no_machine(committed: Run) -> None:
 def test_the_sources_in_the_committed_run_are_a_lineage_of_their_own(
     lineage: catalog.Catalog, committed: Run
 ) -> None:
-    held = catalog.load(Path(ROOT / "data" / "runs" / committed.run_id / "kernels"))
+    held = catalog.load_catalog(Path(ROOT / "data" / "runs" / committed.run_id / "kernels"))
     assert {version.id for version in held.versions} == {version.id for version in lineage.versions}

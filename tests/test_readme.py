@@ -30,7 +30,7 @@ def test_the_exit_codes_are_those_of_the_code() -> None:
 def test_the_lineage_table_is_the_catalogues() -> None:
     rows = re.findall(r"^\| `(\w+)` \| (?:`(\w+)`|–) \| (.+?) \| (.+?) \|$", README, re.M)
     told = [(name, parent or None, idea, state.partition(":")[0]) for name, parent, idea, state in rows]
-    entries = [one for one in catalog.load().versions if one.state != "baseline"]
+    entries = [one for one in catalog.load_catalog().versions if one.state != "baseline"]
     assert told == [(one.id, one.parent, one.technique, one.state) for one in entries]
     caught = {name: state.partition(": caught by ")[2] for name, _, _, state in rows}
     assert caught == {one.id: ", ".join(one.caught_by) for one in entries}

@@ -8,8 +8,8 @@ from profiler.build import toolchain
 
 
 def _missing(*names: str) -> str:
-    absent = [name for name in names if toolchain.find(name) is None]
-    return f"{' and '.join(absent)} missing here: {toolchain.INSTALL}" if absent else ""
+    absent = [name for name in names if toolchain.find_tool(name) is None]
+    return f"{' and '.join(absent)} missing here: {toolchain.INSTALL_HINT}" if absent else ""
 
 
 _NO_GXX = "" if shutil.which("g++") else "there is no g++ here, which the CPU check compiles with"

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from profiler.build.opcode_counts import CLASSES
-from profiler.build.resources import Function
+from profiler.build.opcode_counts import OPCODE_CLASSES
+from profiler.build.resources import FunctionResources
 from profiler.bundles.run import Facts
 from profiler.catalog.problem import Problem
-from profiler.emulator.cpu_check import Cell, Checked
+from profiler.emulator.cpu_check import CheckRun, VersionCheck
 from profiler.evidence.values import Evidence, State, Value
 
 MODE = "CPU model"  # of modelled facts; the shape is the workload, the seeds are in the result's check
 _FINDINGS = 20  # that a result names
 
 
-def static_facts(function: Function) -> Facts:
+def static_facts(function: FunctionResources) -> Facts:
     """What the compiler and the machine code say of one kernel function."""
-    resources, code, fits = function.resources, function.code, function.occupancy
+    resources, code, fits = function.usage, function.code, function.occupancy
     unknown = Value(None, state=State.NOT_COLLECTED)
     values = {
         "static__registers": Value(resources.registers, "register/thread"),
@@ -37,7 +37,7 @@ def static_facts(function: Function) -> Facts:
         "static__ptxas": Value(None, text=resources.line),
         "static__over_budget": Value(None, text="; ".join(function.over_budget) or "nothing"),
     }
-    for name in CLASSES:
+    for name in OPCODE_CLASSES:
         values[f"static__opcode_{name}"] = _number(code.classes[name] if code else None, "inst")
     return Facts(
         Evidence.STATIC,
@@ -49,7 +49,7 @@ def static_facts(function: Function) -> Facts:
     )
 
 
-def modelled_facts(cells: Sequence[Cell]) -> Facts:
+def modelled_facts(cells: Sequence[CheckRun]) -> Facts:
     """What the CPU saw on one workload: the traffic of the first schedule, and the largest error of all."""
     errors = [cell.max_abs_error for cell in cells]
     known = [error for error in errors if error is not None]
@@ -58,12 +58,12 @@ def modelled_facts(cells: Sequence[Cell]) -> Facts:
         if known and len(known) == len(errors)
         else Value(None, state=State.FAILED),
         "modelled__schedules": Value(len(cells)),
-        "modelled__findings": Value(sum(bool(cell.findings) for cell in cells)),
+        "modelled__findings": Value(sum(bool(cell.defects) for cell in cells)),
     }
     codes = input_error(cells)
     if codes is not None:
         values["modelled__input_error"] = Value(codes)
-    lines, ran = cells[0].lines, cells[0].outcome.returned == 0
+    lines, ran = cells[0].traffic, cells[0].result.returned == 0
     for name, number in (
         ("shared_requests", sum(line.requests for line in lines)),
         ("shared_wavefronts", cells[0].shared_wavefronts),
@@ -78,33 +78,33 @@ def _number(number: int | None, unit: str) -> Value:
     return Value(None, unit, state=State.NOT_COLLECTED) if number is None else Value(number, unit)
 
 
-def input_error(cells: Sequence[Cell]) -> float | None:
+def input_error(cells: Sequence[CheckRun]) -> float | None:
     """What rounding the inputs to codes alone does to the result, at most; None where nothing is rounded."""
     return max((cell.input_error for cell in cells if cell.input_error is not None), default=None)
 
 
-def status(cells: Sequence[Cell]) -> tuple[str, str | None]:
+def status(cells: Sequence[CheckRun]) -> tuple[str, str | None]:
     """The result's status, and why it is not done."""
     wrong = next((cell for cell in cells if not cell.passed), None)
     if wrong is None:
         return "done", None
-    return ("wrong" if wrong.outcome.returned == 0 else "failed"), what(wrong)
+    return ("wrong" if wrong.result.returned == 0 else "failed"), what(wrong)
 
 
-def what(cell: Cell) -> str:
+def what(cell: CheckRun) -> str:
     """What was wrong with a cell, findings first."""
     told = []
-    for finding in cell.findings[:1]:
-        where = f" at {finding.place.file}:{finding.place.line}" if finding.place else f": {finding.text}"
+    for finding in cell.defects[:1]:
+        where = f" at {finding.source.file}:{finding.source.line}" if finding.source else f": {finding.text}"
         told.append(f"{finding.kind}{where}")
-    numbers = cell.outcome.numbers
-    if numbers and numbers.wrong and cell.outcome.returned == 0:
+    numbers = cell.result.output_check
+    if numbers and numbers.wrong and cell.result.returned == 0:
         error = "not finite" if cell.max_abs_error is None else f"off by up to {cell.max_abs_error:.3g}"
         told.append(f"{numbers.wrong} elements {error}")
-    return "; ".join(told) or f"nothing was found, and {cell.outcome.returned} was returned"
+    return "; ".join(told) or f"nothing was found, and {cell.result.returned} was returned"
 
 
-def outcome(cells: Sequence[Cell], problem: Problem) -> dict[str, Any]:
+def outcome(cells: Sequence[CheckRun], problem: Problem) -> dict[str, Any]:
     """The outcome against the reference, over all schedules."""
     findings: dict[tuple[Any, ...], dict[str, Any]] = {}
     for cell in cells:
@@ -129,16 +129,16 @@ def outcome(cells: Sequence[Cell], problem: Problem) -> dict[str, Any]:
     }
 
 
-def check_line(checked: Checked) -> str:
+def check_line(checked: VersionCheck) -> str:
     """What came of a version's check, in a line."""
     if checked.error:
         return f"{checked.version}: {str(checked.error).splitlines()[0]}"
-    wanted = [cell for cell in checked.cells if not cell.as_expected]
+    wanted = [cell for cell in checked.runs if not cell.as_expected]
     if checked.as_expected:
         words = "caught" if checked.state == "rejected" else "passed"
-        return f"{checked.version}: {words} in all {len(checked.cells)} runs"
+        return f"{checked.version}: {words} in all {len(checked.runs)} runs"
     words = "not caught" if checked.state == "rejected" else "not right"
     first = wanted[0] if wanted else None
-    where = f"{words} in {len(wanted)} of {len(checked.cells)} runs" if first else "no run"
+    where = f"{words} in {len(wanted)} of {len(checked.runs)} runs" if first else "no run"
     about = f", first on {first.workload.label}, seed {first.seed}: {what(first)}" if first else ""
     return f"{checked.version}: {where}{about}"

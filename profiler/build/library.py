@@ -18,9 +18,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from profiler import build_folder
-from profiler.build.toolchain import Tool, require
+from profiler.build.toolchain import Tool, require_tool
 from profiler.catalog.catalog import Catalog, Version
-from profiler.catalog.sources import include_folders, source_sha256, without_folders
+from profiler.catalog.sources import include_folders, source_sha256, without_include_flags
 
 TIME_LIMIT_S = 600
 DAY_S = 24 * 3600
@@ -30,7 +30,7 @@ Progress = Callable[[str, str], None]  # version id, what happened
 
 
 @dataclass(frozen=True)
-class Resources:
+class ResourceUsage:
     """What ptxas says of one kernel function on one architecture."""
 
     function: str  # mangled
@@ -50,7 +50,7 @@ class Resources:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltLibrary:
     """A version's shared library and what its making told."""
 
     version: str
@@ -60,14 +60,14 @@ class Built:
     source_sha256: str
     compiler: str  # nvcc 13.0.88
     command: tuple[str, ...]
-    resources: tuple[Resources, ...]
+    resources: tuple[ResourceUsage, ...]
     warnings: str
     seconds: float  # that the compiler took when it was made
     cached: bool
 
 
 @dataclass(frozen=True)
-class Failed:
+class FailedBuild:
     """A version that does not compile."""
 
     version: str
@@ -84,36 +84,36 @@ def build(
     progress: Progress | None = None,
     jobs: int | None = None,
     limit_s: float = TIME_LIMIT_S,
-) -> Iterator[Built | Failed]:
+) -> Iterator[BuiltLibrary | FailedBuild]:
     """Compile versions side by side, in the order given; one that fails does not stop the others.
 
     arches: for example ("sm_90a",); None takes each version's own. A version without a source, or for none of
     the architectures, is left out. limit_s: of one version, which has failed after it. Raises CannotJudge
     where there is no nvcc.
     """
-    nvcc = require("nvcc")
+    nvcc = require_tool("nvcc")
     told = progress or (lambda _version, _what: None)
 
-    def one(version: Version) -> Built | Failed:
-        made = _build_one(catalog, version, targets(version, arches), tuple(extra_flags), nvcc, limit_s)
-        if isinstance(made, Failed):
+    def one(version: Version) -> BuiltLibrary | FailedBuild:
+        made = _build_one(catalog, version, target_arches(version, arches), tuple(extra_flags), nvcc, limit_s)
+        if isinstance(made, FailedBuild):
             told(version.id, "does not compile")
         else:
             told(version.id, "cached" if made.cached else f"built in {made.seconds:.1f} s")
         return made
 
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        yield from pool.map(one, [version for version in versions if targets(version, arches)])
+        yield from pool.map(one, [version for version in versions if target_arches(version, arches)])
 
 
-def targets(version: Version, arches: Sequence[str] | None = None) -> tuple[str, ...]:
+def target_arches(version: Version, arches: Sequence[str] | None = None) -> tuple[str, ...]:
     """The architectures a version is compiled for: of those asked for the ones it supports, else its own."""
     if not version.buildable:
         return ()
     return tuple(arch for arch in dict.fromkeys(arches or version.arches) if version.supports(arch))
 
 
-def command_line(
+def nvcc_command(
     catalog: Catalog,
     version: Version,
     arches: Sequence[str],
@@ -131,9 +131,9 @@ def command_line(
         "-Xcompiler=-fPIC",
         "-lineinfo",
         "-Xptxas=-v",
-        *without_folders(catalog.compile_flags),
+        *without_include_flags(catalog.compile_flags),
         *codes,
-        *without_folders(version.flags),
+        *without_include_flags(version.flags),
         *extra_flags,
         *includes,
         *libraries,
@@ -150,21 +150,23 @@ def _build_one(
     extra_flags: tuple[str, ...],
     nvcc: Tool,
     limit_s: float,
-) -> Built | Failed:
+) -> BuiltLibrary | FailedBuild:
     source_hash = source_sha256(catalog, version, extra_flags)
     key = hashlib.sha256(f"{source_hash} {nvcc.version} {' '.join(sorted(arches))}".encode()).hexdigest()[:20]
     folder = build_folder() / version.family / version.id / key
     if _complete(folder):
         return _load(folder, cached=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    sweep(folder.parent)
+    remove_abandoned(folder.parent)
     making = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
     try:
-        command = command_line(catalog, version, arches, extra_flags, nvcc, making / LIBRARY)
+        command = nvcc_command(catalog, version, arches, extra_flags, nvcc, making / LIBRARY)
         started = time.perf_counter()
         passed, text = _run(command, limit_s)
         if not passed:
-            return Failed(version.id, f"{version.id} does not compile: {_first_error(text)}", text.strip())
+            return FailedBuild(
+                version.id, f"{version.id} does not compile: {_first_error(text)}", text.strip()
+            )
         shown = [word.replace(str(making), str(folder)) for word in command]
         facts = {
             "version": version.id,
@@ -188,7 +190,7 @@ def _build_one(
     return _load(folder, cached=False)
 
 
-def sweep(folder: Path) -> None:
+def remove_abandoned(folder: Path) -> None:
     """Remove what a killed process was making in a folder, a day after."""
     for left in folder.glob(".making-*"):
         with contextlib.suppress(OSError):
@@ -241,9 +243,9 @@ def _first_error(text: str) -> str:
     return (errors or lines[-1:] or ["the compiler said nothing"])[0]
 
 
-def _load(folder: Path, *, cached: bool) -> Built:
+def _load(folder: Path, *, cached: bool) -> BuiltLibrary:
     facts = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    return Built(
+    return BuiltLibrary(
         version=facts["version"],
         library=folder / LIBRARY,
         arches=tuple(facts["arches"]),
@@ -251,7 +253,7 @@ def _load(folder: Path, *, cached: bool) -> Built:
         source_sha256=facts["source_sha256"],
         compiler=facts["compiler"],
         command=tuple(facts["command"]),
-        resources=tuple(Resources(**resource) for resource in facts["resources"]),
+        resources=tuple(ResourceUsage(**resource) for resource in facts["resources"]),
         warnings=facts["warnings"],
         seconds=facts["seconds"],
         cached=cached,
@@ -262,7 +264,7 @@ _ENTRY = re.compile(r"Compiling entry function '(\S+)' for '(sm_\w+)'")
 _SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 
 
-def parse_ptxas(text: str) -> list[Resources]:
+def parse_ptxas(text: str) -> list[ResourceUsage]:
     """ptxas -v's resource lines, one record per entry function and architecture."""
     found = []
     function = arch = ""
@@ -277,7 +279,7 @@ def parse_ptxas(text: str) -> list[Resources]:
             shared = re.search(r"(\d+) bytes smem", line)
             spilled = f"{stack} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads"
             found.append(
-                Resources(
+                ResourceUsage(
                     function=function,
                     arch=arch,
                     registers=int(match[1]),

@@ -29,7 +29,7 @@ TILE_ROWS = 64  # query rows of a block, for the wave-quantised floor
 
 
 @dataclass(frozen=True)
-class Rates:
+class PeakRates:
     """What a GPU can do a second; None is unknown."""
 
     flops_per_s: float | None = None
@@ -40,7 +40,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Floors:
+class LowerBounds:
     """Nanoseconds that a workload takes at least; None is unknown, never zero."""
 
     launch_ns: float | None
@@ -61,7 +61,7 @@ class Floors:
         }
 
     @property
-    def floor_ns(self) -> float | None:
+    def largest_ns(self) -> float | None:
         """The largest that is known; None where none is."""
         return max((one for one in self._by_name.values() if one is not None), default=None)
 
@@ -79,7 +79,7 @@ class Floors:
     def values(self) -> dict[str, Value]:
         """Every floor as a stored value, `floor` their largest; what is unknown is not collected."""
         unknown = Value(None, "ns", state=State.NOT_COLLECTED)
-        named = {**self._by_name, "": self.floor_ns}
+        named = {**self._by_name, "": self.largest_ns}
         return {
             f"floor_{name}" if name else "floor": unknown if ns is None else Value(ns, "ns")
             for name, ns in named.items()
@@ -90,14 +90,14 @@ class Floors:
         named = {f"{name}_ns": ns for name, ns in self._by_name.items()}
         return {
             **named,
-            "floor_ns": self.floor_ns,
+            "floor_ns": self.largest_ns,
             "binding": self.binding,
             "unknown": list(self.unknown),
             "assumed": dict(self.assumed),
         }
 
 
-def rates(gpu: Mapping[str, Any] | None, dtype: str = "fp16") -> Rates:
+def peak_rates(gpu: Mapping[str, Any] | None, dtype: str = "fp16") -> PeakRates:
     """What the GPU can do, from its own attributes (device.Gpu.as_json) at its highest clocks."""
     facts = gpu or {}
     capability, sms, clock_mhz = (facts.get(key) for key in ("compute_capability", "sms", "max_sm_mhz"))
@@ -106,7 +106,7 @@ def rates(gpu: Mapping[str, Any] | None, dtype: str = "fp16") -> Rates:
         tensor *= 2
     memory_mhz, bus_bits = facts.get("max_memory_mhz"), facts.get("memory_bus_bits")
     cycles_per_s = sms * clock_mhz * 1e6 if sms and clock_mhz else None
-    return Rates(
+    return PeakRates(
         flops_per_s=tensor * cycles_per_s if tensor and cycles_per_s else None,
         exponentials_per_s=exponentials * cycles_per_s if exponentials and cycles_per_s else None,
         bytes_per_s=2 * memory_mhz * 1e6 * bus_bits / 8
@@ -126,14 +126,16 @@ def rates(gpu: Mapping[str, Any] | None, dtype: str = "fp16") -> Rates:
     )
 
 
-def floors(
+def workload_bounds(
     problem: Problem, workload: Workload, gpu: Mapping[str, Any] | None, launch_ns: float | None = None
-) -> Floors:
+) -> LowerBounds:
     """The floors of a workload on a GPU. launch_ns is measured (the timing stage's), or unknown."""
-    return of_rates(problem, workload, rates(gpu, str(workload.sizes().get("dtype", "fp16"))), launch_ns)
+    return bounds_at_rates(
+        problem, workload, peak_rates(gpu, str(workload.sizes().get("dtype", "fp16"))), launch_ns
+    )
 
 
-def by_timer(
+def bounds_by_timer(
     problem: Problem, workload: Workload, gpu: Mapping[str, Any] | None, launch_ns: Mapping[str, float]
 ) -> dict[str, Any]:
     """The floors as a run keeps them; `by_timer` has the floor and its name for each of the timing's clocks.
@@ -143,41 +145,45 @@ def by_timer(
     """
     events = min((launch_ns[one] for one in ("single", "events") if launch_ns.get(one)), default=None)
     launches = {"events": events, "graph replay": launch_ns.get("graph")}
-    every = {timer: floors(problem, workload, gpu, one) for timer, one in launches.items()}
+    every = {timer: workload_bounds(problem, workload, gpu, one) for timer, one in launches.items()}
     return {
         **every["events"].as_json(),
         "by_timer": {
-            timer: {"floor_ns": one.floor_ns, "binding": one.binding} for timer, one in every.items()
+            timer: {"floor_ns": one.largest_ns, "binding": one.binding} for timer, one in every.items()
         },
     }
 
 
-def of_rates(
-    problem: Problem, workload: Workload, able: Rates, launch_ns: float | None = None, rows: int = TILE_ROWS
-) -> Floors:
+def bounds_at_rates(
+    problem: Problem,
+    workload: Workload,
+    able: PeakRates,
+    launch_ns: float | None = None,
+    rows: int = TILE_ROWS,
+) -> LowerBounds:
     """The floors at given rates: arithmetic, exponentials and bytes over what the GPU can do of each."""
     arithmetic = _over(problem.flops(workload), able.flops_per_s)
-    blocks = tiles(workload, rows)
+    blocks = query_tiles(workload, rows)
     wave = None
     if arithmetic is not None and blocks and able.sms:
         wave = arithmetic / wave_efficiency(blocks, able.sms)
-    return Floors(
+    return LowerBounds(
         launch_ns=launch_ns,
         arithmetic_ns=arithmetic,
-        exponential_ns=_over(exponentials(workload), able.exponentials_per_s),
+        exponential_ns=_over(exponential_count(workload), able.exponentials_per_s),
         memory_ns=_over(problem.minimal_bytes(workload), able.bytes_per_s),
         wave_ns=wave,
         assumed=able.assumed,
     )
 
 
-def exponentials(workload: Any) -> int | None:
+def exponential_count(workload: Any) -> int | None:
     """One a visible (query, key) pair; None for a problem that has no such pairs."""
     pairs = getattr(workload, "visible_pairs", None)
     return None if pairs is None else int(workload.batch * workload.heads * pairs)
 
 
-def tiles(workload: Any, rows: int = TILE_ROWS) -> int | None:
+def query_tiles(workload: Any, rows: int = TILE_ROWS) -> int | None:
     """Blocks, when each takes so many query rows of a head; None for a problem without query rows."""
     if not hasattr(workload, "len_q"):
         return None

@@ -15,11 +15,11 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from profiler.build.toolchain import require
+from profiler.build.toolchain import require_tool
 from profiler.errors import BuildFailed
 
 # Class -> what the whole opcode, modifiers included, must match. ^LDG would take LDGSTS and LDGDEPBAR too.
-CLASSES: Mapping[str, str] = {
+OPCODE_CLASSES: Mapping[str, str] = {
     "HMMA": r"HMMA\b",
     "HGMMA": r"HGMMA\b",
     "QGMMA": r"QGMMA\b",
@@ -50,7 +50,7 @@ CLASSES: Mapping[str, str] = {
     "STL": r"STL\b",
     "DEPBAR": r"(LDGDEPBAR|DEPBAR)\b",
 }
-_PATTERNS = [(name, re.compile(pattern)) for name, pattern in CLASSES.items()]
+_PATTERNS = [(name, re.compile(pattern)) for name, pattern in OPCODE_CLASSES.items()]
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][A-Z0-9_.]*)\s*(\S*)")
 _NEVER = ("!PT", "!UPT")  # ptxas pads LDGSTS with @!PT LDS that never run
 INSTRUCTION_BYTES = 16  # since sm_70
@@ -58,7 +58,7 @@ TIME_LIMIT_S = 120
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeSummary:
     """The machine code of one kernel function on one architecture: counts of sites, not of executions."""
 
     function: str  # mangled
@@ -98,7 +98,7 @@ def _after_name(mangled: str) -> tuple[str, str]:
     return name, rest
 
 
-def disassemble(library: Path, arch: str) -> str:
+def dump_sass(library: Path, arch: str) -> str:
     """cuobjdump's listing of one architecture's machine code; kept beside the library and made once.
 
     Raises CannotJudge where the tools are missing, BuildFailed where the library has no such code or they do
@@ -107,7 +107,7 @@ def disassemble(library: Path, arch: str) -> str:
     kept = library.with_name(f"{arch}.sass.gz")
     with contextlib.suppress(OSError, EOFError):  # not there, or half a file
         return gzip.decompress(kept.read_bytes()).decode()
-    cuobjdump, nvdisasm = require("cuobjdump"), require("nvdisasm")
+    cuobjdump, nvdisasm = require_tool("cuobjdump"), require_tool("nvdisasm")
     environment = {**os.environ, "PATH": f"{nvdisasm.path.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     command = [str(cuobjdump.path), "--dump-sass", "--gpu-architecture", arch, str(library)]
     try:
@@ -125,9 +125,9 @@ def disassemble(library: Path, arch: str) -> str:
     return done.stdout
 
 
-def count(sass: str, arch: str) -> list[Code]:
+def summarize_code(sass: str, arch: str) -> list[CodeSummary]:
     """Opcode counts of every function in cuobjdump's listing, in its order, without what never executes."""
-    found: list[Code] = []
+    found: list[CodeSummary] = []
     for part in sass.split("Function :")[1:]:
         function, _, listing = part.partition("\n")
         total = 0
@@ -138,14 +138,14 @@ def count(sass: str, arch: str) -> list[Code]:
                 address, predicate, opcode, operand = match.groups()
                 if not _never_executes(address, predicate, opcode, operand):
                     executed[opcode] += 1
-        classes = dict.fromkeys(CLASSES, 0)
+        classes = dict.fromkeys(OPCODE_CLASSES, 0)
         opcodes: Counter[str] = Counter()
         for opcode, sites in executed.items():
             opcodes[opcode.split(".")[0]] += sites
             for name in _classes(opcode):
                 classes[name] += sites
         found.append(
-            Code(
+            CodeSummary(
                 function.strip(),
                 arch,
                 sum(opcodes.values()),

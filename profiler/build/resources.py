@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from profiler.build import library, opcode_counts
-from profiler.build.library import Built, Failed, Progress, Resources
+from profiler.build.library import BuiltLibrary, FailedBuild, Progress, ResourceUsage
 from profiler.build.occupancy import Occupancy, occupancy
-from profiler.build.opcode_counts import Code
+from profiler.build.opcode_counts import CodeSummary
 from profiler.catalog.catalog import Catalog, Version
 from profiler.catalog.problem import Problem
 from profiler.catalog.sources import load_problem
@@ -23,7 +23,7 @@ from profiler.errors import ProfilerError
 LAUNCHES_FILE = "launches.json"  # beside the library: what the CPU saw the launcher ask for
 
 
-class Geometry(NamedTuple):
+class BlockConfig(NamedTuple):
     """What a launch asks for, as the CPU check saw it."""
 
     kernel: str  # without template arguments
@@ -32,15 +32,15 @@ class Geometry(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Function:
+class FunctionResources:
     """One kernel function of a version on one architecture. None where a tool that would tell is missing."""
 
     version: Version
     name: str
     role: str  # what it is in the version, the same word across versions: main, combine
     head_dim: int | None  # None: the function is the same for all
-    resources: Resources
-    code: Code | None
+    usage: ResourceUsage
+    code: CodeSummary | None
     threads: int | None
     shared_bytes: Mapping[int, int | None]  # by head dim: static and dynamic, a block
     occupancy: Occupancy | None
@@ -48,7 +48,7 @@ class Function:
     @property
     def arch(self) -> str:
         """The architecture."""
-        return self.resources.arch
+        return self.usage.arch
 
     @property
     def most_shared_bytes(self) -> int | None:
@@ -68,10 +68,10 @@ class Function:
 
     def _judged(self) -> list[tuple[str, bool]]:
         facts = {
-            "registers": self.resources.registers,
+            "registers": self.usage.registers,
             "shared_bytes": self.most_shared_bytes,
-            "spill_bytes": self.resources.spill_bytes,
-            "stack_bytes": self.resources.stack_bytes,
+            "spill_bytes": self.usage.spill_bytes,
+            "stack_bytes": self.usage.stack_bytes,
         }
         return opcode_counts.over_budget(facts, self.version.budget.limits(self.head_dim))
 
@@ -86,12 +86,12 @@ class Function:
             "function": self.name,
             "role": self.role,
             "head_dim": self.head_dim,
-            "registers": self.resources.registers,
-            "spill_bytes": self.resources.spill_bytes,
-            "stack_bytes": self.resources.stack_bytes,
+            "registers": self.usage.registers,
+            "spill_bytes": self.usage.spill_bytes,
+            "stack_bytes": self.usage.stack_bytes,
             "shared_bytes": {str(head_dim): size for head_dim, size in self.shared_bytes.items()},
-            "static_shared_bytes": self.resources.static_shared_bytes,
-            "barriers": self.resources.barriers,
+            "static_shared_bytes": self.usage.static_shared_bytes,
+            "barriers": self.usage.barriers,
             "threads": self.threads,
             "opcodes": dict(self.code.classes) if self.code else None,
             "instructions": self.code.instructions if self.code else None,
@@ -101,21 +101,21 @@ class Function:
             "limiter": ", ".join(fits.limiters) if fits else None,
             "over_budget": list(self.over_budget),
             "unjudged": list(self.unjudged),
-            "ptxas": self.resources.line,
+            "ptxas": self.usage.line,
         }
 
 
 @dataclass(frozen=True)
-class Anatomy:
+class VersionResources:
     """All functions of one version, and why something about them is not known."""
 
     version: Version
-    built: Built
-    functions: tuple[Function, ...]
+    built: BuiltLibrary
+    functions: tuple[FunctionResources, ...]
     missing: tuple[str, ...] = ()
 
 
-def examine(
+def version_resources(
     catalog: Catalog,
     versions: Sequence[Version],
     arches: Sequence[str] | None = None,
@@ -123,7 +123,7 @@ def examine(
     progress: Progress | None = None,
     jobs: int | None = None,
     limit_s: float = library.TIME_LIMIT_S,
-) -> Iterator[Anatomy | Failed]:
+) -> Iterator[VersionResources | FailedBuild]:
     """Build versions and take them apart, in the order given. Raises CannotJudge where there is no nvcc.
 
     limit_s: of the compiler for one version, which has failed after it.
@@ -132,29 +132,29 @@ def examine(
     with ThreadPoolExecutor(
         jobs or os.cpu_count() or 1
     ) as pool:  # a version is taken apart while the next one compiles
-        waiting: list[Failed | Future[Anatomy]] = [
+        waiting: list[FailedBuild | Future[VersionResources]] = [
             made
-            if isinstance(made, Failed)
+            if isinstance(made, FailedBuild)
             else pool.submit(_take_apart, catalog.by_id[made.version], made, problem)
             for made in library.build(
                 catalog, versions, arches, progress=progress, jobs=jobs, limit_s=limit_s
             )
         ]
         for one in waiting:
-            yield one if isinstance(one, Failed) else one.result()
+            yield one if isinstance(one, FailedBuild) else one.result()
 
 
-def _take_apart(version: Version, built: Built, problem: Problem) -> Anatomy:
+def _take_apart(version: Version, built: BuiltLibrary, problem: Problem) -> VersionResources:
     missing: dict[str, None] = {}
-    geometry: Mapping[int, Sequence[Geometry]] = {}
-    codes: dict[tuple[str, str], Code] = {}
+    geometry: Mapping[int, Sequence[BlockConfig]] = {}
+    codes: dict[tuple[str, str], CodeSummary] = {}
     try:
         geometry = _geometry(version, built.library.with_name(LAUNCHES_FILE), problem)
     except ProfilerError as error:
         missing[f"{version.id}: block size and shared memory unknown: {_first_line(error)}"] = None
     for arch in built.arches:
         try:
-            for found in opcode_counts.count(opcode_counts.disassemble(built.library, arch), arch):
+            for found in opcode_counts.summarize_code(opcode_counts.dump_sass(built.library, arch), arch):
                 codes[found.function, arch] = found
         except ProfilerError as error:
             missing[f"{version.id}: machine code unknown: {_first_line(error)}"] = None
@@ -167,7 +167,7 @@ def _take_apart(version: Version, built: Built, problem: Problem) -> Anatomy:
             role = version.roles.get(name, "main" if len(names) == 1 else name)
             code = codes.get((resources.function, resources.arch))
             functions.append(_function(version, name, role, head_dim, resources, code, geometry))
-    return Anatomy(version, built, tuple(functions), tuple(missing))
+    return VersionResources(version, built, tuple(functions), tuple(missing))
 
 
 def _function(
@@ -175,10 +175,10 @@ def _function(
     name: str,
     role: str,
     head_dim: int | None,
-    resources: Resources,
-    code: Code | None,
-    geometry: Mapping[int, Sequence[Geometry]],
-) -> Function:
+    resources: ResourceUsage,
+    code: CodeSummary | None,
+    geometry: Mapping[int, Sequence[BlockConfig]],
+) -> FunctionResources:
     threads: set[int] = set()
     shared: dict[int, int | None] = {}
     for size in version.head_dims if head_dim is None else (head_dim,):
@@ -191,20 +191,20 @@ def _function(
     if block is not None:
         most = max(size for size in shared.values() if size is not None)
         fits = occupancy(resources.arch, resources.registers, block, most)
-    return Function(version, name, role, head_dim, resources, code, block, shared, fits)
+    return FunctionResources(version, name, role, head_dim, resources, code, block, shared, fits)
 
 
-def _geometry(version: Version, kept: Path, problem: Problem) -> dict[int, tuple[Geometry, ...]]:
+def _geometry(version: Version, kept: Path, problem: Problem) -> dict[int, tuple[BlockConfig, ...]]:
     """The launches by head dim, on the smallest workload that the problem checks."""
     if kept.is_file():
         rows = json.loads(kept.read_text(encoding="utf-8"))
-        return {int(size): tuple(Geometry(*row) for row in found) for size, found in rows.items()}
+        return {int(size): tuple(BlockConfig(*row) for row in found) for size, found in rows.items()}
     checked = {size: problem.check_workloads(version.dtype, (size,)) for size in version.head_dims}
     workloads = {size: found[0] for size, found in checked.items() if found}
     shapes = cpu_check.launch_shapes(version, problem, list(workloads.values()))
     found = {
         size: tuple(
-            Geometry(one.kernel.partition("<")[0].split("::")[-1], one.threads, one.shared_bytes)
+            BlockConfig(one.kernel.partition("<")[0].split("::")[-1], one.threads, one.shared_bytes)
             for one in shapes[workload]
         )
         for size, workload in workloads.items()
@@ -213,7 +213,7 @@ def _geometry(version: Version, kept: Path, problem: Problem) -> dict[int, tuple
     return found
 
 
-def _order(resources: Resources) -> tuple[str, int]:
+def _order(resources: ResourceUsage) -> tuple[str, int]:
     return opcode_counts.function_name(resources.function), opcode_counts.template_integer(
         resources.function
     ) or 0

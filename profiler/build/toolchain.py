@@ -13,7 +13,7 @@ from pathlib import Path
 
 from profiler.errors import CannotJudge
 
-INSTALL = "install the CUDA toolkit, or its wheels: `pip install -e '.[build]'`"
+INSTALL_HINT = "install the CUDA toolkit, or its wheels: `pip install -e '.[build]'`"
 
 
 @dataclass(frozen=True)
@@ -25,16 +25,18 @@ class Tool:
     wheel_root: Path | None  # set where it comes from a wheel
 
 
-def find(name: str) -> Tool | None:
+def find_tool(name: str) -> Tool | None:
     """The program, or None where it is nowhere. $CUDA_HOME wins over the PATH, the PATH over the wheels."""
     return _find(name, os.environ.get("CUDA_HOME", ""), os.environ.get("PATH", ""))
 
 
-def require(name: str) -> Tool:
+def require_tool(name: str) -> Tool:
     """The program. Raises CannotJudge, saying how to get it."""
-    tool = find(name)
+    tool = find_tool(name)
     if tool is None:
-        raise CannotJudge(f"{name} is neither in $CUDA_HOME/bin, nor on the PATH, nor in a wheel: {INSTALL}")
+        raise CannotJudge(
+            f"{name} is neither in $CUDA_HOME/bin, nor on the PATH, nor in a wheel: {INSTALL_HINT}"
+        )
     return tool
 
 

@@ -12,14 +12,31 @@ from pathlib import Path
 from typing import Any
 
 from profiler import shipped
-from profiler.catalog.version import ARCH, CATCHES, DEFAULT_ARCHES, STATES, Budget, Claim, Version
+from profiler.catalog.version import (
+    ARCH_PATTERN,
+    CAUGHT_BY,
+    DEFAULT_ARCHES,
+    VERSION_STATES,
+    Budget,
+    Claim,
+    Version,
+)
 from profiler.errors import BadCatalog, UnknownName
 
-__all__ = ["Budget", "Catalog", "Claim", "Version", "check_arch", "default_path", "load", "parse"]
+__all__ = [
+    "Budget",
+    "Catalog",
+    "Claim",
+    "Version",
+    "check_arch",
+    "default_catalog",
+    "load_catalog",
+    "parse_catalog",
+]
 
 DEFAULT_FLAGS = ("-std=c++17", "-O3")
 # Modules that catalogues name by an earlier place: a sealed bundle keeps its catalogue as it was.
-MOVED = {
+MOVED_MODULES = {
     "profiler.problem": "profiler.catalog.problem",
     "profiler.baselines": "profiler.catalog.torch_backends",
 }
@@ -63,7 +80,7 @@ class Catalog:
         wanted = set(names)
         return tuple(version for version in self.versions if not wanted or version.id in wanted)
 
-    def nothing_of(self, names: Sequence[str]) -> str:
+    def why_none_built(self, names: Sequence[str]) -> str:
         """Why none of the named versions, or of all, can be built: `v2e is planned: needs a GPU`."""
         told = [f"{one.id} is {one.why_not_built}" for one in self.pick(names) if one.why_not_built]
         return "; ".join(told) if names else f"no version of {self.path} has a source"
@@ -78,12 +95,12 @@ class Catalog:
         return None
 
 
-def load(path: Path | None = None) -> Catalog:
+def load_catalog(path: Path | None = None) -> Catalog:
     """Read a catalogue, or the catalog.toml of a folder; without a path the project's own.
 
     Raises BadCatalog, naming the file and the version, for anything that cannot be used.
     """
-    where = path or default_path()
+    where = path or default_catalog()
     if where.is_dir():
         where = where / "catalog.toml"
     try:
@@ -97,10 +114,10 @@ def load(path: Path | None = None) -> Catalog:
         raise BadCatalog(f"no catalogue at {first}{where}: name one with --catalog PATH") from None
     except (UnicodeDecodeError, OSError) as error:
         raise BadCatalog(f"{where}: {error}") from None
-    return parse(text, where.resolve())
+    return parse_catalog(text, where.resolve())
 
 
-def parse(text: str, where: Path, *, check_files: bool = True) -> Catalog:
+def parse_catalog(text: str, where: Path, *, check_files: bool = True) -> Catalog:
     """The catalogue in a text that lies at `where`; check_files=False where its sources need not be there."""
     try:
         raw = tomllib.loads(text)
@@ -137,7 +154,7 @@ def parse(text: str, where: Path, *, check_files: bool = True) -> Catalog:
     return Catalog(where, family, problem, flags, tuple(versions.values()))
 
 
-def default_path() -> Path:
+def default_catalog() -> Path:
     """kernels/catalog.toml in the working directory, else beside the package."""
     here = Path("kernels/catalog.toml")
     return here if here.is_file() else PROJECT_KERNELS / "catalog.toml"
@@ -154,10 +171,10 @@ def _version(
     _known_keys(
         entry, {"file", *(one.name for one in fields(Version))} - {"family", "source", "include"}, where
     )
-    state = _word(entry.get("state", "good"), STATES, f"{where}: state")
+    state = _word(entry.get("state", "good"), VERSION_STATES, f"{where}: state")
     if state != "planned" and ("file" in entry) == ("callable" in entry):
         raise BadCatalog(f"{where}: give either file or callable")
-    caught_by = _texts(entry, "caught_by", (), where, CATCHES)
+    caught_by = _texts(entry, "caught_by", (), where, CAUGHT_BY)
     if (state == "rejected") != bool(caught_by):
         raise BadCatalog(f"{where}: a rejected version, and no other, says what must catch it (caught_by)")
     if state in ("rejected", "planned") and not entry.get("reason"):
@@ -230,7 +247,7 @@ def _claim(entry: dict[str, Any], claimed: dict[str, str], where: str) -> Claim:
 
 def check_arch(arch: str, where: str = "--arch") -> str:
     """The architecture if it is spelled like one (sm_89, sm_90a). Raises BadCatalog."""
-    if not ARCH.fullmatch(arch):
+    if not ARCH_PATTERN.fullmatch(arch):
         raise BadCatalog(f"{where}: {arch!r} is no architecture: write sm_80, sm_89 or sm_90a")
     return arch
 
@@ -253,7 +270,7 @@ def _text(value: Any, where: str) -> str:
 def _reference(value: Any, where: str) -> str:
     """module:name or file.py:name, by where the module lies now."""
     place, colon, name = _text(value, where).partition(":")
-    return f"{MOVED.get(place, place)}{colon}{name}"
+    return f"{MOVED_MODULES.get(place, place)}{colon}{name}"
 
 
 def _name(value: Any, where: str) -> str:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Argument = Array | int | float | None
 
-ALL = "ALL"  # the stage that is the whole problem
+ALL_STAGES = "ALL"  # the stage that is the whole problem
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class OutputCheck:
     """An output against its reference."""
 
     max_abs_error: float | None  # None: an element that should be finite is not, or the reverse
@@ -77,7 +77,7 @@ class Problem(Protocol):
         a dtype or a size that the problem does not have.
         """
 
-    def case(self, workload: Any, seed: int, stage: str = ALL) -> Case:
+    def case(self, workload: Any, seed: int, stage: str = ALL_STAGES) -> Case:
         """Fresh random inputs, their reference and an output full of NaN."""
 
     def stage_flags(self, stage: str) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class Problem(Protocol):
         """Every input read once and every output written once."""
 
 
-def judge(output: Array, reference: NDArray[np.float64], tolerance: Tolerance) -> Numbers:
+def check_output(output: Array, reference: NDArray[np.float64], tolerance: Tolerance) -> OutputCheck:
     """Compare element by element; an infinity is right only where the reference has the same."""
     got = output.astype(np.float64)
     finite = np.isfinite(reference)
@@ -99,7 +99,7 @@ def judge(output: Array, reference: NDArray[np.float64], tolerance: Tolerance) -
     allowed = tolerance.absolute + tolerance.relative * np.abs(np.where(finite, reference, 0.0))
     wrong = ~(error <= allowed)  # NaN compares false
     indices = np.argwhere(wrong)
-    return Numbers(
+    return OutputCheck(
         max_abs_error=float(error.max()) if np.isfinite(error).all() else None,
         wrong=len(indices),
         not_finite=int((finite & ~np.isfinite(got)).sum()),
@@ -205,7 +205,7 @@ class Attention:
             for causal in masks
         ]
 
-    def case(self, workload: AttentionWorkload, seed: int, stage: str = ALL) -> Case:
+    def case(self, workload: AttentionWorkload, seed: int, stage: str = ALL_STAGES) -> Case:
         """Standard normal inputs.
 
         QK writes scaled scores and SOFTMAX probabilities, fp32 [batch, heads, len_q, len_kv]; PV has a score
@@ -229,7 +229,7 @@ class Attention:
         output = np.full(shape, np.nan, np.float32 if matrix else np.float16)
         reference = attention_reference(exact, scale, w.causal, stage)
         error = None
-        if exact is not tensors and stage == ALL:
+        if exact is not tensors and stage == ALL_STAGES:
             error = float(np.abs(reference - attention_reference(tensors, scale, w.causal)).max())
         lengths = (w.batch, w.heads, w.len_q, w.len_kv, w.head_dim)
         return Case(
@@ -243,7 +243,7 @@ class Attention:
 
     def stage_flags(self, stage: str) -> tuple[str, ...]:
         """See Problem."""
-        return () if stage == ALL else (f"-DONLY=ONLY_{stage}",)
+        return () if stage == ALL_STAGES else (f"-DONLY=ONLY_{stage}",)
 
     def flops(self, workload: AttentionWorkload) -> int:
         """Two products of 2 * head_dim a visible pair; what the mask hides does not count."""
@@ -260,7 +260,7 @@ class Attention:
 
 
 def attention_reference(
-    tensors: Sequence[Array], scale: float, causal: bool, stage: str = ALL
+    tensors: Sequence[Array], scale: float, causal: bool, stage: str = ALL_STAGES
 ) -> NDArray[np.float64]:
     """The result of a stage in float64, a head at a time: the largest workload's scores take 32 MB."""
     q, k, v = tensors
@@ -284,6 +284,6 @@ def attention_reference(
 ATTENTION = Attention()
 
 
-def as_json(workload: Workload) -> Mapping[str, int | str | bool]:
+def workload_json(workload: Workload) -> Mapping[str, int | str | bool]:
     """Its sizes; `causal`, which stands beside the sizes in every output, left out."""
     return {name: size for name, size in workload.sizes().items() if name != "causal"}

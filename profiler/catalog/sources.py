@@ -26,17 +26,17 @@ def include_folders(version: Version) -> tuple[Path, ...]:
     return tuple(dict.fromkeys((*version.include, beside.resolve(), PROJECT_KERNELS)))
 
 
-def without_folders(flags: Sequence[str]) -> tuple[str, ...]:
+def without_include_flags(flags: Sequence[str]) -> tuple[str, ...]:
     """The flags but -I, whose folders are those of include_folders, resolved."""
     return tuple(flag for flag in flags if not flag.startswith("-I"))
 
 
-def files(version: Version) -> tuple[Path, ...]:
+def source_files(version: Version) -> tuple[Path, ...]:
     """The source and every header it includes, source first; none for a callable."""
-    return included(version.source, include_folders(version)) if version.source else ()
+    return included_files(version.source, include_folders(version)) if version.source else ()
 
 
-def included(source: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
+def included_files(source: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
     """A source and every header it includes, at any depth; headers that are in no folder are the system's."""
     found: dict[Path, None] = {}
     waiting = [source.resolve()]
@@ -58,7 +58,7 @@ def source_sha256(catalog: Catalog, version: Version, extra_flags: Sequence[str]
     For a callable the file that holds it, as far as it can be found without importing it.
     """
     digest = hashlib.sha256()
-    for path in sorted(files(version) or _python_files(catalog, version)):
+    for path in sorted(source_files(version) or _python_files(catalog, version)):
         digest.update(f"{path.name}\0".encode() + path.read_bytes() + b"\0")
     flags = (*catalog.compile_flags, *version.flags, *extra_flags) if version.source else (version.callable,)
     digest.update("\0".join(map(str, flags)).encode())
@@ -113,7 +113,7 @@ def load_problem(catalog: Catalog) -> Any:
     return problem
 
 
-def disagreements(catalog: Catalog) -> list[str]:
+def inconsistencies(catalog: Catalog) -> list[str]:
     """Where the catalogue and the sources beside it do not fit together, in words; empty where they do."""
     sources = {path.resolve(): path.read_text(encoding="utf-8") for path in _beside(catalog.folder)}
     return [*_unused_files(catalog, sources), *_bugs_without_entry(catalog, sources), *_bad_flags(catalog)]
@@ -143,7 +143,7 @@ def _bad_flags(catalog: Catalog) -> Iterator[str]:
     for version in catalog.versions:
         if not version.buildable or version.source is None:
             continue
-        texts = [path.read_text(encoding="utf-8", errors="replace") for path in files(version)]
+        texts = [path.read_text(encoding="utf-8", errors="replace") for path in source_files(version)]
         words = set(re.findall(r"\w+", "\n".join(texts)))
         for name in [match[1] for flag in version.flags if (match := _MACRO.match(flag))]:
             if name not in words:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-STATES = ("good", "rejected", "baseline", "planned")
+VERSION_STATES = ("good", "rejected", "baseline", "planned")
 # What can catch a rejected version: numbers out of tolerance, or the start of a finding's kind.
-CATCHES = (
+CAUGHT_BY = (
     "numbers",
     "race",
     "uninitialised",
@@ -27,7 +27,7 @@ CATCHES = (
     "timeout",
 )
 DEFAULT_ARCHES = ("sm_80", "sm_89", "sm_90a")
-ARCH = re.compile(r"sm_(\d+)([af]?)")
+ARCH_PATTERN = re.compile(r"sm_(\d+)([af]?)")
 SHARED_LIMIT_BYTES = 99 << 10  # what a block may opt in to on sm_86 and sm_89
 
 
@@ -115,6 +115,8 @@ class Version:
         """
         if arch in self.arches:
             return True
-        plain = [int(match[1]) for one in self.arches if (match := ARCH.fullmatch(one)) and not match[2]]
-        wanted = ARCH.fullmatch(arch)
+        plain = [
+            int(match[1]) for one in self.arches if (match := ARCH_PATTERN.fullmatch(one)) and not match[2]
+        ]
+        wanted = ARCH_PATTERN.fullmatch(arch)
         return wanted is not None and any(number <= int(wanted[1]) for number in plain)

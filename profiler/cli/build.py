@@ -13,7 +13,7 @@ from profiler.errors import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from profiler.build.library import Built, Failed
+    from profiler.build.library import BuiltLibrary, FailedBuild
     from profiler.catalog.catalog import Catalog, Version
     from profiler.cli.output import Commands
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.build import library
     from profiler.catalog import catalog
 
-    lineage = catalog.load(arguments.catalog)
+    lineage = catalog.load_catalog(arguments.catalog)
     chosen = lineage.pick(arguments.versions)
     how = {"extra_flags": _stage_flags(lineage, arguments.stage), "jobs": arguments.jobs}
     made = list(library.build(lineage, chosen, arguments.arch, progress=progress(), **how))
@@ -87,9 +87,9 @@ def add_jobs(command: argparse.ArgumentParser) -> None:
 
 def tell_failures(made: list[Any]) -> Exit:
     """Print what the compiler said of each version that does not compile; the exit code of all together."""
-    from profiler.build.library import Failed
+    from profiler.build.library import FailedBuild
 
-    failures = [one for one in made if isinstance(one, Failed)]
+    failures = [one for one in made if isinstance(one, FailedBuild)]
     for one in failures:
         print(f"{one.output}\nprofiler: {one.error}", file=sys.stderr)
     return Exit.UNUSABLE_INPUT if failures else Exit.PASS
@@ -138,21 +138,21 @@ def _stage_flags(lineage: Catalog, stage: str | None) -> tuple[str, ...]:
 
 def left_out(chosen: tuple[Version, ...], arches: list[str] | None) -> dict[str, str]:
     """Why versions that were asked for are not built."""
-    from profiler.build.library import targets
+    from profiler.build.library import target_arches
 
     found = {}
     for version in chosen:
         if version.why_not_built:
             found[version.id] = version.why_not_built
-        elif not targets(version, arches):
+        elif not target_arches(version, arches):
             found[version.id] = f"only for {', '.join(version.arches)}"
     return found
 
 
-def _document(one: Built | Failed) -> dict[str, Any]:
-    from profiler.build.library import Failed
+def _document(one: BuiltLibrary | FailedBuild) -> dict[str, Any]:
+    from profiler.build.library import FailedBuild
 
-    if isinstance(one, Failed):
+    if isinstance(one, FailedBuild):
         return {"version": one.version, "built": False, "error": one.error, "output": one.output}
     return {
         "version": one.version,
@@ -169,12 +169,12 @@ def _document(one: Built | Failed) -> dict[str, Any]:
     }
 
 
-def _print(made: list[Built | Failed], told: dict[str, str]) -> None:
-    from profiler.build.library import Failed
+def _print(made: list[BuiltLibrary | FailedBuild], told: dict[str, str]) -> None:
+    from profiler.build.library import FailedBuild
 
     rows = []
     for one in made:
-        if isinstance(one, Failed):
+        if isinstance(one, FailedBuild):
             rows.append((one.version, "does not compile", "", ""))
         else:
             how = "cached" if one.cached else f"{one.seconds:.1f} s"

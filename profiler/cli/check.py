@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from profiler.catalog.catalog import Catalog, Version
     from profiler.catalog.problem import Problem
     from profiler.cli.output import Commands
-    from profiler.emulator.cpu_check import Checked
+    from profiler.emulator.cpu_check import VersionCheck
 
 _SHOWN = 12  # findings of a version
 
@@ -62,14 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.catalog import catalog, sources
     from profiler.emulator import cpu_check
 
-    lineage = catalog.load(arguments.catalog)
+    lineage = catalog.load_catalog(arguments.catalog)
     problem: Problem = sources.load_problem(lineage)
     chosen, stages = choose(lineage, problem, arguments.versions, arguments.stage)
-    for words in sources.disagreements(lineage):
+    for words in sources.inconsistencies(lineage):
         print(f"profiler: warning: {words}", file=sys.stderr)
     seeds = range(arguments.seeds) if arguments.seeds else None
     how = {"jobs": arguments.jobs, "progress": progress()}
-    checked = list(cpu_check.check_all(chosen, problem, seeds=seeds, stages=stages, **how))
+    checked = list(cpu_check.check_versions(chosen, problem, seeds=seeds, stages=stages, **how))
     if arguments.json:
         print_json(document(checked))
     else:
@@ -81,13 +81,13 @@ def choose(
     lineage: Catalog, problem: Problem, names: Sequence[str], stage: str | None
 ) -> tuple[list[Version], tuple[str, ...]]:
     """The versions to check and their stages; for one stage the good versions that can be built for it."""
-    from profiler.catalog.problem import ALL
+    from profiler.catalog.problem import ALL_STAGES
 
     chosen = [version for version in lineage.pick(names) if version.buildable]
     if not chosen:
-        raise CannotJudge(f"nothing to check: {lineage.nothing_of(names)}")
+        raise CannotJudge(f"nothing to check: {lineage.why_none_built(names)}")
     if stage is None:
-        return chosen, (ALL,)
+        return chosen, (ALL_STAGES,)
     if stage not in problem.stages:
         raise UnknownName(
             f"{lineage.family} has no stage {stage}: it has {', '.join(problem.stages) or 'none'}"
@@ -98,53 +98,53 @@ def choose(
     return able, (stage,)
 
 
-def document(checked: Sequence[Checked]) -> dict[str, object]:
+def document(checked: Sequence[VersionCheck]) -> dict[str, object]:
     """The cells for JSON, and the versions that do not compile."""
     return {
-        "cells": [cell.as_json() for one in checked for cell in one.cells],
+        "cells": [cell.as_json() for one in checked for cell in one.runs],
         "failed": [{"version": one.version, "error": str(one.error)} for one in checked if one.error],
     }
 
 
-def print_checked(checked: Sequence[Checked]) -> None:
+def print_checked(checked: Sequence[VersionCheck]) -> None:
     """A row a version; below, what stands against those that are not as expected."""
     from profiler.build import facts
 
     header = ("version", "state", "outcome", "runs", "max error", "wavefronts", "conflicts", "found")
     print_table(header, [_row(one) for one in checked], right=(3, 4, 5, 6))
     for one in checked:
-        if not one.as_expected and (one.cells or one.error):
+        if not one.as_expected and (one.runs or one.error):
             say(f"\n{facts.check_line(one)}")
             for line in _findings(one):
                 say(f"  {line}")
     say("\nmodelled on the CPU: wavefronts and conflicts of the first workload and schedule (seed 0)")
 
 
-def judge(checked: Sequence[Checked]) -> Exit:
+def judge(checked: Sequence[VersionCheck]) -> Exit:
     """The exit code; a compiler's message goes to stderr whole."""
     failed = [one for one in checked if one.error]
     for one in failed:
         print(f"profiler: {one.error}", file=sys.stderr)
     if failed:
         return Exit.UNUSABLE_INPUT
-    if not all(one.as_expected for one in checked if one.cells):
+    if not all(one.as_expected for one in checked if one.runs):
         return Exit.REGRESSION
-    idle = [one.version for one in checked if not one.cells]
+    idle = [one.version for one in checked if not one.runs]
     for version in idle:
         print(f"profiler: {version}: its problem has no workload to check it on", file=sys.stderr)
     return Exit.UNJUDGED if idle else Exit.PASS
 
 
-def _row(one: Checked) -> list[str]:
+def _row(one: VersionCheck) -> list[str]:
     from profiler.build import facts
 
-    if not one.cells:
+    if not one.runs:
         why = "does not compile" if one.error else "no workload"
         return [one.version, one.state, why, "", "", "", "", ""]
-    errors = [cell.max_abs_error for cell in one.cells]
+    errors = [cell.max_abs_error for cell in one.runs]
     worst = max((error for error in errors if error is not None), default=None)
-    first = one.cells[0]
-    seen = next((cell for cell in one.cells if not cell.passed), None)
+    first = one.runs[0]
+    seen = next((cell for cell in one.runs if not cell.passed), None)
     words = {
         ("good", True): "passed",
         ("good", False): "NOT RIGHT",
@@ -155,11 +155,11 @@ def _row(one: Checked) -> list[str]:
         one.version,
         one.state,
         words[one.state, one.as_expected],
-        str(len(one.cells)),
+        str(len(one.runs)),
         "not finite" if None in errors or worst is None else f"{worst:.2g}",
         str(first.shared_wavefronts),
         str(first.bank_conflicts),
-        facts.what(seen) if seen else _apart(facts.input_error(one.cells)),
+        facts.what(seen) if seen else _apart(facts.input_error(one.runs)),
     ]
 
 
@@ -167,11 +167,11 @@ def _apart(input_error: float | None) -> str:
     return "" if input_error is None else f"the 8-bit codes alone: error {input_error:.2g}, not counted"
 
 
-def _findings(one: Checked) -> list[str]:
+def _findings(one: VersionCheck) -> list[str]:
     """Kind, place and text of what was found, each once."""
     found: dict[str, None] = {}
-    for cell in one.cells:
-        for finding in cell.findings:
-            where = f"{finding.place.file}:{finding.place.line}" if finding.place else "no line"
+    for cell in one.runs:
+        for finding in cell.defects:
+            where = f"{finding.source.file}:{finding.source.line}" if finding.source else "no line"
             found.setdefault(f"{finding.kind} at {where}: {finding.text}")
     return list(found)[:_SHOWN]

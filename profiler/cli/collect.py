@@ -126,7 +126,7 @@ def _foretell(arguments: argparse.Namespace, root: LocalRoot, budget: float | No
 
     if arguments.resume:
         raise ProfilerError("--dry-run plans a run that begins now: leave out --resume")
-    lineage = catalog.load(arguments.catalog)
+    lineage = catalog.load_catalog(arguments.catalog)
     settings = _settings(arguments, lineage)
     nowhere = Staging(root.folder / bundle.STAGING_FOLDER / "dry-run")
     machine = collect_settings.look(settings.counters)
@@ -214,7 +214,7 @@ def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
     elif arguments.seal:
         raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
     else:
-        lineage = catalog.load(arguments.catalog)
+        lineage = catalog.load_catalog(arguments.catalog)
         settings = _settings(arguments, lineage)
         staging = collect_settings.begin(root, lineage, settings)
     machine = (
@@ -230,7 +230,7 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
     names = [*arguments.versions, *_list(arguments.against)] if arguments.versions else []
     chosen = [one for one in lineage.pick(names) if one.state != "planned"]
     if not chosen:
-        raise CannotJudge(f"nothing to measure: {lineage.nothing_of(names)}")
+        raise CannotJudge(f"nothing to measure: {lineage.why_none_built(names)}")
     known = {one.id for one in chosen}
     problem: Problem = sources.load_problem(lineage)
     sizes = workloads(arguments.workloads, lineage, chosen)

@@ -49,7 +49,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.catalog import catalog
     from profiler.collect import without_gpu
 
-    lineage = catalog.load(arguments.catalog)
+    lineage = catalog.load_catalog(arguments.catalog)
     chosen = lineage.pick(arguments.versions)
     how = {"command_line": _command_line(arguments), "jobs": arguments.jobs, "progress": progress()}
     found = without_gpu.dissect(lineage, chosen, arguments.arch, **how)

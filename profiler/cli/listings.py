@@ -24,7 +24,7 @@ from profiler.evidence.values import NCU_DURATION, Evidence
 from profiler.reports import read
 from profiler.sass import from_runs, hotspots
 from profiler.sass import listing as sass_listing
-from profiler.sass.from_runs import KeptCode, NotKept
+from profiler.sass.from_runs import CodeNotStored, StoredCode
 from profiler.sass.listing import Listing
 
 _ELF = b"\x7fELF"
@@ -135,7 +135,7 @@ def _resolve(name: str, side: Side | None, wanted: Wanted) -> Code:
     if side is not None:
         return _measured(side, name, wanted)
     if _is_binary(name):
-        listing = sass_listing.of_binary(Path(name), wanted.arch)
+        listing = sass_listing.disassemble(Path(name), wanted.arch)
         return _named(listing, name, wanted.kernel, Origin(Evidence.STATIC, arch=wanted.arch))
     entry = _entry(wanted.lineage, name)
     pair = _pair(wanted.lineage, name, entry)
@@ -178,19 +178,19 @@ def _compiled(name: str, pair: VersionRef, entry: Version | None, wanted: Wanted
 
     Where the sources here have changed and no compiler is here, the kept code stands, and it is said.
     """
-    why: NotKept | None = None
+    why: CodeNotStored | None = None
     if pair.run_id and wanted.build:
         raise UnknownName(f"{name} is what a run has, which cannot be built: leave out --build, or the run")
     if not wanted.build:
         try:
             kept = _kept(pair, wanted.arch)
-        except NotKept as error:
+        except CodeNotStored as error:
             why = error
         else:
             changed = pair.run_id is None and _changed(wanted.lineage, entry, kept)
-            if not changed or not all(map(toolchain.find, _TOOLS)):
+            if not changed or not all(map(toolchain.find_tool, _TOOLS)):
                 notes = [f"the sources here are not those of that run: {_BUILD}"] if changed else []
-                if wanted.ran_on and not from_runs.running_on(wanted.ran_on, [kept.arch]):
+                if wanted.ran_on and not from_runs.newest_running_on(wanted.ran_on, [kept.arch]):
                     notes.append(
                         f"the other side ran on compute capability {wanted.ran_on}, which this is not for"
                     )
@@ -204,16 +204,16 @@ def _compiled(name: str, pair: VersionRef, entry: Version | None, wanted: Wanted
         raise CannotJudge(f"{why}, and it cannot be built here: {error}" if why else str(error)) from None
 
 
-def _kept(pair: VersionRef, arch: str | None) -> KeptCode:
+def _kept(pair: VersionRef, arch: str | None) -> StoredCode:
     """The code that a run keeps, for the architecture asked for or else the newest."""
     store = open_store()
-    arch = arch or from_runs.common(store, [pair])
+    arch = arch or from_runs.common_architecture(store, [pair])
     if arch is None:
-        raise NotKept(f"no run keeps machine code of {pair.name}")
-    return from_runs.find(location.open_root(), store, pair.family, pair.version, arch, pair.run_id)
+        raise CodeNotStored(f"no run keeps machine code of {pair.name}")
+    return from_runs.find_code(location.open_root(), store, pair.family, pair.version, arch, pair.run_id)
 
 
-def _changed(lineage: Catalog | None, entry: Version | None, kept: KeptCode) -> bool:
+def _changed(lineage: Catalog | None, entry: Version | None, kept: StoredCode) -> bool:
     """Whether the version here is not what the kept code was compiled from."""
     if lineage is None or entry is None or not entry.buildable:
         return False
@@ -240,7 +240,7 @@ def _measured(side: Side, name: str, wanted: Wanted) -> Code:
         )
         raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
     origin_of = Origin(Evidence.MEASURED, side.run_id)
-    return Code(sass_listing.of_detail(detail, f"{name} {label}"), launch, origin_of)
+    return Code(sass_listing.listing_of_launch(detail, f"{name} {label}"), launch, origin_of)
 
 
 def _choose(side: Side, name: str, wanted: Wanted) -> Launch:
@@ -278,9 +278,9 @@ def _report(side: Side, name: str, launch: Launch) -> Iterator[Path]:
 def _lineage(path: Path | None) -> Catalog | None:
     """The catalogue asked for, else the one here, if there is one: a report is read without."""
     if path is not None:
-        return catalog.load(path)
+        return catalog.load_catalog(path)
     with contextlib.suppress(BadCatalog):
-        return catalog.load()
+        return catalog.load_catalog()
     return None
 
 
@@ -305,13 +305,16 @@ def _arch(lineage: Catalog | None, names: list[str], build_here: bool, ran_on: s
     first = versions[0].arches if versions else ()
     shared = [arch for arch in first if all(one.supports(arch) for one in versions)]
     pairs = [pair for name in names if (pair := _pair(lineage, name, _entry(lineage, name)))]
-    declared = (ran_on and from_runs.running_on(ran_on, shared)) or (shared[-1] if shared else None)
+    declared = (ran_on and from_runs.newest_running_on(ran_on, shared)) or (shared[-1] if shared else None)
     if build_here or not pairs:
         return declared
     store = open_store()
     if ran_on and len(pairs) == 1:
-        declared = from_runs.running_on(ran_on, from_runs.architectures(store, *pairs[0])) or declared
-    return from_runs.common(store, pairs, declared) or declared
+        declared = (
+            from_runs.newest_running_on(ran_on, from_runs.compiled_architectures(store, *pairs[0]))
+            or declared
+        )
+    return from_runs.common_architecture(store, pairs, declared) or declared
 
 
 def _built(lineage: Catalog | None, version: Version, name: str, wanted: Wanted) -> Code:
@@ -320,16 +323,16 @@ def _built(lineage: Catalog | None, version: Version, name: str, wanted: Wanted)
     made = next(library.build(lineage, [version], [arch] if arch else None), None)
     if made is None:
         raise CannotJudge(f"{version.id} is not for {arch}; it is for {', '.join(version.arches)}")
-    if isinstance(made, library.Failed):
+    if isinstance(made, library.FailedBuild):
         raise BuildFailed(made.error)
-    listing = sass_listing.of_binary(made.library, arch)
+    listing = sass_listing.disassemble(made.library, arch)
     return _named(listing, name, wanted.kernel, Origin(Evidence.STATIC, None, arch, made.compiler))
 
 
 def _named(listing: Listing, name: str, kernel: str | None, origin_of: Origin) -> Code:
     """The functions of a binary that --kernel fits."""
     fits = name_filter(kernel) if kernel else None
-    kept = sass_listing.select(listing, fits) if fits else listing
+    kept = sass_listing.select_functions(listing, fits) if fits else listing
     if not kept.lines:
         raise UnknownName(
             f"{name} has no function like {kernel!r}; there are {brief_list(listing.functions)}"

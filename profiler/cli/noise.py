@@ -124,7 +124,7 @@ def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
     if arguments.seal and not arguments.resume:
         raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
     if not arguments.resume:
-        lineage = catalog.load(arguments.catalog)
+        lineage = catalog.load_catalog(arguments.catalog)
         settings = _settings(arguments, lineage)
     machine = (
         collect_settings.Machine(None, None) if arguments.seal else collect_settings.look(counters=False)
@@ -147,7 +147,7 @@ def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
 
     chosen = lineage.pick(arguments.versions)
     if planned := [one.id for one in chosen if one.state == "planned"]:
-        raise CannotJudge(lineage.nothing_of(planned))
+        raise CannotJudge(lineage.why_none_built(planned))
     if wrong := [one.id for one in chosen if one.state == "rejected"]:
         raise ProfilerError(f"{', '.join(wrong)}: only a correct version has a latency, and so a floor")
     sizes = workloads(arguments.workloads, lineage, chosen)

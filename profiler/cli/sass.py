@@ -65,7 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     codes = listings.resolve_all(arguments)
     if len(codes) == 1:
-        places = (hotspots.by_line if arguments.source else hotspots.by_instruction)(codes[0].listing)
+        places = (hotspots.spots_by_line if arguments.source else hotspots.spots_by_instruction)(
+            codes[0].listing
+        )
         shown = hotspots.hottest(places, arguments.hot) if arguments.hot else list(places)
         if arguments.json:
             print_json(sass_text.hot_document(codes[0], shown))
@@ -73,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             sass_text.print_hot(codes[0], shown, len(places) - len(shown))
         return Exit.PASS
     a, b = (code.listing for code in codes)
-    aligned, moved = alignment.align(a, b), hotspots.movers(a, b, listings.scale(codes))
+    aligned, moved = alignment.align(a, b), hotspots.hot_spot_changes(a, b, listings.scale(codes))
     if arguments.json:
         print_json(sass_text.diff_document(codes, aligned, moved))
     else:

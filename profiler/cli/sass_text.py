@@ -10,7 +10,7 @@ from profiler.cli.output import print_table, say
 from profiler.evidence import formatting
 from profiler.sass import alignment
 from profiler.sass.alignment import AlignedRow, Alignment
-from profiler.sass.hotspots import Hot, Mover
+from profiler.sass.hotspots import HotSpot, HotSpotChange
 from profiler.sass.listing import Listing
 
 CONTEXT = 3  # equal rows printed around each difference
@@ -27,7 +27,7 @@ UNREAD = "the report holds no SASS text (???): counts per place only"
 Json = dict[str, object]
 
 
-def hot_document(code: Code, found: Sequence[Hot]) -> Json:
+def hot_document(code: Code, found: Sequence[HotSpot]) -> Json:
     """One listing's places."""
     listing = code.listing
     return {
@@ -41,7 +41,7 @@ def hot_document(code: Code, found: Sequence[Hot]) -> Json:
     }
 
 
-def diff_document(codes: Sequence[Code], aligned: Alignment, moved: Sequence[Mover]) -> Json:
+def diff_document(codes: Sequence[Code], aligned: Alignment, moved: Sequence[HotSpotChange]) -> Json:
     """Two listings aligned, every row, and the places whose waiting samples moved."""
     a, b = (code.listing for code in codes)
     functions = []
@@ -67,7 +67,7 @@ def _origin(code: Code) -> Json:
     return {"evidence": str(origin.evidence), **told, "note": origin.note or None}
 
 
-def print_hot(code: Code, found: Sequence[Hot], hidden: int) -> None:
+def print_hot(code: Code, found: Sequence[HotSpot], hidden: int) -> None:
     """A row a place, with the counts that the report has."""
     listing = code.listing
     say(f"{listing.label}: {len(listing.lines)} instructions in {len(listing.functions)} function(s)")
@@ -80,7 +80,7 @@ def print_hot(code: Code, found: Sequence[Hot], hidden: int) -> None:
         say(UNREAD)
     heads = ["at", "samples", "waiting for", "executed", "excess wavefronts"]
     cells = [
-        [hot.place.words, _count(hot.samples), _mostly(hot), _count(hot.executed), _count(hot.excess)]
+        [hot.location.words, _count(hot.samples), _mostly(hot), _count(hot.executed), _count(hot.excess)]
         for hot in found
     ]
     kept = [at for at in range(len(heads)) if at == 0 or any(row[at] for row in cells)]
@@ -94,7 +94,7 @@ def print_hot(code: Code, found: Sequence[Hot], hidden: int) -> None:
 
 
 def print_diff(
-    codes: Sequence[Code], aligned: Alignment, moved: Sequence[Mover], *, everything: bool
+    codes: Sequence[Code], aligned: Alignment, moved: Sequence[HotSpotChange], *, everything: bool
 ) -> None:
     """The rows that differ with some around them, as a unified diff; then what moved."""
     a, b = (code.listing for code in codes)
@@ -120,8 +120,8 @@ def print_diff(
         say("\nwaiting samples that moved")
         rows_moved = [
             (
-                (one.place_a.words if one.place_a else "–"),
-                (one.place_b.words if one.place_b else "–"),
+                (one.location_a.words if one.location_a else "–"),
+                (one.location_b.words if one.location_b else "–"),
                 _count(one.a),
                 _count(one.b),
                 _reasons(one) + (" (counting noise)" if one.noise else ""),
@@ -187,16 +187,16 @@ def _line(listing: Listing, at: int | None) -> Json | None:
     return {"offset": line.offset, "text": line.text, "masked": line.masked, "source": source}
 
 
-def _place(listing: Listing, hot: Hot) -> Json:
+def _place(listing: Listing, hot: HotSpot) -> Json:
     first = listing.lines[hot.lines[0]]
     return {
-        "place": hot.place.words,
-        "file": hot.place.file,
-        "line": hot.place.line or None,
+        "place": hot.location.words,
+        "file": hot.location.file,
+        "line": hot.location.line or None,
         "function": listing.functions[first.function],
-        "offset": hot.place.offset if hot.place.file is None else None,
+        "offset": hot.location.offset if hot.location.file is None else None,
         "text": hot.text,
-        "class": first.opcode_class or None if hot.place.file is None else None,
+        "class": first.opcode_class or None if hot.location.file is None else None,
         "instructions": len(hot.lines),
         "samples": hot.samples,
         "waiting": dict(hot.reasons),
@@ -207,10 +207,10 @@ def _place(listing: Listing, hot: Hot) -> Json:
     }
 
 
-def _mover(one: Mover) -> Json:
+def _mover(one: HotSpotChange) -> Json:
     return {
-        "place_a": one.place_a.words if one.place_a else None,
-        "place_b": one.place_b.words if one.place_b else None,
+        "place_a": one.location_a.words if one.location_a else None,
+        "place_b": one.location_b.words if one.location_b else None,
         "text": one.text,
         "a": one.a,
         "b": one.b,
@@ -220,14 +220,14 @@ def _mover(one: Mover) -> Json:
     }
 
 
-def _mostly(hot: Hot) -> str:
+def _mostly(hot: HotSpot) -> str:
     if not hot.reasons:
         return ""
     reason = max(hot.reasons, key=lambda name: hot.reasons[name])
     return f"{reason} {100 * hot.reasons[reason] / (hot.samples or 1):.0f} %"
 
 
-def _reasons(one: Mover) -> str:
+def _reasons(one: HotSpotChange) -> str:
     first = list(one.by_reason.items())[:2]
     return ", ".join(f"{name} {'+' if n > 0 else formatting.MINUS}{_count(abs(n))}" for name, n in first)
 

@@ -19,8 +19,8 @@ from profiler.cli.output import add_json, print_json, print_table
 from profiler.errors import Exit
 
 if TYPE_CHECKING:
-    from profiler.build.library import Failed
-    from profiler.build.resources import Anatomy, Function
+    from profiler.build.library import FailedBuild
+    from profiler.build.resources import FunctionResources, VersionResources
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
@@ -60,13 +60,15 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.build import resources as build_resources
     from profiler.catalog import catalog
 
-    lineage = catalog.load(arguments.catalog)
+    lineage = catalog.load_catalog(arguments.catalog)
     chosen = lineage.pick(arguments.versions)
     examined = list(
-        build_resources.examine(lineage, chosen, arguments.arch, progress=progress(), jobs=arguments.jobs)
+        build_resources.version_resources(
+            lineage, chosen, arguments.arch, progress=progress(), jobs=arguments.jobs
+        )
     )
-    found = [one for one in examined if isinstance(one, build_resources.Anatomy)]
-    failed = [one for one in examined if not isinstance(one, build_resources.Anatomy)]
+    found = [one for one in examined if isinstance(one, build_resources.VersionResources)]
+    failed = [one for one in examined if not isinstance(one, build_resources.VersionResources)]
     if arguments.json:
         print_json(document(found, failed))
     elif examined:
@@ -76,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     return tell_failures(failed) or _judge(found)
 
 
-def document(found: list[Anatomy], failed: list[Failed]) -> dict[str, object]:
+def document(found: list[VersionResources], failed: list[FailedBuild]) -> dict[str, object]:
     """The functions for JSON, and the versions that do not compile."""
     return {
         "versions": [function.as_json() for function in _all(found)],
@@ -84,7 +86,7 @@ def document(found: list[Anatomy], failed: list[Failed]) -> dict[str, object]:
     }
 
 
-def print_functions(found: list[Anatomy]) -> None:
+def print_functions(found: list[VersionResources]) -> None:
     """A row a function and architecture; local loads and stores only where there are any."""
     header = ("version", "arch", "d", "regs", "spill", "stack", "shared", "occupancy", "limited by")
     local = any(function.code and function.code.classes[name] for name in _LOCAL for function in _all(found))
@@ -93,12 +95,12 @@ def print_functions(found: list[Anatomy]) -> None:
     print_table((*header, *shown, "over budget"), rows, right=(2, 3, 4, 5, 6, 7, *range(9, 9 + len(shown))))
 
 
-def _all(found: list[Anatomy]) -> list[Function]:
+def _all(found: list[VersionResources]) -> list[FunctionResources]:
     return [function for one in found for function in one.functions]
 
 
-def _row(function: Function, shown: tuple[str, ...]) -> list[str]:
-    resources, fits, code = function.resources, function.occupancy, function.code
+def _row(function: FunctionResources, shown: tuple[str, ...]) -> list[str]:
+    resources, fits, code = function.usage, function.occupancy, function.code
     shared = function.most_shared_bytes
     name = function.version.id if function.role == "main" else f"{function.version.id} {function.role}"
     return [
@@ -116,7 +118,7 @@ def _row(function: Function, shown: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _judge(found: list[Anatomy]) -> Exit:
+def _judge(found: list[VersionResources]) -> Exit:
     for words in dict.fromkeys(words for one in found for words in one.missing):
         print(f"profiler: {words}", file=sys.stderr)
     good = [function for function in _all(found) if function.version.state == "good"]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from profiler.build import facts, opcode_counts, resources
-from profiler.build.library import Failed
+from profiler.build.library import FailedBuild
 from profiler.bundles.run import Result
 from profiler.bundles.run_json import dump_result
 from profiler.catalog.catalog import Catalog, Version
@@ -224,7 +224,9 @@ class Collection:
         try:
             for arch, versions in self._by_arch().items():
                 limit_s = self.context.build_limit_s()
-                for found in resources.examine(self.catalog, versions, arch and [arch], limit_s=limit_s):
+                for found in resources.version_resources(
+                    self.catalog, versions, arch and [arch], limit_s=limit_s
+                ):
                     self._keep_static(found)
         except CannotJudge as error:
             self.context.not_built[""] = f"nothing is built: {error}"
@@ -247,22 +249,22 @@ class Collection:
                 found.setdefault(arch, []).append(version)
         return found
 
-    def _keep_static(self, found: resources.Anatomy | Failed) -> None:
-        version = self.context.versions[found.version if isinstance(found, Failed) else found.version.id]
+    def _keep_static(self, found: resources.VersionResources | FailedBuild) -> None:
+        version = self.context.versions[found.version if isinstance(found, FailedBuild) else found.version.id]
         about: dict[str, Any] = {
             "family": version.family,
             "version": version.id,
             "source_sha256": source_sha256(self.catalog, version),
             "flags": version.flags,
         }
-        if isinstance(found, Failed):
+        if isinstance(found, FailedBuild):
             self.context.not_built[version.id] = f"it does not compile: {found.error}"
             results = [Result(**about, status="failed", reason=found.error)]
         else:
             self.context.libraries[version.id] = str(found.built.library)
             names = {opcode_counts.function_name(one.function) for one in found.built.resources}
             self.context.kernels[version.id] = tuple(sorted(names))
-            by_head_dim: dict[int | None, list[resources.Function]] = {}
+            by_head_dim: dict[int | None, list[resources.FunctionResources]] = {}
             for function in found.functions:
                 by_head_dim.setdefault(function.head_dim, []).append(function)
             results = [
@@ -295,12 +297,12 @@ class Collection:
         self.context.give_up()
         begun = time.monotonic()
         version = self.context.versions[job.versions[0]]
-        checked = next(cpu_check.check_all([version], self.context.problem), None)
+        checked = next(cpu_check.check_versions([version], self.context.problem), None)
         self.context.took(job.stage, begun)
-        if checked is None or not checked.cells:
+        if checked is None or not checked.runs:
             return {"status": "skipped", "reason": str(checked.error) if checked else "it has no source"}
-        by_workload: dict[Any, list[cpu_check.Cell]] = {}
-        for cell in checked.cells:
+        by_workload: dict[Any, list[cpu_check.CheckRun]] = {}
+        for cell in checked.runs:
             by_workload.setdefault(cell.workload, []).append(cell)
         for path, content in without_gpu.line_tables([checked]).items():
             self.staging.attach(path, content)
@@ -310,7 +312,7 @@ class Collection:
             "facts": [dump_result(self._modelled(version, *one)) for one in by_workload.items()],
         }
 
-    def _modelled(self, version: Version, workload: Any, cells: Sequence[cpu_check.Cell]) -> Result:
+    def _modelled(self, version: Version, workload: Any, cells: Sequence[cpu_check.CheckRun]) -> Result:
         status, why = facts.status(cells)
         return Result(
             version.family,

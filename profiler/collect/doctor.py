@@ -145,9 +145,11 @@ def tools() -> dict[str, ToolStatus]:
     compiler = shutil.which("g++")
     found: dict[str, ToolStatus] = {}
     for name in ("nvcc", "cuobjdump"):
-        tool = toolchain.find(name)
+        tool = toolchain.find_tool(name)
         found[name] = (
-            ToolStatus(str(tool.path), tool.version) if tool else ToolStatus(None, None, toolchain.INSTALL)
+            ToolStatus(str(tool.path), tool.version)
+            if tool
+            else ToolStatus(None, None, toolchain.INSTALL_HINT)
         )
     get = "install Nsight Compute, or put it on the PATH"
     for name, way in (("ncu", get), ("compute-sanitizer", "it comes with the CUDA toolkit")):

@@ -359,7 +359,7 @@ def _provenance(collection: Collection, ended: Mapping[str, Json], dropped: Sequ
         "processes_s": took,
         "launch_ns": launch,
         "floors": {
-            label: lower_bounds.by_timer(collection.context.problem, workload, gpu, launch)
+            label: lower_bounds.bounds_by_timer(collection.context.problem, workload, gpu, launch)
             for label, workload in collection.context.workloads.items()
         }
         if gpu

@@ -85,7 +85,7 @@ class Machine:
 
     def facts(self) -> Json:
         """What a run says of the machine that it was measured on."""
-        nvcc = toolchain.find("nvcc")
+        nvcc = toolchain.find_tool("nvcc")
         return {
             "gpu": self.gpu,
             "ncu_version": self.ncu.version if self.ncu else None,
@@ -185,7 +185,7 @@ def resume(root: LocalRoot, run_id: str, *, sealing: bool = False) -> tuple[Stag
             ) from None
         if sealing:
             return staging, _begun_with(staging, path), settings
-        lineage = catalog.load(path)
+        lineage = catalog.load_catalog(path)
         _refuse_changes(run_id, lineage, settings, hashes, metrics_sha256)
         return staging, lineage, settings
     except BaseException:
@@ -196,8 +196,8 @@ def resume(root: LocalRoot, run_id: str, *, sealing: bool = False) -> tuple[Stag
 def _begun_with(staging: Staging, path: Path) -> Catalog:
     kept = staging.sources.get(f"{without_gpu.SOURCES}/{path.name}")
     if kept is None:
-        return catalog.load(path)
-    return catalog.parse(kept.read_text(encoding="utf-8"), path, check_files=False)
+        return catalog.load_catalog(path)
+    return catalog.parse_catalog(kept.read_text(encoding="utf-8"), path, check_files=False)
 
 
 def _refuse_changes(

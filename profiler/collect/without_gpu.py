@@ -18,15 +18,15 @@ from typing import Any
 
 from profiler import __version__
 from profiler.build import facts, resources, toolchain
-from profiler.build.library import Built, Failed, sweep
-from profiler.build.resources import Anatomy, Function
+from profiler.build.library import BuiltLibrary, FailedBuild, remove_abandoned
+from profiler.build.resources import FunctionResources, VersionResources
 from profiler.bundles import bundle, location
 from profiler.bundles.run import COLLECT, Attachment, Result, Run
 from profiler.catalog.catalog import Catalog, Version
 from profiler.catalog.problem import Problem, Workload
-from profiler.catalog.sources import files, load_problem, source_sha256
+from profiler.catalog.sources import load_problem, source_files, source_sha256
 from profiler.emulator import cpu_check
-from profiler.emulator.cpu_check import Cell, Checked
+from profiler.emulator.cpu_check import CheckRun, VersionCheck
 from profiler.errors import CannotJudge, ProfilerError
 from profiler.sass import bundle_file
 
@@ -60,13 +60,15 @@ def dissect(
     """Build every version, take it apart, run it on the CPU. Raises CannotJudge where a tool is missing."""
     chosen = [version for version in versions if version.buildable]
     if not chosen:
-        raise CannotJudge(f"nothing to dissect: {catalog.nothing_of([one.id for one in versions])}")
+        raise CannotJudge(f"nothing to dissect: {catalog.why_none_built([one.id for one in versions])}")
     problem: Problem = load_problem(catalog)
-    tools = {name: toolchain.require(name).version for name in ("nvcc", "cuobjdump", "nvdisasm")}
+    tools = {name: toolchain.require_tool(name).version for name in ("nvcc", "cuobjdump", "nvdisasm")}
     told = progress or (lambda _version, _what: None)
-    examined = list(resources.examine(catalog, chosen, arches, progress=told, jobs=jobs))
-    checked = {one.version: one for one in cpu_check.check_all(chosen, problem, jobs=jobs, progress=told)}
-    by_version = {one.version.id: one for one in examined if isinstance(one, Anatomy)}
+    examined = list(resources.version_resources(catalog, chosen, arches, progress=told, jobs=jobs))
+    checked = {
+        one.version: one for one in cpu_check.check_versions(chosen, problem, jobs=jobs, progress=told)
+    }
+    by_version = {one.version.id: one for one in examined if isinstance(one, VersionResources)}
     results = [
         result
         for version in chosen
@@ -89,7 +91,7 @@ def dissect(
         run,
         contents,
         failed=tuple(
-            [one.error for one in examined if isinstance(one, Failed)]
+            [one.error for one in examined if isinstance(one, FailedBuild)]
             + [str(one.error).splitlines()[0] for one in checked.values() if one.error]
         ),
         unexpected=tuple(
@@ -117,7 +119,7 @@ def keep(dissection: Dissection, folder: Path | None = None) -> tuple[str, bool]
             with bundle.importing(root):
                 return f"{root.url}/{bundle.RUNS_FOLDER}/{run.run_id}", bundle.seal(root, run, sources)
         folder.mkdir(parents=True, exist_ok=True)
-        sweep(folder)
+        remove_abandoned(folder)
         with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as making:
             staged = bundle.stage(location.LocalRoot(Path(making)), run, sources)
             with contextlib.suppress(OSError):
@@ -127,7 +129,11 @@ def keep(dissection: Dissection, folder: Path | None = None) -> tuple[str, bool]
 
 
 def _results(
-    catalog: Catalog, version: Version, anatomy_of: Anatomy | None, checked: Checked, problem: Problem
+    catalog: Catalog,
+    version: Version,
+    anatomy_of: VersionResources | None,
+    checked: VersionCheck,
+    problem: Problem,
 ) -> Iterator[Result]:
     about = Result(
         version.family, version.id, source_sha256=source_sha256(catalog, version), flags=version.flags
@@ -135,7 +141,7 @@ def _results(
     if anatomy_of is None or checked.error:
         reason = str(checked.error).splitlines()[0] if checked.error else "does not compile"
         yield replace(about, status="failed", reason=reason)
-    by_head_dim: dict[int | None, list[Function]] = {}
+    by_head_dim: dict[int | None, list[FunctionResources]] = {}
     for function in anatomy_of.functions if anatomy_of else ():
         by_head_dim.setdefault(function.head_dim, []).append(function)
     for head_dim, functions in by_head_dim.items():
@@ -145,8 +151,8 @@ def _results(
             problem={} if head_dim is None else {"head_dim": head_dim, "dtype": version.dtype},
             facts=tuple(facts.static_facts(function) for function in functions),
         )
-    by_workload: dict[Workload, list[Cell]] = {}
-    for cell in checked.cells:
+    by_workload: dict[Workload, list[CheckRun]] = {}
+    for cell in checked.runs:
         by_workload.setdefault(cell.workload, []).append(cell)
     for workload, cells in by_workload.items():
         status, why = facts.status(cells)
@@ -165,24 +171,24 @@ def sources(catalog: Catalog, versions: Sequence[Version]) -> dict[str, bytes]:
     """The catalogue and every file that a version is made from, by its place in the bundle."""
     found = {f"{SOURCES}/{catalog.path.name}": catalog.path.read_bytes()}
     for version in versions:
-        for path in files(version):
+        for path in source_files(version):
             inside = path.is_relative_to(catalog.folder)
             name = path.relative_to(catalog.folder).as_posix() if inside else path.name
             found[f"{SOURCES}/{name}"] = path.read_bytes()
     return found
 
 
-def line_tables(checked: Iterable[Checked]) -> dict[str, bytes]:
+def line_tables(checked: Iterable[VersionCheck]) -> dict[str, bytes]:
     """Shared-memory traffic by source line of each version, of the first schedule of each workload."""
     found = {}
     for one in checked:
         tables: dict[str, list[list[Any]]] = {}
-        for cell in one.cells:
+        for cell in one.runs:
             tables.setdefault(
                 cell.workload.label,
                 [
-                    [row.place.file, row.place.line, row.kind, row.requests, row.wavefronts, row.ideal]
-                    for row in cell.lines
+                    [row.source.file, row.source.line, row.kind, row.requests, row.wavefronts, row.ideal]
+                    for row in cell.traffic
                 ],
             )
         columns = ["file", "line", "kind", "requests", "wavefronts", "ideal"]
@@ -193,15 +199,15 @@ def line_tables(checked: Iterable[Checked]) -> dict[str, bytes]:
 
 
 def machine_code(
-    built: Iterable[Built], folder: Path, jobs: int | None = None
+    built: Iterable[BuiltLibrary], folder: Path, jobs: int | None = None
 ) -> tuple[dict[str, bytes], list[str]]:
     """The disassembly of built versions, by its place in the bundle, and why some of it is not kept."""
     kept: dict[str, bytes] = {}
     lost: dict[str, None] = {}
 
-    def one(made: Built) -> bytes | ProfilerError:
+    def one(made: BuiltLibrary) -> bytes | ProfilerError:
         try:
-            return bundle_file.of_build(made, folder)
+            return bundle_file.pack_build(made, folder)
         except ProfilerError as error:
             return error
 
@@ -209,7 +215,7 @@ def machine_code(
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         for made, content in zip(several, pool.map(one, several), strict=True):
             if isinstance(content, bytes):
-                kept[bundle_file.path_of(made.version)] = content
+                kept[bundle_file.code_path(made.version)] = content
             else:
                 lost[f"machine code is not kept: {str(content).splitlines()[0]}"] = None
     return kept, list(lost)
@@ -217,7 +223,7 @@ def machine_code(
 
 def attachment(path: str, content: bytes) -> Attachment:
     """A file of the bundle by its folder there."""
-    kind = {SOURCES: "source", LINES: "lines", bundle_file.KIND: bundle_file.KIND}[path.split("/")[0]]
+    kind = {SOURCES: "source", LINES: "lines", bundle_file.SASS: bundle_file.SASS}[path.split("/")[0]]
     name = path.split("/", 1)[1]
     kind = "catalog" if name.endswith(".toml") else kind
     return Attachment(kind, name, sha256(content).hexdigest(), len(content), path)

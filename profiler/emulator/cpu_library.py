@@ -15,10 +15,10 @@ from pathlib import Path
 
 from profiler import build_folder
 from profiler.catalog.catalog import PROJECT_KERNELS
-from profiler.catalog.sources import included
+from profiler.catalog.sources import included_files
 from profiler.errors import BuildFailed, CannotJudge
 
-__all__ = ["PROJECT_KERNELS", "RUNTIME", "build", "cache_folder"]
+__all__ = ["PROJECT_KERNELS", "RUNTIME", "build_cpu_library", "cache_folder"]
 
 RUNTIME = Path(__file__).resolve().parent / "cpucuda"
 
@@ -37,7 +37,7 @@ def cache_folder() -> Path:
     return build_folder() / "cpu"
 
 
-def build(
+def build_cpu_library(
     source: Path, flags: Sequence[str] = (), include: Sequence[Path] = (), folder: Path | None = None
 ) -> Path:
     """Compile a source and the runtime to a shared library, kept by the hash of all that goes into it.
@@ -54,7 +54,9 @@ def build(
     ]
     runtime_sources, runtime_command = _runtime()
     runtime = folder / f"runtime-{_digest(runtime_sources, runtime_command)}.o"
-    library = folder / f"{source.stem}-{_digest(included(source, folders), [*command, runtime.name])}.so"
+    library = (
+        folder / f"{source.stem}-{_digest(included_files(source, folders), [*command, runtime.name])}.so"
+    )
     if library.is_file():
         return library
     folder.mkdir(parents=True, exist_ok=True)

@@ -19,9 +19,17 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog.problem import ALL, ATTENTION, Case, judge
-from profiler.emulator.cpu_library import PROJECT_KERNELS, RUNTIME, build
-from profiler.emulator.run_result import Finding, Outcome, Places, findings, launches, places, traffic
+from profiler.catalog.problem import ALL_STAGES, ATTENTION, Case, check_output
+from profiler.emulator.cpu_library import PROJECT_KERNELS, RUNTIME, build_cpu_library
+from profiler.emulator.run_result import (
+    Defect,
+    RunResult,
+    SourceLines,
+    parse_defects,
+    parse_launches,
+    parse_traffic,
+    resolve_lines,
+)
 from profiler.errors import CannotJudge
 
 TIME_LIMIT_S = 60.0  # a cell; the slowest of the lineage takes about 1 s
@@ -57,7 +65,7 @@ class Emulator:
         self._process: subprocess.Popen[bytes] | None = None
         self._arrays = os.memfd_create("cpucuda")  # the arguments' arrays, which both processes map
         self._stderr = os.memfd_create("cpucuda-stderr")
-        self._places: dict[Path, Places] = {}
+        self._places: dict[Path, SourceLines] = {}
 
     def __enter__(self) -> Emulator:
         return self
@@ -84,7 +92,7 @@ class Emulator:
         budget_bytes: int = SHARED_BUDGET_BYTES,
         limit_bytes: int = SHARED_LIMIT_BYTES,
         time_limit_s: float = TIME_LIMIT_S,
-    ) -> Outcome:
+    ) -> RunResult:
         """Call the library's function on a case; case.output is filled with what it wrote.
 
         A kernel that crashes or does not end gives an outcome with that finding. Raises CannotJudge where
@@ -105,7 +113,7 @@ class Emulator:
         reply, death = self._ask(job, time_limit_s)
         seconds = time.perf_counter() - begun
         if reply is None:
-            return Outcome(None, None, (death,), (), (), seconds)
+            return RunResult(None, None, (death,), (), (), seconds)
         size = case.output.nbytes
         written = os.pread(self._arrays, size, place_of_output)
         case.output[...] = np.frombuffer(written, case.output.dtype).reshape(case.output.shape)
@@ -118,12 +126,12 @@ class Emulator:
             {int(pc) for row in rows["findings"] for pc in row[1:3]} | {int(row[0]) for row in rows["banks"]},
             source_folder,
         )
-        return Outcome(
+        return RunResult(
             reply["rc"],
-            judge(case.output, case.reference, case.tolerance),
-            findings(rows["findings"], known),
-            traffic(rows["banks"], known),
-            launches(rows["launches"]),
+            check_output(case.output, case.reference, case.tolerance),
+            parse_defects(rows["findings"], known),
+            parse_traffic(rows["banks"], known),
+            parse_launches(rows["launches"]),
             seconds,
         )
 
@@ -143,7 +151,7 @@ class Emulator:
         os.ftruncate(self._arrays, max(at, PAGE))
         return arguments, output
 
-    def _ask(self, job: dict[str, Any], time_limit_s: float) -> tuple[dict[str, Any] | None, Finding]:
+    def _ask(self, job: dict[str, Any], time_limit_s: float) -> tuple[dict[str, Any] | None, Defect]:
         process = self._process or self._start()
         assert process.stdin is not None
         assert process.stdout is not None
@@ -156,18 +164,18 @@ class Emulator:
                 ready, _, _ = select.select([process.stdout], [], [], max(0.0, until - time.monotonic()))
                 if not ready:
                     self._stop()
-                    return None, Finding("timeout", None, 1, f"did not end within {time_limit_s:g} s")
+                    return None, Defect("timeout", None, 1, f"did not end within {time_limit_s:g} s")
                 part = os.read(process.stdout.fileno(), 1 << 20)
                 if not part:
                     break
                 answer += part
         if answer.endswith(b"\n"):
-            return json.loads(answer), Finding("", None, 0, "")
+            return json.loads(answer), Defect("", None, 0, "")
         code = process.wait()
         self._process = None
         if code >= 0:  # no signal: the worker or the runtime gave up
             raise CannotJudge(f"{job['library']} could not be run (exit code {code}): {self._last_words()}")
-        return None, Finding("crash", None, 1, f"its process died: {signal.Signals(-code).name}")
+        return None, Defect("crash", None, 1, f"its process died: {signal.Signals(-code).name}")
 
     def _last_words(self) -> str:
         size = os.fstat(self._stderr).st_size
@@ -193,11 +201,11 @@ class Emulator:
             self._process.communicate()
             self._process = None
 
-    def _resolve(self, library: Path, offsets: set[int], source_folder: Path) -> Places:
+    def _resolve(self, library: Path, offsets: set[int], source_folder: Path) -> SourceLines:
         known = self._places.setdefault(library, {0: None})
         missing = sorted(offsets - known.keys())
         if missing:
-            known.update(places(library, missing, source_folder))
+            known.update(resolve_lines(library, missing, source_folder))
         return known
 
 
@@ -212,7 +220,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--len-kv", type=int)
     parser.add_argument("--causal", action="store_true")
     parser.add_argument("--dtype", default="fp16", choices=("fp16", "fp8"))
-    parser.add_argument("--only", choices=ATTENTION.stages, default=ALL)
+    parser.add_argument("--only", choices=ATTENTION.stages, default=ALL_STAGES)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--bank", action="store_true", help="wavefronts a line")
     arguments, flags = parser.parse_known_args(argv)
@@ -228,7 +236,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         causal=arguments.causal,
         dtype=arguments.dtype,
     )
-    library = build(
+    library = build_cpu_library(
         arguments.source,
         [*flags, *ATTENTION.stage_flags(arguments.only)],
         [Path(flag[2:]) for flag in flags if flag.startswith("-I")],
@@ -246,18 +254,18 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
             passed = passed and outcome.passed
             word = "PASS" if outcome.passed else "FAIL"
-            print(f"seed {seed} {word} rc={outcome.returned} {outcome.seconds:.2f}s {outcome.numbers}")
-            for one in outcome.findings[:12]:
-                where = f"{one.place.file}:{one.place.line}" if one.place else ""
+            print(f"seed {seed} {word} rc={outcome.returned} {outcome.seconds:.2f}s {outcome.output_check}")
+            for one in outcome.defects[:12]:
+                where = f"{one.source.file}:{one.source.line}" if one.source else ""
                 print(f"    {one.kind} {where} x{one.count}: {one.text}")
             if arguments.bank and seed == 0:
                 _print_banks(outcome)
     return 0 if passed else 1
 
 
-def _print_banks(outcome: Outcome) -> None:
+def _print_banks(outcome: RunResult) -> None:
     for row in sorted(outcome.traffic, key=lambda one: -one.conflicts):
-        where = f"{row.place.file}:{row.place.line} {row.kind}"
+        where = f"{row.source.file}:{row.source.line} {row.kind}"
         counts = f"{row.requests:8d} requests {row.wavefronts:8d} wavefronts {row.conflicts:8d} conflicts"
         print(f"    {where:32s} {counts}")
     total = sum(row.wavefronts for row in outcome.traffic)

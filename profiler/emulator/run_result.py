@@ -8,15 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.catalog.problem import Numbers
+from profiler.catalog.problem import OutputCheck
 from profiler.errors import CannotJudge
 
 Row = Sequence[str]  # fields of one line of what the runtime answers
-Places = dict[int, "Place | None"]  # by code offset in the library
+SourceLines = dict[int, "SourceLine | None"]  # by code offset in the library
 
 
 @dataclass(frozen=True)
-class Place:
+class SourceLine:
     """A line of a source."""
 
     file: str  # its name, or its path below the folder of the version's source
@@ -24,21 +24,21 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Finding:
+class Defect:
     """Something wrong that the runtime saw; the same thing at the same line is one finding."""
 
     kind: str
-    place: Place | None  # None for what has no line: a refused launch, a crash
+    source: SourceLine | None  # None for what has no line: a refused launch, a crash
     count: int
     text: str  # of the first occurrence
-    other: Place | None = None  # the other end of a race
+    other_source: SourceLine | None = None  # the other end of a race
 
 
 @dataclass(frozen=True)
-class Traffic:
+class SharedTraffic:
     """What a line does to the banks of shared memory, by the model."""
 
-    place: Place
+    source: SourceLine
     kind: str  # load or store
     requests: int
     wavefronts: int
@@ -67,27 +67,27 @@ class LaunchShape:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunResult:
     """One run of a library."""
 
     returned: int | None  # the function's cudaError_t; None where it did not come back
-    numbers: Numbers | None  # None where it did not come back
-    findings: tuple[Finding, ...]
-    traffic: tuple[Traffic, ...]
+    output_check: OutputCheck | None  # None where it did not come back
+    defects: tuple[Defect, ...]
+    traffic: tuple[SharedTraffic, ...]
     launches: tuple[LaunchShape, ...]
     seconds: float
 
     @property
     def passed(self) -> bool:
         """It came back with 0, every element is within tolerance, and nothing was found."""
-        right = self.numbers is not None and self.numbers.wrong == 0
-        return self.returned == 0 and right and not self.findings
+        right = self.output_check is not None and self.output_check.wrong == 0
+        return self.returned == 0 and right and not self.defects
 
 
 _FRAME = re.compile(r"(.+):(\d+)(?: \(discriminator \d+\))?$")
 
 
-def places(library: Path, offsets: Iterable[int], source_folder: Path) -> Places:
+def resolve_lines(library: Path, offsets: Iterable[int], source_folder: Path) -> SourceLines:
     """The line of each code offset: of its inlined frames the innermost in a .cu, else in a .cuh.
 
     Raises CannotJudge where there is no addr2line.
@@ -99,12 +99,12 @@ def places(library: Path, offsets: Iterable[int], source_folder: Path) -> Places
         raise CannotJudge(
             "there is no addr2line, which names the lines of findings: install binutils"
         ) from None
-    frames: dict[int, list[Place]] = {}
+    frames: dict[int, list[SourceLine]] = {}
     for line in text.splitlines():
         if line.startswith("0x"):
             inner = frames.setdefault(int(line, 16), [])
         elif match := _FRAME.match(line):
-            inner.append(Place(_file_name(match[1], source_folder), int(match[2])))
+            inner.append(SourceLine(_file_name(match[1], source_folder), int(match[2])))
     return {
         offset: next((one for suffix in (".cu", ".cuh") for one in found if one.file.endswith(suffix)), None)
         for offset, found in frames.items()
@@ -118,30 +118,32 @@ def _file_name(path: str, source_folder: Path) -> str:
     )
 
 
-def findings(rows: Sequence[Row], known: Places) -> tuple[Finding, ...]:
+def parse_defects(rows: Sequence[Row], known: SourceLines) -> tuple[Defect, ...]:
     """One a kind and line, the first seen first. A row: kind, pc, other pc, file, line, count, text."""
-    found: dict[tuple[str, Place | None], Finding] = {}
+    found: dict[tuple[str, SourceLine | None], Defect] = {}
     for kind, pc, other_pc, file, line, count, text in rows:
-        place = known[int(pc)] or (Place(Path(file).name, int(line)) if int(line) else None)
+        place = known[int(pc)] or (SourceLine(Path(file).name, int(line)) if int(line) else None)
         other = known[int(other_pc)]
         words = text if other is None else f"{text} (the other end: {other.file}:{other.line})"
-        first = found.get((kind, place)) or Finding(kind, place, 0, words, other)
-        found[kind, place] = Finding(kind, place, first.count + int(count), first.text, first.other or other)
+        first = found.get((kind, place)) or Defect(kind, place, 0, words, other)
+        found[kind, place] = Defect(
+            kind, place, first.count + int(count), first.text, first.other_source or other
+        )
     return tuple(found.values())
 
 
-def traffic(rows: Sequence[Row], known: Places) -> tuple[Traffic, ...]:
+def parse_traffic(rows: Sequence[Row], known: SourceLines) -> tuple[SharedTraffic, ...]:
     """One a line and kind, in the order of the source. A row: pc, is a store, requests, wavefronts, ideal."""
-    sums: dict[tuple[Place, str], list[int]] = {}
+    sums: dict[tuple[SourceLine, str], list[int]] = {}
     for row in rows:
         pc, store, *counts = map(int, row)
-        key = (known[pc] or Place("?", 0), "store" if store else "load")
+        key = (known[pc] or SourceLine("?", 0), "store" if store else "load")
         sums[key] = [before + more for before, more in zip(sums.get(key, [0, 0, 0]), counts, strict=True)]
     ordered = sorted(sums.items(), key=lambda one: (one[0][0].file, one[0][0].line, one[0][1]))
-    return tuple(Traffic(place, kind, *counts) for (place, kind), counts in ordered)
+    return tuple(SharedTraffic(place, kind, *counts) for (place, kind), counts in ordered)
 
 
-def launches(rows: Sequence[Row]) -> tuple[LaunchShape, ...]:
+def parse_launches(rows: Sequence[Row]) -> tuple[LaunchShape, ...]:
     """In the order they were made. A row: kernel, what it returned, grid, block, shared bytes."""
     shapes = []
     for kernel, *numbers in rows:

@@ -85,7 +85,7 @@ def load_snapshot(root: Root, run: Run, family: str | None = None) -> CatalogSna
             # The sources need not lie on this machine, so the path only names where the text came from.
             path = Path(f"/{run.run_id}") / file.path
             try:
-                catalog = catalog_catalog.parse(content.decode(), path, check_files=False)
+                catalog = catalog_catalog.parse_catalog(content.decode(), path, check_files=False)
             except (BadCatalog, UnicodeDecodeError) as error:
                 raise BadBundle(f"run {run.run_id} keeps a catalogue that cannot be read: {error}") from None
             if family in (None, catalog.family):
@@ -124,11 +124,11 @@ def working_tree_difference(snapshot: CatalogSnapshot, path: Path | None = None)
 
     "" where it does not differ, is of another family, or does not exist.
     """
-    path = path or catalog_catalog.default_path()
+    path = path or catalog_catalog.default_catalog()
     if not path.is_file():
         return ""
     try:
-        current = catalog_catalog.load(path)
+        current = catalog_catalog.load_catalog(path)
     except BadCatalog as error:
         return f"the catalogue in the working tree cannot be read: {error}"
     if current.family != snapshot.catalog.family:

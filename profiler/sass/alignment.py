@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from profiler.build import opcode_counts
-from profiler.sass.listing import Listing, SassLine, steady_name
+from profiler.sass.listing import Listing, SassLine, stable_name
 
 EQUAL, CHANGED, ONLY_A, ONLY_B, UNREAD = "equal", "changed", "only A", "only B", "unread"
 _MOSTLY = 0.5  # from this share of equal instructions on, equal ones are the anchors; else equal opcodes are
@@ -73,7 +73,7 @@ def pair_functions(a: Listing, b: Listing) -> list[tuple[int | None, int | None]
 
     Regions of a report have no names: as many on both sides pair in order, else by size, the largest first.
     """
-    names = [[steady_name(name) for name in listing.functions] for listing in (a, b)]
+    names = [[stable_name(name) for name in listing.functions] for listing in (a, b)]
     pairs: dict[int, int] = {}
     sizes = [[opcode_counts.template_integer(name) for name in side] for side in names]
     keys: list[list[list[Any]]] = [names, sizes]
@@ -125,13 +125,15 @@ def _readable(lines: Sequence[SassLine]) -> bool:
 
 def _by_text(a: Sequence[SassLine], b: Sequence[SassLine]) -> list[tuple[int, int]]:
     """Equal instructions first, equal opcodes between them; the other way round where little is equal."""
-    equal = common([line.masked for line in a], [line.masked for line in b])
+    equal = longest_common_subsequence([line.masked for line in a], [line.masked for line in b])
     if len(equal) < _MOSTLY * min(len(a), len(b)):
-        return common([line.opcode for line in a], [line.opcode for line in b])
+        return longest_common_subsequence([line.opcode for line in a], [line.opcode for line in b])
     found: list[tuple[int, int]] = []
     i = k = 0
     for x, y in [*equal, (len(a), len(b))]:
-        between = common([line.opcode for line in a[i:x]], [line.opcode for line in b[k:y]])
+        between = longest_common_subsequence(
+            [line.opcode for line in a[i:x]], [line.opcode for line in b[k:y]]
+        )
         found += [(i + m, k + n) for m, n in between]
         if x < len(a):
             found.append((x, y))
@@ -143,7 +145,7 @@ def _by_place(a: Sequence[SassLine], b: Sequence[SassLine]) -> tuple[list[tuple[
     """Without text: as they stand where there are as many, else by the source lines, else by offset."""
     if len(a) != len(b) and any(line.source for line in a) and any(line.source for line in b):
         keys = [[line.source and line.source[1] for line in side] for side in (a, b)]
-        return common(*keys), "source lines"
+        return longest_common_subsequence(*keys), "source lines"
     return [(index, index) for index in range(min(len(a), len(b)))], "offsets"
 
 
@@ -179,7 +181,7 @@ def _goes_alike(row: AlignedRow, a: Listing, b: Listing, partner: dict[int, int 
     return partner.get(a.index[targets[0]], -1) == b.index[targets[1]]
 
 
-def common(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
+def longest_common_subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
     """A longest common subsequence as pairs of positions.
 
     Bit-parallel over Python's integers: 5,000 by 5,000 in tens of milliseconds. Source: H. Hyyrö,

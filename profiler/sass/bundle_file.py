@@ -9,12 +9,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from profiler.build.library import Built
+from profiler.build.library import BuiltLibrary
 from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.errors import BadBundle, CannotJudge
-from profiler.sass.listing import FunctionCode, Source, of_library
+from profiler.sass.listing import FileLine, FunctionCode, library_functions
 
-KIND = "sass"  # of the bundle's file, and the folder it lies in
+SASS = "sass"  # of the bundle's file, and the folder it lies in
 _PRESET = 6  # a window of 8 MB: more than any file of one version needs
 _MOST_MEMORY = 64 << 20  # that unpacking may take
 _MOST_BYTES = 64 << 20  # of one file once unpacked: the largest of the lineage takes 0.6 MB
@@ -29,21 +29,21 @@ class MachineCode:
     functions: Mapping[str, tuple[FunctionCode, ...]]  # by architecture
 
 
-def path_of(version: str) -> str:
+def code_path(version: str) -> str:
     """Where a bundle has the machine code of a version."""
-    return f"{KIND}/{version}.json.xz"
+    return f"{SASS}/{version}.json.xz"
 
 
-def of_build(built: Built, folder: Path) -> bytes:
+def pack_build(built: BuiltLibrary, folder: Path) -> bytes:
     """The machine code of a built version as a bundle keeps it; sources are named as below their folder.
 
     Raises CannotJudge where a tool is missing, BuildFailed where a tool does not read the library.
     """
-    functions = {arch: of_library(built.library, arch) for arch in built.arches}
-    return dump(MachineCode(built.version, built.compiler, functions), folder)
+    functions = {arch: library_functions(built.library, arch) for arch in built.arches}
+    return pack_code(MachineCode(built.version, built.compiler, functions), folder)
 
 
-def dump(code: MachineCode, folder: Path) -> bytes:
+def pack_code(code: MachineCode, folder: Path) -> bytes:
     """The file's content: the same code gives the same bytes, wherever its sources lie."""
     names = {
         source[0]: _inside(source[0], folder)
@@ -69,7 +69,7 @@ def dump(code: MachineCode, folder: Path) -> bytes:
     return bytes(lzma.compress(text, preset=_PRESET | lzma.PRESET_EXTREME))
 
 
-def parse(content: bytes, where: str) -> MachineCode:
+def unpack_code(content: bytes, where: str) -> MachineCode:
     """The machine code in a bundle's file. Raises BadBundle that names `where`."""
     lzma = _lzma()
     try:
@@ -103,7 +103,7 @@ def _dump_function(one: FunctionCode, places: Mapping[str, int]) -> dict[str, An
 def _parse_function(one: Mapping[str, Any], files: Sequence[str]) -> FunctionCode:
     texts = one["sass"].split("\n") if one["sass"] else []
     offsets = [int(offset) for offset in one.get("offsets") or _regular(len(texts))]
-    sources: list[Source | None] = []
+    sources: list[FileLine | None] = []
     for count, *row in one["lines"]:
         sources += [(files[row[0]], int(row[1])) if row else None] * int(count)
     if not len(texts) == len(offsets) == len(sources):

@@ -25,7 +25,7 @@ _ARCH = re.compile(r"sm_(\d+)(\d)([af]?)")
 
 
 @dataclass(frozen=True)
-class KeptCode:
+class StoredCode:
     """The machine code of one version on one architecture, and where it comes from."""
 
     run_id: str
@@ -43,11 +43,11 @@ class KeptCode:
         return f"{self.arch}, {self.compiler}, run {self.run_id}"
 
 
-class NotKept(CannotJudge):
+class CodeNotStored(CannotJudge):
     """No run keeps the code that is asked for."""
 
 
-def architectures(store: Store, family: str, version: str, run_id: str | None = None) -> list[str]:
+def compiled_architectures(store: Store, family: str, version: str, run_id: str | None = None) -> list[str]:
     """What the version was compiled for in its newest runs, or in one, be the code of it kept or not."""
     rows = store.launches(
         family=family, version=version, evidence=Evidence.STATIC, kind="facts", run_id=run_id
@@ -55,14 +55,14 @@ def architectures(store: Store, family: str, version: str, run_id: str | None = 
     return sorted({row.gpu for row in rows if row.gpu}, key=natural_key)
 
 
-def find(
+def find_code(
     root: Root,
     store: Store,
     family: str,
     version: str,
     arch: str,
     run_id: str | None = None,
-) -> KeptCode:
+) -> StoredCode:
     """The newest code of the version for the architecture, or the code that one run keeps.
 
     Where the newest run with such facts keeps no code, an older one counts only if it is of the same source
@@ -74,27 +74,29 @@ def find(
         newest = newest or run
         if _source(run, family, version, arch) != _source(newest, family, version, arch):
             break
-        if found := of_run(root, run, family, version, arch):
+        if found := code_of_run(root, run, family, version, arch):
             return found
     way_out = f"`profiler sass {name} --arch {arch}` " + ("shows the newest" if run_id else "builds it")
     if newest is None:
-        there = brief_list(architectures(store, family, version, run_id))
+        there = brief_list(compiled_architectures(store, family, version, run_id))
         where = f"run {run_id} has" if run_id else "no run has"
-        raise NotKept(
+        raise CodeNotStored(
             f"{name} was compiled for {there}, not for {arch}"
             if there
             else f"{where} anything of a compiler about {name}: {way_out}"
         )
-    raise NotKept(f"the machine code of {name} for {arch} is not kept in run {newest.run_id}: {way_out}")
+    raise CodeNotStored(
+        f"the machine code of {name} for {arch} is not kept in run {newest.run_id}: {way_out}"
+    )
 
 
-def of_run(root: Root, run: Run, family: str, version: str, arch: str) -> KeptCode | None:
+def code_of_run(root: Root, run: Run, family: str, version: str, arch: str) -> StoredCode | None:
     """The code that a run keeps of a version for an architecture; None where it keeps none."""
-    path = bundle_file.path_of(version)
-    file = next((one for one in run.files if one.kind == bundle_file.KIND and one.path == path), None)
+    path = bundle_file.code_path(version)
+    file = next((one for one in run.files if one.kind == bundle_file.SASS and one.path == path), None)
     if file is None or not any(one.family == family for one in run.results if one.version == version):
         return None
-    code = bundle_file.parse(bundle.read_content(root, run.run_id, file), f"run {run.run_id}: {path}")
+    code = bundle_file.unpack_code(bundle.read_content(root, run.run_id, file), f"run {run.run_id}: {path}")
     if arch not in code.functions:
         return None
     functions = code.functions[arch]
@@ -104,12 +106,12 @@ def of_run(root: Root, run: Run, family: str, version: str, arch: str) -> KeptCo
         for source in run.files
         if source.kind == "source" and source.name in named
     }
-    listing = sass_listing.of_functions(functions, f"{family}/{version}", texts)
+    listing = sass_listing.make_listing(functions, f"{family}/{version}", texts)
     source = _source(run, family, version, arch)
-    return KeptCode(run.run_id, run.created, family, version, arch, code.compiler, source, listing)
+    return StoredCode(run.run_id, run.created, family, version, arch, code.compiler, source, listing)
 
 
-def common(
+def common_architecture(
     store: Store,
     names: Sequence[tuple[str, str] | tuple[str, str, str | None]],
     preferred: str | None = None,
@@ -117,14 +119,14 @@ def common(
     """The newest architecture that all of the versions (family, version, and the run) were compiled for."""
     shared: set[str] | None = None
     for one in names:
-        there = set(architectures(store, *one))
+        there = set(compiled_architectures(store, *one))
         shared = there if shared is None else shared & there
     if preferred in (shared or ()):
         return preferred
     return max(shared or (), key=natural_key, default=None)
 
 
-def running_on(capability: str, arches: Iterable[str]) -> str | None:
+def newest_running_on(capability: str, arches: Iterable[str]) -> str | None:
     """The newest of the architectures whose code runs on a GPU of a compute capability ("9.0").
 
     Code runs on GPUs of its major number and its minor number or a higher one, that of sm_90a on 9.0 alone.

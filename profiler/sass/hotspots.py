@@ -11,7 +11,7 @@ from pathlib import PurePath
 from profiler.evidence.values import Values
 from profiler.reports.instances import source_lines
 from profiler.sass import alignment
-from profiler.sass.listing import Listing, Source
+from profiler.sass.listing import FileLine, Listing
 
 SAMPLES = "smsp__pcsamp_sample_count"
 EXECUTED = "inst_executed"
@@ -30,7 +30,7 @@ _COUNTED_AS = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
 
 
 @dataclass(frozen=True)
-class Place:
+class CodeLocation:
     """A source line, or an instruction where the report has no line info for it."""
 
     file: str | None = None
@@ -47,10 +47,10 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Hot:
+class HotSpot:
     """The counts of one place; None where the report has none there, which is not 0."""
 
-    place: Place
+    location: CodeLocation
     text: str | None  # the source line, or the instruction; None where the report holds no text
     lines: tuple[int, ...]  # its instructions, as positions in Listing.lines
     samples: float | None = None  # waiting and issuing
@@ -69,11 +69,11 @@ class Hot:
 
 
 @dataclass(frozen=True)
-class Mover:
+class HotSpotChange:
     """One place in both launches; None where a side has no such place."""
 
-    place_a: Place | None
-    place_b: Place | None
+    location_a: CodeLocation | None
+    location_b: CodeLocation | None
     text: str | None  # of B, else of A
     a: float | None
     b: float | None
@@ -94,20 +94,20 @@ class Mover:
         return max(map(abs, self.by_reason.values()), default=0.0) <= limit
 
 
-def by_instruction(listing: Listing) -> tuple[Hot, ...]:
+def spots_by_instruction(listing: Listing) -> tuple[HotSpot, ...]:
     """The counts of every instruction."""
     reasons = _reasons(listing)
     return tuple(
-        _hot(listing, Place(None, 0, line.function, line.offset), line.text, (at,), reasons)
+        _hot(listing, CodeLocation(None, 0, line.function, line.offset), line.text, (at,), reasons)
         for at, line in enumerate(listing.lines)
     )
 
 
-def by_line(listing: Listing) -> tuple[Hot, ...]:
+def spots_by_line(listing: Listing) -> tuple[HotSpot, ...]:
     """The counts of every source line, files and lines in order; last the instructions without one."""
     if not listing.has_sources:
-        return by_instruction(listing)
-    groups: dict[Source, list[int]] = {}
+        return spots_by_instruction(listing)
+    groups: dict[FileLine, list[int]] = {}
     alone: list[int] = []
     for at, line in enumerate(listing.lines):
         if line.source:
@@ -116,16 +116,18 @@ def by_line(listing: Listing) -> tuple[Hot, ...]:
             alone.append(at)
     reasons = _reasons(listing)
     found = [
-        _hot(listing, Place(*source), listing.source_text(source), tuple(lines), reasons)
+        _hot(listing, CodeLocation(*source), listing.source_text(source), tuple(lines), reasons)
         for source, lines in sorted(groups.items())
     ]
     for at in alone:
         line = listing.lines[at]
-        found.append(_hot(listing, Place(None, 0, line.function, line.offset), line.text, (at,), reasons))
+        found.append(
+            _hot(listing, CodeLocation(None, 0, line.function, line.offset), line.text, (at,), reasons)
+        )
     return tuple(found)
 
 
-def hottest(found: Iterable[Hot], limit: int) -> list[Hot]:
+def hottest(found: Iterable[HotSpot], limit: int) -> list[HotSpot]:
     """The places with most samples, else with most instructions executed."""
     return sorted(found, key=lambda hot: (-(hot.samples or 0), -(hot.executed or 0)))[:limit]
 
@@ -144,14 +146,14 @@ def sample_scale(a: Values, b: Values) -> float | None:
     return worth[1] / worth[0]
 
 
-def movers(a: Listing, b: Listing, scale: float = 1.0) -> tuple[Mover, ...]:
+def hot_spot_changes(a: Listing, b: Listing, scale: float = 1.0) -> tuple[HotSpotChange, ...]:
     """The places whose waiting samples moved, most first; of B each counts `scale` (see sample_scale).
 
     Source lines belong together where their texts are equal or stand in a changed stretch of equal length;
     where no text is embedded, by file name and number. Without line info instructions pair as aligned.
     """
     with_lines = a.has_sources and b.has_sources
-    left, right = ((by_line if with_lines else by_instruction)(listing) for listing in (a, b))
+    left, right = ((spots_by_line if with_lines else spots_by_instruction)(listing) for listing in (a, b))
     partners = _partners(a, b, left, right) if with_lines else _aligned(a, b)
     free = dict(enumerate(right))
     found = []
@@ -162,7 +164,7 @@ def movers(a: Listing, b: Listing, scale: float = 1.0) -> tuple[Mover, ...]:
     return tuple(sorted((one for one in found if one.by_reason), key=_most_first))
 
 
-def total_reasons(found: Iterable[Hot]) -> dict[str, float]:
+def stall_totals(found: Iterable[HotSpot]) -> dict[str, float]:
     """Waiting samples of all places by reason, most first."""
     total: dict[str, float] = {}
     for hot in found:
@@ -171,11 +173,11 @@ def total_reasons(found: Iterable[Hot]) -> dict[str, float]:
     return dict(sorted(total.items(), key=lambda item: -item[1]))
 
 
-def _most_first(mover: Mover) -> tuple[float, float]:
+def _most_first(mover: HotSpotChange) -> tuple[float, float]:
     return -abs(mover.moved), -max(map(abs, mover.by_reason.values()))
 
 
-def _mover(a: Hot | None, b: Hot | None, scale: float) -> Mover:
+def _mover(a: HotSpot | None, b: HotSpot | None, scale: float) -> HotSpotChange:
     reasons: dict[str, float] = {}
     for hot, worth in ((a, -1.0), (b, scale)):
         for reason, count in hot.reasons.items() if hot else ():
@@ -183,9 +185,9 @@ def _mover(a: Hot | None, b: Hot | None, scale: float) -> Mover:
     moved = sorted(((name, n) for name, n in reasons.items() if n), key=lambda item: -abs(item[1]))
     # That the sampler saw nobody wait at a place that is there is a count of 0.
     waiting_a, waiting_b = (sum(hot.reasons.values()) if hot else None for hot in (a, b))
-    return Mover(
-        a.place if a else None,
-        b.place if b else None,
+    return HotSpotChange(
+        a.location if a else None,
+        b.location if b else None,
         b.text if b and b.text is not None else a.text if a else None,
         waiting_a,
         None if waiting_b is None else waiting_b * scale,
@@ -205,16 +207,16 @@ def _reasons(listing: Listing) -> dict[str, Sequence[float]]:
 
 def _hot(
     listing: Listing,
-    place: Place,
+    place: CodeLocation,
     text: str | None,
     lines: tuple[int, ...],
     reasons: Mapping[str, Sequence[float]],
-) -> Hot:
+) -> HotSpot:
     waited = {name: _sum(values[at] for at in lines) or 0.0 for name, values in reasons.items()}
     named = (SAMPLES, EXECUTED, WAVEFRONTS, IDEAL, EXCESS)
     samples, executed, wavefronts, ideal, excess = (_column(listing, name, lines) for name in named)
     kept = {name: count for name, count in waited.items() if count}
-    return Hot(place, text, lines, samples, kept, executed, wavefronts, ideal, excess)
+    return HotSpot(place, text, lines, samples, kept, executed, wavefronts, ideal, excess)
 
 
 def _column(listing: Listing, name: str, lines: Sequence[int]) -> float | None:
@@ -233,23 +235,27 @@ def _aligned(a: Listing, b: Listing) -> dict[int, int]:
     return {row.a: row.b for row in rows if row.a is not None and row.b is not None}
 
 
-def _partners(a: Listing, b: Listing, left: Sequence[Hot], right: Sequence[Hot]) -> dict[int, int]:
+def _partners(a: Listing, b: Listing, left: Sequence[HotSpot], right: Sequence[HotSpot]) -> dict[int, int]:
     """Positions in `right` by those in `left`: lines by their source, instructions without one as aligned."""
-    files = {PurePath(hot.place.file).name: hot.place.file for hot in right if hot.place.file is not None}
-    lines: dict[Source, Source] = {}
-    for name in dict.fromkeys(hot.place.file for hot in left if hot.place.file is not None):
+    files = {
+        PurePath(hot.location.file).name: hot.location.file for hot in right if hot.location.file is not None
+    }
+    lines: dict[FileLine, FileLine] = {}
+    for name in dict.fromkeys(hot.location.file for hot in left if hot.location.file is not None):
         other = name if name in files.values() else files.get(PurePath(name).name)
         if other is not None:
             lines |= _same_lines(
-                a, name, b, other, [hot.place.line for hot in left if hot.place.file == name]
+                a, name, b, other, [hot.location.line for hot in left if hot.location.file == name]
             )
-    place_b = {(hot.place.file, hot.place.line): at for at, hot in enumerate(right) if hot.place.file}
-    bare = {hot.lines[0]: at for at, hot in enumerate(right) if hot.place.file is None}
+    place_b = {
+        (hot.location.file, hot.location.line): at for at, hot in enumerate(right) if hot.location.file
+    }
+    bare = {hot.lines[0]: at for at, hot in enumerate(right) if hot.location.file is None}
     aligned = _aligned(a, b) if bare else {}
     found = {}
     for at, hot in enumerate(left):
-        if hot.place.file is not None:
-            partner = place_b.get(lines.get((hot.place.file, hot.place.line), ("", 0)))
+        if hot.location.file is not None:
+            partner = place_b.get(lines.get((hot.location.file, hot.location.line), ("", 0)))
         else:
             partner = bare.get(aligned.get(hot.lines[0], -1))
         if partner is not None:
@@ -259,11 +265,11 @@ def _partners(a: Listing, b: Listing, left: Sequence[Hot], right: Sequence[Hot])
 
 def _same_lines(
     a: Listing, file_a: str, b: Listing, file_b: str, numbers: Sequence[int]
-) -> dict[Source, Source]:
+) -> dict[FileLine, FileLine]:
     texts = a.texts.get(file_a), b.texts.get(file_b)
     if texts[0] is None or texts[1] is None or texts[0] == texts[1]:
         return {(file_a, number): (file_b, number) for number in numbers}
-    found: dict[Source, Source] = {}
+    found: dict[FileLine, FileLine] = {}
     matcher = SequenceMatcher(None, source_lines(texts[0]), source_lines(texts[1]), autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal" or j - i == m - k:

@@ -13,14 +13,14 @@ from itertools import pairwise
 from pathlib import Path, PurePath
 
 from profiler.build import opcode_counts
-from profiler.build.toolchain import find, require
+from profiler.build.toolchain import find_tool, require_tool
 from profiler.errors import BuildFailed
 from profiler.evidence import opcodes
 from profiler.reports.instances import LaunchDetail, PcColumn, source_lines
 
-Source = tuple[str, int]  # file, line from 1
-Target = tuple[int, int]  # index of a function, byte offset in it
-TARGET = "<target>"  # stands in masked text for an address of code
+FileLine = tuple[str, int]  # file, line from 1
+CodeAddress = tuple[int, int]  # index of a function, byte offset in it
+MASKED_ADDRESS = "<target>"  # stands in masked text for an address of code
 
 # What may name an address of code, as its last operand. Source: CUDA Binary Utilities, "Instruction Set
 # Reference": control instructions of Volta to Blackwell.
@@ -48,8 +48,8 @@ class SassLine:
     text: str | None  # addresses of code written as offsets in their function
     masked: str | None  # addresses of code left out: what two builds of one source have in common
     opcode: str = ""  # with modifiers
-    target: Target | None = None  # where it branches to, if that is known
-    source: Source | None = None
+    target: CodeAddress | None = None  # where it branches to, if that is known
+    source: FileLine | None = None
 
     @property
     def opcode_class(self) -> str:
@@ -63,7 +63,7 @@ class FunctionCode:
 
     name: str  # mangled
     instructions: tuple[tuple[int, str], ...]  # offset in bytes and text
-    sources: tuple[Source | None, ...]  # one an instruction
+    sources: tuple[FileLine | None, ...]  # one an instruction
 
 
 @dataclass(frozen=True)
@@ -97,11 +97,11 @@ class Listing:
         return tuple(range(a, b) for a, b in pairwise(starts))
 
     @cached_property
-    def index(self) -> dict[Target, int]:
+    def index(self) -> dict[CodeAddress, int]:
         """The line at each place."""
         return {(line.function, line.offset): at for at, line in enumerate(self.lines)}
 
-    def source_text(self, source: Source) -> str | None:
+    def source_text(self, source: FileLine) -> str | None:
         """The text of a source line, None where the report does not hold it."""
         lines = self._split.get(source[0], ())
         return lines[source[1] - 1] if 0 < source[1] <= len(lines) else None
@@ -111,7 +111,7 @@ class Listing:
         return {name: source_lines(text) for name, text in self.texts.items()}
 
 
-def of_detail(detail: LaunchDetail, label: str = "") -> Listing:
+def listing_of_launch(detail: LaunchDetail, label: str = "") -> Listing:
     """The listing of a launch, from its report. A report names no function but the kernel."""
     places = detail.places()
     starts = list(detail.functions)
@@ -119,7 +119,7 @@ def of_detail(detail: LaunchDetail, label: str = "") -> Listing:
         starts.insert(0, int(detail.pcs[0]))
         places = [(i + 1, offset if i >= 0 else offset - starts[0]) for i, offset in places]
     names = [file.name for file in detail.files]
-    sources: list[Source | None] = [
+    sources: list[FileLine | None] = [
         (names[file], line) if file >= 0 and line > 0 else None
         for file, line in zip(detail.file_index.tolist(), detail.line.tolist(), strict=True)
     ]
@@ -134,7 +134,7 @@ def of_detail(detail: LaunchDetail, label: str = "") -> Listing:
     return Listing(label or detail.function, tuple(functions), lines, detail.per_pc, texts)
 
 
-def of_binary(path: Path, arch: str | None = None, *, line_info: bool = True) -> Listing:
+def disassemble(path: Path, arch: str | None = None, *, line_info: bool = True) -> Listing:
     """The listing of a cubin, library or program, by cuobjdump, with source lines by nvdisasm.
 
     arch: which one where the binary holds several. Raises CannotJudge where the tools are missing,
@@ -144,30 +144,30 @@ def of_binary(path: Path, arch: str | None = None, *, line_info: bool = True) ->
         cubin = _cubin(path, arch, Path(folder))
         sass = _tool("cuobjdump", "--dump-sass", str(cubin))
         where = _line_info(cubin) if line_info else {}
-    return of_functions(functions_of(sass, where), path.name)
+    return make_listing(parse_functions(sass, where), path.name)
 
 
-def of_library(path: Path, arch: str) -> tuple[FunctionCode, ...]:
+def library_functions(path: Path, arch: str) -> tuple[FunctionCode, ...]:
     """The functions of a version's library with their source lines; its listing is made once and kept beside.
 
     Raises as of_binary does.
     """
-    sass = opcode_counts.disassemble(path, arch)
+    sass = opcode_counts.dump_sass(path, arch)
     with tempfile.TemporaryDirectory(prefix="profiler-sass-") as folder:
         where = _line_info(_cubin(path, arch, Path(folder)))
-    return functions_of(sass, where)
+    return parse_functions(sass, where)
 
 
-def functions_of(sass: str, where: Mapping[tuple[str, int], Source]) -> tuple[FunctionCode, ...]:
+def parse_functions(sass: str, where: Mapping[tuple[str, int], FileLine]) -> tuple[FunctionCode, ...]:
     """The functions in cuobjdump's listing, each once, with the source line of each instruction."""
     found: dict[str, FunctionCode] = {}
-    for name, instructions in parse(sass):
+    for name, instructions in parse_sass(sass):
         sources = tuple(where.get((name, offset)) for offset, _ in instructions)
         found.setdefault(name, FunctionCode(name, tuple(instructions), sources))
     return tuple(found.values())
 
 
-def of_functions(
+def make_listing(
     functions: Sequence[FunctionCode], label: str, texts: Mapping[str, str] | None = None
 ) -> Listing:
     """The listing of functions as cuobjdump prints them: nothing is counted in it."""
@@ -179,7 +179,7 @@ def of_functions(
     return Listing(label, tuple(one.name for one in functions), tuple(lines), texts=texts or {})
 
 
-def select(listing: Listing, wanted: Callable[[str], bool]) -> Listing:
+def select_functions(listing: Listing, wanted: Callable[[str], bool]) -> Listing:
     """The functions whose names are wanted, with their lines and counts."""
     kept = [index for index, name in enumerate(listing.functions) if wanted(name)]
     new = {old: index for index, old in enumerate(kept)}
@@ -194,7 +194,7 @@ def select(listing: Listing, wanted: Callable[[str], bool]) -> Listing:
     return Listing(listing.label, functions, tuple(lines), counts, listing.texts)
 
 
-def parse(sass: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
+def parse_sass(sass: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
     """Functions of cuobjdump's listing with their instructions as offset and text."""
     for part in sass.split("Function :")[1:]:
         name, _, body = part.partition("\n")
@@ -202,12 +202,12 @@ def parse(sass: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
         yield name.strip(), [(int(one[1], 16), " ".join(one[2].split())) for one in found if one]
 
 
-def line_table(text: str) -> dict[tuple[str, int], Source]:
+def parse_line_info(text: str) -> dict[tuple[str, int], FileLine]:
     """Source line by function and offset, from nvdisasm's listing with line info.
 
     Of code that was inlined it prints the line of the call after it; the first one is the instruction's own.
     """
-    found: dict[tuple[str, int], Source] = {}
+    found: dict[tuple[str, int], FileLine] = {}
     function, now, fresh = "", None, True
     for line in text.splitlines():
         if section := _SECTION.match(line):
@@ -222,7 +222,7 @@ def line_table(text: str) -> dict[tuple[str, int], Source]:
     return found
 
 
-def steady_name(mangled: str) -> str:
+def stable_name(mangled: str) -> str:
     """A function's name without what the compiler makes of the file's path: builds in two folders agree."""
     return _ANONYMOUS.sub(r"\1", mangled)
 
@@ -230,12 +230,12 @@ def steady_name(mangled: str) -> str:
 class _Addresses:
     """Which instruction an address of code belongs to."""
 
-    def __init__(self, starts: Sequence[int], places: Sequence[Target], function: int = 0) -> None:
+    def __init__(self, starts: Sequence[int], places: Sequence[CodeAddress], function: int = 0) -> None:
         self._starts = starts
         self._known = set(places)
         self._function = function
 
-    def target(self, address: int) -> Target | None:
+    def target(self, address: int) -> CodeAddress | None:
         """The place of an absolute address (starts given) or of an offset in the one function."""
         if not self._starts:
             place = (self._function, address)
@@ -248,9 +248,9 @@ class _Addresses:
 
 
 def _lines(
-    places: Sequence[Target],
+    places: Sequence[CodeAddress],
     texts: Sequence[str | None],
-    sources: Sequence[Source | None],
+    sources: Sequence[FileLine | None],
     addresses: _Addresses,
 ) -> tuple[SassLine, ...]:
     """The lines of a listing: addresses rebased and masked, return addresses of calls too."""
@@ -270,8 +270,8 @@ def _lines(
 
 
 def _read(
-    text: str | None, place: Target, addresses: _Addresses, returns: int | None
-) -> tuple[str | None, str | None, str, Target | None]:
+    text: str | None, place: CodeAddress, addresses: _Addresses, returns: int | None
+) -> tuple[str | None, str | None, str, CodeAddress | None]:
     """Rebased text, masked text, opcode and target of one instruction."""
     words = _WORDS.match(text) if text else None
     if text is None or words is None:
@@ -282,11 +282,11 @@ def _read(
         if (last := _LAST_HEX.search(plain)) and _is_address(opcode, plain):
             target = addresses.target(int(last[1], 16))
             kept = plain[: last.start()]
-            return kept + _shown(target, place), kept + TARGET, opcode, target
-        return text, _SYMBOL.sub(TARGET, text), opcode, None
+            return kept + _shown(target, place), kept + MASKED_ADDRESS, opcode, target
+        return text, _SYMBOL.sub(MASKED_ADDRESS, text), opcode, None
     if returns is not None and (loaded := _RETURN.search(text)) and int(loaded[2], 16) == returns:
         # CALL.REL is told by its caller where to go on: the offset of the instruction after the call.
-        return text, text[: loaded.start(2)] + TARGET, opcode, (place[0], returns)
+        return text, text[: loaded.start(2)] + MASKED_ADDRESS, opcode, (place[0], returns)
     return text, text, opcode, None
 
 
@@ -298,9 +298,9 @@ def _is_address(opcode: str, text: str) -> bool:
     return base != "BMOV" or ".PC" in text
 
 
-def _shown(target: Target | None, place: Target) -> str:
+def _shown(target: CodeAddress | None, place: CodeAddress) -> str:
     if target is None:
-        return TARGET
+        return MASKED_ADDRESS
     return f"{target[1]:#06x}" if target[0] == place[0] else f"[{target[0] + 1}]{target[1]:#06x}"
 
 
@@ -308,15 +308,15 @@ def _one_space(text: str | None) -> str | None:
     return None if text is None else " ".join(text.split())
 
 
-def _line_info(cubin: Path) -> dict[tuple[str, int], Source]:
-    return line_table(_tool("nvdisasm", "--print-line-info", "--print-code", str(cubin)))
+def _line_info(cubin: Path) -> dict[tuple[str, int], FileLine]:
+    return parse_line_info(_tool("nvdisasm", "--print-line-info", "--print-code", str(cubin)))
 
 
 def _cubin(path: Path, arch: str | None, folder: Path) -> Path:
     """The file's code for one architecture as a cubin; itself where it is one."""
     if path.suffix == ".cubin":
         return path
-    cuobjdump = require("cuobjdump")
+    cuobjdump = require_tool("cuobjdump")
     named = _tool("cuobjdump", "--list-elf", str(path)).splitlines()
     found = [line.rpartition(":")[2].strip() for line in named if line.startswith("ELF file")]
     arches = {match[0]: name for name in found if (match := re.search(r"sm_\d+[a-z]?", name))}
@@ -333,7 +333,7 @@ def _cubin(path: Path, arch: str | None, folder: Path) -> Path:
 
 def _tool(name: str, *arguments: str) -> str:
     """What one of the binary tools prints; raises BuildFailed with its own words where it fails."""
-    tool, nvdisasm = require(name), find("nvdisasm")
+    tool, nvdisasm = require_tool(name), find_tool("nvdisasm")
     path = os.environ.get("PATH", "")
     environment = {**os.environ, "PATH": f"{nvdisasm.path.parent}{os.pathsep}{path}" if nvdisasm else path}
     command = [str(tool.path), *arguments]

@@ -13,7 +13,7 @@ CONTEXT = 3  # equal lines kept around each change
 _DIRECTIVE = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 _MACRO = re.compile(r"-D(\w+)(?:=(.*))?")
 
-Traffic = tuple[str, int, str, int, int, int]  # file, line, kind, requests, wavefronts, ideal wavefronts
+TrafficRow = tuple[str, int, str, int, int, int]  # file, line, kind, requests, wavefronts, ideal wavefronts
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def side_by_side(
     """
     left, right = source_lines(a), source_lines(b)
     reads = _reads(flag_changes(*flags))
-    off = tuple(left_out(text, _macros(own)) for text, own in zip((left, right), flags, strict=True))
+    off = tuple(uncompiled_lines(text, _macros(own)) for text, own in zip((left, right), flags, strict=True))
     rows: list[SourceRow] = []
     for tag, i, j, k, m in _matcher(left, right).get_opcodes():
         for offset in range(max(j - i, m - k)):
@@ -101,7 +101,7 @@ def side_by_side(
     return _near_changes(rows, context)
 
 
-def left_out(lines: Sequence[str], macros: Mapping[str, str]) -> frozenset[int]:
+def uncompiled_lines(lines: Sequence[str], macros: Mapping[str, str]) -> frozenset[int]:
     """The lines, from 0, that the macros leave out. Only a name or one comparison is understood."""
     values = {**_defaults(lines), **macros}
     out: set[int] = set()
@@ -120,8 +120,8 @@ def left_out(lines: Sequence[str], macros: Mapping[str, str]) -> frozenset[int]:
     return frozenset(out)
 
 
-def traffic(
-    a: Iterable[Traffic], b: Iterable[Traffic], texts: tuple[Mapping[str, str], Mapping[str, str]]
+def compare_traffic(
+    a: Iterable[TrafficRow], b: Iterable[TrafficRow], texts: tuple[Mapping[str, str], Mapping[str, str]]
 ) -> tuple[LineTraffic, ...]:
     """The traffic of both sides by line; lines of two sources belong together where the text is equal.
 
@@ -150,7 +150,7 @@ def traffic(
     return tuple(sorted(found, key=lambda one: -max(count or 0 for count in one.conflicts)))
 
 
-def _both(kind: str, a: Traffic | None, b: Traffic | None, text: str) -> LineTraffic:
+def _both(kind: str, a: TrafficRow | None, b: TrafficRow | None, text: str) -> LineTraffic:
     places = [None if row is None else f"{row[0]}:{row[1]}" for row in (a, b)]
     return LineTraffic(kind, text, places[0], places[1], a and a[3:], b and b[3:])
 

@@ -74,16 +74,16 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> catalog.Catalog:
     (folder / "bad.cu").write_text("int f() { return nothing_of_that_name; }\n")
     (folder / "mine.h").write_text("#ifndef FACTOR\n#define FACTOR 2\n#endif\n")
     (folder / "catalog.toml").write_text(CATALOG)
-    return catalog.load(folder)
+    return catalog.load_catalog(folder)
 
 
 def make(mine: catalog.Catalog, *names: str, arches: tuple[str, ...] = ("sm_80",)) -> list[object]:
     return list(library.build(mine, mine.pick(names), arches))
 
 
-def made(mine: catalog.Catalog, name: str = "one") -> library.Built:
+def made(mine: catalog.Catalog, name: str = "one") -> library.BuiltLibrary:
     (one,) = make(mine, name)
-    assert isinstance(one, library.Built), one
+    assert isinstance(one, library.BuiltLibrary), one
     return one
 
 
@@ -106,21 +106,21 @@ def test_cuda_home_wins_over_the_path_and_the_path_over_the_wheels(
     monkeypatch.setattr(toolchain, "_wheel_roots", lambda: [wheel])
     monkeypatch.setenv("CUDA_HOME", "")
     monkeypatch.setenv("PATH", "/nowhere/at/all")
-    found = toolchain.require("nvtool")
+    found = toolchain.require_tool("nvtool")
     assert (found.version, found.wheel_root) == ("3.0.0", wheel)
     fake(tmp_path / "path", "nvtool", "2.0.0")
     monkeypatch.setenv("PATH", f"{tmp_path / 'path'}{os.pathsep}/usr/bin")
-    found = toolchain.require("nvtool")
+    found = toolchain.require_tool("nvtool")
     assert (found.version, found.wheel_root) == ("2.0.0", None)
     fake(tmp_path / "home" / "bin", "nvtool", "1.0.0")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path / "home"))
-    assert toolchain.require("nvtool").version == "1.0.0"
+    assert toolchain.require_tool("nvtool").version == "1.0.0"
 
 
 def test_a_tool_that_is_nowhere_is_answered_with_the_way_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     with pytest.raises(CannotJudge, match=r"no-such-tool is neither .*pip install -e '\.\[build\]'"):
-        toolchain.require("no-such-tool")
+        toolchain.require_tool("no-such-tool")
 
 
 # ---- what the compiler is told, and what it tells
@@ -129,7 +129,7 @@ def test_a_tool_that_is_nowhere_is_answered_with_the_way_to_get_it(monkeypatch: 
 def test_the_command_asks_for_lines_resources_and_each_architecture(mine: catalog.Catalog) -> None:
     nvcc = toolchain.Tool(Path("/wheel/bin/nvcc"), "13.0.88", Path("/wheel"))
     version = mine.by_id["new"]
-    command = library.command_line(mine, version, ["sm_80", "sm_90a"], ["-DONLY=1"], nvcc, Path("out.so"))
+    command = library.nvcc_command(mine, version, ["sm_80", "sm_90a"], ["-DONLY=1"], nvcc, Path("out.so"))
     assert command[0] == "/wheel/bin/nvcc"
     assert {"-shared", "-lineinfo", "-Xptxas=-v", "-std=c++17", "-O3", "-DFACTOR=3", "-DONLY=1"} < set(
         command
@@ -154,7 +154,7 @@ def test_ptxas_lines_become_a_record_a_function_and_architecture() -> None:
 
 def test_a_version_is_built_only_for_what_it_supports(mine: catalog.Catalog) -> None:
     def targets(name: str, *arches: str) -> tuple[str, ...]:
-        return library.targets(mine.by_id[name], arches or None)
+        return library.target_arches(mine.by_id[name], arches or None)
 
     assert targets("one") == ("sm_80", "sm_89", "sm_90a")
     assert targets("one", "sm_89", "sm_75", "sm_89") == ("sm_89",)
@@ -188,8 +188,8 @@ def test_a_changed_header_or_flag_or_architecture_builds_anew(mine: catalog.Cata
     assert after.library != before
     (flagged,) = library.build(mine, mine.pick(["one"]), ["sm_80"], extra_flags=["-DX=1"])
     (other,) = make(mine, "one", arches=("sm_89",))
-    assert isinstance(flagged, library.Built)
-    assert isinstance(other, library.Built)
+    assert isinstance(flagged, library.BuiltLibrary)
+    assert isinstance(other, library.BuiltLibrary)
     assert not flagged.cached
     assert not other.cached
 
@@ -235,7 +235,7 @@ def test_build_prints_json(mine: catalog.Catalog, capsys: pytest.CaptureFixture[
 def test_no_nvcc_exits_3_and_says_how_to_get_one(
     mine: catalog.Catalog, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(toolchain, "find", lambda _name: None)
+    monkeypatch.setattr(toolchain, "find_tool", lambda _name: None)
     assert main(["build", "one", "--catalog", str(mine.folder)]) == 3
     assert "nvcc is neither in $CUDA_HOME/bin, nor on the PATH, nor in a wheel" in capsys.readouterr().err
 
@@ -263,14 +263,14 @@ def test_wrong_arguments_exit_2(
 def test_the_wheels_alone_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the wheels of the extra `build` are installed: no toolkit on the PATH and no CUDA_HOME."""
     if not any((root / "bin" / "nvcc").is_file() for root in toolchain._wheel_roots()):
-        pytest.skip(f"nvcc is here, but not from the wheels: {toolchain.INSTALL}")
+        pytest.skip(f"nvcc is here, but not from the wheels: {toolchain.INSTALL_HINT}")
     monkeypatch.setenv("PROFILER_BUILD", str(tmp_path))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.delenv("CUDA_HOME", raising=False)
-    assert sys.prefix in str(toolchain.require("nvcc").path)
-    ours = catalog.load(ROOT / "kernels")
+    assert sys.prefix in str(toolchain.require_tool("nvcc").path)
+    ours = catalog.load_catalog(ROOT / "kernels")
     (one,) = library.build(ours, ours.pick(["v1"]), ["sm_90a"])
-    assert isinstance(one, library.Built), one
+    assert isinstance(one, library.BuiltLibrary), one
 
 
 @pytest.mark.parametrize("command", ["build", "static"])
@@ -294,16 +294,16 @@ def test_what_a_killed_build_left_is_removed_a_day_after(tmp_path: Path) -> None
     for folder in (old, new):
         folder.mkdir()
     os.utime(old, (time.time() - 2 * library.DAY_S,) * 2)
-    library.sweep(tmp_path)
+    library.remove_abandoned(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".making-new"]
 
 
 def test_the_command_finds_the_folders_of_flags_beside_the_catalogue(mine: catalog.Catalog) -> None:
     text = CATALOG.replace('"-DFACTOR=3"', '"-DFACTOR=3", "-Igiven"')
     (mine.folder / "catalog.toml").write_text(text)
-    there = catalog.load(mine.folder)
+    there = catalog.load_catalog(mine.folder)
     nvcc = toolchain.Tool(Path("/wheel/bin/nvcc"), "13.0.88", None)
-    command = library.command_line(there, there.by_id["new"], ["sm_90a"], [], nvcc, Path("out.so"))
+    command = library.nvcc_command(there, there.by_id["new"], ["sm_90a"], [], nvcc, Path("out.so"))
     assert f"-I{mine.folder / 'given'}" in command
     assert "-Igiven" not in command
 
@@ -327,7 +327,7 @@ def test_a_compiler_that_hangs_costs_its_version_alone_and_leaves_nothing_runnin
     begun = time.monotonic()
     made = {one.version: one for one in library.build(mine, mine.versions, ["sm_90a"], limit_s=1.5)}
     assert time.monotonic() - begun < 10
-    failed = [name for name, one in made.items() if isinstance(one, library.Failed)]
+    failed = [name for name, one in made.items() if isinstance(one, library.FailedBuild)]
     assert failed == [hanging]
     assert len(made) > 1
     assert "nvcc did not finish within 1.5 s" in made[hanging].error

@@ -3,12 +3,12 @@
 import pytest
 
 from profiler.build import lower_bounds
-from profiler.build.lower_bounds import Rates
+from profiler.build.lower_bounds import PeakRates
 from profiler.catalog.problem import ACCEPTANCE, ATTENTION
 from profiler.evidence.values import State
 
 # kernels.md 1c: H100 SXM at 790 TFLOP/s, 3.0 TB/s, 132 SMs, 16 ex2 a clock and SM at 1.755 GHz
-NOTED = Rates(790e12, 16 * 132 * 1.755e9, 3.0e12, 132)
+NOTED = PeakRates(790e12, 16 * 132 * 1.755e9, 3.0e12, 132)
 H100 = {
     "compute_capability": "9.0",
     "sms": 132,
@@ -32,7 +32,7 @@ H100 = {
     ids=lambda value: getattr(value, "label", None),
 )
 def test_the_table_of_the_notes(workload, arithmetic_us, memory_us, exponential_us):
-    found = lower_bounds.of_rates(ATTENTION, workload, NOTED)
+    found = lower_bounds.bounds_at_rates(ATTENTION, workload, NOTED)
     assert found.arithmetic_ns / 1000 == pytest.approx(arithmetic_us, rel=0.02)
     assert found.memory_ns / 1000 == pytest.approx(memory_us, rel=0.02)
     assert found.exponential_ns / 1000 == pytest.approx(exponential_us, rel=0.02)
@@ -41,26 +41,26 @@ def test_the_table_of_the_notes(workload, arithmetic_us, memory_us, exponential_
 def test_half_filled_waves_double_the_arithmetic():
     assert lower_bounds.wave_efficiency(64, 132) == pytest.approx(0.48, abs=0.01)
     assert lower_bounds.wave_efficiency(512, 132) == pytest.approx(0.97, abs=0.01)
-    assert lower_bounds.tiles(ACCEPTANCE[0]) == 64
-    assert lower_bounds.tiles(ACCEPTANCE[0], 128) == 32
-    found = lower_bounds.of_rates(ATTENTION, ACCEPTANCE[0], NOTED)
+    assert lower_bounds.query_tiles(ACCEPTANCE[0]) == 64
+    assert lower_bounds.query_tiles(ACCEPTANCE[0], 128) == 32
+    found = lower_bounds.bounds_at_rates(ATTENTION, ACCEPTANCE[0], NOTED)
     assert found.wave_ns == pytest.approx(found.arithmetic_ns * 132 / 64)
     assert found.binding == "wave"
 
 
 def test_the_largest_floor_is_the_floor():
-    found = lower_bounds.of_rates(ATTENTION, ACCEPTANCE[0], NOTED, launch_ns=2000.0)
-    assert (found.floor_ns, found.binding, found.unknown) == (2000.0, "launch", ())
+    found = lower_bounds.bounds_at_rates(ATTENTION, ACCEPTANCE[0], NOTED, launch_ns=2000.0)
+    assert (found.largest_ns, found.binding, found.unknown) == (2000.0, "launch", ())
     assert found.values()["floor"].number == 2000.0
     assert found.values()["floor_launch"].unit == "ns"
 
 
 def test_the_rates_come_from_the_device_and_not_from_its_name():
-    able = lower_bounds.rates({**H100, "name": "anything"})
+    able = lower_bounds.peak_rates({**H100, "name": "anything"})
     assert able.flops_per_s == pytest.approx(4096 * 132 * 1.98e9)
     assert able.bytes_per_s == pytest.approx(3.35e12, rel=0.01)
-    assert lower_bounds.rates({**H100, "sms": 66}).flops_per_s == pytest.approx(able.flops_per_s / 2)
-    assert lower_bounds.rates(H100, "fp8").flops_per_s == pytest.approx(2 * able.flops_per_s)
+    assert lower_bounds.peak_rates({**H100, "sms": 66}).flops_per_s == pytest.approx(able.flops_per_s / 2)
+    assert lower_bounds.peak_rates(H100, "fp8").flops_per_s == pytest.approx(2 * able.flops_per_s)
 
 
 @pytest.mark.parametrize(
@@ -74,21 +74,21 @@ def test_the_rates_come_from_the_device_and_not_from_its_name():
     ],
 )
 def test_what_the_device_does_not_say_stays_unknown(missing, unknown):
-    found = lower_bounds.floors(ATTENTION, ACCEPTANCE[2], {**H100, missing: None}, launch_ns=1500.0)
+    found = lower_bounds.workload_bounds(ATTENTION, ACCEPTANCE[2], {**H100, missing: None}, launch_ns=1500.0)
     assert set(found.unknown) == unknown
     for name in unknown:
         assert found.values()[f"floor_{name}"].state is State.NOT_COLLECTED
-    assert found.floor_ns is not None
+    assert found.largest_ns is not None
 
 
 def test_an_architecture_of_the_future_has_no_known_rates():
-    found = lower_bounds.floors(ATTENTION, ACCEPTANCE[0], {**H100, "compute_capability": "13.0"})
+    found = lower_bounds.workload_bounds(ATTENTION, ACCEPTANCE[0], {**H100, "compute_capability": "13.0"})
     assert set(found.unknown) == {"launch", "arithmetic", "exponential", "wave"}
 
 
 def test_without_a_gpu_nothing_is_known_and_nothing_is_zero():
-    found = lower_bounds.floors(ATTENTION, ACCEPTANCE[0], None)
-    assert (found.floor_ns, found.binding) == (None, None)
+    found = lower_bounds.workload_bounds(ATTENTION, ACCEPTANCE[0], None)
+    assert (found.largest_ns, found.binding) == (None, None)
     assert {value.number for value in found.values().values()} == {None}
     assert found.as_json()["floor_ns"] is None
 
@@ -105,6 +105,6 @@ def test_a_problem_without_query_rows_has_no_exponentials_and_no_waves():
         def minimal_bytes(self, _):
             return 10**6
 
-    found = lower_bounds.of_rates(Gemm(), Product(), NOTED)
+    found = lower_bounds.bounds_at_rates(Gemm(), Product(), NOTED)
     assert found.arithmetic_ns == pytest.approx(1e9 / 790e12 * 1e9)
     assert set(found.unknown) == {"launch", "exponential", "wave"}

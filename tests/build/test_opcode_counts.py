@@ -76,7 +76,7 @@ __global__ void indexed(const int* at, float* x) {
 
 
 def test_opcodes_are_counted_by_class() -> None:
-    code, plain = opcode_counts.count(LISTING, "sm_90a")
+    code, plain = opcode_counts.summarize_code(LISTING, "sm_90a")
     found = {name: count for name, count in code.classes.items() if count}
     assert found == {
         "HMMA": 1,
@@ -102,18 +102,18 @@ def test_opcodes_are_counted_by_class() -> None:
 
 
 def test_equal_machine_code_has_one_hash_and_other_code_another() -> None:
-    first, plain = (code.sha256 for code in opcode_counts.count(LISTING, "sm_90a"))
+    first, plain = (code.sha256 for code in opcode_counts.summarize_code(LISTING, "sm_90a"))
     assert first != plain
     for old, new in (("_Z3v2d", "_Z4v2dd"), ("EF_CUDA_SM90", "EF_CUDA_SM91"), (" ;   ", " ;      ")):
-        same = opcode_counts.count(LISTING.replace(old, new), "sm_90a")[0]
+        same = opcode_counts.summarize_code(LISTING.replace(old, new), "sm_90a")[0]
         assert same.sha256 == first, "names, headers and columns are no machine code"
     for old, new in (("0x000fe20000000800", "0x000fe20000000900"), ("LDSM.16.M88.4 R8", "LDSM.16.M88.4 R9")):
-        other = opcode_counts.count(LISTING.replace(old, new), "sm_90a")[0]
+        other = opcode_counts.summarize_code(LISTING.replace(old, new), "sm_90a")[0]
         assert other.sha256 != first
 
 
 def test_what_never_executes_is_left_out_but_takes_its_bytes() -> None:
-    code = opcode_counts.count(LISTING, "sm_90a")[0]
+    code = opcode_counts.summarize_code(LISTING, "sm_90a")[0]
     assert code.code_bytes == 20 * 16
     assert code.instructions == 16, "two predicated off, the jump to itself and the NOP do not count"
     assert code.opcodes["BRA"] == 1
@@ -122,10 +122,10 @@ def test_what_never_executes_is_left_out_but_takes_its_bytes() -> None:
 
 
 def test_equal_machine_code_has_an_equal_hash_whatever_it_is_called() -> None:
-    code, plain = opcode_counts.count(LISTING, "sm_90a")
-    again = opcode_counts.count(LISTING.replace("plain", "renamed").replace("\t", "  "), "sm_90a")
+    code, plain = opcode_counts.summarize_code(LISTING, "sm_90a")
+    again = opcode_counts.summarize_code(LISTING.replace("plain", "renamed").replace("\t", "  "), "sm_90a")
     assert [one.sha256 for one in again] == [code.sha256, plain.sha256]
-    changed = opcode_counts.count(LISTING.replace("EXIT", "RET", 1), "sm_90a")[0]
+    changed = opcode_counts.summarize_code(LISTING.replace("EXIT", "RET", 1), "sm_90a")[0]
     assert changed.sha256 != code.sha256 != plain.sha256
 
 
@@ -161,7 +161,7 @@ def test_at_the_limit_is_within_budget() -> None:
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("static")
     (folder / "k.cu").write_text(KERNELS)
-    nvcc = toolchain.require("nvcc")
+    nvcc = toolchain.require_tool("nvcc")
     command = [nvcc.path, "-cubin", "-arch=sm_80", "-O3", "-o", folder / "k.cubin", folder / "k.cu"]
     subprocess.run(command, check=True)
     return folder / "k.cubin"
@@ -171,7 +171,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_real_code_has_what_its_source_has(library: Path) -> None:
     found = {
         opcode_counts.function_name(one.function): one
-        for one in opcode_counts.count(opcode_counts.disassemble(library, "sm_80"), "sm_80")
+        for one in opcode_counts.summarize_code(opcode_counts.dump_sass(library, "sm_80"), "sm_80")
     }
     reduce, product, indexed = found["reduce"].classes, found["product"].classes, found["indexed"].classes
     assert found["reduce"].head_dim == 128
@@ -183,26 +183,26 @@ def test_real_code_has_what_its_source_has(library: Path) -> None:
 
 @needs_sass
 def test_a_listing_is_made_once(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = opcode_counts.disassemble(library, "sm_80")
-    monkeypatch.setattr(opcode_counts, "require", lambda name: pytest.fail(f"{name} was run again"))
-    assert opcode_counts.disassemble(library, "sm_80") == first
+    first = opcode_counts.dump_sass(library, "sm_80")
+    monkeypatch.setattr(opcode_counts, "require_tool", lambda name: pytest.fail(f"{name} was run again"))
+    assert opcode_counts.dump_sass(library, "sm_80") == first
 
 
 @needs_sass
 def test_a_damaged_listing_is_made_again(library: Path) -> None:
-    first = opcode_counts.disassemble(library, "sm_80")
+    first = opcode_counts.dump_sass(library, "sm_80")
     kept = library.with_name("sm_80.sass.gz")
     kept.write_bytes(kept.read_bytes()[:100])
-    assert opcode_counts.disassemble(library, "sm_80") == first
+    assert opcode_counts.dump_sass(library, "sm_80") == first
 
 
 @needs_sass
 def test_code_for_another_architecture_is_not_there(library: Path) -> None:
     with pytest.raises(BuildFailed, match="no sm_90a machine code in"):
-        opcode_counts.disassemble(library, "sm_90a")
+        opcode_counts.dump_sass(library, "sm_90a")
 
 
 def test_no_disassembler_cannot_judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolchain, "find", lambda _name: None)
+    monkeypatch.setattr(toolchain, "find_tool", lambda _name: None)
     with pytest.raises(CannotJudge, match="cuobjdump is neither in"):
-        opcode_counts.disassemble(tmp_path / "kernel.so", "sm_80")
+        opcode_counts.dump_sass(tmp_path / "kernel.so", "sm_80")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profiler.build import resources, toolchain
-from profiler.build.resources import Anatomy, Function
+from profiler.build.resources import FunctionResources, VersionResources
 from profiler.catalog import catalog
 from profiler.cli import main
 from profiler.emulator import cpu_check
@@ -68,7 +68,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> catalog.Catalog:
     folder = tmp_path_factory.mktemp("mine")
     (folder / "split.cu").write_text(SOURCE)
     (folder / "catalog.toml").write_text(CATALOG)
-    return catalog.load(folder)
+    return catalog.load_catalog(folder)
 
 
 @pytest.fixture(scope="module")
@@ -81,13 +81,13 @@ def _cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROFILER_BUILD", str(cache))
 
 
-def take(mine: catalog.Catalog, name: str, arches: Sequence[str] = ("sm_89", "sm_90a")) -> Anatomy:
-    (one,) = resources.examine(mine, mine.pick([name]), arches)
-    assert isinstance(one, Anatomy), one
+def take(mine: catalog.Catalog, name: str, arches: Sequence[str] = ("sm_89", "sm_90a")) -> VersionResources:
+    (one,) = resources.version_resources(mine, mine.pick([name]), arches)
+    assert isinstance(one, VersionResources), one
     return one
 
 
-def function(one: Anatomy, arch: str, name: str, head_dim: int | None) -> Function:
+def function(one: VersionResources, arch: str, name: str, head_dim: int | None) -> FunctionResources:
     (found,) = [x for x in one.functions if (x.arch, x.name, x.head_dim) == (arch, name, head_dim)]
     return found
 
@@ -153,8 +153,8 @@ def test_launches_are_looked_at_once(mine: catalog.Catalog, monkeypatch: pytest.
 def test_without_a_disassembler_the_rest_is_told(
     mine: catalog.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = toolchain.find
-    monkeypatch.setattr(toolchain, "find", lambda name: real(name) if name == "nvcc" else None)
+    real = toolchain.find_tool
+    monkeypatch.setattr(toolchain, "find_tool", lambda name: real(name) if name == "nvcc" else None)
     split = take(mine, "split", ["sm_86"])
     assert all(one.code is None and one.occupancy is not None for one in split.functions)
     assert "split: machine code unknown: cuobjdump is neither in" in split.missing[0]
@@ -214,7 +214,7 @@ def test_static_prints_the_agreed_json(mine: catalog.Catalog, capsys: pytest.Cap
 
 
 def test_static_without_nvcc_exits_3(mine: catalog.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toolchain, "find", lambda _name: None)
+    monkeypatch.setattr(toolchain, "find_tool", lambda _name: None)
     assert main(["static", "split", "--catalog", str(mine.folder)]) == 3
 
 

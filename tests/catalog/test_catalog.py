@@ -44,7 +44,7 @@ file = "one.cu"
 
 @pytest.fixture(scope="module")
 def lineage() -> catalog.Catalog:
-    return catalog.load(KERNELS)
+    return catalog.load_catalog(KERNELS)
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
 
 def read(folder: Path, text: str) -> catalog.Catalog:
     (folder / "catalog.toml").write_text(text)
-    return catalog.load(folder)
+    return catalog.load_catalog(folder)
 
 
 def refusal(folder: Path, text: str) -> str:
@@ -101,13 +101,13 @@ def test_a_version_is_compared_with_its_nearest_ancestor_that_is_right(lineage: 
 
 
 def test_catalogue_and_sources_agree(lineage: catalog.Catalog) -> None:
-    assert sources.disagreements(lineage) == []
+    assert sources.inconsistencies(lineage) == []
 
 
 def test_a_marker_stands_where_a_rejected_version_must_be_caught_by_line(lineage: catalog.Catalog) -> None:
     for name in REJECTED:
         version = lineage.by_id[name]
-        words = {word for mark in cpu_check.expected_lines(version) for word in mark.words}
+        words = {word for mark in cpu_check.expected_defects(version) for word in mark.words}
         assert words == set(version.caught_by) - HAVE_NO_LINE, name
 
 
@@ -193,7 +193,7 @@ def copied(tmp_path: Path) -> Path:
 
 def test_a_source_without_an_entry_is_named(copied: Path) -> None:
     (copied / "v9.cu").write_text('#include "common.cuh"\n')
-    assert sources.disagreements(catalog.load(copied)) == [
+    assert sources.inconsistencies(catalog.load_catalog(copied)) == [
         "v9.cu is no version's file: add an entry to catalog.toml, or remove it"
     ]
 
@@ -201,7 +201,7 @@ def test_a_source_without_an_entry_is_named(copied: Path) -> None:
 def test_a_bug_without_an_entry_is_named(copied: Path) -> None:
     with (copied / "v1.cu").open("a") as file:
         file.write("#define BUG_V1_NEW 90\n")
-    assert sources.disagreements(catalog.load(copied)) == [
+    assert sources.inconsistencies(catalog.load_catalog(copied)) == [
         "v1.cu defines BUG_V1_NEW, and no version has the flag -DBUG=BUG_V1_NEW: add its entry"
     ]
 
@@ -209,7 +209,7 @@ def test_a_bug_without_an_entry_is_named(copied: Path) -> None:
 def test_an_entry_whose_bug_is_gone_from_the_source_is_named(copied: Path) -> None:
     text = (copied / "v2b.cu").read_text()
     (copied / "v2b.cu").write_text(text.replace("BUG == BUG_V2B_WARP7", "false"))
-    assert sources.disagreements(catalog.load(copied)) == [
+    assert sources.inconsistencies(catalog.load_catalog(copied)) == [
         "v2b_warp7: its bug BUG_V2B_WARP7 is not in v2b.cu"
     ]
 
@@ -217,13 +217,13 @@ def test_an_entry_whose_bug_is_gone_from_the_source_is_named(copied: Path) -> No
 def test_an_entry_without_its_source_is_refused(copied: Path) -> None:
     (copied / "v1.cu").unlink()
     with pytest.raises(BadCatalog, match=r"version v1: its file .*v1\.cu is not there"):
-        catalog.load(copied)
+        catalog.load_catalog(copied)
 
 
 def test_a_misspelt_macro_is_named(copied: Path) -> None:
     text = (copied / "catalog.toml").read_text()
     (copied / "catalog.toml").write_text(text.replace('"-DSTAGES=3"', '"-DSTAGEZ=3"'))
-    assert sources.disagreements(catalog.load(copied)) == [
+    assert sources.inconsistencies(catalog.load_catalog(copied)) == [
         "v2d_c: its flag -DSTAGEZ is a macro that v2d.cu never asks for"
     ]
 
@@ -231,14 +231,14 @@ def test_a_misspelt_macro_is_named(copied: Path) -> None:
 def test_a_rejected_version_is_a_bug_build_and_no_other_is(copied: Path) -> None:
     text = (copied / "catalog.toml").read_text()
     (copied / "catalog.toml").write_text(text.replace('"-DSWIZZLE=0"', '"-DSWIZZLE=0", "-DBUG=BUG_V2"'))
-    found = sources.disagreements(catalog.load(copied))
+    found = sources.inconsistencies(catalog.load_catalog(copied))
     assert found[0] == "v2d_a is good: a rejected version, and no other, is a -DBUG build"
 
 
 def test_two_bugs_of_one_number_are_named(copied: Path) -> None:
     text = (copied / "common.cuh").read_text()
     (copied / "common.cuh").write_text(text.replace("#define BUG_V2B_WARP7 3", "#define BUG_V2B_WARP7 1"))
-    found = sources.disagreements(catalog.load(copied))
+    found = sources.inconsistencies(catalog.load_catalog(copied))
     assert "v2: BUG_V2 has the number 1 of another bug" in found
 
 
@@ -246,10 +246,10 @@ def test_two_bugs_of_one_number_are_named(copied: Path) -> None:
 
 
 def test_a_lineage_of_another_folder_loads(folder: Path) -> None:
-    mine = catalog.load(folder)
+    mine = catalog.load_catalog(folder)
     assert (mine.family, [version.id for version in mine.versions]) == ("mine", ["one"])
     assert mine.versions[0].source == folder / "one.cu"
-    assert catalog.load(folder / "catalog.toml") == mine
+    assert catalog.load_catalog(folder / "catalog.toml") == mine
 
 
 def test_a_python_callable_is_a_version(folder: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_problem_of_the_users_own_lies_beside_the_catalogue(folder: Path) -> N
 )
 def test_an_object_that_cannot_be_loaded_is_one_line(folder: Path, reference: str) -> None:
     with pytest.raises(BadCatalog, match=f"{reference} cannot be loaded") as caught:
-        sources.load_object(catalog.load(folder), reference)
+        sources.load_object(catalog.load_catalog(folder), reference)
     assert "write module:name" in str(caught.value)
 
 
@@ -297,15 +297,15 @@ def test_a_problem_that_is_none_is_one_line(folder: Path, code: str, says: str) 
 def test_a_catalogue_may_begin_with_a_byte_order_mark_and_not_nest_for_ever(folder: Path) -> None:
     path = folder / "catalog.toml"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert catalog.load(folder).family == "mine"
+    assert catalog.load_catalog(folder).family == "mine"
     path.write_text("a = " + "[" * 5000)
     with pytest.raises(BadCatalog, match="recursion"):
-        catalog.load(folder)
+        catalog.load_catalog(folder)
 
 
 def test_no_catalogue_is_an_error_with_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(BadCatalog, match=r"no catalogue at .*: name one with --catalog PATH"):
-        catalog.load(tmp_path)
+        catalog.load_catalog(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -366,5 +366,5 @@ def test_what_does_not_fit_the_problem_is_one_line(folder: Path, wrong: str, say
 
 
 def test_a_catalogue_can_be_read_where_its_sources_are_not(tmp_path: Path) -> None:
-    mine = catalog.parse(ENTRY, tmp_path / "catalog.toml", check_files=False)
+    mine = catalog.parse_catalog(ENTRY, tmp_path / "catalog.toml", check_files=False)
     assert mine.versions[0].source == tmp_path / "one.cu"

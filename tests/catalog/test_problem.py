@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from profiler.catalog import catalog, sources
-from profiler.catalog.problem import ACCEPTANCE, ALL, ATTENTION, HEADLINE, Problem, Tolerance, judge
+from profiler.catalog.problem import (
+    ACCEPTANCE,
+    ALL_STAGES,
+    ATTENTION,
+    HEADLINE,
+    Problem,
+    Tolerance,
+    check_output,
+)
 
 
 def workload(**sizes):
@@ -56,10 +64,10 @@ def test_every_seed_gives_other_inputs_and_the_same_seed_the_same():
     assert (first != other).mean() > 0.99
 
 
-@pytest.mark.parametrize("stage", [ALL, "QK"])
+@pytest.mark.parametrize("stage", [ALL_STAGES, "QK"])
 def test_an_output_that_nobody_wrote_is_wrong_everywhere(stage):
     case = ATTENTION.case(workload(), 0, stage)
-    numbers = judge(case.output, case.reference, case.tolerance)
+    numbers = check_output(case.output, case.reference, case.tolerance)
     assert numbers.wrong == numbers.not_finite == case.output.size
     assert numbers.max_abs_error is None
 
@@ -67,16 +75,16 @@ def test_an_output_that_nobody_wrote_is_wrong_everywhere(stage):
 def test_the_reference_rounded_to_fp16_passes_and_one_element_off_is_found():
     case = ATTENTION.case(workload(), 0)
     output = case.reference.astype(np.float16)
-    assert judge(output, case.reference, case.tolerance).wrong == 0
+    assert check_output(output, case.reference, case.tolerance).wrong == 0
     output[0, 1, 2, 3] += np.float16(0.01)
-    numbers = judge(output, case.reference, case.tolerance)
+    numbers = check_output(output, case.reference, case.tolerance)
     assert (numbers.wrong, numbers.first_wrong) == (1, (0, 1, 2, 3))
     assert numbers.max_abs_error == pytest.approx(0.01, rel=0.1)
 
 
 def test_an_infinity_is_right_only_where_the_reference_has_the_same():
     reference = np.array([-np.inf, -np.inf, 1.0, np.inf])
-    numbers = judge(np.array([-np.inf, 0.0, -np.inf, -np.inf]), reference, Tolerance(1e-3, 1e-3))
+    numbers = check_output(np.array([-np.inf, 0.0, -np.inf, -np.inf]), reference, Tolerance(1e-3, 1e-3))
     assert (numbers.wrong, numbers.not_finite, numbers.max_abs_error) == (3, 1, None)
 
 
@@ -133,9 +141,9 @@ def test_sizes_that_no_kernel_can_have_are_refused():
 
 
 def test_another_family_needs_nothing_but_its_own_file():
-    lineage = catalog.load(Path(__file__).resolve().parents[1] / "gemm")
+    lineage = catalog.load_catalog(Path(__file__).resolve().parents[1] / "gemm")
     gemm: Problem = sources.load_object(lineage, lineage.problem)
     size = gemm.workload(m=4, n=5, k=6)
     case = gemm.case(size, 1)
-    assert judge(case.reference.astype(np.float32), case.reference, case.tolerance).wrong == 0
+    assert check_output(case.reference.astype(np.float32), case.reference, case.tolerance).wrong == 0
     assert (gemm.flops(size), gemm.minimal_bytes(size)) == (240, 4 * (24 + 30 + 20))

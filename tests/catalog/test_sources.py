@@ -28,7 +28,7 @@ def mine(tmp_path: Path) -> catalog.Catalog:
     (tmp_path / "deep" / "deeper.h").write_text('#include "../mine.cuh"\n#include "attention.h"\n')
     (tmp_path / "other.cuh").write_text("nobody includes this\n")
     (tmp_path / "catalog.toml").write_text(CATALOG)
-    return catalog.load(tmp_path)
+    return catalog.load_catalog(tmp_path)
 
 
 def hashed(mine: catalog.Catalog, *flags: str) -> str:
@@ -36,7 +36,7 @@ def hashed(mine: catalog.Catalog, *flags: str) -> str:
 
 
 def test_includes_are_followed_in_circles_and_into_the_projects_kernels(mine: catalog.Catalog) -> None:
-    found = sources.files(mine.versions[0])
+    found = sources.source_files(mine.versions[0])
     assert found[0] == mine.folder / "one.cu"
     assert set(found) == {
         mine.folder / "one.cu",
@@ -63,27 +63,27 @@ def test_a_header_that_is_not_included_changes_nothing(mine: catalog.Catalog) ->
 def test_flags_are_part_of_the_hash(mine: catalog.Catalog) -> None:
     text = (mine.folder / "catalog.toml").read_text()
     (mine.folder / "catalog.toml").write_text(text.replace("TILE=64", "TILE=32"))
-    smaller = catalog.load(mine.folder)
+    smaller = catalog.load_catalog(mine.folder)
     (mine.folder / "catalog.toml").write_text('compile_flags = ["-O1"]\n' + text)
-    slower = catalog.load(mine.folder)
+    slower = catalog.load_catalog(mine.folder)
     assert len({hashed(mine), hashed(mine, "-DONLY=1"), hashed(smaller), hashed(slower)}) == 4
 
 
 def test_the_hash_does_not_depend_on_where_the_folder_lies(mine: catalog.Catalog, tmp_path: Path) -> None:
     import shutil
 
-    moved = catalog.load(Path(shutil.copytree(mine.folder, tmp_path / "elsewhere")))
+    moved = catalog.load_catalog(Path(shutil.copytree(mine.folder, tmp_path / "elsewhere")))
     assert hashed(moved) == hashed(mine)
 
 
 def test_versions_of_one_source_have_hashes_of_their_own() -> None:
-    ours = catalog.load(ROOT / "kernels")
+    ours = catalog.load_catalog(ROOT / "kernels")
     built = [version for version in ours.versions if version.buildable]
     assert len({sources.source_sha256(ours, version) for version in built}) == len(built)
 
 
 def test_the_planted_bug_is_read_from_the_flags() -> None:
-    ours = catalog.load(ROOT / "kernels")
+    ours = catalog.load_catalog(ROOT / "kernels")
     assert sources.planted_bug(ours.by_id["v2"]) == "BUG_V2"
     assert sources.planted_bug(ours.by_id["v2d_a"]) is None
 
@@ -97,11 +97,11 @@ def test_folders_of_flags_lie_beside_the_catalogue_and_their_headers_count(
     (mine.folder / "one.cu").write_text("#include <tile.h>\n#include <cuda_fp16.h>\n")
     (mine.folder / "catalog.toml").write_text(CATALOG.replace('"-DTILE=64"', '"-DTILE=64", "-Igiven"'))
     monkeypatch.chdir("/")
-    there = catalog.load(mine.folder)
+    there = catalog.load_catalog(mine.folder)
     (version,) = there.versions
     assert sources.include_folders(version)[0] == mine.folder / "given"
-    assert header in sources.files(version)
-    assert sources.without_folders(version.flags) == ("-DTILE=64",)
+    assert header in sources.source_files(version)
+    assert sources.without_include_flags(version.flags) == ("-DTILE=64",)
     before = hashed(there)
     header.write_text("constexpr int A = 2;\n")
     assert hashed(there) != before

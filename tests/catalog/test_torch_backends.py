@@ -37,7 +37,7 @@ def operands(len_q: int, len_kv: int) -> list[Any]:
 def test_a_baseline_computes_what_a_version_does(name: str, lengths: tuple[int, int], causal: bool) -> None:
     q, k, v = operands(*lengths)
     reference = attention_reference([q.numpy(), k.numpy(), v.numpy()], 0.125, causal)
-    ours = catalog.load(ROOT / "kernels")
+    ours = catalog.load_catalog(ROOT / "kernels")
     function = sources.load_object(ours, ours.by_id[name].callable or "")
     assert abs(function(q, k, v, 0.125, causal).double().numpy() - reference).max() < 1e-5
 
@@ -61,7 +61,7 @@ def test_xformers_that_is_not_installed_says_so() -> None:
 
 
 def test_every_baseline_of_the_catalogue_is_a_function_here() -> None:
-    ours = catalog.load(ROOT / "kernels")
+    ours = catalog.load_catalog(ROOT / "kernels")
     named = {version.callable for version in ours.versions if version.state == "baseline"}
     assert named == {
         f"profiler.catalog.torch_backends:{name}"

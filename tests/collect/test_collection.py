@@ -204,7 +204,7 @@ def test_a_model_that_failed_is_said_and_no_silence(folder: Path) -> None:
 
 @needs_gxx
 def test_the_model_keeps_the_line_tables_too(tmp_path: Path) -> None:
-    lineage, root = catalog.load(), LocalRoot(tmp_path / "data")
+    lineage, root = catalog.load_catalog(), LocalRoot(tmp_path / "data")
     settings = Settings(versions=("v2d_b",), workloads=(SMALL,), model=("v2d_b",), counters=False)
     staging = collect_settings.begin(root, lineage, settings)
     collection = Collection(staging, lineage, settings, Machine(None, None))

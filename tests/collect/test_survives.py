@@ -672,7 +672,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_runs(
 
 
 def test_every_dtype_that_a_version_takes_is_measured() -> None:
-    lineage = catalog.load()
+    lineage = catalog.load_catalog()
     labels = [
         ATTENTION.workload(**sizes).label
         for sizes in command_module.workloads(None, lineage, lineage.versions)

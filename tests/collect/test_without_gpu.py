@@ -43,7 +43,7 @@ def lineage(tmp_path_factory: pytest.TempPathFactory) -> catalog.Catalog:
     (folder / "broken.cu").write_text('#include "common.cuh"\nint f() { return nothing_of_that_name; }\n')
     with (folder / "catalog.toml").open("a") as file:
         file.write('\n[[version]]\nid = "broken"\ntechnique = "t"\nfile = "broken.cu"\n')
-    return catalog.load(folder)
+    return catalog.load_catalog(folder)
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_the_sources_are_kept_and_load_as_a_lineage(found: Dissection, tmp_path:
     assert kinds["catalog.toml"] == "catalog"
     assert kinds["v2d.cu"] == kinds["common.cuh"] == kinds["attention.h"] == "source"
     text = (Path(place) / "kernels" / "catalog.toml").read_text()
-    held = catalog.parse(text, Path(place) / "kernels" / "catalog.toml", check_files=False)
+    held = catalog.parse_catalog(text, Path(place) / "kernels" / "catalog.toml", check_files=False)
     assert held.by_id["v2d_b"].source == Path(place) / "kernels" / "v2d.cu"
     assert held.by_id["v2d_b"].source.read_text() == (ROOT / "kernels" / "v2d.cu").read_text()
     assert without_gpu.keep(found, tmp_path / "out") == (place, False)
@@ -193,14 +193,14 @@ def test_conflicts_are_kept_by_source_line(found: Dissection) -> None:
 def test_the_machine_code_is_kept_as_the_compiler_made_it(
     found: Dissection, lineage: catalog.Catalog, cache: Path
 ) -> None:
-    kept = {file.name for file in found.run.files if file.kind == bundle_file.KIND}
+    kept = {file.name for file in found.run.files if file.kind == bundle_file.SASS}
     assert kept == {f"{name}.json.xz" for name in NAMES}, "and none of what does not compile"
-    code = bundle_file.parse(found.contents["sass/v2d_b.json.xz"], "here")
+    code = bundle_file.unpack_code(found.contents["sass/v2d_b.json.xz"], "here")
     assert code.compiler.startswith("nvcc ")
     (made,) = library.build(lineage, lineage.pick(["v2d_b"]), [ARCH])
-    assert isinstance(made, library.Built)
-    whole = listing.of_binary(made.library, ARCH)
-    again = listing.of_functions(code.functions[ARCH], "again")
+    assert isinstance(made, library.BuiltLibrary)
+    whole = listing.disassemble(made.library, ARCH)
+    again = listing.make_listing(code.functions[ARCH], "again")
     assert [(x.text, x.masked, x.target) for x in again.lines] == [
         (x.text, x.masked, x.target) for x in whole.lines
     ]
@@ -214,7 +214,7 @@ def test_a_library_that_a_tool_cannot_read_costs_its_code_alone(
     lineage: catalog.Catalog, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = list(library.build(lineage, lineage.pick(["v2d_a", "v2d_b"]), [ARCH]))
-    built = [one for one in made if isinstance(one, library.Built)]
+    built = [one for one in made if isinstance(one, library.BuiltLibrary)]
     real = listing._tool
 
     def tool(name: str, *arguments: str) -> str:
@@ -235,8 +235,8 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
 ) -> None:
     monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
     if tools != "all":
-        real = toolchain.find
-        monkeypatch.setattr(toolchain, "find", lambda name: None if name == "nvdisasm" else real(name))
+        real = toolchain.find_tool
+        monkeypatch.setattr(toolchain, "find_tool", lambda name: None if name == "nvdisasm" else real(name))
     root = LocalRoot(tmp_path / "data")
     settings = Settings(versions=("v2d_a",), workloads=(SMALL,), counters=False)
     staging = collect_settings.begin(root, lineage, settings)
@@ -244,13 +244,13 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
     collection.build()
     collection._note()
     run = bundle.load_run(root, seal.seal(root, collection))
-    kept = [file.path for file in run.files if file.kind == bundle_file.KIND]
+    kept = [file.path for file in run.files if file.kind == bundle_file.SASS]
     (static,) = (one for one in run.results if one.workload == "head dim 64")
     assert static.facts[0].values["static__registers"].number, "the facts of the compiler are there"
     said = [line for line in run.provenance.get("degraded", ()) if line.startswith("machine code is not")]
     if tools == "all":
         assert (kept, said) == (["sass/v2d_a.json.xz"], [])
-        found = from_runs.find(
+        found = from_runs.find_code(
             root, operations.open_store(str(tmp_path / "data")), "attention", "v2d_a", ARCH
         )
         assert found.run_id == run.run_id
@@ -391,7 +391,7 @@ def test_nothing_that_can_be_run_cannot_be_judged(
 def test_without_its_tools_nothing_is_kept(
     lineage: catalog.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(toolchain, "find", lambda _name: None)
+    monkeypatch.setattr(toolchain, "find_tool", lambda _name: None)
     with pytest.raises(CannotJudge, match="nvcc is neither in"):
         without_gpu.dissect(lineage, lineage.pick(["v1"]))
     assert not (tmp_path / "data").exists()
@@ -402,6 +402,6 @@ def test_a_checks_line_says_what_came_of_it(lineage: catalog.Catalog) -> None:
     from profiler.emulator import cpu_check
 
     problem = sources.load_object(lineage, lineage.problem)
-    (caught, good) = cpu_check.check_all(lineage.pick(["v2d_b", "v2c_v1"]), problem, seeds=[0])
+    (caught, good) = cpu_check.check_versions(lineage.pick(["v2d_b", "v2c_v1"]), problem, seeds=[0])
     assert build_facts.check_line(good) == "v2d_b: passed in all 8 runs"
     assert build_facts.check_line(caught) == "v2c_v1: caught in all 1 runs"

@@ -13,13 +13,13 @@ from profiler.catalog.problem import ATTENTION
 from profiler.catalog.version import Version
 from profiler.cli import main
 from profiler.emulator import cpu_check
-from profiler.emulator.cpu_check import Expected
-from profiler.emulator.run_result import Finding, Place
+from profiler.emulator.cpu_check import ExpectedDefect
+from profiler.emulator.run_result import Defect, SourceLine
 from profiler.errors import BuildFailed
 from tests.conftest import ROOT
 
 KERNELS = ROOT / "kernels"
-GEMM = catalog.load(Path(__file__).resolve().parents[1] / "gemm")
+GEMM = catalog.load_catalog(Path(__file__).resolve().parents[1] / "gemm")
 PROBLEM = sources.load_object(GEMM, GEMM.problem)
 LINEAGE_LIMIT_S = 90
 
@@ -38,7 +38,7 @@ def builds(tmp_path_factory):
 def lineage(builds):
     """Every version of the catalogue, checked from a clean build on 2 processes; and its CPU time."""
     begun = cpu_seconds()
-    checked = list(cpu_check.check_all(catalog.load(KERNELS).versions, ATTENTION, jobs=2))
+    checked = list(cpu_check.check_versions(catalog.load_catalog(KERNELS).versions, ATTENTION, jobs=2))
     return {one.version: one for one in checked}, cpu_seconds() - begun
 
 
@@ -64,9 +64,9 @@ def test_a_rejected_version_is_caught_at_its_marked_line_with_ten_seeds():
     cells = cpu_check.check(gemm("tiled_early"), PROBLEM)
     assert [cell.seed for cell in cells] == list(range(10))
     assert all(cell.as_expected and not cell.passed for cell in cells)
-    (marked,) = cpu_check.expected_lines(gemm("tiled_early"))
+    (marked,) = cpu_check.expected_defects(gemm("tiled_early"))
     assert "A_smem[y * 16 + x] =" in (GEMM.folder / marked.file).read_text().splitlines()[marked.line - 1]
-    assert cpu_check.expected_lines(gemm("tiled")) == ()
+    assert cpu_check.expected_defects(gemm("tiled")) == ()
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_rejected_version_caught_at_another_line_than_the_marked_one_is_not_as
     (tmp_path / "tiled.cu").write_text("\n".join(lines))
     version = dataclasses.replace(gemm("tiled_early"), source=tmp_path / "tiled.cu")
     cells = cpu_check.check(version, PROBLEM, seeds=range(3))
-    assert all(cell.findings for cell in cells)
+    assert all(cell.defects for cell in cells)
     assert not any(cell.as_expected for cell in cells)
 
 
@@ -131,9 +131,9 @@ def test_a_version_that_does_not_compile_comes_with_its_error_and_the_others_go_
     slip = Version("slip", "gemm", None, "a slip", "good", source=tmp_path / "slip.cu")
     told = []
     checked = list(
-        cpu_check.check_all([slip, gemm("tiled")], PROBLEM, progress=lambda *words: told.append(words))
+        cpu_check.check_versions([slip, gemm("tiled")], PROBLEM, progress=lambda *words: told.append(words))
     )
-    assert [(one.version, one.as_expected, len(one.cells)) for one in checked] == [
+    assert [(one.version, one.as_expected, len(one.runs)) for one in checked] == [
         ("slip", False, 0),
         ("tiled", True, 6),
     ]
@@ -146,7 +146,7 @@ def test_a_version_that_does_not_compile_comes_with_its_error_and_the_others_go_
 
 def test_a_version_without_a_source_is_left_out():
     planned = Version("later", "gemm", None, "to come", "planned", source=GEMM.folder / "later.cu")
-    assert list(cpu_check.check_all([planned], PROBLEM)) == []
+    assert list(cpu_check.check_versions([planned], PROBLEM)) == []
 
 
 def test_launch_shapes_tell_what_the_launcher_asks_for():
@@ -156,7 +156,7 @@ def test_launch_shapes_tell_what_the_launcher_asks_for():
 
 
 def test_an_fp8_cell_tells_the_quantisation_error_apart():
-    version = catalog.load(KERNELS).by_id["fp8_stage_c"]
+    version = catalog.load_catalog(KERNELS).by_id["fp8_stage_c"]
     size = ATTENTION.workload(batch=1, heads=1, len_q=16, head_dim=64, dtype="fp8")
     (cell,) = cpu_check.check(version, ATTENTION, [size], seeds=[0])
     assert cell.passed
@@ -174,10 +174,10 @@ def test_an_fp8_cell_tells_the_quantisation_error_apart():
     ],
 )
 def test_a_finding_meets_a_marker_within_two_lines_at_either_end(kind, line, other, counts):
-    place = Place("k.cu", line) if line else None
-    finding = Finding(kind, place, 1, "", Place("k.cu", other) if other else None)
-    assert Expected("k.cu", 10, ("race",)).meets(finding) is counts
-    assert not Expected("other.cu", 10, ("race",)).meets(finding)
+    place = SourceLine("k.cu", line) if line else None
+    finding = Defect(kind, place, 1, "", SourceLine("k.cu", other) if other else None)
+    assert ExpectedDefect("k.cu", 10, ("race",)).meets(finding) is counts
+    assert not ExpectedDefect("other.cu", 10, ("race",)).meets(finding)
 
 
 def test_one_comment_may_mark_a_line_for_several_bugs(tmp_path):
@@ -185,13 +185,13 @@ def test_one_comment_may_mark_a_line_for_several_bugs(tmp_path):
         "int a;\nint b;  // the copy. caught here: BUG_ONE race uninitialised; BUG_TWO deadlock\n"
     )
     one, two, three = (
-        cpu_check.expected_lines(
+        cpu_check.expected_defects(
             Version("v", "f", None, "", "rejected", source=tmp_path / "k.cu", flags=(f"-DBUG=BUG_{name}",))
         )
         for name in ("ONE", "TWO", "THREE")
     )
-    assert one == (Expected("k.cu", 2, ("race", "uninitialised")),)
-    assert two == (Expected("k.cu", 2, ("deadlock",)),)
+    assert one == (ExpectedDefect("k.cu", 2, ("race", "uninitialised")),)
+    assert two == (ExpectedDefect("k.cu", 2, ("deadlock",)),)
     assert three == ()
 
 
@@ -201,18 +201,18 @@ def test_one_comment_may_mark_a_line_for_several_bugs(tmp_path):
 def test_every_good_version_passes_everywhere_with_no_report(lineage):
     for name, checked in lineage[0].items():
         if checked.state == "good":
-            assert len(checked.cells) >= 15, name
-            for cell in checked.cells:
-                assert cell.passed, (name, cell.workload.label, cell.seed, cell.outcome)
+            assert len(checked.runs) >= 15, name
+            for cell in checked.runs:
+                assert cell.passed, (name, cell.workload.label, cell.seed, cell.result)
 
 
 def test_every_rejected_version_is_caught_as_its_row_says_in_every_schedule(lineage):
     rejected = {name: checked for name, checked in lineage[0].items() if checked.state == "rejected"}
     assert len(rejected) >= 10
     for name, checked in rejected.items():
-        assert len(checked.cells) == 10, name
-        for cell in checked.cells:
-            assert cell.as_expected, (name, cell.seed, cell.outcome)
+        assert len(checked.runs) == 10, name
+        for cell in checked.runs:
+            assert cell.as_expected, (name, cell.seed, cell.result)
             assert not cell.passed, (name, cell.seed)
 
 
@@ -221,7 +221,7 @@ def test_the_whole_lineage_takes_less_than_its_time_limit_from_a_clean_build(lin
 
 
 def test_the_swizzle_removes_the_bank_conflicts(lineage):
-    without, with_it = (lineage[0][name].cells for name in ("v2d_a", "v2d_b"))
+    without, with_it = (lineage[0][name].runs for name in ("v2d_a", "v2d_b"))
     for before, after in zip(without, with_it, strict=True):
         assert before.bank_conflicts > 1000
         assert after.bank_conflicts <= 0.05 * before.bank_conflicts
@@ -229,17 +229,19 @@ def test_the_swizzle_removes_the_bank_conflicts(lineage):
 
 @pytest.mark.parametrize("only", ["QK", "SOFTMAX", "PV"])
 def test_every_stage_of_the_fused_versions_agrees_with_its_own_reference(only):
-    fused = [one for one in catalog.load(KERNELS).versions if one.state == "good" and only in one.stages]
+    fused = [
+        one for one in catalog.load_catalog(KERNELS).versions if one.state == "good" and only in one.stages
+    ]
     assert fused
     sizes = {"batch": 1, "heads": 1, "len_q": 70, "len_kv": 90, "causal": True}
     for dtype, head_dims in {(version.dtype, version.head_dims) for version in fused}:
         alike = [version for version in fused if (version.dtype, version.head_dims) == (dtype, head_dims)]
         workloads = [ATTENTION.workload(**sizes, head_dim=dim, dtype=dtype) for dim in head_dims]
-        for checked in cpu_check.check_all(alike, ATTENTION, workloads, [1], stages=[only], jobs=2):
+        for checked in cpu_check.check_versions(alike, ATTENTION, workloads, [1], stages=[only], jobs=2):
             assert checked.error is None
-            assert len(checked.cells) == len(head_dims)
-            for cell in checked.cells:
-                assert cell.passed, (checked.version, only, cell.outcome)
+            assert len(checked.runs) == len(head_dims)
+            for cell in checked.runs:
+                assert cell.passed, (checked.version, only, cell.result)
 
 
 def barriers(source):
@@ -248,14 +250,14 @@ def barriers(source):
 
 @pytest.mark.parametrize("name", ["v2b", "v2c_v4", "v2c_v5", "v2d_c"])
 def test_one_barrier_removed_from_a_copy_is_found_with_file_and_line(tmp_path, name):
-    version = catalog.load(KERNELS).by_id[name]
+    version = catalog.load_catalog(KERNELS).by_id[name]
     text = version.source.read_text()
     at = barriers(text)[-1]
     slipped = tmp_path / version.source.name
     slipped.write_text(text[:at] + "/* slipped */" + text[at + len("__syncthreads();") :])
     cells = cpu_check.check(dataclasses.replace(version, source=slipped), ATTENTION, seeds=range(3))
     assert not all(cell.as_expected for cell in cells)
-    found = {one.place for cell in cells for one in cell.findings if one.place}
+    found = {one.source for cell in cells for one in cell.defects if one.source}
     assert any(place.file == slipped.name and place.line > 0 for place in found)
 
 
@@ -269,14 +271,14 @@ def test_one_barrier_removed_from_a_copy_is_found_with_file_and_line(tmp_path, n
     ],
 )
 def test_the_default_workloads_reach_a_race_that_only_some_shapes_show(tmp_path, name, call, reason):
-    version = catalog.load(KERNELS).by_id[name]
+    version = catalog.load_catalog(KERNELS).by_id[name]
     text = version.source.read_text()
     assert text.count(call + reason) == 1
     slipped = tmp_path / version.source.name
     slipped.write_text(text.replace(call + reason, reason))
     cells = cpu_check.check(dataclasses.replace(version, source=slipped), ATTENTION)
-    found = [one for cell in cells for one in cell.findings if one.kind.startswith("race")]
-    assert any(one.place and one.place.file == slipped.name for one in found)
+    found = [one for cell in cells for one in cell.defects if one.kind.startswith("race")]
+    assert any(one.source and one.source.file == slipped.name for one in found)
 
 
 def test_a_version_that_the_problem_has_no_workload_for_is_not_judged(tmp_path, capsys):

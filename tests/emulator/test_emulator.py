@@ -10,7 +10,7 @@ import pytest
 
 from profiler.catalog.problem import Case, Tolerance
 from profiler.emulator import cpu_library
-from profiler.emulator.cpu_library import build
+from profiler.emulator.cpu_library import build_cpu_library
 from profiler.emulator.emulator import Emulator, Schedule
 from profiler.errors import BuildFailed, CannotJudge
 
@@ -65,7 +65,7 @@ def markers(name):
 
 
 def run(emulator, folder, source, which=0, seed=0, **limits):
-    library = build(HERE / f"{source}.cu", folder=folder)
+    library = build_cpu_library(HERE / f"{source}.cu", folder=folder)
     symbol = "bank_patterns" if source == "banks" else source
     return emulator.run(library, symbol, case(which), Schedule(seed), source_folder=HERE, **limits)
 
@@ -78,15 +78,15 @@ def test_a_planted_bug_is_caught_at_its_line_in_every_schedule(emulator, folder,
         outcome = run(emulator, folder, "planted", PLANTED.index(name), seed)
         assert not outcome.passed
         if name in NO_LINE:
-            assert NO_LINE[name] in [one.kind for one in outcome.findings]
+            assert NO_LINE[name] in [one.kind for one in outcome.defects]
             continue
         caught = [
             one
-            for one in outcome.findings
-            for end in (one.place, one.other)
+            for one in outcome.defects
+            for end in (one.source, one.other_source)
             if end and end.file == "planted.cu" and one.kind.startswith(tuple(expected.get(end.line, ["-"])))
         ]
-        assert caught, f"seed {seed}: {outcome.findings}"
+        assert caught, f"seed {seed}: {outcome.defects}"
 
 
 def test_every_kind_of_finding_has_a_planted_bug():
@@ -104,15 +104,15 @@ def test_every_kind_of_finding_has_a_planted_bug():
 def test_a_right_kernel_gets_no_report_and_the_right_numbers_in_any_schedule(emulator, folder, name):
     for seed in range(30):
         outcome = run(emulator, folder, "clean", CLEAN.index(name), seed)
-        assert outcome.findings == (), f"seed {seed}"
-        assert outcome.numbers.wrong == 0, f"seed {seed}: {outcome.numbers}"
+        assert outcome.defects == (), f"seed {seed}"
+        assert outcome.output_check.wrong == 0, f"seed {seed}: {outcome.output_check}"
         assert outcome.returned == 0
 
 
 def test_a_race_names_both_of_its_ends(emulator, folder):
     outcome = run(emulator, folder, "planted", PLANTED.index("copies_into_what_is_read"), 1)
     source = (HERE / "planted.cu").read_text().splitlines()
-    ends = {(one.place.line, one.other.line) for one in outcome.findings}
+    ends = {(one.source.line, one.other_source.line) for one in outcome.defects}
     for pair in ends:
         texts = {source[line - 1].strip()[:20] for line in pair}
         assert texts == {"out[t] = S(float)[t ", "__pipeline_memcpy_as"}
@@ -120,20 +120,20 @@ def test_a_race_names_both_of_its_ends(emulator, folder):
 
 def test_a_kernel_that_never_ends_is_stopped_and_the_next_one_runs(emulator, folder):
     outcome = run(emulator, folder, "planted", PLANTED.index("never_ends"), time_limit_s=0.5)
-    assert [(one.kind, one.place) for one in outcome.findings] == [("timeout", None)]
-    assert outcome.numbers is None
+    assert [(one.kind, one.source) for one in outcome.defects] == [("timeout", None)]
+    assert outcome.output_check is None
     assert run(emulator, folder, "clean").passed
 
 
 def test_a_kernel_that_kills_its_process_is_a_finding_and_the_next_one_runs(emulator, folder):
     outcome = run(emulator, folder, "planted", PLANTED.index("overflows_its_stack"))
-    assert [one.kind for one in outcome.findings] == ["crash"]
-    assert "SIGSEGV" in outcome.findings[0].text
+    assert [one.kind for one in outcome.defects] == ["crash"]
+    assert "SIGSEGV" in outcome.defects[0].text
     assert run(emulator, folder, "clean").passed
 
 
 def test_one_process_runs_more_libraries_than_their_stacks_would_fit_in(emulator, folder, tmp_path):
-    library = build(HERE / "clean.cu", folder=folder)
+    library = build_cpu_library(HERE / "clean.cu", folder=folder)
     with Emulator() as one:
         for number in range(40):
             copy = shutil.copy(library, tmp_path / f"{number}.so")
@@ -145,7 +145,7 @@ def test_one_process_runs_more_libraries_than_their_stacks_would_fit_in(emulator
 
 
 def test_a_process_that_fails_of_itself_is_no_finding_about_the_kernel(emulator, folder):
-    library = build(HERE / "clean.cu", folder=folder)
+    library = build_cpu_library(HERE / "clean.cu", folder=folder)
     with pytest.raises(CannotJudge, match=r"could not be run \(exit code 1\): .*undefined symbol: no_such"):
         emulator.run(library, "no_such", case(), Schedule(0))
     assert run(emulator, folder, "clean").passed
@@ -162,9 +162,9 @@ def test_wavefronts_of_known_patterns_are_those_of_32_banks(emulator, folder):
     assert len(expected) > 20
     for seed in (0, 1, 2):
         outcome = run(emulator, folder, "banks", seed=seed)
-        assert outcome.findings == ()
+        assert outcome.defects == ()
         seen = [
-            (one.place.line, one.kind, one.requests, one.wavefronts, one.ideal) for one in outcome.traffic
+            (one.source.line, one.kind, one.requests, one.wavefronts, one.ideal) for one in outcome.traffic
         ]
         assert seen == expected
 
@@ -181,18 +181,22 @@ def test_a_refused_launch_is_recorded_with_what_it_asked_for(emulator, folder):
     assert [(one.shared_bytes, one.returned) for one in outcome.launches] == [(228 << 10, 1)]
     # The same launch on a device that gives less
     outcome = run(emulator, folder, "planted", PLANTED.index("over_the_budget"), limit_bytes=99 << 10)
-    assert [one.kind for one in outcome.findings] == ["launch-refused"]
+    assert [one.kind for one in outcome.defects] == ["launch-refused"]
 
 
 def test_the_same_seed_gives_the_same_run(emulator, folder):
     which = PLANTED.index("two_warps_add")
     first, again = (run(emulator, folder, "planted", which, 7) for _ in range(2))
-    assert (first.findings, first.traffic, first.numbers) == (again.findings, again.traffic, again.numbers)
+    assert (first.defects, first.traffic, first.output_check) == (
+        again.defects,
+        again.traffic,
+        again.output_check,
+    )
 
 
 def test_random_schedules_differ(emulator, folder):
     which = PLANTED.index("read_with_no_barrier")
-    first = {run(emulator, folder, "planted", which, seed).findings[0].text for seed in range(8)}
+    first = {run(emulator, folder, "planted", which, seed).defects[0].text for seed in range(8)}
     assert len(first) > 2  # another thread is the first to be seen
 
 
@@ -201,13 +205,13 @@ def test_a_source_that_does_not_compile_shows_the_compilers_message(tmp_path):
     with pytest.raises(
         BuildFailed, match=r"slip\.cu.*:2:.*error: 'y' was not declared|slip\.cu.*error: .y. was not"
     ):
-        build(tmp_path / "slip.cu", folder=tmp_path)
+        build_cpu_library(tmp_path / "slip.cu", folder=tmp_path)
 
 
 def test_static_shared_memory_is_refused_with_the_way_out(tmp_path):
     (tmp_path / "s.cu").write_text('#include "common.cuh"\n__global__ void k() { __shared__ float x[4]; }\n')
     with pytest.raises(BuildFailed, match="use DYN_SMEM"):
-        build(tmp_path / "s.cu", folder=tmp_path)
+        build_cpu_library(tmp_path / "s.cu", folder=tmp_path)
 
 
 def test_a_build_is_kept_until_the_source_a_header_or_a_flag_changes(tmp_path, monkeypatch, folder):
@@ -215,13 +219,15 @@ def test_a_build_is_kept_until_the_source_a_header_or_a_flag_changes(tmp_path, m
     source, header = tmp_path / "k.cu", tmp_path / "own.cuh"
     header.write_text("constexpr int N = 1;\n")
     source.write_text('#include "own.cuh"\n#include "common.cuh"\nextern "C" int f() { return N; }\n')
-    first = build(source, folder=tmp_path / "cache")
+    first = build_cpu_library(source, folder=tmp_path / "cache")
     with monkeypatch.context() as patched:
         patched.setattr(cpu_library, "_compile", lambda *_: pytest.fail("compiled again"))
-        assert build(source, ["--use_fast_math"], folder=tmp_path / "cache") == first  # nvcc's own
-    assert build(source, ["-DX=1"], folder=tmp_path / "cache") != first
+        assert (
+            build_cpu_library(source, ["--use_fast_math"], folder=tmp_path / "cache") == first
+        )  # nvcc's own
+    assert build_cpu_library(source, ["-DX=1"], folder=tmp_path / "cache") != first
     header.write_text("constexpr int N = 2;\n")
-    assert build(source, folder=tmp_path / "cache") != first
+    assert build_cpu_library(source, folder=tmp_path / "cache") != first
 
 
 def test_a_header_in_a_subfolder_counts_and_one_that_nobody_includes_does_not(tmp_path, monkeypatch, folder):
@@ -237,7 +243,7 @@ def test_a_header_in_a_subfolder_counts_and_one_that_nobody_includes_does_not(tm
     )
 
     def made():
-        return build(source, [], [given], folder=tmp_path / "cache")
+        return build_cpu_library(source, [], [given], folder=tmp_path / "cache")
 
     first = made()
     (tmp_path / "unrelated.cuh").write_text("nobody includes this\n")
@@ -254,14 +260,14 @@ def test_a_function_that_the_cpu_does_not_have_does_not_compile(tmp_path):
         '#include "common.cuh"\nint elsewhere();\nextern "C" int f() { return elsewhere(); }\n'
     )
     with pytest.raises(BuildFailed, match="elsewhere"):
-        build(tmp_path / "s.cu", folder=tmp_path)
+        build_cpu_library(tmp_path / "s.cu", folder=tmp_path)
 
 
 def test_a_product_and_a_sum_are_rounded_once_as_on_the_gpu(tmp_path):
     (tmp_path / "s.cu").write_text(
         '#include "common.cuh"\nextern "C" float f(float a, float b, float c) { return a * b - c; }\n'
     )
-    function = ctypes.CDLL(str(build(tmp_path / "s.cu", folder=tmp_path))).f
+    function = ctypes.CDLL(str(build_cpu_library(tmp_path / "s.cu", folder=tmp_path))).f
     function.restype, function.argtypes = ctypes.c_float, [ctypes.c_float] * 3
     third = float(np.float32(1) / np.float32(3))
     assert function(third, third, float(np.float32(third) * np.float32(third))) != 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog.problem import ALL, Case, Tolerance
+from profiler.catalog.problem import ALL_STAGES, Case, Tolerance
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Gemm:
     def check_workloads(self, dtype: str, sizes: Sequence[int]) -> list[Size]:
         return [Size(32, 48, 64), Size(20, 33, 17)]
 
-    def case(self, workload: Size, seed: int, stage: str = ALL) -> Case:
+    def case(self, workload: Size, seed: int, stage: str = ALL_STAGES) -> Case:
         draw = np.random.default_rng(seed).standard_normal
         a = draw((workload.m, workload.k), np.float32)
         b = draw((workload.k, workload.n), np.float32)

@@ -23,7 +23,7 @@ from profiler.collect.gpu import device
 
 TOGETHER = max(4, min(16, os.cpu_count() or 1))  # at a time: most of a check's time is torch's import
 BUILD_S = 120  # of one version; a compiler that hangs costs its version
-LINEAGE = catalog.load()
+LINEAGE = catalog.load_catalog()
 A, B = TypeVar("A"), TypeVar("B")
 GOOD = [version for version in LINEAGE.versions if version.buildable and version.state == "good"]
 REJECTED = [version for version in LINEAGE.versions if version.buildable and version.state == "rejected"]
@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(config, items):
     missing = []
     if device.describe() is None:
         missing.append("no GPU")
-    if toolchain.find("nvcc") is None:
+    if toolchain.find_tool("nvcc") is None:
         missing.append("no nvcc")
     for item in mine:
         item.add_marker(pytest.mark.gpu)
@@ -117,7 +117,7 @@ def bench(tmp_path_factory) -> Iterator[GpuBench]:
     libraries, kernels, failed = {}, {}, {}
     for arch, versions in by_arch.items():  # all of an architecture side by side
         for made in library.build(LINEAGE, versions, (arch,), limit_s=BUILD_S):
-            if isinstance(made, library.Failed):
+            if isinstance(made, library.FailedBuild):
                 failed[made.version] = made.error
                 continue
             libraries[made.version] = made.library

@@ -6,7 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from profiler.catalog.problem import ATTENTION, judge
+from profiler.catalog.problem import ATTENTION, check_output
 from profiler.catalog.sources import include_folders
 from profiler.collect import find_tools, sanitizer, subprocesses
 from profiler.emulator import cpu_library
@@ -61,7 +61,7 @@ def on_gpu(bench):
 @pytest.mark.parametrize("version", GOOD, ids=lambda version: version.id)
 def test_the_cpu_and_the_gpu_write_the_same(bench, on_gpu, version):
     bench.need(version.id)
-    library = cpu_library.build(version.source, version.flags, include_folders(version))
+    library = cpu_library.build_cpu_library(version.source, version.flags, include_folders(version))
     for workload in ATTENTION.check_workloads(version.dtype, version.head_dims)[:4]:
         found, path = on_gpu[version.id, workload]
         assert found["status"] == "done", found["reason"]
@@ -70,7 +70,7 @@ def test_the_cpu_and_the_gpu_write_the_same(bench, on_gpu, version):
             outcome = emulator.run(library, ATTENTION.symbol, case, Schedule(0))
         assert outcome.returned == 0
         gpu = np.load(path)
-        numbers = judge(gpu, case.output.astype(np.float64), case.tolerance)
+        numbers = check_output(gpu, case.output.astype(np.float64), case.tolerance)
         assert numbers.wrong == 0, f"{workload.label}: {numbers}"
 
 

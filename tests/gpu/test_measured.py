@@ -27,7 +27,7 @@ def test_the_device_says_all_that_the_floors_need(bench):
     gpu = bench.gpu
     assert gpu.driver
     assert gpu.uuid
-    found = lower_bounds.floors(ATTENTION, HEADLINE, gpu.as_json(), launch_ns=1000.0)
+    found = lower_bounds.workload_bounds(ATTENTION, HEADLINE, gpu.as_json(), launch_ns=1000.0)
     assert found.unknown == ()
 
 

@@ -19,7 +19,7 @@ from profiler.sass.listing import Listing, SassLine
 
 
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
-    return sass_listing.of_detail(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
+    return sass_listing.listing_of_launch(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
 
 
 def made(texts: list[str], name: str = "k") -> Listing:
@@ -124,7 +124,7 @@ def test_the_common_subsequence_is_one_and_is_as_long_as_can_be() -> None:
     draw = random.Random(7)
     for _ in range(300):
         a, b = ([draw.randrange(4) for _ in range(draw.randrange(14))] for _ in range(2))
-        found = alignment.common(a, b)
+        found = alignment.longest_common_subsequence(a, b)
         assert all(a[i] == b[k] for i, k in found)
         assert all(x[0] < y[0] and x[1] < y[1] for x, y in pairwise(found))
         assert len(found) == longest(a, b)
@@ -143,7 +143,7 @@ def test_six_thousand_lines_align_faster_than_difflib_does(reports: Path) -> Non
     a, b = listing(reports, "cutlass/report75", 2), listing(reports, "cutlass/report80", 2)
     left, right = ([line.opcode for line in one.lines] * 2 for one in (a, b))
     started = time.perf_counter()
-    alignment.common(left, right)
+    alignment.longest_common_subsequence(left, right)
     ours = time.perf_counter() - started
     started = time.perf_counter()
     SequenceMatcher(None, left, right, autojunk=False).get_opcodes()

@@ -27,7 +27,7 @@ LAUNCHES = [
 
 
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
-    return sass_listing.of_detail(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
+    return sass_listing.listing_of_launch(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
 
 
 def changed(reports: Path, name: str, ordinal: int, column: str, line: int, times: float) -> LaunchDetail:
@@ -43,52 +43,54 @@ def test_places_add_up_to_the_launch_whichever_way_they_are_grouped(
     reports: Path, name: str, ordinal: int
 ) -> None:
     one = listing(reports, name, ordinal)
-    for found in (hotspots.by_line(one), hotspots.by_instruction(one)):
+    for found in (hotspots.spots_by_line(one), hotspots.spots_by_instruction(one)):
         assert sorted(at for hot in found for at in hot.lines) == list(range(len(one.lines)))
         assert sum(hot.executed or 0 for hot in found) == np.nansum(one.counts[EXECUTED].values)
         assert sum(hot.samples or 0 for hot in found) == np.nansum(one.counts[SAMPLES].values)
         issuing = np.nansum(one.counts[f"{STALL}selected"].values)
-        waiting = sum(hotspots.total_reasons(found).values())
+        waiting = sum(hotspots.stall_totals(found).values())
         assert waiting + issuing == np.nansum(one.counts[SAMPLES].values), "every sample waits or issues"
 
 
 def test_lines_come_with_their_source(reports: Path) -> None:
-    found = hotspots.hottest(hotspots.by_line(listing(reports, "llm.c/adamw_coalsecing_shared", 0)), 1)[0]
-    assert found.place.words == "adamw.cu:95"
+    found = hotspots.hottest(hotspots.spots_by_line(listing(reports, "llm.c/adamw_coalsecing_shared", 0)), 1)[
+        0
+    ]
+    assert found.location.words == "adamw.cu:95"
     assert (found.text or "").strip() == "shared_g[local_i] = grads_memory[i];"
     assert max(found.reasons, key=lambda name: found.reasons[name]) == "long_scoreboard"
 
 
 def test_instructions_without_a_line_stand_beside_the_lines(reports: Path) -> None:
-    found = hotspots.by_line(listing(reports, "ncar/MW_Baseline", 2))
-    alone = [hot for hot in found if hot.place.file is None]
+    found = hotspots.spots_by_line(listing(reports, "ncar/MW_Baseline", 2))
+    alone = [hot for hot in found if hot.location.file is None]
     assert len(alone) == 136 + 88
-    assert alone[-1].place.words.startswith("[2]+0x")
+    assert alone[-1].location.words.startswith("[2]+0x")
 
 
 def test_a_launch_against_itself_moves_nowhere(reports: Path) -> None:
     for name, ordinal in LAUNCHES:
         one = listing(reports, name, ordinal)
-        assert hotspots.movers(one, one) == ()
+        assert hotspots.hot_spot_changes(one, one) == ()
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.5])
 def test_what_moved_adds_up_and_swapping_flips_every_sign(reports: Path, scale: float) -> None:
     a, b = listing(reports, "ncar/MW_Baseline", 2), listing(reports, "ncar/MW_DivToMult", 2)
-    there = hotspots.movers(a, b, scale)
-    total = [sum(hotspots.total_reasons(hotspots.by_line(one)).values()) for one in (a, b)]
+    there = hotspots.hot_spot_changes(a, b, scale)
+    total = [sum(hotspots.stall_totals(hotspots.spots_by_line(one)).values()) for one in (a, b)]
     assert sum(one.moved for one in there) == pytest.approx(total[1] * scale - total[0])
     assert all(sum(one.by_reason.values()) == pytest.approx(one.moved) for one in there)
     if scale == 1.0:
-        back = {one.place_a or one.place_b: one.moved for one in hotspots.movers(b, a)}
-        assert back == {one.place_b or one.place_a: -one.moved for one in there}
+        back = {one.location_a or one.location_b: one.moved for one in hotspots.hot_spot_changes(b, a)}
+        assert back == {one.location_b or one.location_a: -one.moved for one in there}
 
 
 def test_the_edited_line_of_ncar_lost_most_and_is_found_by_its_place(reports: Path) -> None:
     a, b = listing(reports, "ncar/MW_Baseline", 2), listing(reports, "ncar/MW_DivToMult", 2)
-    first = hotspots.movers(a, b)[0]
-    assert first.place_a
-    assert first.place_a.words == "miniWeather_mpi_openacc.F90:288"
+    first = hotspots.hot_spot_changes(a, b)[0]
+    assert first.location_a
+    assert first.location_a.words == "miniWeather_mpi_openacc.F90:288"
     assert first.moved < -50_000
     assert not first.noise
     assert next(iter(first.by_reason)) == "wait"
@@ -97,10 +99,10 @@ def test_the_edited_line_of_ncar_lost_most_and_is_found_by_its_place(reports: Pa
 def test_a_planted_stall_is_found_at_its_line_and_reason(reports: Path) -> None:
     name = "llm.c/adamw_coalsecing_shared"
     a = listing(reports, name, 0)
-    b = sass_listing.of_detail(changed(reports, name, 0, f"{STALL}long_scoreboard", 97, 3.0))
-    (one,) = hotspots.movers(a, b)
-    assert one.place_a
-    assert one.place_a.words == "adamw.cu:97"
+    b = sass_listing.listing_of_launch(changed(reports, name, 0, f"{STALL}long_scoreboard", 97, 3.0))
+    (one,) = hotspots.hot_spot_changes(a, b)
+    assert one.location_a
+    assert one.location_a.words == "adamw.cu:97"
     assert set(one.by_reason) == {"long_scoreboard"}
     assert one.by_reason["long_scoreboard"] == pytest.approx(one.moved)
 
@@ -113,14 +115,14 @@ def test_lines_that_moved_down_the_file_still_belong_together(reports: Path) -> 
         replace(line, source=(name, line.source[1] + 1)) if line.source and line.source[0] == name else line
         for line in a.lines
     )
-    assert hotspots.movers(a, replace(a, texts=texts, lines=lines)) == ()
+    assert hotspots.hot_spot_changes(a, replace(a, texts=texts, lines=lines)) == ()
 
 
 def test_a_place_that_only_one_side_has_moves_by_all_it_has(reports: Path) -> None:
     whole = listing(reports, "ncar/MW_Baseline", 2)
-    kept = sass_listing.select(whole, lambda name: not name.endswith("[1 of 3]"))
-    for one in hotspots.movers(kept, whole):
-        assert one.place_a is None
+    kept = sass_listing.select_functions(whole, lambda name: not name.endswith("[1 of 3]"))
+    for one in hotspots.hot_spot_changes(kept, whole):
+        assert one.location_a is None
         assert one.a is None
         assert one.moved == one.b
 
@@ -136,7 +138,7 @@ def test_sampling_intervals_scale_and_unknown_ones_say_so(reports: Path) -> None
 
 
 def test_sampling_calls_two_reasons_as_the_counters_do(reports: Path) -> None:
-    found = hotspots.total_reasons(hotspots.by_line(listing(reports, "cutlass/report75", 0)))
+    found = hotspots.stall_totals(hotspots.spots_by_line(listing(reports, "cutlass/report75", 0)))
     assert "no_instruction" in found
     assert "no_instructions" not in found
     assert "selected" not in found

@@ -21,7 +21,7 @@ from profiler.errors import BadBundle
 from profiler.evidence.values import Evidence, Value
 from profiler.sass import bundle_file, from_runs
 from profiler.sass.bundle_file import MachineCode
-from profiler.sass.from_runs import NotKept
+from profiler.sass.from_runs import CodeNotStored
 from profiler.sass.listing import FunctionCode
 from profiler.store import Store, operations
 from tests.conftest import ROOT
@@ -54,9 +54,9 @@ def run_of(
     if kept is not None:
         begun = ((0, kept), *CODE[0].instructions[1:])
         code = MachineCode(version, f"nvcc 13.{day}", {arch: (replace(CODE[0], instructions=begun),)})
-        files[bundle_file.path_of(version)] = (
-            bundle_file.KIND,
-            bundle_file.dump(code, Path("/home/me/kernels")),
+        files[bundle_file.code_path(version)] = (
+            bundle_file.SASS,
+            bundle_file.pack_code(code, Path("/home/me/kernels")),
         )
     facts = Facts(Evidence.STATIC, "main", {"static__registers": Value(40, "register/thread")}, target=arch)
     created = datetime(2026, 1, day, tzinfo=UTC)
@@ -90,9 +90,9 @@ def store_of(data: Path, *runs: tuple[Run, dict[str, bytes]]) -> tuple[location.
 
 
 def test_the_code_comes_back_as_it_was_with_its_sources_named_as_the_bundle_names_them() -> None:
-    content = bundle_file.dump(MachineCode("a", "nvcc 13", {"sm_80": CODE}), Path("/home/me/kernels"))
+    content = bundle_file.pack_code(MachineCode("a", "nvcc 13", {"sm_80": CODE}), Path("/home/me/kernels"))
     assert b"/home" not in lzma.decompress(content)
-    found = bundle_file.parse(content, "here")
+    found = bundle_file.unpack_code(content, "here")
     (one,) = found.functions["sm_80"]
     assert one.instructions == CODE[0].instructions
     assert one.sources == (("k.cu", 3), ("mma.hpp", 9), ("mma.hpp", 9), None)
@@ -106,15 +106,15 @@ def test_the_same_code_gives_the_same_bytes_wherever_its_sources_lie() -> None:
         )
         for one in CODE
     )
-    a = bundle_file.dump(MachineCode("a", "nvcc 13", {"sm_80": CODE}), Path("/home/me/kernels"))
-    b = bundle_file.dump(MachineCode("a", "nvcc 13", {"sm_80": moved}), Path("/tmp/elsewhere/kernels"))
+    a = bundle_file.pack_code(MachineCode("a", "nvcc 13", {"sm_80": CODE}), Path("/home/me/kernels"))
+    b = bundle_file.pack_code(MachineCode("a", "nvcc 13", {"sm_80": moved}), Path("/tmp/elsewhere/kernels"))
     assert a == b
 
 
 def test_offsets_that_leave_a_gap_are_kept() -> None:
     code = (FunctionCode(NAME, ((0, "NOP"), (64, "EXIT")), (None, None)),)
-    content = bundle_file.dump(MachineCode("a", "nvcc 13", {"sm_80": code}), Path("/"))
-    assert bundle_file.parse(content, "here").functions["sm_80"] == code
+    content = bundle_file.pack_code(MachineCode("a", "nvcc 13", {"sm_80": code}), Path("/"))
+    assert bundle_file.unpack_code(content, "here").functions["sm_80"] == code
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_offsets_that_leave_a_gap_are_kept() -> None:
 )
 def test_a_file_that_holds_no_machine_code_is_refused_in_one_line(content: bytes) -> None:
     with pytest.raises(BadBundle, match=r"^here holds no machine code that can be read \([^\n]*\)$"):
-        bundle_file.parse(content, "here")
+        bundle_file.unpack_code(content, "here")
 
 
 # ---- whose code is meant
@@ -153,29 +153,31 @@ def test_a_file_that_holds_no_machine_code_is_refused_in_one_line(content: bytes
 
 def test_the_newest_run_that_keeps_code_is_meant_and_named(tmp_path: Path) -> None:
     root, store = store_of(tmp_path / "data", run_of(1, kept="NOP"), run_of(2, kept="YIELD"))
-    found = from_runs.find(root, store, "mine", "a", "sm_80")
+    found = from_runs.find_code(root, store, "mine", "a", "sm_80")
     assert (found.run_id, found.compiler, found.listing.lines[0].text) == ("run-2-a", "nvcc 13.2", "YIELD")
     assert found.listing.texts == {"k.cu": "// one\n// two\nx[0] = 1;\n"}
     assert found.listing.counts == {}, "nothing was run: no count, which is not 0"
-    assert from_runs.find(root, store, "mine", "a", "sm_80", "run-1-a").listing.lines[0].text == "NOP"
+    assert from_runs.find_code(root, store, "mine", "a", "sm_80", "run-1-a").listing.lines[0].text == "NOP"
 
 
 def test_an_older_run_of_the_same_source_stands_in_and_one_of_another_source_does_not(
     tmp_path: Path,
 ) -> None:
     root, store = store_of(tmp_path / "same", run_of(1), run_of(2, kept=None))
-    assert from_runs.find(root, store, "mine", "a", "sm_80").run_id == "run-1-a"
+    assert from_runs.find_code(root, store, "mine", "a", "sm_80").run_id == "run-1-a"
     root, store = store_of(tmp_path / "other", run_of(1, source="bb"), run_of(2, kept=None))
-    with pytest.raises(NotKept, match=r"not kept in run run-2-a: `profiler sass mine/a --arch sm_80` builds"):
-        from_runs.find(root, store, "mine", "a", "sm_80")
+    with pytest.raises(
+        CodeNotStored, match=r"not kept in run run-2-a: `profiler sass mine/a --arch sm_80` builds"
+    ):
+        from_runs.find_code(root, store, "mine", "a", "sm_80")
 
 
 def test_an_architecture_that_nobody_compiled_for_names_those_there_are(tmp_path: Path) -> None:
     root, store = store_of(tmp_path / "data", run_of(1), run_of(2, arch="sm_90a"))
-    with pytest.raises(NotKept, match="mine/a was compiled for sm_80, sm_90a, not for sm_75"):
-        from_runs.find(root, store, "mine", "a", "sm_75")
-    assert from_runs.find(root, store, "mine", "a", "sm_80").run_id == "run-1-a"
-    assert from_runs.common(store, [("mine", "a")]) == "sm_90a"
+    with pytest.raises(CodeNotStored, match="mine/a was compiled for sm_80, sm_90a, not for sm_75"):
+        from_runs.find_code(root, store, "mine", "a", "sm_75")
+    assert from_runs.find_code(root, store, "mine", "a", "sm_80").run_id == "run-1-a"
+    assert from_runs.common_architecture(store, [("mine", "a")]) == "sm_90a"
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ def test_an_architecture_that_nobody_compiled_for_names_those_there_are(tmp_path
 def test_code_runs_on_gpus_of_its_major_number_and_special_code_on_one(
     capability: str, arches: list[str], runs: str | None
 ) -> None:
-    assert from_runs.running_on(capability, arches) == runs
+    assert from_runs.newest_running_on(capability, arches) == runs
 
 
 class TestNames:
@@ -244,19 +246,19 @@ class TestNames:
 
 def test_a_file_that_was_changed_after_sealing_is_no_code(tmp_path: Path) -> None:
     root, store = store_of(tmp_path / "data", run_of(1))
-    path = tmp_path / "data" / "runs" / "run-1-a" / bundle_file.path_of("a")
-    path.write_bytes(bundle_file.dump(MachineCode("a", "nvcc 13", {"sm_80": CODE}), Path("/")))
+    path = tmp_path / "data" / "runs" / "run-1-a" / bundle_file.code_path("a")
+    path.write_bytes(bundle_file.pack_code(MachineCode("a", "nvcc 13", {"sm_80": CODE}), Path("/")))
     with pytest.raises(BadBundle, match=r"sass/a\.json\.xz is not the file whose size and sha256"):
-        from_runs.find(root, store, "mine", "a", "sm_80")
+        from_runs.find_code(root, store, "mine", "a", "sm_80")
     path.unlink()
     with pytest.raises(BadBundle, match=r"cannot read its sass/a\.json\.xz"):
-        from_runs.find(root, store, "mine", "a", "sm_80")
+        from_runs.find_code(root, store, "mine", "a", "sm_80")
 
 
 def test_a_bundle_from_elsewhere_whose_code_is_damaged_is_not_imported(tmp_path: Path) -> None:
     store_of(tmp_path / "from", run_of(1))
     folder = tmp_path / "from" / "runs" / "run-1-a"
-    (folder / bundle_file.path_of("a")).write_bytes(b"something else")
+    (folder / bundle_file.code_path("a")).write_bytes(b"something else")
     done = operations.import_paths([folder], data=str(tmp_path / "to"))
     ((_, why),) = done.refused
     assert "sass/a.json.xz is not the file" in why
@@ -274,7 +276,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PROFILER_DATA", str(data))
     monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
     monkeypatch.delenv("PROFILER_DB", raising=False)
-    monkeypatch.setattr(toolchain, "find", lambda _name: None)
+    monkeypatch.setattr(toolchain, "find_tool", lambda _name: None)
     return data
 
 
@@ -337,7 +339,7 @@ class TestWithoutTools:
     ) -> None:
         for path in (clone / "runs").glob("*/run.json"):
             body = json.loads(path.read_text())
-            body["files"] = [one for one in body["files"] if one["kind"] != bundle_file.KIND]
+            body["files"] = [one for one in body["files"] if one["kind"] != bundle_file.SASS]
             path.write_text(json.dumps(body))
         code, text = told(capsys, "v2d_b")
         assert code == 3

@@ -16,7 +16,7 @@ from profiler.errors import BuildFailed
 from profiler.reports import read
 from profiler.sass import alignment
 from profiler.sass import listing as sass_listing
-from profiler.sass.listing import TARGET
+from profiler.sass.listing import MASKED_ADDRESS
 from tests.toolchain import needs_sass
 
 # A call of a subroutine, which is told where to return to, and a namespace whose name the path goes into.
@@ -43,7 +43,7 @@ def two_builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         folder = tmp_path_factory.mktemp(name)
         (folder / "k.cu").write_text(KERNELS)
         codes = [f"-gencode=arch=compute_{n},code=sm_{n}" for n in ("80", "90a")]
-        command = [toolchain.require("nvcc").path, "-fatbin", "-lineinfo", *codes]
+        command = [toolchain.require_tool("nvcc").path, "-fatbin", "-lineinfo", *codes]
         subprocess.run([*command, "-o", folder / "k.fatbin", folder / "k.cu"], check=True)
         made.append(folder / "k.fatbin")
     return made[0], made[1]
@@ -52,7 +52,7 @@ def two_builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 @needs_sass
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_two_builds_of_one_source_differ_in_nothing(two_builds: tuple[Path, Path], arch: str) -> None:
-    a, b = (sass_listing.of_binary(path, arch) for path in two_builds)
+    a, b = (sass_listing.disassemble(path, arch) for path in two_builds)
     assert a.functions != b.functions, "the anonymous namespace carries the folder"
     found = alignment.align(a, b)
     assert not found.different
@@ -66,13 +66,13 @@ def test_two_builds_of_a_version_by_this_package_differ_in_nothing(
     listings = []
     for name in ("here", "somewhere_else_with_a_longer_name"):
         kernels = tmp_path / name / "kernels"
-        shutil.copytree(catalog.load().folder, kernels)
+        shutil.copytree(catalog.load_catalog().folder, kernels)
         monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / name / "build"))
-        lineage = catalog.load(kernels)
+        lineage = catalog.load_catalog(kernels)
         (made,) = library.build(lineage, lineage.pick(["v2b"]), ["sm_90a"])
-        assert isinstance(made, library.Built)
+        assert isinstance(made, library.BuiltLibrary)
         assert not made.cached
-        listings.append(sass_listing.of_binary(made.library, "sm_90a"))
+        listings.append(sass_listing.disassemble(made.library, "sm_90a"))
     found = alignment.align(*listings)
     assert not found.different
     assert found.counts[alignment.EQUAL] > 500
@@ -82,7 +82,7 @@ def test_two_builds_of_a_version_by_this_package_differ_in_nothing(
 def test_another_source_does_differ(two_builds: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(KERNELS.replace("s[i % 64] /", "s[i % 32] *"))
     command = [
-        toolchain.require("nvcc").path,
+        toolchain.require_tool("nvcc").path,
         "-cubin",
         "-arch=sm_80",
         "-lineinfo",
@@ -90,7 +90,7 @@ def test_another_source_does_differ(two_builds: tuple[Path, Path], tmp_path: Pat
         tmp_path / "k.cubin",
     ]
     subprocess.run([*command, tmp_path / "k.cu"], check=True)
-    a, b = sass_listing.of_binary(two_builds[0], "sm_80"), sass_listing.of_binary(tmp_path / "k.cubin")
+    a, b = sass_listing.disassemble(two_builds[0], "sm_80"), sass_listing.disassemble(tmp_path / "k.cubin")
     found = {
         a.functions[one.a].partition("hidden")[1]: one
         for one in alignment.align(a, b).functions
@@ -102,7 +102,7 @@ def test_another_source_does_differ(two_builds: tuple[Path, Path], tmp_path: Pat
 
 @needs_sass
 def test_every_instruction_of_a_build_with_line_info_knows_its_line(two_builds: tuple[Path, Path]) -> None:
-    listing = sass_listing.of_binary(two_builds[0], "sm_90a")
+    listing = sass_listing.disassemble(two_builds[0], "sm_90a")
     assert all(line.source for line in listing.lines)
     stores = [line.source for line in listing.lines if line.opcode.startswith("STS")]
     assert {source and source[1] for source in stores} == {7}
@@ -111,16 +111,16 @@ def test_every_instruction_of_a_build_with_line_info_knows_its_line(two_builds: 
 @needs_sass
 def test_a_binary_for_several_architectures_asks_which(two_builds: tuple[Path, Path]) -> None:
     with pytest.raises(BuildFailed, match=r"several architectures.*sm_80, sm_90a.*--arch"):
-        sass_listing.of_binary(two_builds[0])
+        sass_listing.disassemble(two_builds[0])
     with pytest.raises(BuildFailed, match="no sm_70 machine code"):
-        sass_listing.of_binary(two_builds[0], "sm_70")
+        sass_listing.disassemble(two_builds[0], "sm_70")
 
 
 @needs_sass
 def test_what_is_no_binary_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "k.cubin").write_bytes(b"not one")
     with pytest.raises(BuildFailed, match="cuobjdump cannot read"):
-        sass_listing.of_binary(tmp_path / "k.cubin")
+        sass_listing.disassemble(tmp_path / "k.cubin")
 
 
 def test_a_return_address_is_masked_and_a_constant_of_its_value_is_not() -> None:
@@ -128,33 +128,35 @@ def test_a_return_address_is_masked_and_a_constant_of_its_value_is_not() -> None
     texts += ["NOP", "EXIT", "RET.REL.NODEC R6 0x0"]
     places = [(0, 16 * n) for n in range(len(texts))]
     lines = sass_listing._lines(places, texts, [None] * len(texts), sass_listing._Addresses([], places))
-    assert [line.masked for line in lines if line.masked and TARGET in line.masked] == [
-        f"CALL.REL.NOINC {TARGET}",
-        f"RET.REL.NODEC R6 {TARGET}",
+    assert [line.masked for line in lines if line.masked and MASKED_ADDRESS in line.masked] == [
+        f"CALL.REL.NOINC {MASKED_ADDRESS}",
+        f"RET.REL.NODEC R6 {MASKED_ADDRESS}",
     ], "the call is at 0x90, so that it returns to 0xa0"
     texts[8] = "MOV R6, 0xa0"
     lines = sass_listing._lines(places, texts, [None] * len(texts), sass_listing._Addresses([], places))
-    assert lines[8].masked == f"MOV R6, {TARGET}"
+    assert lines[8].masked == f"MOV R6, {MASKED_ADDRESS}"
     assert lines[0].masked == "UMOV UR4, 0xb0"
 
 
 def test_a_report_writes_branches_as_offsets_of_their_function(reports: Path) -> None:
-    found = sass_listing.of_detail(read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 0))
+    found = sass_listing.listing_of_launch(read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 0))
     by_offset = {line.offset: line for line in found.lines}
     assert by_offset[0x390].text == "CALL.REL.NOINC 0x08f0"
     assert by_offset[0x390].target == (0, 0x8F0)
-    assert by_offset[0x380].masked == f"MOV R6, {TARGET}"
+    assert by_offset[0x380].masked == f"MOV R6, {MASKED_ADDRESS}"
     branches = [line for line in found.lines if line.opcode in ("BRA", "BSSY")]
     assert branches
-    assert all(line.target in found.index and line.masked and TARGET in line.masked for line in branches)
+    assert all(
+        line.target in found.index and line.masked and MASKED_ADDRESS in line.masked for line in branches
+    )
     assert not any("0x1454" in (line.text or "") for line in found.lines), "the load address"
 
 
 def test_a_label_beside_an_address_falls_away(reports: Path) -> None:
-    found = sass_listing.of_detail(
+    found = sass_listing.listing_of_launch(
         read.launch_detail(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep", 0)
     )
-    assert found.lines[-1].masked == f"BRA {TARGET}"
+    assert found.lines[-1].masked == f"BRA {MASKED_ADDRESS}"
     assert found.lines[-1].target == (0, found.lines[-1].offset)
 
 
@@ -176,14 +178,14 @@ def test_one_binary_loaded_elsewhere_differs_in_nothing(reports: Path, name: str
     assert sass != first.sass
     functions = tuple(start + shift for start in first.functions)
     second = replace(first, pcs=first.pcs + np.uint64(shift), functions=functions, sass=sass)
-    found = alignment.align(sass_listing.of_detail(first), sass_listing.of_detail(second))
+    found = alignment.align(sass_listing.listing_of_launch(first), sass_listing.listing_of_launch(second))
     assert not found.different
     assert found.counts[alignment.EQUAL] == len(first.pcs)
 
 
 def test_a_report_without_text_keeps_its_places_functions_and_counts(reports: Path) -> None:
     detail = read.launch_detail(reports / "ncar" / "MW_Baseline.ncu-rep", 2)
-    found = sass_listing.of_detail(detail)
+    found = sass_listing.listing_of_launch(detail)
     assert not found.has_text
     assert found.has_sources
     assert [len(one) for one in found.ranges] == [136, 88, 727]
@@ -193,8 +195,8 @@ def test_a_report_without_text_keeps_its_places_functions_and_counts(reports: Pa
 
 
 def test_chosen_functions_keep_their_lines_and_counts(reports: Path) -> None:
-    whole = sass_listing.of_detail(read.launch_detail(reports / "ncar" / "MW_Baseline.ncu-rep", 2))
-    kept = sass_listing.select(whole, lambda name: name.endswith("[2 of 3]"))
+    whole = sass_listing.listing_of_launch(read.launch_detail(reports / "ncar" / "MW_Baseline.ncu-rep", 2))
+    kept = sass_listing.select_functions(whole, lambda name: name.endswith("[2 of 3]"))
     assert len(kept.functions) == 1
     assert len(kept.lines) == 88
     at = whole.ranges[1]

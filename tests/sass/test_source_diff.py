@@ -49,7 +49,7 @@ def test_a_branch_that_one_side_leaves_out_is_not_compiled_there() -> None:
 
 def test_a_condition_that_is_not_understood_keeps_both_branches() -> None:
     text = "#if defined(A) && B > 2\none\n#else\ntwo\n#endif".splitlines()
-    assert source_diff.left_out(text, {"A": "1"}) == frozenset()
+    assert source_diff.uncompiled_lines(text, {"A": "1"}) == frozenset()
 
 
 def test_a_form_feed_ends_no_line() -> None:
@@ -59,14 +59,14 @@ def test_a_form_feed_ends_no_line() -> None:
 
 def test_conditions_nest() -> None:
     text = "#if A == 1\n#if B\nboth\n#endif\n#endif\nafter".splitlines()
-    assert source_diff.left_out(text, {"A": "2", "B": "1"}) == {2}
-    assert source_diff.left_out(text, {"A": "1", "B": "0"}) == {2}
-    assert source_diff.left_out(text, {"A": "1", "B": "1"}) == frozenset()
+    assert source_diff.uncompiled_lines(text, {"A": "2", "B": "1"}) == {2}
+    assert source_diff.uncompiled_lines(text, {"A": "1", "B": "0"}) == {2}
+    assert source_diff.uncompiled_lines(text, {"A": "1", "B": "1"}) == frozenset()
 
 
 def test_traffic_of_moved_lines_belongs_together() -> None:
     a, b = "one\ntwo\nthree", "new\none\ntwo\nother"
-    rows = source_diff.traffic(
+    rows = source_diff.compare_traffic(
         [("a.cu", 2, "load", 4, 40, 4), ("a.cu", 3, "store", 1, 1, 1)],
         [("b.cu", 3, "load", 4, 4, 4), ("b.cu", 4, "store", 1, 9, 1)],
         ({"a.cu": a}, {"b.cu": b}),

@@ -29,7 +29,7 @@ def key(reports: Path, name: str) -> str:
 
 
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
-    return sass_listing.of_detail(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
+    return sass_listing.listing_of_launch(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
 
 
 def plain(html: str) -> str:
@@ -343,8 +343,10 @@ def test_lines_with_excess_wavefronts_are_named_most_first(reports: Path) -> Non
     excess = detail.per_pc[hotspots.EXCESS]
     planted = np.where(np.isnan(excess.values), np.nan, np.where(detail.line == 97, 9000.0, 70.0))
     per_pc = {**detail.per_pc, hotspots.EXCESS: PcColumn(excess.unit, planted)}
-    b = sass_listing.of_detail(replace(detail, per_pc=per_pc))
-    shown = plain(" ".join(drilldown.section(drilldown.SHARED, pair, (sass_listing.of_detail(detail), b))))
+    b = sass_listing.listing_of_launch(replace(detail, per_pc=per_pc))
+    shown = plain(
+        " ".join(drilldown.section(drilldown.SHARED, pair, (sass_listing.listing_of_launch(detail), b)))
+    )
     lines = shown.partition("Lines of B")[2]
     assert re.findall(r"adamw\.cu:\d+", lines)[0] == "adamw.cu:97"
     assert "shared_v[local_i] = v_memory[i]; 9 000" in lines
@@ -355,7 +357,7 @@ def test_whatever_code_and_source_hold_is_escaped(reports: Path) -> None:
     one = listing(reports, "llm.c/adamw_coalsecing_shared", 0)
     lines = tuple(replace(line, text=evil, masked=evil, source=(evil, 95)) for line in one.lines)
     bad = replace(one, label=evil, functions=(evil,), lines=lines, texts={evil: f"{evil}\n" * 99})
-    places = hotspots.by_instruction(bad)
+    places = hotspots.spots_by_instruction(bad)
     rows = code_listing.ordered(bad, places, "line", "")
     aligned = alignment.align(bad, one)
     both = aligned_code.rows(aligned, bad, one, "all", "")
@@ -386,7 +388,7 @@ def test_what_reorders_text_or_overflows_a_row_is_made_visible() -> None:
 def test_every_row_of_a_long_listing_is_on_exactly_one_page() -> None:
     lines = tuple(SassLine(0, 16 * n, f"NOP {n}", "NOP", "NOP") for n in range(13_001))
     long = Listing("long", ("k",), lines)
-    rows = code_listing.ordered(long, hotspots.by_instruction(long), "address", "")
+    rows = code_listing.ordered(long, hotspots.spots_by_instruction(long), "address", "")
     seen: list[str] = []
     start = ""
     for _ in range(10):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog.problem import Array, Case, Numbers, judge
+from profiler.catalog.problem import Array, Case, OutputCheck, check_output
 from profiler.collect.gpu import device, stage
 
 REPEATS = 3  # a race may be lost only sometimes; each repeat has a poisoned output of its own
@@ -43,7 +43,7 @@ def verdict(outputs: Sequence[Array], outside: bool, changed: bool, case: Case) 
         shape = next(output.shape for output in outputs if output.shape != case.output.shape)
         reason = f"its output has shape {list(shape)} instead of {list(case.output.shape)}"
         return {"status": "wrong", "reason": reason, "max_abs_error": None}
-    numbers = [judge(output, case.reference, case.tolerance) for output in outputs]
+    numbers = [check_output(output, case.reference, case.tolerance) for output in outputs]
     worst = max(numbers, key=_badness)
     moved = any(output.tobytes() != outputs[0].tobytes() for output in outputs[1:])
     reasons = [_words(worst, case.output.size)] if worst.wrong else []
@@ -67,11 +67,11 @@ def verdict(outputs: Sequence[Array], outside: bool, changed: bool, case: Case) 
     }
 
 
-def _badness(numbers: Numbers) -> tuple[int, float]:
+def _badness(numbers: OutputCheck) -> tuple[int, float]:
     return numbers.wrong, float("inf") if numbers.max_abs_error is None else numbers.max_abs_error
 
 
-def _words(numbers: Numbers, elements: int) -> str:
+def _words(numbers: OutputCheck, elements: int) -> str:
     index = "" if numbers.first_wrong is None else f", the first at {list(numbers.first_wrong)}"
     text = f"{numbers.wrong} of {elements} elements are out of tolerance{index}"
     if numbers.not_finite:

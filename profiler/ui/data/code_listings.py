@@ -14,7 +14,7 @@ from profiler.evidence.side import Side
 from profiler.evidence.values import Evidence
 from profiler.sass import alignment, from_runs, hotspots
 from profiler.sass import listing as sass_listing
-from profiler.sass.from_runs import KeptCode
+from profiler.sass.from_runs import StoredCode
 from profiler.sass.listing import Listing
 from profiler.store import LaunchInfo
 from profiler.ui import addresses
@@ -75,7 +75,7 @@ def listing(now: index.Stamp, report: str, launch: str) -> Listing:
     place, one = reports(now)[report], launches(now, report)[launch]
     held = index.detail(place.run_id, place.sha256, int(launch))
     names = part_names.short_names(other.part for other in launches(now, report).values())
-    return sass_listing.of_detail(held, f"{place.title.rpartition('/')[2]} {names[one.part]}")
+    return sass_listing.listing_of_launch(held, f"{place.title.rpartition('/')[2]} {names[one.part]}")
 
 
 def compiled_versions(now: index.Stamp) -> list[str]:
@@ -86,15 +86,17 @@ def compiled_versions(now: index.Stamp) -> list[str]:
 
 def architectures(now: index.Stamp, names: Sequence[str]) -> list[str]:
     """What all of the named were compiled for, the newest first."""
-    shared = [set(from_runs.architectures(index.store(), *_parts(name))) for name in dict.fromkeys(names)]
+    shared = [
+        set(from_runs.compiled_architectures(index.store(), *_parts(name))) for name in dict.fromkeys(names)
+    ]
     return sorted(set.intersection(*shared), key=natural_key, reverse=True) if shared else []
 
 
 @st.cache_resource(show_spinner=False, max_entries=16)
-def kept(now: index.Stamp, name: str, arch: str) -> KeptCode:
+def kept(now: index.Stamp, name: str, arch: str) -> StoredCode:
     """The code that a run keeps of a version; NotKept where none does."""
     family, version, run_id = _parts(name)
-    return from_runs.find(location.open_root(), index.store(), family, version, arch, run_id)
+    return from_runs.find_code(location.open_root(), index.store(), family, version, arch, run_id)
 
 
 def _parts(name: str) -> tuple[str, str, str | None]:
@@ -122,9 +124,9 @@ def aligned(now: index.Stamp, a: Place, b: Place) -> alignment.Alignment:
 
 
 @st.cache_resource(show_spinner=False, max_entries=8)
-def places(now: index.Stamp, place: Place) -> tuple[hotspots.Hot, ...]:
+def places(now: index.Stamp, place: Place) -> tuple[hotspots.HotSpot, ...]:
     """The counts of every instruction of a launch; none of what was not run."""
-    return hotspots.by_instruction(code(now, place))
+    return hotspots.spots_by_instruction(code(now, place))
 
 
 def compiled_pair(now: index.Stamp, found: Comparison, names: tuple[str, str]) -> list[CompiledPlace]:

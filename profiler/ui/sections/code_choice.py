@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.sass.from_runs import KeptCode, NotKept
+from profiler.sass.from_runs import CodeNotStored, StoredCode
 from profiler.ui import addresses, controls, markup
 from profiler.ui.addresses import CompiledPlace
 from profiler.ui.data import code_listings, comparisons, index
@@ -85,10 +85,10 @@ def compiled(now: index.Stamp, pick: controls.View, boxes: Sequence[Any]) -> Cho
         return _nothing(names, markup.note(markup.state(words)))
     with boxes[2]:
         arch = pick.choose("architecture", arches, "arch")
-    kept: list[KeptCode] = []
+    kept: list[StoredCode] = []
     try:
         kept = [code_listings.kept(now, name, arch) for name in names]
-    except NotKept as error:
+    except CodeNotStored as error:
         return _nothing(names, compiled_code.not_kept(str(error)), arch)
     kernels = compiled_code.kernels([one.listing for one in kept])
     with boxes[3]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from profiler.compare.comparison import Comparison
-from profiler.sass.from_runs import NotKept
+from profiler.sass.from_runs import CodeNotStored
 from profiler.ui import addresses, markup
 from profiler.ui.data import code_listings, index
 from profiler.ui.views import code_listing, compiled_code, drilldown
@@ -21,7 +21,7 @@ def show(now: index.Stamp, found: Comparison, names: tuple[str, str]) -> None:
     with index.errors_shown():
         try:
             left, right = code_listings.compiled_pair(now, found, names)
-        except NotKept:
+        except CodeNotStored:
             st.html(drilldown.machine_code(a, b, found.b.gpu))
             return
         labels = [code_listing.function_label(place.function) for place in (left, right)]

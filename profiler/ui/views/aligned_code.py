@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from profiler.sass import alignment, hotspots
 from profiler.sass.alignment import AlignedRow, Alignment
-from profiler.sass.hotspots import Hot
+from profiler.sass.hotspots import HotSpot
 from profiler.sass.listing import Listing
 from profiler.ui import markup
 from profiler.ui.markup import Html
@@ -44,7 +44,7 @@ def rows(found: Alignment, a: Listing, b: Listing, which: str, words: str) -> li
 
 def table(rows: Sequence[AlignedRow | str], a: Listing, b: Listing, shown: code_grid.Window) -> Html:
     """Both listings, instruction beside instruction, with samples and executions where any are counted."""
-    places = [hotspots.by_instruction(one) for one in (a, b)]
+    places = [hotspots.spots_by_instruction(one) for one in (a, b)]
     both = [hot for side in places for hot in side]
     samples, executed = (
         code_grid.heat(hot.samples for hot in both),
@@ -90,13 +90,13 @@ def caption(found: Alignment) -> Html:
 
 
 def _half(
-    listing: Listing, hot: Hot | None, heats: tuple[code_grid.Heat, code_grid.Heat] | None
+    listing: Listing, hot: HotSpot | None, heats: tuple[code_grid.Heat, code_grid.Heat] | None
 ) -> list[code_grid.Cell]:
     if hot is None:
         return [code_grid.cell("")] * (4 if heats else 2)
     counts = [heats[0](hot.samples), heats[1](hot.executed, " w")] if heats else []
     text = code_grid.text(hot.text, source_words(listing, hot))
-    return [code_grid.cell(f"+{hot.place.offset:#06x}", "m"), *counts, text]
+    return [code_grid.cell(f"+{hot.location.offset:#06x}", "m"), *counts, text]
 
 
 def _left_out(skipped: Sequence[AlignedRow]) -> str:

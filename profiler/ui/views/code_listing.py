@@ -10,7 +10,7 @@ from pathlib import PurePath
 from profiler.build import opcode_counts
 from profiler.evidence import formatting
 from profiler.sass import hotspots
-from profiler.sass.hotspots import Hot
+from profiler.sass.hotspots import HotSpot
 from profiler.sass.listing import Listing
 from profiler.store import LaunchInfo
 from profiler.ui import markup
@@ -141,7 +141,7 @@ def tab(code: Sequence[Listing]) -> str:
     return f"Code of {' → '.join(one.label.partition(' ')[0] for one in code)}"
 
 
-def strip(listing: Listing, places: Sequence[Hot]) -> Html:
+def strip(listing: Listing, places: Sequence[HotSpot]) -> Html:
     """How much there is, what the warps waited for, and what the report does not hold."""
     samples = sum(hot.samples or 0 for hot in places)
     parts: list[object] = [f"{code_grid.count(len(listing.lines))} instructions"]
@@ -149,7 +149,7 @@ def strip(listing: Listing, places: Sequence[Hot]) -> Html:
         parts.append(f"{len(listing.functions)} code regions")
     if hotspots.SAMPLES in listing.counts:
         parts.append(f"{code_grid.count(samples)} samples")
-    for reason, count in list(hotspots.total_reasons(places).items())[:REASONS]:
+    for reason, count in list(hotspots.stall_totals(places).items())[:REASONS]:
         parts.append(markup.muted(f"{reason} {100 * count / samples:.0f} %"))
     if not listing.has_sources:
         parts.append(markup.muted("no line info: compile with -lineinfo"))
@@ -165,7 +165,7 @@ def unread(code: Sequence[Listing]) -> Html:
     return markup.note(markup.state(UNREAD))
 
 
-def map_strip(places: Sequence[Hot]) -> Html:
+def map_strip(places: Sequence[HotSpot]) -> Html:
     """Where in the listing, from its first to its last instruction, the samples fall."""
     if len(places) < 2 or not any(hot.samples for hot in places):
         return Html("")
@@ -174,14 +174,14 @@ def map_strip(places: Sequence[Hot]) -> Html:
     counts = [sum(hot.samples or 0 for hot in places[i:j]) for i, j in pairwise(cuts)]
     largest = max(counts)
     cells = "".join(
-        f'<i class="{code_grid.level(count, largest)}" title="{places[i].place.words} to '
-        f'{places[j - 1].place.words}: {code_grid.count(count)} samples"></i>'
+        f'<i class="{code_grid.level(count, largest)}" title="{places[i].location.words} to '
+        f'{places[j - 1].location.words}: {code_grid.count(count)} samples"></i>'
         for (i, j), count in zip(pairwise(cuts), counts, strict=True)
     )
     return Html(f'<div class="k heat" role="img" aria-label="samples over the listing">{cells}</div>')
 
 
-def ordered(listing: Listing, places: Sequence[Hot], order: str, words: str) -> list[Hot | str]:
+def ordered(listing: Listing, places: Sequence[HotSpot], order: str, words: str) -> list[HotSpot | str]:
     """The instructions that hold every word, under heads: functions or source lines."""
     wanted = words.lower().split()
     kept = [hot for hot in places if all(word in _searched(listing, hot) for word in wanted)]
@@ -192,12 +192,12 @@ def ordered(listing: Listing, places: Sequence[Hot], order: str, words: str) -> 
         return _under_heads(kept, lambda hot: _line_head(listing, hot))
     several = len(listing.functions) > 1
     called = function_labels(listing.functions)
-    return _under_heads(kept, lambda hot: called[listing.functions[hot.place.function]] if several else "")
+    return _under_heads(kept, lambda hot: called[listing.functions[hot.location.function]] if several else "")
 
 
-def table(listing: Listing, rows: Sequence[Hot | str], shown: code_grid.Window, order: str) -> Html:
+def table(listing: Listing, rows: Sequence[HotSpot | str], shown: code_grid.Window, order: str) -> Html:
     """The heat map: a row an instruction, counts before the text."""
-    hots = [row for row in rows if isinstance(row, Hot)]
+    hots = [row for row in rows if isinstance(row, HotSpot)]
     if not hots:
         return markup.note("No instruction holds these words.")
     excess = any(hot.excess for hot in hots)
@@ -216,7 +216,7 @@ def table(listing: Listing, rows: Sequence[Hot | str], shown: code_grid.Window, 
         if isinstance(hot, str):
             lines.append(code_grid.head(hot))
             continue
-        cells = [code_grid.cell(hot.place.words)]
+        cells = [code_grid.cell(hot.location.words)]
         if counted:
             cells += [samples(hot.samples), code_grid.cell(mostly(hot), "w m"), executed(hot.executed, " w")]
         if excess:
@@ -230,9 +230,9 @@ def table(listing: Listing, rows: Sequence[Hot | str], shown: code_grid.Window, 
     return code_grid.table(columns, lines)
 
 
-def _under_heads(rows: Sequence[Hot], head_of: Callable[[Hot], str]) -> list[Hot | str]:
+def _under_heads(rows: Sequence[HotSpot], head_of: Callable[[HotSpot], str]) -> list[HotSpot | str]:
     """The rows with a head before each group of them, which says how many samples fell into it."""
-    found: list[Hot | str] = []
+    found: list[HotSpot | str] = []
     for words, group in groupby(rows, head_of):
         several = list(group)
         samples = sum(hot.samples or 0 for hot in several)
@@ -244,30 +244,32 @@ def _under_heads(rows: Sequence[Hot], head_of: Callable[[Hot], str]) -> list[Hot
     return found
 
 
-def _line_order(listing: Listing, hot: Hot) -> tuple[bool, str, int, int]:
+def _line_order(listing: Listing, hot: HotSpot) -> tuple[bool, str, int, int]:
     at = hot.lines[0]
     name, line = listing.lines[at].source or ("", 0)
     return not name, name, line, at
 
 
-def _line_head(listing: Listing, hot: Hot) -> str:
+def _line_head(listing: Listing, hot: HotSpot) -> str:
     origin = listing.lines[hot.lines[0]].source
     if origin is None:
-        return f"no line info: {listing.functions[hot.place.function]}"
+        return f"no line info: {listing.functions[hot.location.function]}"
     text = (listing.source_text(origin) or "").strip()
     return f"{PurePath(origin[0]).name}:{origin[1]}  {text}"
 
 
-def source_words(listing: Listing, hot: Hot) -> str:
+def source_words(listing: Listing, hot: HotSpot) -> str:
     origin = listing.lines[hot.lines[0]].source
     return f"{PurePath(origin[0]).name}:{origin[1]}" if origin else ""
 
 
-def _searched(listing: Listing, hot: Hot) -> str:
-    return f"{hot.place.words} {hot.text or ''} {source_words(listing, hot)} {' '.join(hot.reasons)}".lower()
+def _searched(listing: Listing, hot: HotSpot) -> str:
+    return (
+        f"{hot.location.words} {hot.text or ''} {source_words(listing, hot)} {' '.join(hot.reasons)}".lower()
+    )
 
 
-def mostly(hot: Hot) -> str:
+def mostly(hot: HotSpot) -> str:
     if not hot.reasons:
         return ""
     reason = max(hot.reasons, key=lambda name: hot.reasons[name])

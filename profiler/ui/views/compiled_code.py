@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profiler.build import opcode_counts
 from profiler.sass import alignment
 from profiler.sass import listing as sass_listing
-from profiler.sass.from_runs import KeptCode
+from profiler.sass.from_runs import StoredCode
 from profiler.sass.listing import Listing
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Html
@@ -21,7 +21,7 @@ NOTHING_RAN = "nothing was run: no samples, no counts"
 
 def of_function(listing: Listing, version: str, function: str) -> Listing:
     """The listing of one function, or of all; labelled as the page's head wants it."""
-    kept = sass_listing.select(listing, lambda name: name == function) if function else listing
+    kept = sass_listing.select_functions(listing, lambda name: name == function) if function else listing
     names = list(dict.fromkeys(opcode_counts.function_name(name) for name in kept.functions))
     kernel = function_label(function) if function else ", ".join(names)
     return Listing(f"{version} {kernel}", kept.functions, kept.lines, kept.counts, kept.texts)
@@ -55,7 +55,7 @@ def functions_of_size(code: Sequence[Listing], workload: str) -> list[str]:
     return found if all(found) else [""] * len(code)
 
 
-def origins(kept: Sequence[KeptCode]) -> list[Html]:
+def origins(kept: Sequence[StoredCode]) -> list[Html]:
     """Where the code comes from, a line for both sides where they agree; and that nothing was run."""
     badge = markup.evidence_badge("static")
     words = [

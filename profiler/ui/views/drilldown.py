@@ -11,7 +11,7 @@ from profiler.evidence.values import NOT_COLLECTED, Value
 from profiler.explain import drilldown
 from profiler.explain.drilldown import ClassChange, Conflicts
 from profiler.sass import hotspots
-from profiler.sass.hotspots import Hot, Mover
+from profiler.sass.hotspots import HotSpot, HotSpotChange
 from profiler.sass.listing import Listing
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
@@ -82,7 +82,7 @@ def work(pair: PairComparison) -> list[Html]:
 def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
     """The places whose waiting samples moved, by reason, most first."""
     scale = hotspots.sample_scale(pair.a.values, pair.b.values)
-    moved = hotspots.movers(a, b, scale or 1.0)
+    moved = hotspots.hot_spot_changes(a, b, scale or 1.0)
     by = "source lines" if a.has_sources and b.has_sources else "instructions as aligned: no line info"
     found = [markup.section_head("Waiting", f"samples of waiting warps by place, largest move first; {by}")]
     notes = [_scale_words(scale), *_dropped(pair)]
@@ -125,7 +125,7 @@ def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
         markup.table("wavefronts", (Column("wavefronts"), *_SIDES), rows),
         markup.note(_RESIDUE + "."),
     ]
-    lines = [[hot for hot in hotspots.by_line(one) if hot.excess] for one in (a, b)]
+    lines = [[hot for hot in hotspots.spots_by_line(one) if hot.excess] for one in (a, b)]
     for side, hots, listing in zip("AB", lines, (a, b), strict=True):
         if hotspots.EXCESS not in listing.counts:
             found.append(markup.note(markup.state(f"{side}: excess by instruction: not collected")))
@@ -176,13 +176,13 @@ def _class_row(one: ClassChange, largest: float) -> Row:
     return Row((one.name, markup.muted(kind), *_numbers(one.a, one.b), bar, markup.join(told, " · ")))
 
 
-def _mover_row(one: Mover, largest: float) -> Row:
+def _mover_row(one: HotSpotChange, largest: float) -> Row:
     reasons = [
         markup.join((markup.code(name), _signed(count))) for name, count in list(one.by_reason.items())[:3]
     ]
     if one.noise:
         reasons.append(markup.muted("within counting noise"))
-    a, b = (place.words if place else "–" for place in (one.place_a, one.place_b))
+    a, b = (place.words if place else "–" for place in (one.location_a, one.location_b))
     text = _code(one.text)
     return Row(
         (
@@ -205,13 +205,13 @@ def _code(text: str | None) -> Html:
     return markup.tag("span", markup.code(text.strip()), title=text.strip())
 
 
-def _excess_table(side: str, hots: Sequence[Hot]) -> Html:
+def _excess_table(side: str, hots: Sequence[HotSpot]) -> Html:
     order = sorted(hots, key=lambda hot: -(hot.excess or 0))
     rows = []
     for hot in order[:LINES_SHOWN]:
         code = _code(hot.text)
         counts = map(_count, (hot.excess, hot.wavefronts, hot.ideal))
-        rows.append(Row((markup.code(hot.place.words), code, *counts)))
+        rows.append(Row((markup.code(hot.location.words), code, *counts)))
     if len(order) > LINES_SHOWN:
         rest = _text(sum(hot.excess or 0 for hot in order[LINES_SHOWN:]))
         rows.append(

@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from profiler.reports.instances import source_lines
 from profiler.sass import hotspots
-from profiler.sass.hotspots import Hot, Place
+from profiler.sass.hotspots import CodeLocation, HotSpot
 from profiler.sass.listing import Listing
 from profiler.sass.source_diff import SourceRow, side_by_side
 from profiler.ui import markup
@@ -20,7 +20,7 @@ SITES = code_grid.Column("SASS", "56px", right=True)  # instructions of a line, 
 CONTEXT = 3  # lines kept around each change, and around each that instructions come from
 LINES = ("used", "all")
 WHOLE_FILE = 10**9
-_NOTHING = Hot(Place(), None, ())  # what a line costs that no instruction comes from
+_NOTHING = HotSpot(CodeLocation(), None, ())  # what a line costs that no instruction comes from
 _SIGNS = {"changed": "≠", "removed": "−", "added": "+"}
 
 
@@ -40,8 +40,8 @@ def files(a: Listing, b: Listing | None = None) -> list[SourcePair]:
     sides = [_short_names(one) if one else {} for one in (a, b)]
     counts: dict[str, float] = {}
     for one, names in zip((a, b), sides, strict=True):
-        for hot in hotspots.by_line(one) if one else ():
-            if key := names.get(hot.place.file or ""):
+        for hot in hotspots.spots_by_line(one) if one else ():
+            if key := names.get(hot.location.file or ""):
                 cost = (hot.samples or 0) if one and one.counts else len(hot.lines)
                 counts[key] = counts.get(key, 0) + cost
     named = [{short: full for full, short in names.items()} for names in sides]
@@ -109,7 +109,7 @@ def _caption(found: Sequence[SourcePair], sides: int) -> str:
 
 def _one(listing: Listing, name: str, whole: bool) -> Html:
     """One source file with what its lines cost; of a file not whole the lines near instructions."""
-    places = {hot.place.line: hot for hot in hotspots.by_line(listing) if hot.place.file == name}
+    places = {hot.location.line: hot for hot in hotspots.spots_by_line(listing) if hot.location.file == name}
     samples, executed = (
         code_grid.heat(getattr(hot, what) for hot in places.values()) for what in ("samples", "executed")
     )
@@ -150,7 +150,7 @@ def _two(a: Listing, b: Listing, pair: SourcePair, context: int) -> Html:
         return _only(pair, a if pair.b is None else b)
     rows = side_by_side(texts[0], texts[1], context=context)
     places = [
-        {hot.place.line: hot for hot in hotspots.by_line(one) if hot.place.file == name}
+        {hot.location.line: hot for hot in hotspots.spots_by_line(one) if hot.location.file == name}
         for one, name in ((a, pair.a), (b, pair.b))
     ]
     if all(row.kind == "gap" for row in rows):
@@ -189,19 +189,19 @@ def _only(pair: SourcePair, holder: Listing) -> Html:
     return Html(markup.note(markup.state(words)) + _one(holder, pair.a or pair.b or "", False))
 
 
-def _samples(hot: Hot) -> float | None:
+def _samples(hot: HotSpot) -> float | None:
     return hot.samples
 
 
-def _sites(hot: Hot) -> float | None:
+def _sites(hot: HotSpot) -> float | None:
     return len(hot.lines) or None
 
 
 def _source_row(
     row: SourceRow,
-    places: Sequence[dict[int, Hot]],
+    places: Sequence[dict[int, HotSpot]],
     heat: code_grid.Heat,
-    amount: Callable[[Hot], float | None],
+    amount: Callable[[HotSpot], float | None],
 ) -> str:
     if row.kind == "gap":
         return code_grid.head(f"⋯ {code_grid.count(row.skipped)} equal line{'s' * (row.skipped != 1)}")

@@ -9,7 +9,14 @@ from html import escape
 from profiler.catalog.catalog import Version
 from profiler.evidence import formatting
 from profiler.evidence.values import Value
-from profiler.sass.source_diff import LineTraffic, SourceRow, Traffic, flag_changes, side_by_side, traffic
+from profiler.sass.source_diff import (
+    LineTraffic,
+    SourceRow,
+    TrafficRow,
+    compare_traffic,
+    flag_changes,
+    side_by_side,
+)
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 
@@ -23,7 +30,7 @@ class Kept:
 
     version: Version
     text: str | None  # of its source
-    traffic: Mapping[str, Sequence[Traffic]]  # shared-memory traffic by workload
+    traffic: Mapping[str, Sequence[TrafficRow]]  # shared-memory traffic by workload
     files: Mapping[str, str]  # the text of each file that the traffic names
 
     @property
@@ -96,7 +103,7 @@ def conflicts(a: Kept, b: Kept, workloads: tuple[str, str]) -> Html:
     sides = [one.traffic.get(workload, ()) for one, workload in zip((a, b), workloads, strict=True)]
     if not any(sides):
         return markup.note(markup.state("no traffic of this workload is kept for either side"))
-    rows = traffic(sides[0], sides[1], (a.files, b.files))
+    rows = compare_traffic(sides[0], sides[1], (a.files, b.files))
     shown = [row for row in rows if any(row.conflicts)]
     if not shown:
         return markup.note("No bank conflict on either side.")
