@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from profiler.statistics.changepoint import CONFIDENCE, ChangePoint, change_points, change_points_of
+from profiler.statistics import ChangePoint, change_points, change_points_of
+from profiler.statistics.changepoint import CONFIDENCE
 
 Series = NDArray[np.float64]
 Finder = Callable[[Series], list[int]]

@@ -28,9 +28,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from profiler.bundles.run import IMPORT, Capture, ReportFile, Result, Run, Samples
-from profiler.evidence.launch import Launch, Report, Session
-from profiler.evidence.values import MetricSet, Values
+from profiler.bundles import IMPORT, Capture, ReportFile, Result, Run, Samples
+from profiler.evidence import Launch, MetricSet, Report, Session, Values
 from profiler.store import Store
 
 METRICS = 60

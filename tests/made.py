@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles.run import IMPORT, Capture, ReportFile, Result, Run
-from profiler.evidence.launch import Launch, Report, Rule, Session
-from profiler.evidence.values import State, Value, pack_values
+from profiler.bundles import IMPORT, Capture, ReportFile, Result, Run
+from profiler.evidence import Launch, Report, Rule, Session, State, Value
+from profiler.evidence.values import pack_values
 from profiler.store import Store
 
 START = datetime(2025, 3, 1, 12, tzinfo=UTC)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import bundle
-from profiler.bundles.location import LocalRoot
+from profiler.bundles import LocalRoot, bundle
 from profiler.catalog import catalog
 from profiler.collect import seal, subprocesses
 from profiler.collect import settings as collect_settings

@@ -12,12 +12,10 @@ import pytest
 
 from profiler.build import library, opcode_counts, resources
 from profiler.build.resources import FunctionResources, VersionResources
-from profiler.bundles import bundle
-from profiler.bundles.location import LocalRoot
-from profiler.bundles.run import COLLECT, Run
+from profiler.bundles import COLLECT, LocalRoot, Run, bundle
 from profiler.catalog import catalog, sources
 from profiler.emulator import cpu_check
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence
 from profiler.sass import bundle_file, from_runs
 from tests.conftest import ROOT
 from tests.toolchain import needs_gxx, needs_nvcc, needs_sass

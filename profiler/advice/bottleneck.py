@@ -21,9 +21,7 @@ from profiler.advice.statement import (
 )
 from profiler.build.occupancy import LIMITS, occupancy
 from profiler.compare.metric_verdict import SHORT_NS
-from profiler.evidence import formatting
-from profiler.evidence.metric_table import Metric
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Metric, Value, formatting
 
 Finding = Statement | Gap
 

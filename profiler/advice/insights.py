@@ -22,11 +22,7 @@ from profiler.advice.without_gpu import Cell, Traffic
 from profiler.compare.comparison import Comparison
 from profiler.compare.match_launches import kernel_filter, launch_labels
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.naming import brief_list
-from profiler.evidence.side import Side
-from profiler.evidence.values import NOT_COLLECTED, Evidence
+from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, brief_list, chip_of
 from profiler.explain.explanation import Explanation, explain, stall_metrics
 
 MOST = 6

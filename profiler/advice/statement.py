@@ -7,10 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, State, Value, formatting
 
 CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN = (
     "correctness",

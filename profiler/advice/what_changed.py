@@ -18,9 +18,7 @@ from profiler.advice.statement import (
     valid,
 )
 from profiler.compare.comparison import Comparison, OpcodeChange, PairComparison
-from profiler.evidence import formatting
-from profiler.evidence.metric_table import Metric
-from profiler.evidence.values import NOT_COLLECTED, Evidence, Value
+from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value, formatting
 from profiler.explain.explanation import Explanation, signed, time
 from profiler.explain.time_identity import (
     BALANCE,
@@ -33,8 +31,8 @@ from profiler.explain.time_identity import (
     WORK,
     Term,
 )
-from profiler.statistics import floor
-from profiler.statistics.decision import UNJUDGED, Decision, Verdict, share_text
+from profiler.statistics import Decision, Verdict, floor, share_text
+from profiler.statistics.decision import UNJUDGED
 
 WORTH = 0.1  # of the change: a cause below it gets no statement
 _QUIET = 0.05  # the rank of what did not change

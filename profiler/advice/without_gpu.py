@@ -20,13 +20,8 @@ from profiler.advice.statement import (
 )
 from profiler.build.occupancy import LIMITS, occupancy
 from profiler.compare.comparison import Comparison, MetricChange
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.naming import brief_list, natural_key
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
-from profiler.statistics.decision import Verdict
+from profiler.evidence import Evidence, Launch, MetricTable, Side, brief_list, formatting, natural_key
+from profiler.statistics import Verdict
 
 Traffic = Mapping[str, Sequence[tuple[str, int, str, int, int, int]]]  # see lineage.lines
 

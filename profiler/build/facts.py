@@ -7,10 +7,10 @@ from typing import Any
 
 from profiler.build.opcode_counts import OPCODE_CLASSES
 from profiler.build.resources import FunctionResources
-from profiler.bundles.run import Facts
+from profiler.bundles import Facts
 from profiler.catalog.problem import Problem
 from profiler.emulator.cpu_check import CheckRun, VersionCheck
-from profiler.evidence.values import Evidence, State, Value
+from profiler.evidence import Evidence, State, Value
 
 MODE = "CPU model"  # of modelled facts; the shape is the workload, the seeds are in the result's check
 _FINDINGS = 20  # that a result names

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from profiler.catalog.problem import Problem, Workload
-from profiler.evidence.values import State, Value
+from profiler.evidence import State, Value
 
 # Dense FP16 tensor FLOP a clock and SM, the highest of any card of the architecture: a floor may be too low,
 # never too high. Source: NVIDIA's architecture whitepapers (V100, T4, A100, A10, L4, H100, B200, RTX 5090).

@@ -16,31 +16,13 @@ from typing import IO
 
 from profiler.bundles.location import LocalRoot, Root, data_unusable
 from profiler.bundles.run import (
-    COLLECT,
     IMPORT,
     Attachment,
-    Capture,
-    Facts,
     ReportFile,
-    Result,
     Run,
-    Samples,
 )
 from profiler.bundles.run_json import RUN_FILE, dump_run, parse_run
 from profiler.errors import BadBundle
-
-__all__ = [
-    "COLLECT",
-    "IMPORT",
-    "RUN_FILE",
-    "Attachment",
-    "Capture",
-    "Facts",
-    "ReportFile",
-    "Result",
-    "Run",
-    "Samples",
-]
 
 RUNS_FOLDER = "runs"
 UNFINISHED = "unfinished"  # in the provenance of what was written while the collection ran

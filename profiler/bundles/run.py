@@ -9,8 +9,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from profiler.errors import ProfilerError
-from profiler.evidence.launch import Launch, Session
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Launch, Session, Value
 
 Json = Any  # what json.loads gives
 

@@ -11,14 +11,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.bundles.run import NOISE
+from profiler.bundles import NOISE
 from profiler.cli.build import add_versions
 from profiler.cli.output import add_json, positive, print_json, print_table, say
 from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
 
 if TYPE_CHECKING:
-    from profiler.bundles.location import LocalRoot
-    from profiler.bundles.run import Run
+    from profiler.bundles import LocalRoot, Run
     from profiler.catalog.catalog import Catalog, Version
     from profiler.catalog.problem import Problem
     from profiler.cli.output import Commands

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
     from profiler.compare.comparison import Comparison
     from profiler.compare.resolve_names import StoreOpener
-    from profiler.evidence.metric_table import MetricTable
-    from profiler.evidence.side import Side
+    from profiler.evidence import MetricTable, Side
 
 _DESCRIPTION = """\
 Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no
@@ -145,7 +144,7 @@ def _compared(
 def _print(arguments: argparse.Namespace, shown: Sequence[Comparison], told: GateReport | None) -> None:
     """Print the comparison in the form asked for, and below it what --fail makes of it."""
     from profiler.cli import comparison, comparison_json, facts, failing, gate_markdown
-    from profiler.evidence.values import Evidence
+    from profiler.evidence import Evidence
 
     if arguments.json:
         print_json(failing.beside(comparison_json.documents(shown), told))

@@ -10,11 +10,8 @@ from profiler.cli.comparison_json import warnings
 from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.naming import brief_list
-from profiler.evidence.values import NCU_DURATION
-from profiler.statistics.decision import Verdict
+from profiler.evidence import NCU_DURATION, Launch, brief_list, formatting
+from profiler.statistics import Verdict
 
 NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
 SHOWN = 25  # pairs that a terminal or a pull request gets unasked

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison
 from profiler.compare.latency import LatencyComparison
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.side import Latency, Side
-from profiler.evidence.values import NCU_DURATION, State, Value
+from profiler.evidence import NCU_DURATION, Latency, Launch, Side, State, Value, formatting
 
 
 def document(comparison: Comparison) -> dict[str, object]:

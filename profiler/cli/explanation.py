@@ -25,7 +25,7 @@ from profiler.evidence import formatting
 from profiler.explain.explanation import Explanation, how_deep, launches, level, notes, signed, to_collect
 from profiler.explain.time_identity import NONE
 from profiler.explain.waterfall import largest_step, steps
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 
 _NO_COUNTERS = "no counters of these launches on both sides: nothing to explain the latency by"
 _DURATIONS = ("kernel", "A", "B", "change", "verdict")

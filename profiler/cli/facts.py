@@ -8,9 +8,8 @@ from itertools import groupby
 from profiler.cli.comparison import change_numbers, markdown_table
 from profiler.cli.output import print_table, say
 from profiler.compare.comparison import Comparison, MetricChange
-from profiler.evidence import formatting
-from profiler.evidence.values import Evidence
-from profiler.statistics.decision import Verdict
+from profiler.evidence import Evidence, formatting
+from profiler.statistics import Verdict
 
 _HEADS = ("metric", "A", "B", "change", "verdict")
 _WHERE = {

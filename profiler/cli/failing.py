@@ -9,7 +9,7 @@ from profiler.bundles import decisions, location
 from profiler.cli.gate_output import answer, weighty
 from profiler.cli.gate_report import GateReport
 from profiler.compare.resolve_names import is_file_name, resolve_family_version
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence
 from profiler.gate import acknowledgement, judgement
 from profiler.gate.baseline_lookup import BaselineLookup
 from profiler.gate.comparison_pairs import find_pairs, pair_of_sides
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from profiler.compare.comparison import Comparison
     from profiler.compare.resolve_names import StoreOpener
-    from profiler.evidence.metric_table import MetricTable
+    from profiler.evidence import MetricTable
 
 SHOWN = 25  # findings of a kind on a terminal
 

@@ -7,12 +7,11 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from profiler.bundles.run import Run
+from profiler.bundles import Run
 from profiler.cli.output import print_table
 from profiler.compare.latency import noise_command
 from profiler.compare.noise_floor import FloorKey, StoredFloor
-from profiler.statistics.decision import share_text
-from profiler.statistics.floor import MIN_FLOOR_PAIRS, typical_ns
+from profiler.statistics import MIN_FLOOR_PAIRS, share_text, typical_ns
 from profiler.store import WORKLOAD_CLASSES, workload_class
 
 HEAD = ("GPU", "mode", "calls", "A/A pairs", "floor", "detectable", "of")

@@ -91,8 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.bundles import decisions, location
     from profiler.cli import gate_output, gate_report, known, output
     from profiler.compare import comparison, counter_noise, environment_change, noise_floor
-    from profiler.evidence import metric_table
-    from profiler.evidence.values import Evidence
+    from profiler.evidence import Evidence, metric_table
     from profiler.gate import acknowledgement
     from profiler.gate.comparison_pairs import find_pairs
     from profiler.gate.inventory import CellFilter

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from profiler.errors import Exit
 from profiler.gate.finding import Finding, Outcome, Verdicts
-from profiler.statistics.decision import share_text
+from profiler.statistics import share_text
 
 WORDS = {
     Exit.PASS: "Gate passed",

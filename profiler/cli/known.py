@@ -17,9 +17,7 @@ from profiler.catalog.version import Version
 from profiler.cli import output
 from profiler.compare import comparison, counter_noise, environment_change, noise_floor, resolve_names
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, MetricTable, Side
 from profiler.history import lineage
 from profiler.history.lineage import PLANNED, VersionStatus
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from profiler.compare import latency_words
 from profiler.compare.comparison import Comparison
-from profiler.evidence import formatting
-from profiler.evidence.values import Value
-from profiler.statistics.decision import change_text, share_text
+from profiler.evidence import Value, formatting
+from profiler.statistics import change_text, share_text
 
 LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
 

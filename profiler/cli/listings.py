@@ -17,10 +17,7 @@ from profiler.compare import resolve_names
 from profiler.compare.match_launches import kernel_filter, launch_labels, name_filter
 from profiler.compare.resolve_names import VersionRef
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
-from profiler.evidence.launch import Launch
-from profiler.evidence.naming import brief_list
-from profiler.evidence.side import Side
-from profiler.evidence.values import NCU_DURATION, Evidence
+from profiler.evidence import NCU_DURATION, Evidence, Launch, Side, brief_list
 from profiler.reports import read
 from profiler.sass import from_runs, hotspots
 from profiler.sass import listing as sass_listing

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from profiler.cli.output import add_json, print_json, print_table, say
 from profiler.errors import Exit
-from profiler.evidence import chip_metrics, metric_table, ncu_names, nvperf
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, chip_metrics, metric_table, ncu_names, nvperf
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands

@@ -12,8 +12,7 @@ from profiler.cli.output import add_json, positive, print_json, print_table, say
 from profiler.errors import CannotJudge, Exit, ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.bundles.location import LocalRoot
-    from profiler.bundles.run import Run
+    from profiler.bundles import LocalRoot, Run
     from profiler.catalog.catalog import Catalog
     from profiler.cli.output import Commands
     from profiler.collect.collection import Collection

@@ -16,7 +16,7 @@ from profiler.errors import ProfilerError, UnknownName
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from profiler.evidence.values import Evidence
+    from profiler.evidence import Evidence
     from profiler.store import Store
 
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
@@ -42,7 +42,7 @@ def open_store() -> Store:
 
 def check_family(store: Store, family: str | None) -> None:
     """Refuse a family that the index does not have, rather than list nothing."""
-    from profiler.evidence.naming import brief_list, nearest_first
+    from profiler.evidence import brief_list, nearest_first
 
     families = store.families()
     if family is not None and family not in families:
@@ -184,7 +184,7 @@ def add_evidence(command: argparse.ArgumentParser) -> None:
 
 def evidence_of(arguments: argparse.Namespace) -> Evidence | None:
     """What `--evidence` asks for."""
-    from profiler.evidence.values import Evidence
+    from profiler.evidence import Evidence
 
     return Evidence(arguments.evidence) if arguments.evidence else None
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from profiler.cli.output import print_table, say
-from profiler.evidence import formatting
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, formatting
 from profiler.gate.acknowledgement import Acknowledgement
 from profiler.history.trend import LATENCY
 from profiler.regressions.cause import CauseFinder
 from profiler.regressions.regression import CORRECTNESS, Coverage, Regression, VersionRun
 from profiler.regressions.search import RegressionReport
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 
 SCHEMA = 1
 SHOWN = 40

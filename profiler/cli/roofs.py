@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from profiler.cli.output import print_table, say
 from profiler.cli.showing import Chosen
-from profiler.evidence import formatting
-from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.rollups import Rate
-from profiler.evidence.values import Value
+from profiler.evidence import MetricTable, Rate, Value, chip_of, formatting
 from profiler.explain.roofline import UNUSED, Point, Roof, Roofline, collecting, roofline
 
 

@@ -8,12 +8,18 @@ from dataclasses import dataclass
 from profiler.cli.output import print_table, say
 from profiler.compare.match_launches import kernel_filter, launch_labels
 from profiler.errors import UnknownName
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.naming import brief_list
-from profiler.evidence.side import Latency, Side
-from profiler.evidence.values import NCU_DURATION, State, Value
+from profiler.evidence import (
+    NCU_DURATION,
+    Latency,
+    Launch,
+    MetricTable,
+    Side,
+    State,
+    Value,
+    brief_list,
+    chip_of,
+    formatting,
+)
 
 SHOWN = 10  # launches that a terminal gets unasked
 

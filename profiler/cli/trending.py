@@ -7,8 +7,7 @@ from itertools import groupby
 
 from profiler.cli.output import print_table, say
 from profiler.errors import CannotJudge
-from profiler.evidence import formatting
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, formatting
 from profiler.history.trend import ABSENT, Trend, TrendPoint
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TypeVar
 
-from profiler.bundles.run import Samples
+from profiler.bundles import Samples
 from profiler.collect import check_and_time
 from profiler.collect.jobs import JobContext, Json
 from profiler.collect.plan import Job

@@ -12,8 +12,7 @@ from pathlib import Path
 from profiler.collect import ncu_command
 from profiler.collect.ncu_command import Ncu
 from profiler.errors import UnreadableReport
-from profiler.evidence.launch import Launch
-from profiler.evidence.values import NCU_DURATION
+from profiler.evidence import NCU_DURATION, Launch
 from profiler.reports import csv_export, file_format
 
 _READ_S = 300

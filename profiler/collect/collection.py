@@ -12,7 +12,7 @@ from typing import Any
 
 from profiler.build import facts, opcode_counts, resources
 from profiler.build.library import FailedBuild
-from profiler.bundles.run import Result
+from profiler.bundles import Result
 from profiler.bundles.run_json import dump_result
 from profiler.catalog.catalog import Catalog, Version
 from profiler.catalog.sources import source_sha256

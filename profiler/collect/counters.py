@@ -14,8 +14,7 @@ from profiler.collect.ncu_command import Ncu
 from profiler.collect.plan import Job
 from profiler.collect.subprocesses import ProcessResult
 from profiler.errors import UnreadableReport
-from profiler.evidence import chip_metrics, metric_table
-from profiler.evidence.launch import Launch
+from profiler.evidence import Launch, chip_metrics, metric_table
 from profiler.reports import redact
 
 _TRIES = 5  # calls for one batch, each simpler than the one before

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from profiler.build.toolchain import Tool
-from profiler.evidence.naming import natural_key
+from profiler.evidence import natural_key
 
 # Where the installers of NVIDIA and the distributions put them. The newest of several wins.
 _FOLDERS = (

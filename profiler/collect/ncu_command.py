@@ -10,8 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from profiler.errors import CannotJudge, ProfilerError
-from profiler.evidence import ncu_names
-from profiler.evidence.metric_table import MetricTable
+from profiler.evidence import MetricTable, ncu_names
 
 OLDEST, NEWEST = (2022, 4), (2026, 3)  # the versions whose command lines are known
 CLOCKS = ("none", "base", "boost")

@@ -12,9 +12,19 @@ from typing import Any
 
 from profiler import __version__
 from profiler.build import lower_bounds
-from profiler.bundles import bundle
-from profiler.bundles.location import LocalRoot, Root
-from profiler.bundles.run import COLLECT, NOISE, Attachment, Capture, ReportFile, Result, Run, Samples
+from profiler.bundles import (
+    COLLECT,
+    NOISE,
+    Attachment,
+    Capture,
+    LocalRoot,
+    ReportFile,
+    Result,
+    Root,
+    Run,
+    Samples,
+    bundle,
+)
 from profiler.bundles.run_json import dump_run, parse_result
 from profiler.collect import aa_sessions, without_gpu
 from profiler.collect import settings as collect_settings

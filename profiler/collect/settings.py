@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from profiler.build import toolchain
-from profiler.bundles import bundle
-from profiler.bundles.location import LocalRoot
+from profiler.bundles import LocalRoot, bundle
 from profiler.catalog import catalog
 from profiler.catalog.catalog import Catalog
 from profiler.catalog.sources import source_sha256

@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from profiler.bundles import bundle
-from profiler.bundles.location import LocalRoot
+from profiler.bundles import LocalRoot, bundle
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 
 PLAN = "plan.json"

@@ -20,8 +20,7 @@ from profiler import __version__
 from profiler.build import facts, resources, toolchain
 from profiler.build.library import BuiltLibrary, FailedBuild, remove_abandoned
 from profiler.build.resources import FunctionResources, VersionResources
-from profiler.bundles import bundle, location
-from profiler.bundles.run import COLLECT, Attachment, Result, Run
+from profiler.bundles import COLLECT, Attachment, Result, Run, bundle, location
 from profiler.catalog.catalog import Catalog, Version
 from profiler.catalog.problem import Problem, Workload
 from profiler.catalog.sources import load_problem, source_files, source_sha256

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Side
 
 CORRECTNESS = "correctness"
 ACROSS = ("driver", "ncu")  # what may differ when that is the question

@@ -24,12 +24,8 @@ from profiler.compare.metric_verdict import (
     noise_interval,
 )
 from profiler.errors import UnknownName
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import Metric, MetricTable, chip_of
-from profiler.evidence.naming import brief_list
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence, State, Value
-from profiler.statistics.decision import Interval, Verdict
+from profiler.evidence import Evidence, Launch, Metric, MetricTable, Side, State, Value, brief_list, chip_of
+from profiler.statistics import Interval, Verdict
 
 HEADLINE = "duration"  # the concept whose verdict is the pair's: ncu's duration, which is not latency
 

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from profiler.bundles.run import ncu_mode
+from profiler.bundles import ncu_mode
 from profiler.compare import environment_change
 from profiler.compare.metric_verdict import CounterNoise, CounterNoiseLookup
-from profiler.evidence.launch import Launch
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Launch, Side
 from profiler.statistics import counters
 
 if TYPE_CHECKING:

@@ -8,12 +8,9 @@ from functools import lru_cache
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.bundles import bundle, location
-from profiler.bundles.location import Root
-from profiler.bundles.run import Facts, Json, Result, Run
+from profiler.bundles import Facts, Json, Result, Root, Run, bundle, location
 from profiler.errors import ProfilerError
-from profiler.evidence.metric_table import chip_of
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, chip_of
 
 if TYPE_CHECKING:
     from profiler.store import RunInfo

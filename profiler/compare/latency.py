@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from profiler.compare.comparability import CORRECTNESS, Difference
-from profiler.evidence.side import Latency, Side
-from profiler.statistics import facts, floor, pair
-from profiler.statistics.decision import Decision, Verdict
-from profiler.statistics.floor import Floor
+from profiler.evidence import Latency, Side
+from profiler.statistics import Decision, Floor, Verdict, facts, floor, pair
 
 FloorLookup = Callable[[str, str, float], Floor | None]  # by GPU, mode and the latency of A in ns
 RunVersion = tuple[str, str]  # run id, version

@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 
 from profiler.compare.latency import LatencyComparison, noise_command
-from profiler.statistics import floor
-from profiler.statistics.decision import Decision, change_text, share_text
-from profiler.statistics.floor import Floor
+from profiler.statistics import Decision, Floor, change_text, floor, share_text
 
 
 def change(decision: Decision) -> str:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 
 from profiler.errors import UnknownName
-from profiler.evidence.launch import Launch
+from profiler.evidence import Launch
 
 Group = tuple[str, tuple[str, ...]]  # base name, NVTX path
 

@@ -6,11 +6,8 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from profiler.evidence.metric_table import Metric
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence, State, Value
-from profiler.statistics import counters
-from profiler.statistics.decision import Decision, Interval, Verdict, share_text
+from profiler.evidence import Evidence, Metric, Side, State, Value
+from profiler.statistics import Decision, Interval, Verdict, counters, share_text
 
 SHORT_NS = 50_000  # below this one launch a side cannot tell a change from noise
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")

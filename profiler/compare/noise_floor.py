@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from profiler.bundles.run import NOISE, Run, Samples
+from profiler.bundles import NOISE, Run, Samples
 from profiler.compare.latency import FloorLookup
-from profiler.statistics import floor
-from profiler.statistics.floor import Floor
+from profiler.statistics import Floor, floor
 from profiler.store import WORKLOAD_CLASSES, workload_class
 
 if TYPE_CHECKING:

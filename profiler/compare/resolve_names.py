@@ -10,11 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.errors import CannotJudge, ProfilerError, UnknownName, UnreadableReport
-from profiler.evidence.launch import Report
-from profiler.evidence.naming import brief_list, natural_key, nearest_first
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
-from profiler.reports.read import read_reports
+from profiler.evidence import Evidence, Report, Side, brief_list, natural_key, nearest_first
+from profiler.reports import read_reports
 
 if TYPE_CHECKING:
     from profiler.store import LaunchInfo, RunInfo, Store

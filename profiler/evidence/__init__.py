@@ -1,0 +1,41 @@
+"""Numbers that never travel without unit and state, the kinds of evidence, and what metrics.txt declares."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.evidence.launch import Launch as Launch
+    from profiler.evidence.launch import Report as Report
+    from profiler.evidence.launch import Rule as Rule
+    from profiler.evidence.launch import Session as Session
+    from profiler.evidence.metric_table import Metric as Metric
+    from profiler.evidence.metric_table import MetricTable as MetricTable
+    from profiler.evidence.metric_table import chip_of as chip_of
+    from profiler.evidence.metric_table import load_metrics as load_metrics
+    from profiler.evidence.naming import brief_list as brief_list
+    from profiler.evidence.naming import natural_key as natural_key
+    from profiler.evidence.naming import nearest_first as nearest_first
+    from profiler.evidence.rollups import CounterRates as CounterRates
+    from profiler.evidence.rollups import Rate as Rate
+    from profiler.evidence.side import Latency as Latency
+    from profiler.evidence.side import Side as Side
+    from profiler.evidence.tensor_pipes import TensorPath as TensorPath
+    from profiler.evidence.values import NCU_DURATION as NCU_DURATION
+    from profiler.evidence.values import NOT_COLLECTED as NOT_COLLECTED
+    from profiler.evidence.values import Evidence as Evidence
+    from profiler.evidence.values import MetricSet as MetricSet
+    from profiler.evidence.values import State as State
+    from profiler.evidence.values import Value as Value
+    from profiler.evidence.values import Values as Values
+
+__getattr__ = lazy(
+    __name__,
+    launch="Launch Report Rule Session",
+    metric_table="Metric MetricTable chip_of load_metrics",
+    naming="brief_list natural_key nearest_first",
+    rollups="CounterRates Rate",
+    side="Latency Side",
+    tensor_pipes="TensorPath",
+    values="NCU_DURATION NOT_COLLECTED Evidence MetricSet State Value Values",
+)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from profiler.evidence import Launch, State, Value, Values
 from profiler.evidence import opcodes as evidence_opcodes
-from profiler.evidence.launch import Launch
-from profiler.evidence.values import State, Value, Values
 
 # HW conflicts count every wavefront that had to wait its turn, lost arbitration too; the excess, from the
 # addresses that each instruction touched, counts what the access pattern costs (ncu, "Source Counters").

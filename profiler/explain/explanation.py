@@ -8,12 +8,10 @@ from dataclasses import dataclass, replace
 
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison
 from profiler.compare.metric_verdict import missing_reason as missing_words
-from profiler.evidence.metric_table import Metric, MetricTable, chip_of
-from profiler.evidence.naming import brief_list
-from profiler.evidence.values import NOT_COLLECTED, Evidence, Value
+from profiler.evidence import NOT_COLLECTED, Evidence, Metric, MetricTable, Value, brief_list, chip_of
 from profiler.explain.sentence import level, notes, sentence, signed, time
 from profiler.explain.time_identity import CONCEPTS, NONE, Split, Term, identities, split, time_us
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 
 __all__ = [
     "Collect",

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from profiler.build.occupancy import LIMITS, occupancy
 from profiler.errors import CannotJudge
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, Values
-from profiler.reports.instances import Instances, LaunchDetail
+from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, Values
+from profiler.reports import LaunchDetail
+from profiler.reports.instances import Instances
 
 ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"

@@ -6,11 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from profiler.evidence import tensor_pipes
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.rollups import CounterRates, Rate
-from profiler.evidence.tensor_pipes import TensorPath
+from profiler.evidence import CounterRates, Launch, MetricTable, Rate, TensorPath, tensor_pipes
 
 LEVELS = ("L1", "L2", "DRAM")
 USED, UNUSED, UNKNOWN = "used", "not used", "unknown"

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import MetricTable, chip_of
+from profiler.evidence import Launch, MetricTable, chip_of
 from profiler.explain.roofline import LEVELS, Point, Roofline, roofline
 from profiler.history.trend import Trend, TrendPoint
 

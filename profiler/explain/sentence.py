@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from profiler.evidence import formatting
-from profiler.evidence.values import Value
+from profiler.evidence import Value, formatting
 from profiler.explain.time_identity import FULL, WAITING, Split
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 
 _MAIN = 0.5  # a cause is the main one from this share of the change on
 _OFFSET = 0.1  # a cause against the change is worth a clause from this share on

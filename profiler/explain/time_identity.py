@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from profiler.evidence.values import Value
+from profiler.evidence import Value
 
 TIME_SHARE, CHANGE_SHARE = 0.03, 0.25  # a residue above either is flagged: of the longer time, of the change
 RATIO = 0.2  # how far from 1 the stalls' sum over the latency may be for the stalls to stand for all of it

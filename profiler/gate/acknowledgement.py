@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
 
-from profiler.bundles import decisions
-from profiler.bundles.decisions import ACKNOWLEDGE, WITHDRAW, DecisionRecord
-from profiler.bundles.location import Root
+from profiler.bundles import DecisionRecord, Root, decisions
+from profiler.bundles.decisions import ACKNOWLEDGE, WITHDRAW
 from profiler.errors import BadBundle, ProfilerError, UnknownName
-from profiler.evidence.naming import brief_list, nearest_first
-from profiler.statistics.decision import change_text, share_text
+from profiler.evidence import brief_list, nearest_first
+from profiler.statistics import change_text, share_text
 
 if TYPE_CHECKING:
-    from profiler.evidence.metric_table import MetricTable
+    from profiler.evidence import MetricTable
     from profiler.store import Store
 
 LATENCY = "latency"  # judged too, and no concept of metrics.txt

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.bundles import decisions
-from profiler.bundles.decisions import BASELINE, UNSET_BASELINE, DecisionRecord
-from profiler.bundles.location import Root
+from profiler.bundles import DecisionRecord, Root, decisions
+from profiler.bundles.decisions import BASELINE, UNSET_BASELINE
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence.naming import brief_list, natural_key, nearest_first
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, brief_list, natural_key, nearest_first
 from profiler.history import lineage as history_lineage
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.bundles import bundle, decisions
-from profiler.bundles.run import IMPORT, Labels
+from profiler.bundles import IMPORT, Labels, bundle, decisions
 from profiler.compare.resolve_names import (
     RESULT_KINDS,
     VersionRef,
@@ -19,8 +18,7 @@ from profiler.compare.resolve_names import (
     resolve_family_version,
 )
 from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Side
 from profiler.gate import baseline
 from profiler.gate.baseline import Baselines
 from profiler.gate.inventory import Cell, VersionResults, cell_of, results_by_version
@@ -28,7 +26,7 @@ from profiler.history import lineage
 from profiler.store import Rows
 
 if TYPE_CHECKING:
-    from profiler.bundles.location import Root
+    from profiler.bundles import Root
     from profiler.compare.resolve_names import StoreOpener
     from profiler.store import LaunchInfo, RunInfo, Store
 

@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING
 from profiler.bundles import bundle
 from profiler.compare.resolve_names import is_file_name, resolve_all, resolve_family_version
 from profiler.errors import UnknownName
-from profiler.evidence.naming import brief_list, natural_key
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Side, brief_list, natural_key
 from profiler.gate.baseline import BEST
 from profiler.gate.baseline_lookup import BaselineLookup, CellBaselines
 from profiler.gate.inventory import Cell, CellFilter, VersionResults
 
 if TYPE_CHECKING:
-    from profiler.bundles.location import Root
+    from profiler.bundles import Root
     from profiler.compare.resolve_names import StoreOpener
 
 

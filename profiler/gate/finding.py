@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from profiler.errors import Exit
-from profiler.statistics.decision import Interval, Verdict
+from profiler.statistics import Interval, Verdict
 
 
 class Check(StrEnum):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.compare.resolve_names import RESULT_KINDS
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence
 
 if TYPE_CHECKING:
     from profiler.store import LaunchInfo

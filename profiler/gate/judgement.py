@@ -8,15 +8,12 @@ from dataclasses import replace
 from profiler.compare.comparison import Comparison, compare
 from profiler.compare.latency import CodeLookup, FloorLookup
 from profiler.compare.metric_verdict import CounterNoiseLookup
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, MetricTable, Side
 from profiler.gate.acknowledgement import Acknowledgement, find_acknowledgement
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome, Verdicts
 from profiler.gate.rules import PairRules
-from profiler.statistics import many
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict, many
 
 NAMED = 4  # workloads that one line names
 

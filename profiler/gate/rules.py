@@ -9,15 +9,11 @@ from profiler.compare.comparability import CORRECTNESS
 from profiler.compare.comparison import HEADLINE, Comparison, MetricChange, PairComparison
 from profiler.compare.latency import LatencyComparison
 from profiler.compare.metric_verdict import decide_inexact, is_exact
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import Evidence, State, Value
+from profiler.evidence import Evidence, Launch, MetricTable, State, Value, formatting
 from profiler.explain.explanation import explain
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome
-from profiler.statistics import counters, facts
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict, counters, facts
 
 NAMED = 4  # metrics that one line names
 

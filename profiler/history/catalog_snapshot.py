@@ -10,9 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.bundles import bundle
-from profiler.bundles.location import Root
-from profiler.bundles.run import COLLECT, Run
+from profiler.bundles import COLLECT, Root, Run, bundle
 from profiler.catalog import catalog as catalog_catalog
 from profiler.catalog.catalog import Catalog, Version
 from profiler.errors import BadBundle, BadCatalog

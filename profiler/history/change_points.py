@@ -9,13 +9,10 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.bundles.location import Root
-from profiler.bundles.run import Run
+from profiler.bundles import Root, Run
 from profiler.compare.environment_change import RunChanges, run_changes, run_code_loader
 from profiler.errors import UnknownName
-from profiler.evidence.metric_table import Metric, MetricTable
-from profiler.evidence.naming import brief_list, nearest_first
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Metric, MetricTable, brief_list, nearest_first
 from profiler.history.trend import (
     LATENCY,
     LATENCY_METRIC,
@@ -24,8 +21,8 @@ from profiler.history.trend import (
     load_latency_trends,
     load_trends,
 )
-from profiler.statistics.changepoint import MIN_POINTS, MIN_TAIL, ChangePoint, change_points
-from profiler.statistics.decision import Verdict
+from profiler.statistics import MIN_POINTS, ChangePoint, Verdict, change_points
+from profiler.statistics.changepoint import MIN_TAIL
 
 if TYPE_CHECKING:
     from profiler.store import RunInfo, Store

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from profiler.bundles.location import Root
+from profiler.bundles import Root
 from profiler.catalog.catalog import Catalog, Version
-from profiler.evidence.launch import Launch
-from profiler.evidence.naming import natural_key
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Launch, natural_key
 from profiler.history.catalog_snapshot import CatalogSnapshot, load_newest_snapshot
 from profiler.history.version_latency import VersionLatency, newest_latencies
 

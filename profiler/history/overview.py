@@ -20,11 +20,8 @@ from profiler.compare.comparison import (
 from profiler.compare.latency import FloorLookup, LatencyComparison, compare_latencies
 from profiler.compare.match_launches import launch_labels
 from profiler.compare.metric_verdict import CounterNoiseLookup
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.side import Side
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
-from profiler.statistics.decision import Verdict
+from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, State, Value, chip_of
+from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
     from profiler.store import Store

@@ -6,9 +6,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.compare.latency import FloorLookup, LatencyComparison, compare_latencies
-from profiler.evidence.side import Latency, Side
+from profiler.evidence import Latency, Side
 from profiler.history.lineage import Lineage, workload_without_dtype
-from profiler.statistics.decision import Interval
+from profiler.statistics import Interval
 from profiler.store import SampleArrays
 
 if TYPE_CHECKING:

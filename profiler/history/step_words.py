@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from profiler.evidence import formatting
-from profiler.evidence.values import Value
+from profiler.evidence import Value, formatting
 from profiler.history.change_points import Step
 from profiler.history.trend import TrendPoint
 

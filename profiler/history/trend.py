@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING, Literal
 
 from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
-from profiler.evidence.metric_table import Alternative, Metric, MetricTable, chip_of
-from profiler.evidence.naming import brief_list, natural_key, nearest_first
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.evidence import (
+    NOT_COLLECTED,
+    Evidence,
+    Metric,
+    MetricTable,
+    State,
+    Value,
+    brief_list,
+    chip_of,
+    natural_key,
+    nearest_first,
+)
+from profiler.evidence.metric_table import Alternative
 
 if TYPE_CHECKING:
     from profiler.store import Environment, Point, Series, Store, Timing

@@ -17,14 +17,13 @@ from profiler.compare.environment_change import (
 )
 from profiler.compare.metric_verdict import CounterNoiseLookup
 from profiler.errors import UnknownName
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, MetricTable
 from profiler.explain.explanation import explain
 from profiler.history.trend import LATENCY
 from profiler.regressions.regression import CORRECTNESS, Regression, VersionRun
 
 if TYPE_CHECKING:
-    from profiler.bundles.location import Root
+    from profiler.bundles import Root
     from profiler.store import RunInfo, Store
 
 

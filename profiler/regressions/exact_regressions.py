@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 
 from profiler.compare.comparison import HEADLINE
 from profiler.compare.metric_verdict import is_exact
-from profiler.evidence import formatting
-from profiler.evidence.metric_table import Metric
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Metric, Value, formatting
 from profiler.regressions.regression import EXACT, Regression, Search, SeriesKey, VersionRun
-from profiler.statistics.facts import WATCHED_FACTS, WatchedFact
+from profiler.statistics import WATCHED_FACTS, WatchedFact
 
 if TYPE_CHECKING:
     from profiler.store import PartArrays

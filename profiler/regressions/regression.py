@@ -13,14 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.compare.counter_noise import KeyedNoiseLookup
 from profiler.compare.latency import FloorLookup
-from profiler.evidence import formatting
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, MetricTable, Value, formatting
 from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement
 from profiler.gate.baseline import LostPin, Pin, effective_pin, find_loss
 from profiler.history.lineage import REJECTED, Lineage
-from profiler.statistics.decision import Interval, change_text, share_text
-from profiler.statistics.floor import Floor
+from profiler.statistics import Floor, Interval, change_text, share_text
 
 if TYPE_CHECKING:
     from profiler.store import Store

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from profiler.compare.comparison import HEADLINE
 from profiler.compare.counter_noise import KeyedNoiseLookup
 from profiler.compare.latency import FloorLookup
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, MetricTable, Value
 from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
 from profiler.gate.baseline import Pin
 from profiler.history.lineage import Lineage

@@ -10,8 +10,7 @@ from profiler.compare import counter_noise, latency_words
 from profiler.compare.comparison import HEADLINE
 from profiler.compare.latency import noise_command
 from profiler.compare.metric_verdict import SHORT_NS, Judgement, judge
-from profiler.evidence.metric_table import Metric
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Metric, Value
 from profiler.history import change_points
 from profiler.history.trend import (
     LATENCY,
@@ -31,10 +30,7 @@ from profiler.regressions.regression import (
     UnclearReason,
     VersionRun,
 )
-from profiler.statistics import floor, pair
-from profiler.statistics.changepoint import MIN_POINTS, ChangePoint
-from profiler.statistics.decision import Decision, Interval, Verdict
-from profiler.statistics.floor import Floor
+from profiler.statistics import MIN_POINTS, ChangePoint, Decision, Floor, Interval, Verdict, floor, pair
 from profiler.statistics.ratios import MARGIN
 from profiler.store import SampleArrays
 

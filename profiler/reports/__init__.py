@@ -1,0 +1,26 @@
+"""Reports of Nsight Compute, .ncu-rep files and CSV exports, read into launches in a process apart."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.reports.instances import LaunchDetail as LaunchDetail
+    from profiler.reports.instances import source_lines as source_lines
+    from profiler.reports.read import is_report as is_report
+    from profiler.reports.read import launch_detail as launch_detail
+    from profiler.reports.read import read_report as read_report
+    from profiler.reports.read import read_reports as read_reports
+    from profiler.reports.redact import Redaction as Redaction
+    from profiler.reports.redact import redact_report as redact_report
+    from profiler.reports.rule_changes import RuleChange as RuleChange
+    from profiler.reports.rule_changes import compare_rules as compare_rules
+    from profiler.reports.rule_changes import rank_rules as rank_rules
+
+__getattr__ = lazy(
+    __name__,
+    instances="LaunchDetail source_lines",
+    read="is_report launch_detail read_report read_reports",
+    redact="Redaction redact_report",
+    rule_changes="RuleChange compare_rules rank_rules",
+)

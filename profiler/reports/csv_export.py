@@ -12,8 +12,9 @@ from itertools import islice
 from pathlib import Path
 
 from profiler.errors import UnreadableReport
-from profiler.evidence.launch import Launch, Report, Rule, Session, kernel_base_name
-from profiler.evidence.values import MetricSet, State, Value, Values, is_duration, pack_values
+from profiler.evidence import Launch, MetricSet, Report, Rule, Session, State, Value, Values
+from profiler.evidence.launch import kernel_base_name
+from profiler.evidence.values import is_duration, pack_values
 from profiler.reports.reader_process import UNITS
 
 MAX_BYTES = 1 << 28  # text takes several times its size while it is read

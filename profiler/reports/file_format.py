@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from profiler.errors import UnreadableReport
-from profiler.evidence.launch import Session
+from profiler.evidence import Session
 
 MAGIC = b"NVR\0"
 MAX_BYTES = 1 << 30  # larger reports are refused unless a caller asks for more

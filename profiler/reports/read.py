@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from profiler.errors import UnreadableReport
-from profiler.evidence.launch import Launch, Report, Rule
-from profiler.evidence.values import SLOT, MetricSet, State, Values, is_duration
+from profiler.evidence import Launch, MetricSet, Report, Rule, State, Values
+from profiler.evidence.values import SLOT, is_duration
 from profiler.reports import csv_export, file_format
 from profiler.reports.instances import LaunchDetail, read_detail
 from profiler.reports.reader_client import Answer, Worker, WorkerLost

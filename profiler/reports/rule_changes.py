@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from profiler.evidence.launch import Rule
+from profiler.evidence import Rule
 
 NEW, GONE, CHANGED, SAME = "new", "gone", "changed", "same"
 RELEVANT_PP = 1.0  # by how much an estimated speed-up has to move to be a change

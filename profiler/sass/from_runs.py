@@ -8,12 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from profiler.bundles import bundle
-from profiler.bundles.location import Root
-from profiler.bundles.run import Run
+from profiler.bundles import Root, Run, bundle
 from profiler.errors import CannotJudge
-from profiler.evidence.naming import brief_list, natural_key
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, brief_list, natural_key
 from profiler.sass import bundle_file
 from profiler.sass import listing as sass_listing
 from profiler.sass.listing import Listing

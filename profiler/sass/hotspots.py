@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import PurePath
 
-from profiler.evidence.values import Values
-from profiler.reports.instances import source_lines
+from profiler.evidence import Values
+from profiler.reports import source_lines
 from profiler.sass import alignment
 from profiler.sass.listing import FileLine, Listing
 

@@ -16,7 +16,8 @@ from profiler.build import opcode_counts
 from profiler.build.toolchain import find_tool, require_tool
 from profiler.errors import BuildFailed
 from profiler.evidence import opcodes
-from profiler.reports.instances import LaunchDetail, PcColumn, source_lines
+from profiler.reports import LaunchDetail, source_lines
+from profiler.reports.instances import PcColumn
 
 FileLine = tuple[str, int]  # file, line from 1
 CodeAddress = tuple[int, int]  # index of a function, byte offset in it

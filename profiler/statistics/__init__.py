@@ -1,1 +1,47 @@
 """Verdict rules as pure functions of numbers: each with its source and its assumptions."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.statistics.changepoint import MIN_POINTS as MIN_POINTS
+    from profiler.statistics.changepoint import ChangePoint as ChangePoint
+    from profiler.statistics.changepoint import change_points as change_points
+    from profiler.statistics.changepoint import change_points_of as change_points_of
+    from profiler.statistics.counters import MIN_COUNTER_PAIRS as MIN_COUNTER_PAIRS
+    from profiler.statistics.counters import counter_noise as counter_noise
+    from profiler.statistics.counters import judge_counter as judge_counter
+    from profiler.statistics.decision import Decision as Decision
+    from profiler.statistics.decision import Interval as Interval
+    from profiler.statistics.decision import Verdict as Verdict
+    from profiler.statistics.decision import change_text as change_text
+    from profiler.statistics.decision import share_text as share_text
+    from profiler.statistics.facts import WATCHED_FACTS as WATCHED_FACTS
+    from profiler.statistics.facts import Fact as Fact
+    from profiler.statistics.facts import FactChange as FactChange
+    from profiler.statistics.facts import FactsDecision as FactsDecision
+    from profiler.statistics.facts import WatchedFact as WatchedFact
+    from profiler.statistics.facts import judge_facts as judge_facts
+    from profiler.statistics.floor import MIN_FLOOR_PAIRS as MIN_FLOOR_PAIRS
+    from profiler.statistics.floor import STORED_BASELINE as STORED_BASELINE
+    from profiler.statistics.floor import Floor as Floor
+    from profiler.statistics.floor import floor_of_ratios as floor_of_ratios
+    from profiler.statistics.floor import floor_of_sessions as floor_of_sessions
+    from profiler.statistics.floor import judge_stored_baseline as judge_stored_baseline
+    from profiler.statistics.floor import typical_ns as typical_ns
+    from profiler.statistics.many import judge_together as judge_together
+    from profiler.statistics.pair import LIVE_PAIR as LIVE_PAIR
+    from profiler.statistics.pair import judge_live_pair as judge_live_pair
+
+__getattr__ = lazy(
+    __name__,
+    changepoint="MIN_POINTS ChangePoint change_points change_points_of",
+    counters="MIN_COUNTER_PAIRS counter_noise judge_counter",
+    decision="Decision Interval Verdict change_text share_text",
+    facts="WATCHED_FACTS Fact FactChange FactsDecision WatchedFact judge_facts",
+    floor="""MIN_FLOOR_PAIRS STORED_BASELINE Floor floor_of_ratios floor_of_sessions judge_stored_baseline
+    typical_ns""",
+    many="judge_together",
+    pair="LIVE_PAIR judge_live_pair",
+)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Select, and_, func, select, true
 
-from profiler.evidence.values import SLOT, MetricSet, State
+from profiler.evidence import MetricSet, State
+from profiler.evidence.values import SLOT
 from profiler.store import packing, schema
 from profiler.store.columns import ABSENT, MARK, Column, Columns, Form, Head
 from profiler.store.known import Known

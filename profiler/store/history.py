@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, select
 
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence
 from profiler.store import chunks, schema
 from profiler.store.columns import Column, Columns, Head
 from profiler.store.known import Known

@@ -11,13 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.bundles import bundle, decisions, location, zip_file
-from profiler.bundles.location import Root
-from profiler.bundles.run import IMPORT, MAX_LABEL_LENGTH, Capture, Labels, Result, Run
+from profiler.bundles import IMPORT, Capture, Labels, Result, Root, Run, bundle, decisions, location, zip_file
+from profiler.bundles.run import MAX_LABEL_LENGTH
 from profiler.bundles.run_json import RUN_FILE, brief_error
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
-from profiler.evidence.launch import Report
-from profiler.evidence.naming import brief_list
+from profiler.evidence import Report, brief_list
 from profiler.reports import read as reports_read
 from profiler.store import Overtaken, report_values, sync
 from profiler.store.report_values import Ahead

@@ -13,13 +13,9 @@ from typing import TypeAlias
 from sqlalchemy import Connection, inspect, select
 from sqlalchemy.exc import DatabaseError
 
-from profiler.bundles.decisions import DecidedLabels
-from profiler.bundles.run import Labels, Run
+from profiler.bundles import DecidedLabels, Labels, Run
 from profiler.errors import ProfilerError
-from profiler.evidence.launch import Launch, Report
-from profiler.evidence.naming import brief_list
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Launch, Report, Side, brief_list
 from profiler.store import (
     chunks,
     engine,

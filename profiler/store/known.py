@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Select, select
 
-from profiler.evidence.values import MetricSet
+from profiler.evidence import MetricSet
 from profiler.store import schema
 from profiler.store.rows import Environment
 from profiler.store.statements import slices

@@ -9,8 +9,7 @@ import numpy as np
 from sqlalchemy import Connection, Select, select
 
 from profiler.errors import UnknownName
-from profiler.evidence.launch import Launch
-from profiler.evidence.values import Evidence, MetricSet, State, Value
+from profiler.evidence import Evidence, Launch, MetricSet, State, Value
 from profiler.store import packing, schema
 from profiler.store.known import Known
 from profiler.store.rows import ROW_LIMIT, LaunchInfo, Rows, SampleArrays, Size

@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, func, select
 
-from profiler.bundles.run import ReportFile
-from profiler.evidence.values import Evidence
+from profiler.bundles import ReportFile
+from profiler.evidence import Evidence
 from profiler.store import schema
 from profiler.store.known import Known
 from profiler.store.rows import ROW_LIMIT, CellInfo, Rows, RunInfo, VersionInfo, WorkloadInfo

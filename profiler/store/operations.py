@@ -8,12 +8,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.bundles import bundle, decisions, location, zip_file
-from profiler.bundles.location import Root
-from profiler.bundles.run import IMPORT, Labels, check_label
+from profiler.bundles import IMPORT, Labels, Root, bundle, check_label, decisions, location, zip_file
 from profiler.bundles.run_json import brief_error
 from profiler.errors import BadBundle, ProfilerError, UnknownName
-from profiler.evidence.naming import brief_list
+from profiler.evidence import brief_list
 from profiler.reports import read
 from profiler.store import import_files, report_values, sync
 from profiler.store.import_files import Already, Imported, ImportSummary

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from profiler.bundles.run import Json
-from profiler.evidence.launch import Launch, Report, Rule, Session
-from profiler.evidence.values import SLOT, MetricSet, Values
+from profiler.bundles import Json
+from profiler.evidence import Launch, MetricSet, Report, Rule, Session, Values
+from profiler.evidence.values import SLOT
 
 _MAGIC = b"PROFEXT1"
 _HEAD = struct.Struct("<8sIQ")  # magic, crc32 of the rest, length of the JSON part

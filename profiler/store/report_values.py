@@ -11,12 +11,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
-from profiler.bundles import bundle
-from profiler.bundles.location import Root
-from profiler.bundles.run import Run
+from profiler.bundles import Root, Run, bundle
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
-from profiler.evidence import launch, values
-from profiler.evidence.launch import Report
+from profiler.evidence import Report, launch, values
 from profiler.reports import csv_export, file_format, read, reader_process
 from profiler.store import packing
 

@@ -10,9 +10,9 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.bundles.run import Json, ReportFile
+from profiler.bundles import Json, ReportFile
 from profiler.errors import ProfilerError
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Value
 
 ROW_LIMIT = 10_000  # no query brings more rows than this into Python
 

@@ -9,10 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from profiler.errors import UnknownName
-from profiler.evidence.launch import Session
-from profiler.evidence.naming import brief_list
-from profiler.evidence.side import Latency, Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Latency, Session, Side, brief_list
 from profiler.store import packing, schema
 from profiler.store.known import Known
 from profiler.store.launches import load, samples

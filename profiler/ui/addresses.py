@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
-from profiler.evidence.naming import natural_key
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, natural_key
 from profiler.history.lineage import Lineage
 from profiler.store import CellInfo, RunInfo, VersionInfo
 from profiler.ui import markup

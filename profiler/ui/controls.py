@@ -7,7 +7,7 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence
 from profiler.ui import markup
 
 _UNNAMED = "–"  # stands in the URL for what no report says

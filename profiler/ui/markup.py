@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
 
-from profiler.evidence import formatting
-from profiler.evidence.values import State, Value
+from profiler.evidence import State, Value, formatting
 
 _COLOURED = ("better", "worse")
 _NAME_END = 6  # letters of a name that are always seen: as many as `.mid` leaves room for

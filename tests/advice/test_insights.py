@@ -19,13 +19,10 @@ from profiler.compare.latency import LatencyComparison
 from profiler.compare.metric_verdict import CounterNoise
 from profiler.compare.resolve_names import side_of_report
 from profiler.errors import UnknownName
-from profiler.evidence import metric_table
-from profiler.evidence.launch import Launch
-from profiler.evidence.side import Side
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, pack_values
+from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Side, State, Value, metric_table
+from profiler.evidence.values import pack_values
 from profiler.reports import read
-from profiler.statistics import floor, pair
-from profiler.statistics.decision import Decision, Interval, Verdict
+from profiler.statistics import Decision, Interval, Verdict, floor, pair
 
 TABLE = metric_table.load_metrics()
 NAMES = {name for metric in TABLE.metrics for name in metric.names_for(None)}

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from profiler.evidence import formatting
-from profiler.evidence.values import Value
+from profiler.evidence import Value, formatting
 
 pytestmark = pytest.mark.browser
 

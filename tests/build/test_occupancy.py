@@ -8,7 +8,7 @@ import pytest
 
 from profiler.build.occupancy import LIMITS, occupancy
 from profiler.errors import CannotJudge
-from profiler.evidence.metric_table import chip_of
+from profiler.evidence import chip_of
 from profiler.reports import read as reports_read
 
 _NEEDED = (

@@ -15,10 +15,8 @@ import pytest
 from profiler import cli
 from profiler.cli import comparison, dashboard
 from profiler.compare.comparison import compare
-from profiler.evidence import metric_table
-from profiler.evidence.launch import Launch
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence, Value, pack_values
+from profiler.evidence import Evidence, Launch, Side, Value, metric_table
+from profiler.evidence.values import pack_values
 from tests import lineages
 
 HEAVY = ("sqlalchemy", "pandas", "streamlit", "plotly", "ncu_report", "fsspec")

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import decisions, location
-from profiler.bundles.run import Run
+from profiler.bundles import Run, decisions, location
 from profiler.cli import main
 from profiler.errors import Exit
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Value
 from tests import lineages, timed_runs
 
 WEIGHTY = ("failed", "unjudged", "acknowledged")

@@ -9,9 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import bundle
-from profiler.bundles.location import LocalRoot
-from profiler.bundles.run import NOISE
+from profiler.bundles import NOISE, LocalRoot, bundle
 from profiler.cli import main
 from profiler.collect import aa_sessions, plan, settings
 from profiler.collect.settings import Machine

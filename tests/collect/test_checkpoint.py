@@ -16,9 +16,7 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import bundle, zip_file
-from profiler.bundles.location import LocalRoot
-from profiler.bundles.run import Run
+from profiler.bundles import LocalRoot, Run, bundle, zip_file
 from profiler.cli import collect as collecting
 from profiler.cli import main
 from profiler.collect import checkpoint, subprocesses

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import bundle, zip_file
-from profiler.bundles.location import LocalRoot
+from profiler.bundles import LocalRoot, bundle, zip_file
 from profiler.catalog import catalog
 from profiler.cli import failures, main
 from profiler.collect import captured, check_and_time, counters, jobs, sanitizer, seal
@@ -23,7 +22,7 @@ from profiler.collect.plan import Job
 from profiler.collect.settings import Machine, Settings
 from profiler.collect.staging import Staging, unfinished_runs
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence.values import NCU_DURATION
+from profiler.evidence import NCU_DURATION
 from profiler.reports import csv_export
 from tests.standins import GPU, SMALL, again, begin, calls, cells, finish, prepare, stand_in_ncu, tell
 from tests.toolchain import needs_gxx

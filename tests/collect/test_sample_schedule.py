@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from profiler.bundles.run import Samples
+from profiler.bundles import Samples
 from profiler.collect import sample_schedule
 from profiler.collect.gpu.device import GpuState
 from profiler.collect.sample_schedule import SampleSeries

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import bundle, zip_file
-from profiler.bundles.location import LocalRoot
+from profiler.bundles import LocalRoot, bundle, zip_file
 from profiler.catalog import catalog
 from profiler.catalog.problem import ATTENTION
 from profiler.cli import collect as command_module

@@ -10,9 +10,7 @@ import pytest
 
 from profiler.build import facts as build_facts
 from profiler.build import library, toolchain
-from profiler.bundles import bundle
-from profiler.bundles.location import LocalRoot
-from profiler.bundles.run import Facts, Result
+from profiler.bundles import Facts, LocalRoot, Result, bundle
 from profiler.catalog import catalog
 from profiler.cli import main
 from profiler.collect import seal, without_gpu
@@ -21,8 +19,7 @@ from profiler.collect.collection import Collection
 from profiler.collect.settings import Machine, Settings
 from profiler.collect.without_gpu import Dissection
 from profiler.errors import CannotJudge
-from profiler.evidence import metric_table
-from profiler.evidence.values import Evidence, State
+from profiler.evidence import Evidence, State, metric_table
 from profiler.sass import bundle_file, from_runs, listing
 from profiler.store import operations
 from tests.conftest import ROOT

@@ -7,21 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.bundles import bundle, location
-from profiler.bundles.run import COLLECT, Run, ncu_mode
+from profiler.bundles import COLLECT, Run, bundle, location, ncu_mode
 from profiler.compare import counter_noise, environment_change, resolve_names
 from profiler.compare.comparison import Comparison, MetricChange, compare
 from profiler.errors import Exit
-from profiler.evidence import metric_table
-from profiler.evidence.launch import Launch, Session
-from profiler.evidence.side import Side
-from profiler.evidence.values import Value, pack_values
+from profiler.evidence import Launch, Session, Side, Value, metric_table
+from profiler.evidence.values import pack_values
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Finding, Outcome
 from profiler.gate.judgement import judge
 from profiler.history.overview import load_overview
 from profiler.regressions.search import find_regressions
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 from profiler.store import Store
 from tests import made
 from tests.timed_runs import static

@@ -12,18 +12,15 @@ import numpy as np
 import pytest
 
 from profiler import cli
-from profiler.bundles import bundle
-from profiler.bundles.location import open_root as data_root
-from profiler.bundles.run import COLLECT, Result, Run, Samples
+from profiler.bundles import COLLECT, Result, Run, Samples, bundle
+from profiler.bundles import open_root as data_root
 from profiler.compare.comparison import Comparison, compare
 from profiler.compare.resolve_names import resolve_all
 from profiler.errors import Exit
-from profiler.evidence import metric_table
-from profiler.evidence.side import Latency, Side
+from profiler.evidence import Latency, Side, metric_table
 from profiler.gate import judgement
 from profiler.gate.comparison_pairs import ComparisonPair
-from profiler.statistics.decision import Verdict
-from profiler.statistics.floor import Floor
+from profiler.statistics import Floor, Verdict
 from profiler.store import Store
 from profiler.store.sync import open_store
 from tests.made import START, fresh_database, postgres

@@ -11,7 +11,7 @@ from profiler.compare.match_launches import (
     template_arguments,
 )
 from profiler.errors import UnknownName
-from profiler.evidence.launch import Launch
+from profiler.evidence import Launch
 from profiler.evidence.values import pack_values
 
 Size = tuple[int, int, int]

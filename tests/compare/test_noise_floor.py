@@ -12,11 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.bundles import bundle, location
-from profiler.bundles.run import COLLECT, NOISE, Labels, Result, Run, Samples
+from profiler.bundles import COLLECT, NOISE, Labels, Result, Run, Samples, bundle, location
 from profiler.cli import main
 from profiler.compare import latency_words, noise_floor
-from profiler.statistics.floor import MIN_FLOOR_PAIRS, Floor
+from profiler.statistics import MIN_FLOOR_PAIRS, Floor
 from profiler.store import Store
 
 START = datetime(2026, 5, 1, tzinfo=UTC)

@@ -13,8 +13,7 @@ import pytest
 
 from profiler.cli import metrics as command
 from profiler.errors import CannotJudge, Exit
-from profiler.evidence import chip_metrics, metric_table, ncu_names, nvperf
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, chip_metrics, metric_table, ncu_names, nvperf
 
 TABLE = metric_table.load_metrics()
 LISTS = Path(__file__).resolve().parents[3] / "shared" / "metrics"

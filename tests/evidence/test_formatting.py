@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from profiler.evidence import formatting
-from profiler.evidence.values import State, Value
-from profiler.statistics.decision import Verdict
+from profiler.evidence import State, Value, formatting
+from profiler.statistics import Verdict
 
 
 def shown(number: float, unit: str = "") -> str:

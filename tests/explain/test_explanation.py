@@ -15,12 +15,10 @@ from profiler import cli
 from profiler.cli import explanation
 from profiler.compare import resolve_names
 from profiler.compare.comparison import Comparison, compare
-from profiler.evidence import metric_table
-from profiler.evidence.launch import Launch
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence, State, Value, pack_values
+from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
+from profiler.evidence.values import pack_values
 from profiler.explain.explanation import Explanation, explain, signed, time, to_collect
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 
 TABLE = metric_table.load_metrics()
 CYCLES = ("cycles", "cycles_active")

@@ -8,7 +8,8 @@ import pytest
 
 from profiler.build.occupancy import occupancy
 from profiler.errors import CannotJudge
-from profiler.evidence.values import Evidence, State, Value, pack_values
+from profiler.evidence import Evidence, State, Value
+from profiler.evidence.values import pack_values
 from profiler.explain import occupancy_whatif
 from profiler.reports import read
 from profiler.reports.instances import Instances

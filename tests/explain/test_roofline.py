@@ -13,12 +13,18 @@ import pytest
 
 from profiler.cli import main
 from profiler.compare.resolve_names import side_of_report
-from profiler.evidence import chip_metrics, metric_table
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import chip_of
-from profiler.evidence.rollups import CounterRates
-from profiler.evidence.tensor_pipes import TensorPath, tensor_paths
-from profiler.evidence.values import State, Value, pack_values
+from profiler.evidence import (
+    CounterRates,
+    Launch,
+    State,
+    TensorPath,
+    Value,
+    chip_metrics,
+    chip_of,
+    metric_table,
+)
+from profiler.evidence.tensor_pipes import tensor_paths
+from profiler.evidence.values import pack_values
 from profiler.explain.roofline import UNKNOWN, UNUSED, USED, Roofline, roofline
 from profiler.reports import read as reports_read
 from tests import made

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import metric_table
-from profiler.evidence.launch import Launch
-from profiler.evidence.values import NOT_COLLECTED, Evidence, Value, pack_values
+from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Value, metric_table
+from profiler.evidence.values import pack_values
 from profiler.explain.roofline_path import SERIES, path
 from profiler.history.trend import ABSENT, Trend, TrendPoint, load_trends
 from profiler.store import operations

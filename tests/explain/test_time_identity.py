@@ -12,10 +12,7 @@ from pathlib import Path
 import pytest
 
 from profiler.compare.resolve_names import side_of_report
-from profiler.evidence import metric_table
-from profiler.evidence.launch import Launch, Report
-from profiler.evidence.metric_table import chip_of
-from profiler.evidence.values import NOT_COLLECTED, State, Value
+from profiler.evidence import NOT_COLLECTED, Launch, Report, State, Value, chip_of, metric_table
 from profiler.explain.sentence import notes, sentence
 from profiler.explain.time_identity import (
     CONCEPTS,
@@ -29,7 +26,7 @@ from profiler.explain.time_identity import (
 )
 from profiler.explain.waterfall import OTHER, RESIDUE, steps
 from profiler.reports import read
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 
 TABLE = metric_table.load_metrics()
 STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")

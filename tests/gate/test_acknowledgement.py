@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import decisions, location
-from profiler.bundles.location import LocalRoot, Root
-from profiler.bundles.run import Run
+from profiler.bundles import LocalRoot, Root, Run, decisions, location
 from profiler.cli import main
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence import metric_table

@@ -11,9 +11,7 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import bundle, decisions, location
-from profiler.bundles.location import LocalRoot, Root
-from profiler.bundles.run import Run, Samples
+from profiler.bundles import LocalRoot, Root, Run, Samples, bundle, decisions, location
 from profiler.cli import main
 from profiler.errors import CannotJudge, UnknownName
 from profiler.gate import baseline

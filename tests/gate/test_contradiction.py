@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from profiler.bundles import bundle, location
-from profiler.bundles.run import Result, Samples
+from profiler.bundles import Result, Samples, bundle, location
 from profiler.cli import main
 from profiler.errors import Exit
 from profiler.history import lineage

@@ -15,11 +15,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from profiler.bundles import bundle, decisions, location
-from profiler.bundles.run import COLLECT, Facts, Result, Run, Samples
+from profiler.bundles import COLLECT, Facts, Result, Run, Samples, bundle, decisions, location
 from profiler.cli import main, parser
 from profiler.errors import Exit
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Value
 from profiler.statistics import many
 from tests import lineages, made, timed_runs
 from tests.toolchain import needs_gxx, needs_sass

@@ -10,7 +10,7 @@ from profiler.collect import captured, doctor, find_tools, ncu_command, sample_s
 from profiler.collect.gpu import device, ncu_target
 from profiler.collect.ncu_command import Ncu
 from profiler.emulator import cpu_check
-from profiler.evidence.values import NCU_DURATION
+from profiler.evidence import NCU_DURATION
 from tests.gpu.conftest import GOOD, keep
 
 SMALL = {"batch": 1, "heads": 2, "len_q": 128, "len_kv": 128, "head_dim": 64, "causal": False}

@@ -12,17 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from profiler.bundles import bundle
-from profiler.bundles.location import LocalRoot
-from profiler.bundles.run import COLLECT, Facts, Result, Run, Samples
+from profiler.bundles import COLLECT, Facts, LocalRoot, Result, Run, Samples, bundle
 from profiler.cli import main
 from profiler.errors import UnknownName
-from profiler.evidence import metric_table
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Value, metric_table
 from profiler.history.change_points import RUNS, VERSIONS, History, change_points_in, find_change_points
 from profiler.history.trend import load_latency_trends, load_trends
-from profiler.statistics.changepoint import MIN_POINTS, change_points
-from profiler.statistics.decision import Verdict
+from profiler.statistics import MIN_POINTS, Verdict, change_points
 from profiler.store import Store, operations
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import location
-from profiler.bundles.run import Result
+from profiler.bundles import Result, location
 from profiler.errors import BadBundle
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence
 from profiler.history import lineage
 from profiler.history.catalog_snapshot import working_tree_difference
 from profiler.history.lineage import Lineage

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import metric_table
-from profiler.evidence.values import State
+from profiler.evidence import State, metric_table
 from profiler.history.overview import SHOWN, Overview, OverviewCell, load_overview
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 from profiler.store import Store, operations
 
 

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from profiler.errors import UnknownName
-from profiler.evidence import metric_table
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, metric_table
 from profiler.history.trend import ABSENT, Trend, load_trends
 from profiler.store import Environment, Point, RunInfo, Series, Store, VersionInfo, operations
 from tests.made import DURATION, imported, launch

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from profiler import cli
-from profiler.bundles import decisions, location
-from profiler.bundles.run import Run, Samples
+from profiler.bundles import Run, Samples, decisions, location
 from profiler.compare import noise_floor
 from profiler.compare.metric_verdict import CounterNoise
 from profiler.evidence import metric_table

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from profiler.evidence.launch import Session
+from profiler.evidence import Session
 from profiler.reports import file_format, read
 from tests.reportfiles import machine_code, made_reports
 from tests.reportfiles.ncu_rep import (

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import UnreadableReport
-from profiler.evidence.launch import Report
-from profiler.evidence.values import State, Value
+from profiler.evidence import Report, State, Value
 from profiler.reports import csv_export
 from profiler.reports import read as reports_read
 from tests.reports.test_oracle import NUMBERS

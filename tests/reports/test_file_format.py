@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import UnreadableReport
-from profiler.evidence.launch import Session
+from profiler.evidence import Session
 from profiler.reports import file_format
 from profiler.reports.file_format import LaunchHeader
 

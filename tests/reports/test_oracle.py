@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence.launch import Report
-from profiler.evidence.values import State
+from profiler.evidence import Report, State
 from profiler.reports import read
 
 # How many numbers `ncu --import FILE --page raw --csv` prints for each, counted in the CSV: 43,198 in all.

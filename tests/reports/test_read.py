@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import Exit, UnreadableReport
-from profiler.evidence.launch import Launch, Report
-from profiler.evidence.values import State
+from profiler.evidence import Launch, Report, State
 from profiler.reports import read, reader_client, reader_process
 from profiler.reports.reader_client import Worker
 from tests import made

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from profiler.compare.match_launches import match
-from profiler.evidence.launch import Launch, Rule
+from profiler.evidence import Launch, Rule
 from profiler.reports import read, rule_changes
 
 SLOW = Rule(

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.evidence import opcodes
-from profiler.evidence.values import State, Value, pack_values
+from profiler.evidence import State, Value, opcodes
+from profiler.evidence.values import pack_values
 from profiler.explain import drilldown
-from profiler.reports import read
-from profiler.reports.instances import LaunchDetail, PcColumn
+from profiler.reports import LaunchDetail, read
+from profiler.reports.instances import PcColumn
 from profiler.sass import hotspots
 from profiler.sass import listing as sass_listing
 from profiler.sass.hotspots import EXECUTED, SAMPLES, STALL

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from profiler.build import toolchain
-from profiler.bundles import bundle, location
-from profiler.bundles.run import COLLECT, Attachment, Facts, Result, Run
+from profiler.bundles import COLLECT, Attachment, Facts, Result, Run, bundle, location
 from profiler.cli import main
 from profiler.errors import BadBundle
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Value
 from profiler.sass import bundle_file, from_runs
 from profiler.sass.bundle_file import MachineCode
 from profiler.sass.from_runs import CodeNotStored

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from profiler.statistics import segments
-from profiler.statistics.changepoint import MIN_POINTS, ChangePoint, change_points, change_points_of
+from profiler.statistics import MIN_POINTS, ChangePoint, change_points, change_points_of, segments
 
 
 def noisy(seed: int, levels: Sequence[float], points: int, sigma: float = 0.01) -> NDArray[np.float64]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.statistics import counters
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict, counters
 
 
 def test_one_instruction_more_is_worse_where_counts_repeat() -> None:

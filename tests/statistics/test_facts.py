@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.statistics import facts
-from profiler.statistics.decision import Decision, Verdict
+from profiler.statistics import Decision, Verdict, facts
 
 BEFORE: dict[str, facts.Fact] = {
     "static__registers": 64,

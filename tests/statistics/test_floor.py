@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.statistics import floor
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict, floor
 
 
 def run(level: float, seed: int) -> np.ndarray:

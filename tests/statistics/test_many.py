@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from profiler.statistics import many
-from profiler.statistics.decision import Decision, Verdict
+from profiler.statistics import Decision, Verdict, many
 
 
 def row(effect: float, p: float | None) -> Decision:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from profiler.bundles.run import Samples
-from profiler.statistics import pair, ratios
-from profiler.statistics.decision import Verdict
+from profiler.bundles import Samples
+from profiler.statistics import Verdict, pair, ratios
 
 ROUNDS, EACH = 25, 4
 MS = 1_800_000.0

@@ -14,10 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import bundle
-from profiler.bundles.location import LocalRoot
-from profiler.bundles.run import COLLECT, Facts, Result, Run, Samples
-from profiler.evidence.values import Evidence, Value
+from profiler.bundles import COLLECT, Facts, LocalRoot, Result, Run, Samples, bundle
+from profiler.evidence import Evidence, Value
 from profiler.store import Store, sync
 from tests import made
 from tests.conftest import ROOT

@@ -19,11 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from profiler.bundles import bundle, decisions, location
-from profiler.bundles.run import Run
+from profiler.bundles import Run, bundle, decisions, location
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence.launch import Report
-from profiler.evidence.values import State
+from profiler.evidence import Report, State
 from profiler.store import Store, import_files, operations, sync
 from tests import made
 

@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
-from profiler.bundles import bundle, decisions, location
-from profiler.bundles.location import Root
-from profiler.bundles.run import COLLECT, Labels, Result, Run, Samples
+from profiler.bundles import COLLECT, Labels, Result, Root, Run, Samples, bundle, decisions, location
 from profiler.store import Overtaken, Store, operations, sync
 from tests import made
 from tests.made import START

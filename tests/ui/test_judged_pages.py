@@ -12,7 +12,7 @@ from profiler.bundles import location
 from profiler.compare import noise_floor
 from profiler.history import lineage
 from profiler.history.speedups import load_speedups
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 from profiler.store.sync import open_store
 from profiler.ui.charts import small_multiples
 from tests import lineages, timed_runs

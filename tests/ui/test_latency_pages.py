@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.bundles import bundle, location
-from profiler.bundles.run import COLLECT, Capture, ReportFile, Result, Run
+from profiler.bundles import COLLECT, Capture, ReportFile, Result, Run, bundle, location
 from profiler.compare.latency import compare_latencies
-from profiler.evidence.side import Latency, Side
+from profiler.evidence import Latency, Side
 from profiler.ui.charts import latency_samples
 from profiler.ui.views import latency_verdict
 from tests import timed_runs

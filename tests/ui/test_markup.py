@@ -1,6 +1,6 @@
 """What the pages' HTML must hold: escaping, signs beside colours, states in words."""
 
-from profiler.evidence.values import NOT_COLLECTED, State, Value
+from profiler.evidence import NOT_COLLECTED, State, Value
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.evidence import formatting
-from profiler.evidence.side import Latency
-from profiler.evidence.values import Value
-from profiler.statistics.floor import typical_ns
+from profiler.evidence import Latency, Value, formatting
+from profiler.statistics import typical_ns
 from profiler.statistics.ratios import SHORT_NS
 from profiler.ui.charts import style
 from profiler.ui.charts.scales import plotly_text

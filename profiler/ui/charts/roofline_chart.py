@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profiler.evidence import formatting
-from profiler.evidence.values import Value
+from profiler.evidence import Value, formatting
 from profiler.ui.charts import label_sides, style
 from profiler.ui.charts.scales import axis_share, log_ticks, plotly_text
 from profiler.ui.charts.style import FONT, MUTED_FONT, Figure, annotation

@@ -8,10 +8,7 @@ import streamlit as st
 
 from profiler.bundles import location
 from profiler.compare.comparison import Comparison, PairComparison
-from profiler.evidence.launch import Launch
-from profiler.evidence.naming import natural_key
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Launch, Side, natural_key
 from profiler.sass import alignment, from_runs, hotspots
 from profiler.sass import listing as sass_listing
 from profiler.sass.from_runs import StoredCode

@@ -8,13 +8,11 @@ from difflib import get_close_matches
 
 import streamlit as st
 
-from profiler.bundles.run import IMPORT
+from profiler.bundles import IMPORT
 from profiler.compare import counter_noise, environment_change
 from profiler.compare.comparison import Comparison, compare
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence.naming import brief_list
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Side, brief_list
 from profiler.ui import addresses
 from profiler.ui.data import index, lineages
 from profiler.ui.views import version_sources

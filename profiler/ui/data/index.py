@@ -13,15 +13,13 @@ from typing import NamedTuple, Protocol
 
 import streamlit as st
 
-from profiler.bundles import bundle, location
-from profiler.bundles.run import Run
+from profiler.bundles import Run, bundle, location
 from profiler.compare import noise_floor
 from profiler.compare.latency import FloorLookup
 from profiler.errors import ProfilerError
-from profiler.evidence import metric_table
-from profiler.evidence.launch import Launch
+from profiler.evidence import Launch, metric_table
+from profiler.reports import LaunchDetail
 from profiler.reports import read as reports_read
-from profiler.reports.instances import LaunchDetail
 from profiler.store import LaunchInfo, RunInfo, Store, operations, sync
 from profiler.ui import addresses, markup
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from profiler.bundles import decisions, location
 from profiler.compare import counter_noise
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence
 from profiler.explain import roofline_path
 from profiler.gate import acknowledgement, baseline
 from profiler.history import overview as overviewing

@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence
 from profiler.sass.listing import Listing
 from profiler.ui import controls, markup
 from profiler.ui.data import code_listings, index

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from profiler.errors import UnknownName
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence
 from profiler.ui import addresses, controls, markup
 from profiler.ui.charts import style
 from profiler.ui.data import code_listings, comparisons, index, lineages

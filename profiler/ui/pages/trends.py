@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from profiler.errors import ProfilerError
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence
 from profiler.history.trend import Trend
 from profiler.ui import addresses, controls, markup
 from profiler.ui.charts import style

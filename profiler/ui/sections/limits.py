@@ -6,12 +6,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import chip_of
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Launch, chip_of
 from profiler.explain import occupancy_whatif
 from profiler.explain.roofline import roofline
-from profiler.reports.instances import LaunchDetail
+from profiler.reports import LaunchDetail
 from profiler.store import LaunchInfo, RunInfo
 from profiler.ui import addresses, controls, markup
 from profiler.ui.charts import style

@@ -10,11 +10,7 @@ from profiler.advice import insights
 from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, Input, Statement, between
 from profiler.advice.without_gpu import Cell, Traffic
 from profiler.compare.comparison import Comparison, PairComparison
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import MetricTable, chip_of
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, Launch, MetricTable, Side, chip_of, formatting
 from profiler.explain import roofline
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row

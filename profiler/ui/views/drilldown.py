@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.compare.comparison import PairComparison
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.values import NOT_COLLECTED, Value
+from profiler.evidence import NOT_COLLECTED, Launch, Value, formatting
 from profiler.explain import drilldown
 from profiler.explain.drilldown import ClassChange, Conflicts
 from profiler.sass import hotspots

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from profiler.reports.instances import source_lines
+from profiler.reports import source_lines
 from profiler.sass import hotspots
 from profiler.sass.hotspots import CodeLocation, HotSpot
 from profiler.sass.listing import Listing

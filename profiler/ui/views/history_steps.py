@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from profiler.evidence.naming import brief_list, natural_key
+from profiler.evidence import brief_list, natural_key
 from profiler.history import step_words
 from profiler.history.change_points import VERSIONS, History, Step
 from profiler.history.trend import Trend, TrendPoint
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.charts.scales import plotly_text
 from profiler.ui.charts.small_multiples import Line

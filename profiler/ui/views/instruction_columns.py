@@ -6,7 +6,7 @@ import math
 from pathlib import PurePosixPath
 
 from profiler.evidence import formatting
-from profiler.reports.instances import LaunchDetail
+from profiler.reports import LaunchDetail
 
 SAMPLES = "smsp__pcsamp_sample_count"
 EXECUTED = "inst_executed"

@@ -8,10 +8,8 @@ from dataclasses import replace
 from profiler.compare import latency_words
 from profiler.compare.comparison import Comparison
 from profiler.compare.latency import FloorLookup, LatencyComparison
-from profiler.evidence import formatting
-from profiler.evidence.side import Latency, Side
-from profiler.evidence.values import Value
-from profiler.statistics.decision import Verdict
+from profiler.evidence import Latency, Side, Value, formatting
+from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_samples, style
 from profiler.ui.markup import Column, Html, Row

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import Value
+from profiler.evidence import Launch, MetricTable, Value, formatting
 from profiler.store import LaunchInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row

@@ -8,10 +8,8 @@ from dataclasses import replace
 
 from profiler.compare.comparability import CORRECTNESS
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.values import NCU_DURATION, Evidence
-from profiler.statistics.decision import Verdict
+from profiler.evidence import NCU_DURATION, Evidence, Launch, formatting
+from profiler.statistics import Verdict
 from profiler.store import VersionInfo
 from profiler.ui import addresses, markup
 from profiler.ui.charts import style

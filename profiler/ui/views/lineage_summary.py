@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.evidence import formatting
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Value, formatting
 from profiler.history.lineage import GOOD, PLANNED, Lineage, VersionStatus
 from profiler.history.version_latency import VersionLatency
 from profiler.regressions.search import RegressionReport

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from profiler.catalog.catalog import Claim, Version
-from profiler.evidence import formatting
-from profiler.evidence.launch import Launch
-from profiler.evidence.values import Evidence, State, Value
+from profiler.evidence import Evidence, Launch, State, Value, formatting
 from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, VersionStatus
 from profiler.history.speedups import Speedup
 from profiler.history.version_latency import VersionLatency

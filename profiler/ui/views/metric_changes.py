@@ -7,9 +7,7 @@ from collections.abc import Sequence
 
 from profiler.compare.comparison import Comparison, MetricChange, OpcodeChange, PairComparison
 from profiler.compare.match_launches import template_arguments
-from profiler.evidence import formatting
-from profiler.evidence.side import Side
-from profiler.evidence.values import Evidence, State, Value
+from profiler.evidence import Evidence, Side, State, Value, formatting
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from profiler.compare import latency_words
 from profiler.compare.latency import LatencyComparison
-from profiler.evidence import formatting
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.values import Value
+from profiler.evidence import MetricTable, Value, formatting
 from profiler.history.overview import SHOWN, Overview, OverviewCell, OverviewRow
 from profiler.store import RunInfo
 from profiler.ui import addresses, markup

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.evidence import formatting
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Value, formatting
 from profiler.explain.occupancy_whatif import Curve, Fullness
 from profiler.store import LaunchInfo
 from profiler.ui import markup

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from profiler.compare import latency_words
-from profiler.evidence import formatting
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, formatting
 from profiler.history.trend import LATENCY
 from profiler.regressions.cause import Cause
 from profiler.regressions.regression import BASELINE, CORRECTNESS, Coverage, Regression, VersionRun
 from profiler.regressions.search import RegressionReport
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row, Tile
 from profiler.ui.views.trend_lines import mode_name

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.evidence import formatting
-from profiler.evidence.rollups import Rate
-from profiler.evidence.values import Value
+from profiler.evidence import Rate, Value, formatting
 from profiler.explain.roofline import LEVELS, UNKNOWN, UNUSED, Point, Roof, Roofline, collecting
 from profiler.ui import markup
 from profiler.ui.charts import roofline_chart

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
-from profiler.evidence import formatting
-from profiler.evidence.naming import brief_list
-from profiler.evidence.values import Value
+from profiler.evidence import Value, brief_list, formatting
 from profiler.explain.roofline import LEVELS
 from profiler.explain.roofline_path import Path, Step
 from profiler.history.trend import ABSENT

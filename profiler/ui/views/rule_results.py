@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from profiler.compare.comparison import PairComparison
-from profiler.evidence.launch import Rule
+from profiler.evidence import Rule
 from profiler.reports import rule_changes
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from profiler.bundles.run import ReportFile
-from profiler.evidence import formatting
-from profiler.evidence.values import Evidence, Value
+from profiler.bundles import ReportFile
+from profiler.evidence import Evidence, Value, formatting
 from profiler.store import RunInfo
 from profiler.store.operations import ImportSummary
 from profiler.ui import addresses, markup

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from profiler.compare.comparison import Comparison, PairComparison
-from profiler.evidence import formatting
-from profiler.evidence.metric_table import MetricTable
+from profiler.evidence import MetricTable, formatting
 from profiler.explain.explanation import Explanation, explain, level, notes, signed, to_collect
 from profiler.explain.time_identity import WAITING
 from profiler.explain.waterfall import RESIDUE, Step, largest_step, steps
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.charts import style
 from profiler.ui.charts.scales import plotly_text

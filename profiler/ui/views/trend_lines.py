@@ -12,13 +12,10 @@ from profiler.compare import latency_words
 from profiler.compare.latency import FloorLookup
 from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
-from profiler.evidence import formatting, opcodes
-from profiler.evidence.metric_table import MetricTable
-from profiler.evidence.naming import brief_list
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, MetricTable, brief_list, formatting, opcodes
 from profiler.history.lineage import Lineage
 from profiler.history.trend import ABSENT, LATENCY, Trend, TrendPoint
-from profiler.statistics.floor import MIN_FLOOR_PAIRS, Floor
+from profiler.statistics import MIN_FLOOR_PAIRS, Floor
 from profiler.ui import addresses, markup
 from profiler.ui.charts import small_multiples, stacked_shares
 from profiler.ui.charts.scales import shorten

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from html import escape
 
 from profiler.catalog.catalog import Version
-from profiler.evidence import formatting
-from profiler.evidence.values import Value
+from profiler.evidence import Value, formatting
 from profiler.sass.source_diff import (
     LineTraffic,
     SourceRow,

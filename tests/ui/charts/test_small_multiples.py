@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from profiler.evidence.values import State, Value
+from profiler.evidence import State, Value
 from profiler.ui.charts import small_multiples, style
 from profiler.ui.charts.scales import axis_share, log_ticks, shorten, spread_apart, value_range
 from profiler.ui.charts.small_multiples import (

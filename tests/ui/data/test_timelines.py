@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Value
 from profiler.history.change_points import RUNS, History
 from profiler.history.trend import Trend, TrendPoint
 from profiler.ui.data.timelines import timelines

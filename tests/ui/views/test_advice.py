@@ -9,8 +9,7 @@ import pytest
 from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN, Statement
 from profiler.compare import resolve_names
 from profiler.compare.comparison import Comparison, compare
-from profiler.evidence import metric_table
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, metric_table
 from profiler.ui.views import advice
 from tests.ui.test_pages import NCAR, page, text
 

@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from profiler.compare.environment_change import CodeChange, EnvironmentChange, RunChanges
-from profiler.evidence.metric_table import load_metrics
-from profiler.evidence.values import Evidence, Value
+from profiler.evidence import Evidence, Value, load_metrics
 from profiler.history.change_points import RUNS, History, Step, change_points_in
 from profiler.history.trend import Trend, TrendPoint
-from profiler.statistics.decision import Verdict
+from profiler.statistics import Verdict
 from profiler.ui.theme import light
 from profiler.ui.views import history_steps, trend_lines
 

@@ -9,8 +9,7 @@ import pytest
 
 from profiler.compare import resolve_names
 from profiler.compare.comparison import Comparison, compare
-from profiler.evidence import formatting, metric_table
-from profiler.evidence.values import Evidence
+from profiler.evidence import Evidence, formatting, metric_table
 from profiler.store import VersionInfo
 from profiler.ui import addresses
 from profiler.ui.views import launch_pairs, metric_changes

@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import metric_table
-from profiler.evidence.values import Evidence, State, Value
-from profiler.reports import read
-from profiler.reports.instances import LaunchDetail
+from profiler.evidence import Evidence, State, Value, metric_table
+from profiler.reports import LaunchDetail, read
 from profiler.store import LaunchInfo, RunInfo
 from profiler.store.operations import Already, Imported, ImportSummary
 from profiler.ui.views import instruction_columns, launch_list, run_list

@@ -8,8 +8,7 @@ import pytest
 
 from profiler.bundles import location
 from profiler.errors import UnknownName
-from profiler.evidence import metric_table
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
+from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, metric_table
 from profiler.history.lineage import load_lineages
 from profiler.history.trend import ABSENT, Trend, TrendPoint
 from profiler.store import operations
