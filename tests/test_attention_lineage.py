@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import library, opcode_counts, resources
-from profiler.build.resources import FunctionResources, VersionResources
+from profiler.build import FunctionResources, VersionResources, library, opcode_counts, resources
 from profiler.bundles import COLLECT, LocalRoot, Run, bundle
 from profiler.catalog import catalog, sources
 from profiler.emulator import cpu_check

@@ -1,0 +1,35 @@
+"""What a compiler makes of versions: libraries, resources, opcode counts, occupancy, lower bounds."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.build.facts import static_facts as static_facts
+    from profiler.build.library import BuiltLibrary as BuiltLibrary
+    from profiler.build.library import FailedBuild as FailedBuild
+    from profiler.build.library import ResourceUsage as ResourceUsage
+    from profiler.build.library import build as build
+    from profiler.build.lower_bounds import LowerBounds as LowerBounds
+    from profiler.build.lower_bounds import PeakRates as PeakRates
+    from profiler.build.lower_bounds import workload_bounds as workload_bounds
+    from profiler.build.occupancy import Occupancy as Occupancy
+    from profiler.build.opcode_counts import CodeSummary as CodeSummary
+    from profiler.build.resources import BlockConfig as BlockConfig
+    from profiler.build.resources import FunctionResources as FunctionResources
+    from profiler.build.resources import VersionResources as VersionResources
+    from profiler.build.resources import version_resources as version_resources
+    from profiler.build.toolchain import Tool as Tool
+    from profiler.build.toolchain import find_tool as find_tool
+    from profiler.build.toolchain import require_tool as require_tool
+
+__getattr__ = lazy(
+    __name__,
+    facts="static_facts",
+    library="BuiltLibrary FailedBuild ResourceUsage build",
+    lower_bounds="LowerBounds PeakRates workload_bounds",
+    occupancy="Occupancy",
+    opcode_counts="CodeSummary",
+    resources="BlockConfig FunctionResources VersionResources version_resources",
+    toolchain="Tool find_tool require_tool",
+)

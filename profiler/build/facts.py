@@ -8,8 +8,8 @@ from typing import Any
 from profiler.build.opcode_counts import OPCODE_CLASSES
 from profiler.build.resources import FunctionResources
 from profiler.bundles import Facts
-from profiler.catalog.problem import Problem
-from profiler.emulator.cpu_check import CheckRun, VersionCheck
+from profiler.catalog import Problem
+from profiler.emulator import CheckRun, VersionCheck
 from profiler.evidence import Evidence, State, Value
 
 MODE = "CPU model"  # of modelled facts; the shape is the workload, the seeds are in the result's check

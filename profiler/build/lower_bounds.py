@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from profiler.catalog.problem import Problem, Workload
+from profiler.catalog import Problem, Workload
 from profiler.evidence import State, Value
 
 # Dense FP16 tensor FLOP a clock and SM, the highest of any card of the architecture: a floor may be too low,

@@ -14,9 +14,7 @@ from profiler.build import library, opcode_counts
 from profiler.build.library import BuiltLibrary, FailedBuild, Progress, ResourceUsage
 from profiler.build.occupancy import Occupancy, occupancy
 from profiler.build.opcode_counts import CodeSummary
-from profiler.catalog.catalog import Catalog, Version
-from profiler.catalog.problem import Problem
-from profiler.catalog.sources import load_problem
+from profiler.catalog import Catalog, Problem, Version, load_problem
 from profiler.emulator import cpu_check
 from profiler.errors import ProfilerError
 

@@ -23,17 +23,6 @@ from profiler.catalog.version import (
 )
 from profiler.errors import BadCatalog, UnknownName
 
-__all__ = [
-    "Budget",
-    "Catalog",
-    "Claim",
-    "Version",
-    "check_arch",
-    "default_catalog",
-    "load_catalog",
-    "parse_catalog",
-]
-
 DEFAULT_FLAGS = ("-std=c++17", "-O3")
 # Modules that catalogues name by an earlier place: a sealed bundle keeps its catalogue as it was.
 MOVED_MODULES = {

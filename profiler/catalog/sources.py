@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from profiler.catalog.catalog import PROJECT_KERNELS, Catalog, Version
+from profiler.catalog.catalog import PROJECT_KERNELS, Catalog
+from profiler.catalog.version import Version
 from profiler.errors import BadCatalog, ProfilerError
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)

@@ -13,8 +13,8 @@ from profiler.errors import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from profiler.build.library import BuiltLibrary, FailedBuild
-    from profiler.catalog.catalog import Catalog, Version
+    from profiler.build import BuiltLibrary, FailedBuild
+    from profiler.catalog import Catalog, Version
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\
@@ -87,7 +87,7 @@ def add_jobs(command: argparse.ArgumentParser) -> None:
 
 def tell_failures(made: list[Any]) -> Exit:
     """Print what the compiler said of each version that does not compile; the exit code of all together."""
-    from profiler.build.library import FailedBuild
+    from profiler.build import FailedBuild
 
     failures = [one for one in made if isinstance(one, FailedBuild)]
     for one in failures:
@@ -123,7 +123,7 @@ def _arches(text: str) -> list[str]:
 
 
 def _stage_flags(lineage: Catalog, stage: str | None) -> tuple[str, ...]:
-    from profiler.catalog.sources import load_problem
+    from profiler.catalog import load_problem
     from profiler.errors import UnknownName
 
     if stage is None:
@@ -150,7 +150,7 @@ def left_out(chosen: tuple[Version, ...], arches: list[str] | None) -> dict[str,
 
 
 def _document(one: BuiltLibrary | FailedBuild) -> dict[str, Any]:
-    from profiler.build.library import FailedBuild
+    from profiler.build import FailedBuild
 
     if isinstance(one, FailedBuild):
         return {"version": one.version, "built": False, "error": one.error, "output": one.output}
@@ -170,7 +170,7 @@ def _document(one: BuiltLibrary | FailedBuild) -> dict[str, Any]:
 
 
 def _print(made: list[BuiltLibrary | FailedBuild], told: dict[str, str]) -> None:
-    from profiler.build.library import FailedBuild
+    from profiler.build import FailedBuild
 
     rows = []
     for one in made:

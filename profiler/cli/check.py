@@ -12,10 +12,9 @@ from profiler.cli.output import add_json, positive, print_json, print_table, say
 from profiler.errors import CannotJudge, Exit, UnknownName
 
 if TYPE_CHECKING:
-    from profiler.catalog.catalog import Catalog, Version
-    from profiler.catalog.problem import Problem
+    from profiler.catalog import Catalog, Problem, Version
     from profiler.cli.output import Commands
-    from profiler.emulator.cpu_check import VersionCheck
+    from profiler.emulator import VersionCheck
 
 _SHOWN = 12  # findings of a version
 

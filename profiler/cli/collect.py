@@ -18,8 +18,7 @@ from profiler.errors import CannotJudge, Exit, ProfilerError, UnknownName
 
 if TYPE_CHECKING:
     from profiler.bundles import LocalRoot, Run
-    from profiler.catalog.catalog import Catalog, Version
-    from profiler.catalog.problem import Problem
+    from profiler.catalog import Catalog, Problem, Version
     from profiler.cli.output import Commands
     from profiler.collect.collection import Collection
     from profiler.collect.settings import Settings

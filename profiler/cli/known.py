@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from profiler.advice.insights import Case
 from profiler.advice.without_gpu import Cell
 from profiler.bundles import location
-from profiler.catalog.version import Version
+from profiler.catalog import Version
 from profiler.cli import output
 from profiler.compare import comparison, counter_noise, environment_change, noise_floor, resolve_names
 from profiler.errors import CannotJudge, UnknownName

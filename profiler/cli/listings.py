@@ -10,8 +10,7 @@ from pathlib import Path
 
 from profiler.build import library, toolchain
 from profiler.bundles import location
-from profiler.catalog import catalog, sources
-from profiler.catalog.catalog import Catalog, Version
+from profiler.catalog import Catalog, Version, catalog, sources
 from profiler.cli.output import open_store
 from profiler.compare import resolve_names
 from profiler.compare.match_launches import kernel_filter, launch_labels, name_filter
@@ -19,10 +18,8 @@ from profiler.compare.resolve_names import VersionRef
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
 from profiler.evidence import NCU_DURATION, Evidence, Launch, Side, brief_list
 from profiler.reports import read
-from profiler.sass import from_runs, hotspots
+from profiler.sass import CodeNotStored, Listing, StoredCode, from_runs, hotspots
 from profiler.sass import listing as sass_listing
-from profiler.sass.from_runs import CodeNotStored, StoredCode
-from profiler.sass.listing import Listing
 
 _ELF = b"\x7fELF"
 _TOOLS = ("nvcc", "cuobjdump", "nvdisasm")

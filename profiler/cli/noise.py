@@ -13,7 +13,7 @@ from profiler.errors import CannotJudge, Exit, ProfilerError
 
 if TYPE_CHECKING:
     from profiler.bundles import LocalRoot, Run
-    from profiler.catalog.catalog import Catalog
+    from profiler.catalog import Catalog
     from profiler.cli.output import Commands
     from profiler.collect.collection import Collection
     from profiler.collect.settings import Settings

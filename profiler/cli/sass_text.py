@@ -8,10 +8,7 @@ from pathlib import PurePath
 from profiler.cli.listings import Code
 from profiler.cli.output import print_table, say
 from profiler.evidence import formatting
-from profiler.sass import alignment
-from profiler.sass.alignment import AlignedRow, Alignment
-from profiler.sass.hotspots import HotSpot, HotSpotChange
-from profiler.sass.listing import Listing
+from profiler.sass import AlignedRow, Alignment, HotSpot, HotSpotChange, Listing, alignment
 
 CONTEXT = 3  # equal rows printed around each difference
 MOVED = 10  # places printed that moved

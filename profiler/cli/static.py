@@ -19,8 +19,7 @@ from profiler.cli.output import add_json, print_json, print_table
 from profiler.errors import Exit
 
 if TYPE_CHECKING:
-    from profiler.build.library import FailedBuild
-    from profiler.build.resources import FunctionResources, VersionResources
+    from profiler.build import FailedBuild, FunctionResources, VersionResources
     from profiler.cli.output import Commands
 
 _DESCRIPTION = """\

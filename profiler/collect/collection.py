@@ -10,12 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from profiler.build import facts, opcode_counts, resources
-from profiler.build.library import FailedBuild
+from profiler.build import FailedBuild, facts, opcode_counts, resources
 from profiler.bundles import Result
 from profiler.bundles.run_json import dump_result
-from profiler.catalog.catalog import Catalog, Version
-from profiler.catalog.sources import source_sha256
+from profiler.catalog import Catalog, Version, source_sha256
 from profiler.collect import check_and_time, plan, sanitizer, subprocesses, without_gpu
 from profiler.collect import settings as collect_settings
 from profiler.collect.aa_sessions import AASessions

@@ -9,7 +9,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from profiler.build.toolchain import Tool
+from profiler.build import Tool
 from profiler.evidence import natural_key
 
 # Where the installers of NVIDIA and the distributions put them. The newest of several wins.

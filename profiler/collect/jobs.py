@@ -11,9 +11,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from profiler.catalog.catalog import Catalog
-from profiler.catalog.problem import Problem
-from profiler.catalog.sources import load_object
+from profiler.catalog import Catalog, Problem, load_object
 from profiler.collect import subprocesses
 from profiler.collect.plan import Job
 from profiler.collect.settings import Machine, Settings

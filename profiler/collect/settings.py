@@ -20,9 +20,7 @@ from typing import Any
 
 from profiler.build import toolchain
 from profiler.bundles import LocalRoot, bundle
-from profiler.catalog import catalog
-from profiler.catalog.catalog import Catalog
-from profiler.catalog.sources import source_sha256
+from profiler.catalog import Catalog, catalog, source_sha256
 from profiler.collect import find_tools, subprocesses, without_gpu
 from profiler.collect.ncu_command import Ncu
 from profiler.collect.staging import Staging

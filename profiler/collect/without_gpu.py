@@ -17,15 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from profiler import __version__
-from profiler.build import facts, resources, toolchain
-from profiler.build.library import BuiltLibrary, FailedBuild, remove_abandoned
-from profiler.build.resources import FunctionResources, VersionResources
+from profiler.build import (
+    BuiltLibrary,
+    FailedBuild,
+    FunctionResources,
+    VersionResources,
+    facts,
+    resources,
+    toolchain,
+)
+from profiler.build.library import remove_abandoned
 from profiler.bundles import COLLECT, Attachment, Result, Run, bundle, location
-from profiler.catalog.catalog import Catalog, Version
-from profiler.catalog.problem import Problem, Workload
-from profiler.catalog.sources import load_problem, source_files, source_sha256
-from profiler.emulator import cpu_check
-from profiler.emulator.cpu_check import CheckRun, VersionCheck
+from profiler.catalog import Catalog, Problem, Version, Workload, load_problem, source_files, source_sha256
+from profiler.emulator import CheckRun, VersionCheck, cpu_check
 from profiler.errors import CannotJudge, ProfilerError
 from profiler.sass import bundle_file
 

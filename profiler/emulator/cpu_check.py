@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from profiler.catalog.problem import ALL_STAGES, Problem, Workload, workload_json
-from profiler.catalog.sources import include_folders, planted_bug, source_files, without_include_flags
-from profiler.catalog.version import Version
+from profiler.catalog import Problem, Version, Workload, source_files
+from profiler.catalog.problem import ALL_STAGES, workload_json
+from profiler.catalog.sources import include_folders, planted_bug, without_include_flags
 from profiler.emulator.cpu_library import build_cpu_library
 from profiler.emulator.emulator import SHARED_BUDGET_BYTES, Emulator, Schedule
 from profiler.emulator.run_result import Defect, LaunchShape, RunResult, SharedTraffic

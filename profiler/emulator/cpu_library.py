@@ -18,8 +18,6 @@ from profiler.catalog.catalog import PROJECT_KERNELS
 from profiler.catalog.sources import included_files
 from profiler.errors import BuildFailed, CannotJudge
 
-__all__ = ["PROJECT_KERNELS", "RUNTIME", "build_cpu_library", "cache_folder"]
-
 RUNTIME = Path(__file__).resolve().parent / "cpucuda"
 
 _MACHINE = ("-march=x86-64-v3",) if platform.machine() == "x86_64" else ()  # fp16 is converted in hardware

@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog.problem import ALL_STAGES, ATTENTION, Case, check_output
-from profiler.emulator.cpu_library import PROJECT_KERNELS, RUNTIME, build_cpu_library
+from profiler.catalog import Case, check_output
+from profiler.catalog.catalog import PROJECT_KERNELS
+from profiler.catalog.problem import ALL_STAGES, ATTENTION
+from profiler.emulator.cpu_library import RUNTIME, build_cpu_library
 from profiler.emulator.run_result import (
     Defect,
     RunResult,

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler.catalog.problem import OutputCheck
+from profiler.catalog import OutputCheck
 from profiler.errors import CannotJudge
 
 Row = Sequence[str]  # fields of one line of what the runtime answers

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.bundles import COLLECT, Root, Run, bundle
+from profiler.catalog import Catalog, Version
 from profiler.catalog import catalog as catalog_catalog
-from profiler.catalog.catalog import Catalog, Version
 from profiler.errors import BadBundle, BadCatalog
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from profiler.bundles import Root
-from profiler.catalog.catalog import Catalog, Version
+from profiler.catalog import Catalog, Version
 from profiler.evidence import Evidence, Launch, natural_key
 from profiler.history.catalog_snapshot import CatalogSnapshot, load_newest_snapshot
 from profiler.history.version_latency import VersionLatency, newest_latencies

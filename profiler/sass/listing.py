@@ -12,8 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path, PurePath
 
-from profiler.build import opcode_counts
-from profiler.build.toolchain import find_tool, require_tool
+from profiler.build import find_tool, opcode_counts, require_tool
 from profiler.errors import BuildFailed
 from profiler.evidence import opcodes
 from profiler.reports import LaunchDetail, source_lines

@@ -2,8 +2,7 @@
 
 import pytest
 
-from profiler.build import lower_bounds
-from profiler.build.lower_bounds import PeakRates
+from profiler.build import PeakRates, lower_bounds
 from profiler.catalog.problem import ACCEPTANCE, ATTENTION
 from profiler.evidence import State
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import resources, toolchain
-from profiler.build.resources import FunctionResources, VersionResources
+from profiler.build import FunctionResources, VersionResources, resources, toolchain
 from profiler.catalog import catalog
 from profiler.cli import main
 from profiler.emulator import cpu_check

@@ -5,16 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.catalog import catalog, sources
-from profiler.catalog.problem import (
-    ACCEPTANCE,
-    ALL_STAGES,
-    ATTENTION,
-    HEADLINE,
-    Problem,
-    Tolerance,
-    check_output,
-)
+from profiler.catalog import Problem, Tolerance, catalog, check_output, sources
+from profiler.catalog.problem import ACCEPTANCE, ALL_STAGES, ATTENTION, HEADLINE
 
 
 def workload(**sizes):

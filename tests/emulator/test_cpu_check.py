@@ -8,13 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import catalog, sources
+from profiler.catalog import Version, catalog, sources
 from profiler.catalog.problem import ATTENTION
-from profiler.catalog.version import Version
 from profiler.cli import main
-from profiler.emulator import cpu_check
+from profiler.emulator import Defect, SourceLine, cpu_check
 from profiler.emulator.cpu_check import ExpectedDefect
-from profiler.emulator.run_result import Defect, SourceLine
 from profiler.errors import BuildFailed
 from tests.conftest import ROOT
 

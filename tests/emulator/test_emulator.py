@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.catalog.problem import Case, Tolerance
-from profiler.emulator import cpu_library
+from profiler.catalog import Case, Tolerance
+from profiler.emulator import Emulator, Schedule, cpu_library
 from profiler.emulator.cpu_library import build_cpu_library
-from profiler.emulator.emulator import Emulator, Schedule
 from profiler.errors import BuildFailed, CannotJudge
 
 HERE = Path(__file__).resolve().parents[1] / "emulated"

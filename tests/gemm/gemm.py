@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog.problem import ALL_STAGES, Case, Tolerance
+from profiler.catalog import Case, Tolerance
+from profiler.catalog.problem import ALL_STAGES
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,7 @@ from typing import TypeVar
 import pytest
 
 from profiler.build import library, opcode_counts, toolchain
-from profiler.catalog import catalog
-from profiler.catalog.catalog import Version
+from profiler.catalog import Version, catalog
 from profiler.catalog.problem import ACCEPTANCE, ATTENTION, AttentionWorkload
 from profiler.collect import subprocesses
 from profiler.collect.gpu import device

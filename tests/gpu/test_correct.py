@@ -6,11 +6,11 @@ import threading
 import numpy as np
 import pytest
 
-from profiler.catalog.problem import ATTENTION, check_output
+from profiler.catalog import check_output
+from profiler.catalog.problem import ATTENTION
 from profiler.catalog.sources import include_folders
 from profiler.collect import find_tools, sanitizer, subprocesses
-from profiler.emulator import cpu_library
-from profiler.emulator.emulator import Emulator, Schedule
+from profiler.emulator import Emulator, Schedule, cpu_library
 from tests.gpu.conftest import GOOD, REJECTED, keep, workloads_of, write
 
 GOOD_CELLS = [(version.id, workload) for version in GOOD for workload in workloads_of(version)]

@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from profiler.reports import read
-from profiler.sass import alignment
+from profiler.sass import Listing, SassLine, alignment
 from profiler.sass import listing as sass_listing
 from profiler.sass.alignment import CHANGED, EQUAL, ONLY_A, ONLY_B, UNREAD
-from profiler.sass.listing import Listing, SassLine
 
 
 def listing(reports: Path, name: str, ordinal: int) -> Listing:

@@ -13,10 +13,9 @@ from profiler.evidence.values import pack_values
 from profiler.explain import drilldown
 from profiler.reports import LaunchDetail, read
 from profiler.reports.instances import PcColumn
-from profiler.sass import hotspots
+from profiler.sass import Listing, hotspots
 from profiler.sass import listing as sass_listing
 from profiler.sass.hotspots import EXECUTED, SAMPLES, STALL
-from profiler.sass.listing import Listing
 
 LAUNCHES = [
     ("cutlass/report75", 0),

@@ -18,10 +18,7 @@ from profiler.bundles import COLLECT, Attachment, Facts, Result, Run, bundle, lo
 from profiler.cli import main
 from profiler.errors import BadBundle
 from profiler.evidence import Evidence, Value
-from profiler.sass import bundle_file, from_runs
-from profiler.sass.bundle_file import MachineCode
-from profiler.sass.from_runs import CodeNotStored
-from profiler.sass.listing import FunctionCode
+from profiler.sass import CodeNotStored, FunctionCode, MachineCode, bundle_file, from_runs
 from profiler.store import Store, operations
 from tests.conftest import ROOT
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from profiler.sass import source_diff
-from profiler.sass.source_diff import FlagChange
+from profiler.sass import FlagChange, source_diff
 from tests.lineages import SOURCE
 
 BUG = ((), ("-DBUG=BUG_ROW",))

@@ -15,9 +15,8 @@ import pytest
 
 from profiler.reports import file_format, read
 from profiler.reports.instances import PcColumn
-from profiler.sass import alignment, hotspots
+from profiler.sass import Listing, SassLine, alignment, hotspots
 from profiler.sass import listing as sass_listing
-from profiler.sass.listing import Listing, SassLine
 from profiler.store import operations
 from profiler.ui.views import aligned_code, code_grid, code_listing, drilldown, embedded_sources
 from tests.ui.test_pages import page, text

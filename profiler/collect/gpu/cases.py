@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog.problem import Argument, Array, Case, Problem, Tolerance, Workload
+from profiler.catalog import Case, Problem, Tolerance, Workload
+from profiler.catalog.problem import Argument, Array
 
 
 def load_or_make(problem: Problem, workload: Workload, seed: int, folder: Path | None) -> Case:

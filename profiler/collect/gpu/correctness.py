@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog.problem import Array, Case, OutputCheck, check_output
+from profiler.catalog import Case, OutputCheck, check_output
+from profiler.catalog.problem import Array
 from profiler.collect.gpu import device, stage
 
 REPEATS = 3  # a race may be lost only sometimes; each repeat has a poisoned output of its own

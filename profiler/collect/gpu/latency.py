@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from profiler.catalog.catalog import Catalog
-from profiler.catalog.problem import Problem
+from profiler.catalog import Catalog, Problem
 from profiler.collect import sample_schedule
 from profiler.collect.gpu import device, stage
 from profiler.collect.sample_schedule import SampleSeries

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import catalog, sources
-from profiler.catalog.catalog import Catalog
-from profiler.catalog.problem import Array, Case, Problem, Workload
+from profiler.catalog import Case, Catalog, Problem, Workload, catalog, sources
+from profiler.catalog.problem import Array
 from profiler.collect.gpu import cases
 from profiler.errors import CannotJudge, ProfilerError
 

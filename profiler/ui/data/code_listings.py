@@ -9,10 +9,8 @@ import streamlit as st
 from profiler.bundles import location
 from profiler.compare.comparison import Comparison, PairComparison
 from profiler.evidence import Evidence, Launch, Side, natural_key
-from profiler.sass import alignment, from_runs, hotspots
+from profiler.sass import Listing, StoredCode, alignment, from_runs, hotspots
 from profiler.sass import listing as sass_listing
-from profiler.sass.from_runs import StoredCode
-from profiler.sass.listing import Listing
 from profiler.store import LaunchInfo
 from profiler.ui import addresses
 from profiler.ui.addresses import CompiledPlace

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from profiler.evidence import Evidence
-from profiler.sass.listing import Listing
+from profiler.sass import Listing
 from profiler.ui import controls, markup
 from profiler.ui.data import code_listings, index
 from profiler.ui.sections import code_choice

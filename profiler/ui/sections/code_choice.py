@@ -8,7 +8,7 @@ from typing import Any
 
 import streamlit as st
 
-from profiler.sass.from_runs import CodeNotStored, StoredCode
+from profiler.sass import CodeNotStored, StoredCode
 from profiler.ui import addresses, controls, markup
 from profiler.ui.addresses import CompiledPlace
 from profiler.ui.data import code_listings, comparisons, index

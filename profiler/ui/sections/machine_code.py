@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from profiler.compare.comparison import Comparison
-from profiler.sass.from_runs import CodeNotStored
+from profiler.sass import CodeNotStored
 from profiler.ui import addresses, markup
 from profiler.ui.data import code_listings, index
 from profiler.ui.views import code_listing, compiled_code, drilldown

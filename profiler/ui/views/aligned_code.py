@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from profiler.sass import alignment, hotspots
-from profiler.sass.alignment import AlignedRow, Alignment
-from profiler.sass.hotspots import HotSpot
-from profiler.sass.listing import Listing
+from profiler.sass import AlignedRow, Alignment, HotSpot, Listing, alignment, hotspots
 from profiler.ui import markup
 from profiler.ui.markup import Html
 from profiler.ui.views import code_grid

@@ -9,9 +9,7 @@ from pathlib import PurePath
 
 from profiler.build import opcode_counts
 from profiler.evidence import formatting
-from profiler.sass import hotspots
-from profiler.sass.hotspots import HotSpot
-from profiler.sass.listing import Listing
+from profiler.sass import HotSpot, Listing, hotspots
 from profiler.store import LaunchInfo
 from profiler.ui import markup
 from profiler.ui.addresses import CodeReport

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.build import opcode_counts
-from profiler.sass import alignment
+from profiler.sass import Listing, StoredCode, alignment
 from profiler.sass import listing as sass_listing
-from profiler.sass.from_runs import StoredCode
-from profiler.sass.listing import Listing
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Html
 from profiler.ui.views import code_grid

@@ -8,9 +8,7 @@ from profiler.compare.comparison import PairComparison
 from profiler.evidence import NOT_COLLECTED, Launch, Value, formatting
 from profiler.explain import drilldown
 from profiler.explain.drilldown import ClassChange, Conflicts
-from profiler.sass import hotspots
-from profiler.sass.hotspots import HotSpot, HotSpotChange
-from profiler.sass.listing import Listing
+from profiler.sass import HotSpot, HotSpotChange, Listing, hotspots
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.views import code_listing

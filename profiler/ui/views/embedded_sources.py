@@ -7,10 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from profiler.reports import source_lines
-from profiler.sass import hotspots
-from profiler.sass.hotspots import CodeLocation, HotSpot
-from profiler.sass.listing import Listing
-from profiler.sass.source_diff import SourceRow, side_by_side
+from profiler.sass import CodeLocation, HotSpot, Listing, SourceRow, hotspots, side_by_side
 from profiler.ui import markup
 from profiler.ui.markup import Html
 from profiler.ui.views import code_grid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from profiler.catalog.catalog import Claim, Version
+from profiler.catalog import Claim, Version
 from profiler.evidence import Evidence, Launch, State, Value, formatting
 from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, VersionStatus
 from profiler.history.speedups import Speedup

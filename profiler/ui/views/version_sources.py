@@ -6,16 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from profiler.catalog.catalog import Version
+from profiler.catalog import Version
 from profiler.evidence import Value, formatting
-from profiler.sass.source_diff import (
-    LineTraffic,
-    SourceRow,
-    TrafficRow,
-    compare_traffic,
-    flag_changes,
-    side_by_side,
-)
+from profiler.sass import LineTraffic, SourceRow, compare_traffic, side_by_side
+from profiler.sass.source_diff import TrafficRow, flag_changes
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 

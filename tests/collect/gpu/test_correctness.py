@@ -10,7 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from profiler.catalog.problem import ATTENTION, HEADLINE, Case, Tolerance
+from profiler.catalog import Case, Tolerance
+from profiler.catalog.problem import ATTENTION, HEADLINE
 from profiler.collect import subprocesses
 from profiler.collect.gpu import cases, correctness, stage
 from profiler.errors import CannotJudge
