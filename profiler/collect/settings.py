@@ -114,9 +114,10 @@ def look(counters: bool = True) -> Machine:
 def count_passes(machine: Machine, chip: str) -> None:
     """Replay passes of both tiers, by NVIDIA's library; where it ends the process that calls it, without."""
     counted, ended = _apart(
-        "from profiler.evidence import chip_metrics as chips, metric_table as metrics; "
-        "table = metrics.load(); "
-        f"print(json.dumps({{tier: chips.passes(list(chips.request(table, {chip!r}, tier)), {chip!r}) "
+        "from profiler.evidence import chip_metrics as chips, load_metrics; "
+        "table = load_metrics(); "
+        f"chip = {chip!r}; "
+        "print(json.dumps({tier: chips.replay_passes(chips.names_to_collect(table, chip, tier), chip) "
         "for tier in ('lean', 'full')}))"
     )
     if counted is None:
