@@ -9,7 +9,7 @@ from profiler.cli.output import add_filters, add_json, print_json, print_table, 
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.gate.baseline import Baseline, Pin
+    from profiler.history.baselines import Baseline, Pin
 
 _DESCRIPTION = """\
 A baseline is set for a family, or for one workload or GPU of it (--workload, --gpu), which then counts there
@@ -52,23 +52,23 @@ def set_(arguments: argparse.Namespace) -> int:
     """Pin, and say what is pinned now."""
     from profiler.bundles import location
     from profiler.cli.output import open_store
-    from profiler.gate import baseline
+    from profiler.gate import pins
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
     root, store = location.open_root(), open_store()
-    pin = baseline.set_baseline(root, store, arguments.family, arguments.name, why=arguments.why, **place)
-    say(f"the baseline of {pin.family} is {pin.name} ({pin.place})")
+    pin = pins.set_baseline(root, store, arguments.family, arguments.name, why=arguments.why, **place)
+    say(f"the baseline of {pin.family} is {pin.name} ({pin.scope})")
     return 0
 
 
 def unset(arguments: argparse.Namespace) -> int:
     """Take a pin away, and say which."""
     from profiler.bundles import location
-    from profiler.gate import baseline
+    from profiler.gate import pins
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
-    pin = baseline.unset_baseline(location.open_root(), arguments.family, why=arguments.why, **place)
-    say(f"{pin.name} is no baseline of {pin.family} any more ({pin.place})")
+    pin = pins.unset_baseline(location.open_root(), arguments.family, why=arguments.why, **place)
+    say(f"{pin.name} is no baseline of {pin.family} any more ({pin.scope})")
     return 0
 
 
@@ -76,12 +76,12 @@ def list_(arguments: argparse.Namespace) -> int:
     """Every pin with who, when and why; below, of those that are lost the way out."""
     from profiler.bundles import decisions, location
     from profiler.cli.output import open_store
-    from profiler.gate import baseline
+    from profiler.history import baselines
 
-    found = baseline.list_pins(decisions.load_decisions(location.open_root()))
+    found = baselines.list_pins(decisions.load_decisions(location.open_root()))
     found = [one for one in found if arguments.family in (None, one.family)]
     store = open_store() if found else None
-    told = [(one, baseline.find_loss(one, store) if store else None) for one in found]
+    told = [(one, baselines.find_loss(one, store) if store else None) for one in found]
     if arguments.json:
         print_json({"baselines": [{**pin_json(one), "lost": lost and lost.words} for one, lost in told]})
     elif told:
@@ -98,7 +98,7 @@ def list_(arguments: argparse.Namespace) -> int:
         print_table(("family", "workload", "gpu", "baseline", "set"), rows)
         for one, lost in told:
             if lost:
-                say(f"! nothing can be held against the baseline of {one.family} ({one.place}): {lost.words}")
+                say(f"! nothing can be held against the baseline of {one.family} ({one.scope}): {lost.words}")
     else:
         say("no baseline is set: parent, best and torch:… are always there; `profiler baseline set` pins one")
     return 0
@@ -109,11 +109,11 @@ def show(arguments: argparse.Namespace) -> int:
     from profiler.bundles import location
     from profiler.cli.output import open_store
     from profiler.compare import resolve_names
-    from profiler.gate import baseline
+    from profiler.history import baselines
 
     root, store = location.open_root(), open_store()
     family, version = resolve_names.resolve_family_version(store, arguments.name)
-    held = baseline.Baselines.of(root, store, family)
+    held = baselines.Baselines.load(root, store, family)
     found = [
         (workload, gpu, one)
         for workload, gpu in held.places(version)

@@ -19,6 +19,7 @@ from profiler.compare import comparison, counter_noise, environment_change, nois
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence, MetricTable, Side
 from profiler.history import lineage
+from profiler.history.baselines import NoBaseline, for_advice
 from profiler.history.lineage import PLANNED, VersionStatus
 
 if TYPE_CHECKING:
@@ -52,7 +53,12 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
         if found and version in found.by_id:
             stands = found.by_id[version]
             traffic = found.snapshot.shared_traffic(root, version)
-    base, why = _baseline(against, family, stands)
+    base, why = against, "asked for"
+    if against is None:
+        baseline = for_advice(family, stands)
+        base, why = (
+            (None, baseline.why) if isinstance(baseline, NoBaseline) else (baseline.name, baseline.words)
+        )
     with catalogued((base or "",), opener):
         cells = tuple(Cell(one, _against(base, one, opener, table)) for one in sides)
         measured = Cell(side, _against(base, side, opener, table)) if side else None
@@ -104,24 +110,6 @@ def _nothing_of(family: str, version: Version) -> str:
     return (
         f"{name} is in the catalogue, but no run has anything of it: `profiler collect {version.id}` on a GPU"
     )
-
-
-def _baseline(
-    against: str | None, family: str | None, stands: VersionStatus | None
-) -> tuple[str | None, str]:
-    """The baseline's name and why it is that one, or why there is none."""
-    if against is not None:
-        return against, "asked for"
-    if stands is None:
-        return None, "no baseline: no catalogue names its parent; --against BASELINE names one"
-    if stands.version.parent is None:
-        return None, "no baseline: it has no parent in the catalogue"
-    if stands.correct_ancestor is None:
-        return None, "no baseline: no ancestor of it in the catalogue is correct"
-    base = stands.correct_ancestor.id
-    if base == stands.version.parent:
-        return f"{family}/{base}", "its parent in the catalogue"
-    return f"{family}/{base}", f"its nearest correct ancestor: {stands.version.parent} is not"
 
 
 def _against(

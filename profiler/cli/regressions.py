@@ -38,8 +38,8 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.cli import output, regression_text
     from profiler.compare import counter_noise, noise_floor
     from profiler.evidence import metric_table
-    from profiler.gate import acknowledgement, baseline
-    from profiler.history import lineage
+    from profiler.gate import acknowledgement
+    from profiler.history import baselines, lineage
     from profiler.regressions.cause import CauseFinder
     from profiler.regressions.search import find_regressions
 
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         floors=noise_floor.lookup(lambda: store),
         wobbles=counter_noise.by_place(lambda: store),
         acknowledged=acknowledgement.list_acknowledgements(records),
-        pins=baseline.list_pins(records),
+        pins=baselines.list_pins(records),
     )
     causes = CauseFinder(store, root, table, counter_noise.lookup(lambda: store))
     if arguments.json:

@@ -19,10 +19,9 @@ from profiler.compare.resolve_names import (
 )
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence, Side
-from profiler.gate import baseline
-from profiler.gate.baseline import Baselines
 from profiler.gate.inventory import Cell, VersionResults, cell_of, results_by_version
 from profiler.history import lineage
+from profiler.history.baselines import BEST, IMPLICIT, PINNED, TORCH, Baseline, Baselines, run_before
 from profiler.store import Rows
 
 if TYPE_CHECKING:
@@ -140,17 +139,27 @@ class BaselineLookup:
                 cell: (run, next(one for one in self.of_run(run) if one.name == subject.name))
                 for cell, run in earlier.items()
             }
-            pinned = self._chosen(subject, baseline.PINNED)
+            pinned = self._chosen(subject, self.baselines(subject.family).for_gate, PINNED)
             kept = {cell: one for cell, one in found.items() if cell not in pinned.refused}
             gone = {cell: pinned.why[cell] for cell in pinned.refused}
             gone |= {cell: why for cell, why in tied.items() if cell not in pinned.held}
             return CellBaselines({**kept, **pinned.held}, gone, {*gone}, anywhere=False)
-        if name in (baseline.PINNED, *baseline.IMPLICIT) or name.startswith(baseline.TORCH):
-            return self._chosen(subject, name)
+        if name in (PINNED, *IMPLICIT) or name.startswith(TORCH):
+            return self._chosen(subject, partial(self._by_name, subject, name), name)
         held = self.of_version(*resolve_family_version(self.store, name))
         return CellBaselines(dict.fromkeys(held.cells, (held.name, held)), {})
 
-    def _chosen(self, subject: VersionResults, name: str) -> CellBaselines:
+    def _by_name(
+        self, subject: VersionResults, name: str, workload: str | None, gpu: str | None
+    ) -> Baseline | None:
+        return self.baselines(subject.family).named(name, subject.version, workload, gpu)
+
+    def _chosen(
+        self,
+        subject: VersionResults,
+        choose: Callable[[str | None, str | None], Baseline | None],
+        name: str,
+    ) -> CellBaselines:
         """What is pinned or implied in each of the subject's cells, and in those that only that one has."""
         there = self.baselines(subject.family)
         found: dict[Cell, tuple[str, VersionResults]] = {}
@@ -160,13 +169,13 @@ class BaselineLookup:
         for cell in waiting:
             workload, gpu = cell.workload or None, cell.gpu or None
             try:
-                chosen = there.resolve(name, subject.version, workload, gpu)
+                chosen = choose(workload, gpu)
             except CannotJudge as error:
                 why[cell] = str(error)
-                if name == baseline.PINNED and baseline.effective_pin(
-                    there.pins, subject.family, workload, gpu
-                ):
+                if name == PINNED and there.pin_for(workload, gpu):
                     refused.add(cell)
+                continue
+            if chosen is None:
                 continue
             if chosen.run_id is None:
                 held = [self.of_version(subject.family, chosen.version or "")]
@@ -176,12 +185,12 @@ class BaselineLookup:
                     : len(run_results) == 1
                 ]
             for one in held:
-                if name == baseline.PINNED and _are_the_same(one, subject, cell):
+                if name == PINNED and _are_the_same(one, subject, cell):
                     why[cell] = "these results are what is pinned"
                     continue
                 if cell in one.cells:
                     found[cell] = (chosen.name, one)
-                if name != baseline.BEST:  # the best of one cell is not asked for what another lacks
+                if name != BEST:  # the best of one cell is not asked for what another lacks
                     waiting += [other for other in one.cells if other not in waiting]
         return CellBaselines(found, why, refused)
 
@@ -225,7 +234,7 @@ class BaselineLookup:
     def baselines(self, family: str) -> Baselines:
         """All that a family can be held against."""
         if family not in self.families:
-            self.families[family] = Baselines.of(self.root, self.store, family)
+            self.families[family] = Baselines.load(self.root, self.store, family)
         return self.families[family]
 
     def _earlier(
@@ -236,26 +245,30 @@ class BaselineLookup:
         rows = ask()
         if rows.truncated:  # the newest may be cut off
             rows = Rows(row for cell in subject.cells for row in ask(**cell._asdict()))
-        made = {row.run_id: row.created for row in rows}
+        created = {row.run_id: row.created for row in rows}
+        by_cell: dict[Cell, dict[str, datetime]] = {}
+        for row in sorted(rows, key=lambda row: (row.created, row.run_id)):
+            if row.kind in RESULT_KINDS:
+                by_cell.setdefault(cell_of(row), {})[row.run_id] = row.created
         found: dict[Cell, str] = {}
         tied: dict[Cell, str] = {}
-        for row in sorted(rows, key=lambda row: (row.created, row.run_id)):
-            cell = cell_of(row)
+        for cell, runs in by_cell.items():
             own = run_id or subject.cells.get(cell)
-            if row.kind not in RESULT_KINDS or own not in made or row.run_id == own:
+            if own not in created:
                 continue
-            if row.created < made[own]:
-                found[cell] = row.run_id
-            elif row.created == made[own]:
+            before = run_before(own, {**runs, own: created[own]})
+            if before.tied:
                 tied[cell] = (
-                    f"{row.run_id} and {own} say the same time, so nobody knows which is the newer: "
+                    f"{before.tied} and {own} say the same time, so nobody knows which is the newer: "
                     "name the one by --baseline"
                 )
-        for cell, run in found.items():
-            own = run_id or subject.cells[cell]
-            self._check_unread(
-                f"{made[run]:{_STAMP}}", f"{made[own]:{_STAMP}}", f"{subject.name} before {own}"
-            )
+            if before.run_id:
+                self._check_unread(
+                    f"{created[before.run_id]:{_STAMP}}",
+                    f"{created[own]:{_STAMP}}",
+                    f"{subject.name} before {own}",
+                )
+                found[cell] = before.run_id
         return {cell: run for cell, run in found.items() if cell not in tied}, tied
 
 

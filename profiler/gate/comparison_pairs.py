@@ -15,9 +15,9 @@ from profiler.bundles import bundle
 from profiler.compare.resolve_names import is_file_name, resolve_all, resolve_family_version
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Side, brief_list, natural_key
-from profiler.gate.baseline import BEST
 from profiler.gate.baseline_lookup import BaselineLookup, CellBaselines
 from profiler.gate.inventory import Cell, CellFilter, VersionResults
+from profiler.history.baselines import BEST
 
 if TYPE_CHECKING:
     from profiler.bundles import Root

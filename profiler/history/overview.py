@@ -21,6 +21,7 @@ from profiler.compare.latency import FloorLookup, LatencyComparison, compare_lat
 from profiler.compare.match_launches import launch_labels
 from profiler.compare.metric_verdict import CounterNoiseLookup
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, State, Value, chip_of
+from profiler.history.baselines import newest_and_before
 from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
@@ -133,18 +134,18 @@ def _newest_first(store: Store) -> list[str]:
 
 def _newest(store: Store, family: str) -> dict[tuple[str | None, str | None, Evidence], list[str]]:
     """The newest version and the one before, of every workload, GPU and evidence of a family."""
-    found: dict[tuple[str | None, str | None, Evidence], list[str]] = {}
-    versions = [one.version for one in store.versions(family)]
-    for version in reversed(versions[-LOOK_BACK:]):
-        launches = store.launches(family=family, version=version, evidence=Evidence.MEASURED)
-        here = dict.fromkeys(
-            (one.workload, one.gpu, one.evidence) for one in launches if one.kind in _SHOWN_KINDS
-        )
-        for cell in here:
-            known = found.setdefault(cell, [])
-            if len(known) < 2:
-                known.append(version)
-    return found
+    versions = [info.version for info in store.versions(family)][-LOOK_BACK:]
+    present: dict[tuple[str | None, str | None, Evidence], list[str]] = {}
+    for version in reversed(versions):
+        rows = store.launches(family=family, version=version, evidence=Evidence.MEASURED)
+        for cell in dict.fromkeys(
+            (row.workload, row.gpu, row.evidence) for row in rows if row.kind in _SHOWN_KINDS
+        ):
+            present.setdefault(cell, []).append(version)
+    return {
+        cell: [version for version in newest_and_before(versions, names) if version is not None]
+        for cell, names in present.items()
+    }
 
 
 @dataclass(frozen=True)

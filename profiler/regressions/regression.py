@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.compare.counter_noise import KeyedNoiseLookup
 from profiler.compare.latency import FloorLookup
 from profiler.evidence import Evidence, MetricTable, Value, formatting
 from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement
-from profiler.gate.baseline import LostPin, Pin, effective_pin, find_loss
+from profiler.history.baselines import Baseline, Baselines, LostPin
 from profiler.history.lineage import REJECTED, Lineage
 from profiler.statistics import Floor, Interval, change_text, share_text
 
@@ -174,58 +173,43 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Search:
-    """One family in an index, and what its newest results are held against."""
+    """One family in an index, and what its newest results are judged by."""
 
     store: Store
     table: MetricTable
-    family: str
-    lineage: Lineage | None
+    baselines: Baselines  # of the family
     floors: FloorLookup
-    pins: tuple[Pin, ...]
     coverage: Coverage
     wobbles: KeyedNoiseLookup = lambda *_: None  # how far ncu's counters move by themselves
+
+    @property
+    def family(self) -> str:
+        """What is searched."""
+        return self.baselines.family
+
+    @property
+    def lineage(self) -> Lineage | None:
+        """How the versions of the family descend; None where no run keeps a catalogue of it."""
+        return self.baselines.lineage
 
     @property
     def rejected(self) -> frozenset[str]:
         """The versions that are wrong on purpose, and have nothing to lose."""
         statuses = self.lineage.statuses if self.lineage else ()
-        return frozenset(one.version.id for one in statuses if one.version.state == REJECTED)
+        return frozenset(status.version.id for status in statuses if status.version.state == REJECTED)
 
     @property
     def wrong(self) -> dict[str, dict[str, str]]:
         """The versions without a speed, as `trend` takes them."""
         return {self.family: self.lineage.wrong} if self.lineage else {}
 
-    @cached_property
-    def order(self) -> tuple[str, ...]:
-        """The versions by their first run."""
-        return tuple(one.version for one in self.store.versions(self.family))
-
-    @cached_property
-    def lost(self) -> dict[str, LostPin | None]:
-        """What became of the family's pins, by the id of each."""
-        return {one.id: find_loss(one, self.store) for one in self.pins if one.family == self.family}
-
     def baseline(
-        self, version: str, workload: str, gpu: str, there: Collection[str]
-    ) -> tuple[str | None, str | None, str] | None:
-        """Version, run (of a pin) and words of what a version is held against; None: nothing.
-
-        What is pinned; else the nearest correct ancestor; without a catalogue, the version before the newest.
-        """
-        pin = effective_pin(self.pins, self.family, workload, gpu)
-        if pin is not None and (gone := self.lost[pin.id]):
-            self.coverage.unclear[
-                UnclearReason(f"the baseline of {self.family} is lost: {gone.why}", gone.command)
-            ] += 1
+        self, version: str, workload: str, gpu: str, versions_present: Collection[str]
+    ) -> Baseline | None:
+        """What a version's newest results are held against; a pin that is lost is counted as unclear."""
+        baseline = self.baselines.for_regressions(version, workload, gpu, versions_present)
+        if isinstance(baseline, LostPin):
+            why = f"the baseline of {self.family} is lost: {baseline.why}"
+            self.coverage.unclear[UnclearReason(why, baseline.command)] += 1
             return None
-        if pin is not None:
-            return None if pin.version == version else (pin.version, pin.run_id, f"pinned {pin.name}")
-        if self.lineage is not None:
-            standing = self.lineage.by_id.get(version)
-            against = standing.correct_ancestor.id if standing and standing.correct_ancestor else None
-            return (against, None, f"parent {against}") if against else None
-        before = [name for name in self.order if name in there]
-        if len(before) < 2 or version != before[-1]:
-            return None
-        return before[-2], None, f"the version before, {before[-2]}"
+        return baseline

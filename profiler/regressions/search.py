@@ -11,7 +11,7 @@ from profiler.compare.counter_noise import KeyedNoiseLookup
 from profiler.compare.latency import FloorLookup
 from profiler.evidence import Evidence, MetricTable, Value
 from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
-from profiler.gate.baseline import Pin
+from profiler.history.baselines import Baselines, Pin
 from profiler.history.lineage import Lineage
 from profiler.history.trend import LATENCY
 from profiler.regressions.exact_regressions import find_exact_regressions
@@ -66,7 +66,9 @@ def find_regressions(
     looked = Coverage()
     kept: dict[SeriesKey, Regression] = {}
     for name in [family] if family is not None else store.families():
-        search = Search(store, table, name, (lineages or {}).get(name), floors, tuple(pins), looked, wobbles)
+        own_pins = tuple(pin for pin in pins if pin.family == name)
+        baselines = Baselines(store, name, own_pins, (lineages or {}).get(name))
+        search = Search(store, table, baselines, floors, looked, wobbles)
         looked.families += 1
         for one in (*_correctness(search), *find_time_regressions(search), *find_exact_regressions(search)):
             kept[one.series] = _told(kept[one.series], one) if one.series in kept else one

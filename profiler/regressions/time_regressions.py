@@ -141,14 +141,15 @@ def _contests(one: Trend, search: Search, is_worse: _IsWorse) -> list[_Contest]:
             found.append(_Contest(one, a, b, held, first, RUNS))
     newest = {point.version: point for point in one.points if point.on_line}
     for version, point in newest.items():
-        held_against = search.baseline(version, one.workload or "", one.gpu or "", newest)
-        if held_against is None:
+        baseline = search.baseline(version, one.workload or "", one.gpu or "", newest)
+        if baseline is None:
             continue
-        name, run_id, words = held_against
         others = [
             other
             for other in one.points
-            if other.on_line and name in (None, other.version) and run_id in (None, other.run_id)
+            if other.on_line
+            and baseline.version in (None, other.version)
+            and baseline.run_id in (None, other.run_id)
         ]
         if len({other.version for other in others}) > 1:  # a pinned run holds several: its own counts
             others = [other for other in others if other.version == version]
@@ -159,7 +160,7 @@ def _contests(one: Trend, search: Search, is_worse: _IsWorse) -> list[_Contest]:
         both = next((each for each in reversed(own) if each.run_id in runs), None)
         a, b = (runs[both.run_id], both) if both else (others[-1], point)
         if a is not b:
-            found.append(_Contest(one, a, b, words, b, BASELINE))
+            found.append(_Contest(one, a, b, baseline.label, b, BASELINE))
     return found
 
 

@@ -14,8 +14,8 @@ import pytest
 from profiler.bundles import LocalRoot, Root, Run, Samples, bundle, decisions, location
 from profiler.cli import main
 from profiler.errors import CannotJudge, UnknownName
-from profiler.gate import baseline
-from profiler.gate.baseline import Baselines
+from profiler.gate import pins
+from profiler.history.baselines import Baselines, list_pins
 from profiler.store import Store, operations
 from tests import lineages, timed_runs
 from tests.lineages import FAMILY
@@ -53,8 +53,8 @@ def root(data: Path) -> Root:
 
 
 def names(root: Root, store: Store, *places: tuple[str | None, str | None]) -> list[str]:
-    held = Baselines.of(root, store, FAMILY)
-    return [held.resolve(None, "alpha", *place).name for place in places]
+    held = Baselines.load(root, store, FAMILY)
+    return [(held.for_gate(*place) or held.named("parent", "alpha", *place)).name for place in places]
 
 
 def test_the_most_special_pin_counts_and_the_next_when_it_goes(
@@ -62,25 +62,25 @@ def test_the_most_special_pin_counts_and_the_next_when_it_goes(
 ) -> None:
     places = ((SIZE, GPU), (SIZE, "another"), ("other", GPU), ("other", "another"))
     assert names(root, store, *places) == [f"{FAMILY}/zero"] * 4, "nothing is pinned: the parent"
-    baseline.set_baseline(root, store, FAMILY, "alpha", gpu=GPU)
-    baseline.set_baseline(root, store, FAMILY, runs[0].run_id)
-    baseline.set_baseline(root, store, FAMILY, "mine/bad", workload=SIZE)
+    pins.set_baseline(root, store, FAMILY, "alpha", gpu=GPU)
+    pins.set_baseline(root, store, FAMILY, runs[0].run_id)
+    pins.set_baseline(root, store, FAMILY, "mine/bad", workload=SIZE)
     first = runs[0].run_id
     assert names(root, store, *places) == ["mine/bad", "mine/bad", "mine/alpha", first]
-    baseline.set_baseline(root, store, FAMILY, "zero", workload=SIZE, gpu=GPU, why="released", who="ada")
+    pins.set_baseline(root, store, FAMILY, "zero", workload=SIZE, gpu=GPU, why="released", who="ada")
     assert names(root, store, *places)[0] == "mine/zero"
-    assert baseline.unset_baseline(root, FAMILY, workload=SIZE, gpu=GPU).why == "released"
-    baseline.unset_baseline(root, FAMILY, workload=SIZE)
+    assert pins.unset_baseline(root, FAMILY, workload=SIZE, gpu=GPU).why == "released"
+    pins.unset_baseline(root, FAMILY, workload=SIZE)
     assert names(root, store, *places) == ["mine/alpha", first, "mine/alpha", first]
-    baseline.unset_baseline(root, FAMILY)
-    baseline.unset_baseline(root, FAMILY, gpu=GPU)
+    pins.unset_baseline(root, FAMILY)
+    pins.unset_baseline(root, FAMILY, gpu=GPU)
     assert names(root, store, *places) == ["mine/zero"] * 4
     assert len(decisions.load_decisions(root)) == 8, "nothing that was decided is ever deleted"
 
 
 def test_a_pin_says_who_when_and_why(root: Root, store: Store) -> None:
-    made = baseline.set_baseline(root, store, FAMILY, "torch:theirs", why="the rival", who="ada")
-    [read] = baseline.list_pins(decisions.load_decisions(root))
+    made = pins.set_baseline(root, store, FAMILY, "torch:theirs", why="the rival", who="ada")
+    [read] = list_pins(decisions.load_decisions(root))
     assert read == made
     assert (read.who, read.why, read.version, read.run_id) == ("ada", "the rival", "theirs", None)
     assert read.words.startswith("pinned by ada on ")
@@ -89,15 +89,15 @@ def test_a_pin_says_who_when_and_why(root: Root, store: Store) -> None:
 
 def test_the_last_pin_of_a_place_counts(root: Root, store: Store) -> None:
     for name in ("zero", "alpha"):
-        baseline.set_baseline(root, store, FAMILY, name)
-    assert [pin.version for pin in baseline.list_pins(decisions.load_decisions(root))] == ["alpha"]
+        pins.set_baseline(root, store, FAMILY, name)
+    assert [pin.version for pin in list_pins(decisions.load_decisions(root))] == ["alpha"]
 
 
 def test_implicit_baselines_are_always_there(root: Root, store: Store) -> None:
-    held = Baselines.of(root, store, FAMILY)
+    held = Baselines.load(root, store, FAMILY)
     found = {one.how: one.version for one in held.available("alpha", SIZE, GPU)}
     assert found == {"parent": "zero", "best": "zero", "torch:theirs": "theirs"}
-    assert held.resolve("best", "zero", SIZE, GPU).words == "the fastest correct version there"
+    assert held.named("best", "zero", SIZE, GPU).words == "the fastest correct version there"
     assert held.places("alpha") == [(SIZE, GPU)]
     assert held.places("theirs") == [(SIZE, GPU)]
 
@@ -116,7 +116,7 @@ def test_a_baseline_that_is_not_there_says_the_way_to_one(
     root: Root, store: Store, name: str, version: str, gpu: str, said: str
 ) -> None:
     with pytest.raises(CannotJudge, match=said):
-        Baselines.of(root, store, FAMILY).resolve(name, version, SIZE, gpu)
+        Baselines.load(root, store, FAMILY).named(name, version, SIZE, gpu)
 
 
 @pytest.mark.parametrize("name", ["torch:zero", "torch:nothing", "fastest"])
@@ -124,7 +124,7 @@ def test_a_name_that_is_no_baseline_is_refused_with_those_there_are(
     root: Root, store: Store, name: str
 ) -> None:
     with pytest.raises(UnknownName, match="torch:"):
-        Baselines.of(root, store, FAMILY).resolve(name, "alpha", SIZE, GPU)
+        Baselines.load(root, store, FAMILY).named(name, "alpha", SIZE, GPU)
 
 
 @pytest.mark.parametrize(
@@ -140,19 +140,19 @@ def test_what_is_not_there_cannot_be_pinned(
     root: Root, store: Store, family: str, name: str, place: dict[str, str], said: str
 ) -> None:
     with pytest.raises(UnknownName, match=said):
-        baseline.set_baseline(root, store, family, name, **place)
+        pins.set_baseline(root, store, family, name, **place)
     assert decisions.load_decisions(root) == []
 
 
 def test_a_run_that_was_forgotten_is_no_baseline_and_cannot_become_one(
     root: Root, store: Store, runs: list[Run]
 ) -> None:
-    baseline.set_baseline(root, store, FAMILY, runs[0].run_id)
+    pins.set_baseline(root, store, FAMILY, runs[0].run_id)
     operations.forget(runs[0].run_id, store=store)
     with pytest.raises(CannotJudge, match="was forgotten"):
-        Baselines.of(root, store, FAMILY).resolve(None, "alpha", SIZE, GPU)
+        Baselines.load(root, store, FAMILY).for_gate(SIZE, GPU)
     with pytest.raises(UnknownName, match="forget --undo"):
-        baseline.set_baseline(root, store, FAMILY, runs[0].run_id)
+        pins.set_baseline(root, store, FAMILY, runs[0].run_id)
 
 
 def test_a_pin_whose_run_was_forgotten_or_is_gone_is_marked_with_the_way_out(
@@ -190,27 +190,27 @@ def test_sessions_of_a_noise_floor_are_no_baseline(root: Root, data: Path) -> No
     timed_runs.seal(data, sessions)
     opened = operations.open_store()
     with pytest.raises(UnknownName, match="nothing to compare with"):
-        baseline.set_baseline(root, opened, timed_runs.FAMILY, sessions.run_id)
+        pins.set_baseline(root, opened, timed_runs.FAMILY, sessions.run_id)
     opened.close()
 
 
 def test_unset_without_set_says_where_one_is_set(root: Root, store: Store) -> None:
     with pytest.raises(UnknownName, match="none anywhere"):
-        baseline.unset_baseline(root, FAMILY)
-    baseline.set_baseline(root, store, FAMILY, "zero", gpu=GPU)
+        pins.unset_baseline(root, FAMILY)
+    pins.set_baseline(root, store, FAMILY, "zero", gpu=GPU)
     with pytest.raises(UnknownName, match=f"every workload · {GPU}"):
-        baseline.unset_baseline(root, FAMILY)
+        pins.unset_baseline(root, FAMILY)
 
 
 def test_a_rebuilt_index_loses_no_decision(root: Root, store: Store, data: Path, runs: list[Run]) -> None:
-    baseline.set_baseline(root, store, FAMILY, runs[0].run_id, workload=SIZE, why="the release")
-    before = Baselines.of(root, store, FAMILY).available("alpha", SIZE, GPU)
+    pins.set_baseline(root, store, FAMILY, runs[0].run_id, workload=SIZE, why="the release")
+    before = Baselines.load(root, store, FAMILY).available("alpha", SIZE, GPU)
     store.close()
     for file in data.glob("index.db*"):
         file.unlink()
     operations.rebuild_index()
     again = operations.open_store()
-    assert Baselines.of(root, again, FAMILY).available("alpha", SIZE, GPU) == before
+    assert Baselines.load(root, again, FAMILY).available("alpha", SIZE, GPU) == before
     assert before[0].name == runs[0].run_id
     again.close()
 
@@ -242,5 +242,5 @@ def test_a_data_folder_that_cannot_be_written_is_one_line(
     blocked = tmp_path_factory.mktemp("blocked")
     (blocked / decisions.FOLDER).write_text("a file where the folder would be")
     with pytest.raises(location.ProfilerError, match=str(blocked)):
-        baseline.set_baseline(LocalRoot(blocked), store, FAMILY, "zero")
+        pins.set_baseline(LocalRoot(blocked), store, FAMILY, "zero")
     assert bundle.list_runs(LocalRoot(blocked)) == []

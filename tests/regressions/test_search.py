@@ -16,8 +16,8 @@ from profiler.bundles import Run, Samples, decisions, location
 from profiler.compare import noise_floor
 from profiler.compare.metric_verdict import CounterNoise
 from profiler.evidence import metric_table
-from profiler.gate import acknowledgement, baseline
-from profiler.history import lineage
+from profiler.gate import acknowledgement
+from profiler.history import baselines, lineage
 from profiler.history.trend import load_latency_trends
 from profiler.regressions.cause import CauseFinder
 from profiler.regressions.regression import BASELINE, CORRECTNESS, EXACT, RUNS, STEP, Regression
@@ -37,7 +37,7 @@ def look(data: Path) -> RegressionReport:
         lineages=lineage.load_lineages(root, store),
         floors=noise_floor.lookup(lambda: store),
         acknowledged=acknowledgement.list_acknowledgements(records),
-        pins=baseline.list_pins(records),
+        pins=baselines.list_pins(records),
     )
     store.close()
     return found

@@ -10,7 +10,8 @@ from profiler.bundles import decisions, location
 from profiler.compare import counter_noise
 from profiler.evidence import Evidence
 from profiler.explain import roofline_path
-from profiler.gate import acknowledgement, baseline
+from profiler.gate import acknowledgement
+from profiler.history import baselines
 from profiler.history import overview as overviewing
 from profiler.history import trend as trending
 from profiler.history.change_points import History, find_change_points
@@ -106,7 +107,7 @@ def _regressions(now: index.Stamp, decided: tuple[str, ...], today: date) -> reg
         floors=index.floors(now),
         wobbles=counter_noise.by_place(index.store),
         acknowledged=acknowledgement.list_acknowledgements(records),
-        pins=baseline.list_pins(records),
+        pins=baselines.list_pins(records),
     )
 
 
