@@ -12,11 +12,11 @@ import pytest
 
 from profiler.bundles import LocalRoot, bundle
 from profiler.catalog import catalog
-from profiler.collect import seal, subprocesses
-from profiler.collect import settings as collect_settings
+from profiler.collect import gpu_process, run_inputs, seal
 from profiler.collect.collection import Collection
+from profiler.collect.machine import Machine
 from profiler.collect.ncu_command import Ncu
-from profiler.collect.settings import Machine, Settings
+from profiler.collect.settings import Settings
 
 GPU = {"name": "stand-in", "uuid": "GPU-0", "compute_capability": "9.0", "driver": "580", "cuda": "13.0"}
 SMALL = {"batch": 1, "heads": 1, "len_q": 64, "len_kv": 64, "head_dim": 64, "causal": False, "dtype": "fp16"}
@@ -103,7 +103,7 @@ def prepare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "catalog.toml").write_text(CATALOG)
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     tell(tmp_path)
-    monkeypatch.setattr(subprocesses, "stage_argv", stand_in_argv(tmp_path))
+    monkeypatch.setattr(gpu_process, "stage_argv", stand_in_argv(tmp_path))
     monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
     return tmp_path
 
@@ -130,12 +130,12 @@ def begin(folder: Path, machine: Machine | None = None, **changed: Any) -> Colle
         **{"versions": ("one", "two", "three"), "workloads": (SMALL,), "rounds": 6, **changed}
     )
     lineage = catalog.load_catalog(folder)
-    staging = collect_settings.begin(LocalRoot(folder / "data"), lineage, settings)
+    staging = run_inputs.begin(LocalRoot(folder / "data"), lineage, settings)
     return Collection(staging, lineage, settings, machine or Machine(GPU, None, None, ["no ncu here"]))
 
 
 def again(folder: Path, run_id: str, machine: Machine | None = None) -> Collection:
-    staging, lineage, settings = collect_settings.resume(LocalRoot(folder / "data"), run_id)
+    staging, lineage, settings = run_inputs.resume(LocalRoot(folder / "data"), run_id)
     return Collection(staging, lineage, settings, machine or Machine(GPU, None, None, ["no ncu here"]))
 
 

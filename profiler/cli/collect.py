@@ -119,7 +119,7 @@ def _foretell(arguments: argparse.Namespace, root: LocalRoot, budget: float | No
     from profiler.catalog import catalog
     from profiler.cli import forecast
     from profiler.collect import collection as collect_collection
-    from profiler.collect import settings as collect_settings
+    from profiler.collect import machine as collect_machine
     from profiler.collect.staging import Staging
 
     if arguments.resume:
@@ -127,7 +127,7 @@ def _foretell(arguments: argparse.Namespace, root: LocalRoot, budget: float | No
     lineage = catalog.load_catalog(arguments.catalog)
     settings = _settings(arguments, lineage)
     nowhere = Staging(root.folder / bundle.STAGING_FOLDER / "dry-run")
-    machine = collect_settings.look(settings.counters)
+    machine = collect_machine.look(settings.counters)
     forecast.show(collect_collection.Collection(nowhere, lineage, settings, machine), budget, arguments.json)
     return Exit.PASS
 
@@ -205,18 +205,19 @@ def ended_as_interrupted() -> Iterator[None]:
 def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
     from profiler.catalog import catalog
     from profiler.collect import collection as collect_collection
-    from profiler.collect import settings as collect_settings
+    from profiler.collect import machine as collect_machine
+    from profiler.collect import run_inputs
 
     if arguments.resume:
-        staging, lineage, settings = collect_settings.resume(root, arguments.resume, sealing=arguments.seal)
+        staging, lineage, settings = run_inputs.resume(root, arguments.resume, sealing=arguments.seal)
     elif arguments.seal:
         raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
     else:
         lineage = catalog.load_catalog(arguments.catalog)
         settings = _settings(arguments, lineage)
-        staging = collect_settings.begin(root, lineage, settings)
+        staging = run_inputs.begin(root, lineage, settings)
     machine = (
-        collect_settings.Machine(None, None) if arguments.seal else collect_settings.look(settings.counters)
+        collect_machine.Machine(None, None) if arguments.seal else collect_machine.look(settings.counters)
     )
     return collect_collection.Collection(staging, lineage, settings, machine, progress)
 
@@ -332,7 +333,7 @@ def _floors(root: LocalRoot) -> list[StoredFloor]:
 
 def _tell(run: Run, as_json: bool, floors: Sequence[StoredFloor]) -> Exit:
     from profiler.cli import floor_text
-    from profiler.collect.collection import overhead as overhead_of
+    from profiler.collect.provenance import overhead as overhead_of
 
     cells = [one for one in run.results if one.workload and not one.workload.startswith("head dim")]
     overhead = overhead_of(run.provenance)
@@ -393,7 +394,7 @@ def left_out(lines: Sequence[str]) -> list[str]:
 
 def took(run: Run) -> str:
     """How long a collection took, and how much of that its processes did not need."""
-    from profiler.collect.collection import overhead
+    from profiler.collect.provenance import overhead
 
     wall, stages = run.provenance.get("wall_s"), run.provenance.get("processes_s") or {}
     if not wall:

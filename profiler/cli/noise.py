@@ -116,7 +116,8 @@ def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
     from profiler.catalog import catalog
     from profiler.cli.collect import progress
     from profiler.collect import collection as collect_collection
-    from profiler.collect import settings as collect_settings
+    from profiler.collect import machine as collect_machine
+    from profiler.collect import run_inputs
 
     if not (arguments.versions or arguments.resume):
         raise ProfilerError("which version? `profiler noise VERSION`, or `profiler noise --list`")
@@ -125,17 +126,15 @@ def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
     if not arguments.resume:
         lineage = catalog.load_catalog(arguments.catalog)
         settings = _settings(arguments, lineage)
-    machine = (
-        collect_settings.Machine(None, None) if arguments.seal else collect_settings.look(counters=False)
-    )
+    machine = collect_machine.Machine(None, None) if arguments.seal else collect_machine.look(counters=False)
     if machine.gpu is None and not arguments.seal:
         raise CannotJudge(
             "no GPU here, where A/A pairs are collected: `profiler noise --list` says what lacks"
         )
     if arguments.resume:
-        staging, lineage, settings = collect_settings.resume(root, arguments.resume, sealing=arguments.seal)
+        staging, lineage, settings = run_inputs.resume(root, arguments.resume, sealing=arguments.seal)
     else:
-        staging = collect_settings.begin(root, lineage, settings)
+        staging = run_inputs.begin(root, lineage, settings)
     return collect_collection.Collection(staging, lineage, settings, machine, progress)
 
 

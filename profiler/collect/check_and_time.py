@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from profiler.collect import sample_schedule
-from profiler.collect.jobs import FailureStreak, JobContext, Json, interleaved
+from profiler.collect.failure_streak import FailureStreak, interleaved
+from profiler.collect.jobs import JobContext, Json
 from profiler.collect.plan import Job
 
 SMALL_FLOPS = 1e9  # below this a call is short enough for its dispatch to matter: graph replay is timed too

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -14,13 +14,20 @@ from profiler.build import FailedBuild, facts, opcode_counts, resources
 from profiler.bundles import Result
 from profiler.bundles.run_json import dump_result
 from profiler.catalog import Catalog, Version, source_sha256
-from profiler.collect import check_and_time, plan, sanitizer, subprocesses, without_gpu
-from profiler.collect import settings as collect_settings
+from profiler.collect import (
+    bundle_files,
+    check_and_time,
+    plan,
+    run_inputs,
+    sanitizer,
+    subprocesses,
+)
 from profiler.collect.aa_sessions import AASessions
 from profiler.collect.counters import CounterCollector
 from profiler.collect.jobs import JobContext, Json, LeftOut
+from profiler.collect.machine import Machine
 from profiler.collect.plan import Job, Pace
-from profiler.collect.settings import Machine, Settings
+from profiler.collect.settings import Settings
 from profiler.collect.staging import Staging
 from profiler.emulator import cpu_check
 from profiler.errors import CannotJudge, ProfilerError
@@ -104,7 +111,7 @@ class Collection:
         spent_s: of the budget, before this was called. Raises ProfilerError where the run was begun on
         another GPU.
         """
-        collect_settings.refuse_another_gpu(self.staging, self.machine)
+        run_inputs.refuse_another_gpu(self.staging, self.machine)
         self._started = time.monotonic() - spent_s
         self.context.start(budget, spent_s)
         subprocesses.kill_leftovers(self.staging.scratch)
@@ -275,7 +282,7 @@ class Collection:
                 for head_dim, functions in by_head_dim.items()
             ]
             self.machine.missing += found.missing
-            code, lost = without_gpu.machine_code([found.built], self.catalog.folder)
+            code, lost = bundle_files.machine_code([found.built], self.catalog.folder)
             for path, content in code.items():
                 self.staging.attach(path, content)
             self.machine.missing += lost
@@ -302,7 +309,7 @@ class Collection:
         by_workload: dict[Any, list[cpu_check.CheckRun]] = {}
         for cell in checked.runs:
             by_workload.setdefault(cell.workload, []).append(cell)
-        for path, content in without_gpu.line_tables([checked]).items():
+        for path, content in bundle_files.line_tables([checked]).items():
             self.staging.attach(path, content)
         return {
             "status": "done",
@@ -324,13 +331,3 @@ class Collection:
             check=facts.outcome(cells, self.context.problem),
             facts=(facts.modelled_facts(cells),),
         )
-
-
-def overhead(provenance: Mapping[str, Any]) -> tuple[float, float] | None:
-    """The wall time as a multiple of all processes that the collection needed, and of timing and ncu alone.
-
-    None where nothing was timed or captured, or the run does not say.
-    """
-    wall, took = provenance.get("wall_s"), provenance.get("processes_s") or {}
-    bare = sum(took.get(stage, 0.0) for stage in ("time", "lean", "full"))
-    return (wall / sum(took.values()), wall / bare) if wall and bare else None

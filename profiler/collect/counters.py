@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import math
+import subprocess
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from profiler.collect import captured, ncu_command, subprocesses
+from profiler.collect import gpu_process, ncu_command
+from profiler.collect.failure_streak import FailureStreak, interleaved
 from profiler.collect.gpu.ncu_target import UNLAUNCHED, range_name
-from profiler.collect.jobs import FailureStreak, JobContext, Json, LeftOut, interleaved
+from profiler.collect.jobs import JobContext, Json, LeftOut
 from profiler.collect.ncu_command import Ncu
 from profiler.collect.plan import Job
 from profiler.collect.subprocesses import ProcessResult
 from profiler.errors import UnreadableReport
-from profiler.evidence import Launch, chip_metrics, metric_table
-from profiler.reports import redact
+from profiler.evidence import NCU_DURATION, Launch, chip_metrics, metric_table
+from profiler.reports import csv_export, file_format, redact
 
 _TRIES = 5  # calls for one batch, each simpler than the one before
 
@@ -119,7 +123,7 @@ class CounterCollector:
                     f"latency is measured, counters are not: {problem.reason}"
                 )
                 raise LeftOut(problem.reason)
-            answer = subprocesses.result_of(folder / "target.result.json", ended)
+            answer = gpu_process.result_of(folder / "target.result.json", ended)
             simpler = _simpler(ask, output, ended, answer, alone=len(names) == 1)
             if simpler is None:
                 return self._nothing(names, ended, answer, problem)
@@ -128,7 +132,7 @@ class CounterCollector:
             return self._nothing(names, ended, answer, problem)
         self._by_kernel, self._by_profiler = ask.by_kernel, ask.by_profiler
         self._refused |= set(self._wanted(ncu, job.stage)) - set(ask.metrics)
-        answer = subprocesses.result_of(folder / "target.result.json", ended)
+        answer = gpu_process.result_of(folder / "target.result.json", ended)
         told = {cell["version"]: cell for cell in answer.get("cells", ())}
         return self._keep(ncu, job, names, report, told, ask)
 
@@ -189,7 +193,7 @@ class CounterCollector:
             by_profiler=ask.by_profiler,
         )
         log = folder / "ncu.log"
-        line = ncu_command.command_line(ncu, request, subprocesses.stage_argv("ncu_target", asked, answer))
+        line = ncu_command.command_line(ncu, request, gpu_process.stage_argv("ncu_target", asked, answer))
         ended = context.program(line, job, log)
         return ended, log.read_text(encoding="utf-8", errors="replace"), report
 
@@ -205,7 +209,7 @@ class CounterCollector:
         """Look whether all that was asked for is there, overwrite what is private, keep the report."""
         context = self._context
         try:
-            found = captured.read_launches(ncu, report)
+            found = read_launches(ncu, report)
             results = {name: self._cell(job, name, found, told, len(names) == 1) for name in names}
             kept_as = report if context.settings.keep_session else _cleaned(ncu, report, len(found))
         except UnreadableReport as error:
@@ -247,7 +251,7 @@ class CounterCollector:
         inside = range_name(name, job.workload)
         if alone and found and not any(one.nvtx for one in found):  # all there is was launched in its range
             found = [replace(one, nvtx=(inside,)) for one in found]
-        cell = captured.launches_of_cell(found, inside, kernels, roles)
+        cell = launches_of_cell(found, inside, kernels, roles)
         reason = (told.get(name) or {}).get("reason") or cell.reason
         return {
             "status": "failed" if reason else "done",
@@ -303,6 +307,99 @@ def _cleaned(ncu: Ncu, report: Path, launches: int) -> Path:
     """The report without what it tells of this machine, read again. Raises UnreadableReport."""
     clean = report.with_name("clean.ncu-rep")
     redact.redact_report(report, clean, redact.private_words())
-    if len(captured.read_launches(ncu, clean)) != launches:
+    if len(read_launches(ncu, clean)) != launches:
         raise UnreadableReport(f"{clean} lost launches when its session was overwritten")
     return clean
+
+
+# ---------------------------------------------------------------- reading the report
+
+_READ_S = 300
+
+
+@dataclass(frozen=True)
+class CellLaunches:
+    """The launches of one cell in a report."""
+
+    ordinals: tuple[int, ...]
+    parts: tuple[str, ...]  # one a launch: the kernel's role, or its name, and its number within the cell
+    reason: str | None  # why they cannot be used; None: they can
+
+
+def read_launches(ncu: Ncu, report: Path) -> list[Launch]:
+    """The launches of a report as ncu itself prints them. Raises UnreadableReport.
+
+    The report's framing is checked first; the reading library need not be installed.
+    """
+    declared = file_format.check_framing(report).declared
+    with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
+        text = Path(folder) / "raw.csv"
+        with text.open("wb") as out:
+            try:
+                done = subprocess.run(
+                    ncu_command.import_command(ncu, report),
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.PIPE,
+                    timeout=_READ_S,
+                )
+            except (OSError, subprocess.TimeoutExpired) as error:
+                raise UnreadableReport(f"{report}: ncu cannot read it again: {error}") from error
+        if done.returncode:
+            last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            raise UnreadableReport(f"{report}: ncu cannot read it again: {' '.join(last) or done.returncode}")
+        found = list(csv_export.read_csv(text).launches)
+    if len(found) != declared:
+        raise UnreadableReport(f"{report}: {len(found)} of {declared} launches can be read")
+    return found
+
+
+def launches_of_cell(
+    found: Sequence[Launch],
+    range_name: str,
+    kernels: Sequence[str] = (),
+    roles: Mapping[str, str] | None = None,
+) -> CellLaunches:
+    """The launches in a cell's NVTX range; without any of the kernels that were asked for it is failed."""
+    mine = [one for one in found if range_name in one.nvtx]
+    if not mine:
+        there = sorted({one.base_name for one in found})
+        seen = f"; it holds {', '.join(there[:3])}" if there else ""
+        return CellLaunches((), (), f"the report holds no launch in the range {range_name}{seen}")
+    wanted = set(kernels)
+    missing = wanted and not wanted & {_short(one) for one in mine}
+    if missing:
+        there = sorted({_short(one) for one in mine})
+        return CellLaunches(
+            (),
+            (),
+            f"the kernel {' or '.join(sorted(wanted))} is not in the report: {', '.join(there[:3])} is",
+        )
+    bad = next((one for one in mine if not _measured(one)), None)
+    reason = f"the counters of {bad.base_name} came back as NaN or not at all" if bad else None
+    return CellLaunches(tuple(one.ordinal for one in mine), tuple(_parts(mine, roles or {})), reason)
+
+
+def _measured(launch: Launch) -> bool:
+    duration = launch.values.number(NCU_DURATION)
+    return duration is not None and math.isfinite(duration) and duration > 0
+
+
+def _short(launch: Launch) -> str:
+    return launch.base_name.rpartition("::")[2]
+
+
+def _parts(mine: Sequence[Launch], roles: Mapping[str, str]) -> list[str]:
+    """The role where the catalogue gives one; `main` where a version has a single kernel; else its name."""
+    names = list(dict.fromkeys(_short(one) for one in mine))
+    seen: dict[str, int] = {}
+    parts = []
+    for launch in mine:
+        name = _short(launch)
+        part = roles.get(name) or name
+        if roles == {} and len(names) > 1:
+            part = name
+        number = seen.get(part, 0)
+        seen[part] = number + 1
+        parts.append(part if not number else f"{part}#{number}")
+    return parts

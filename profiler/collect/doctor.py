@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from profiler.build import toolchain
-from profiler.collect import find_tools, subprocesses
+from profiler.collect import find_tools, gpu_process, subprocesses
 from profiler.collect.gpu import device, launch_probe
 
 PROBE_METRIC = "smsp__inst_executed.sum"
@@ -121,7 +121,7 @@ def examine() -> DoctorReport:
         subprocesses.kill_on_exit(Path(name)),  # an ncu that hangs must not outlive `timeout`
     ):
         folder = Path(name)
-        torch = subprocesses.run_stage("torch_probe", {}, folder, timeout_s=180)
+        torch = gpu_process.run_stage("torch_probe", {}, folder, timeout_s=180)
         if ncu is None:
             counters, reason = None, "no ncu"
         elif gpu is None:

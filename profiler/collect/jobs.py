@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from profiler.catalog import Catalog, Problem, load_object
-from profiler.collect import subprocesses
+from profiler.collect import gpu_process, subprocesses
+from profiler.collect.machine import Machine
 from profiler.collect.plan import Job
-from profiler.collect.settings import Machine, Settings
+from profiler.collect.settings import Settings
 from profiler.collect.staging import Staging
 from profiler.collect.subprocesses import ProcessResult
 
@@ -28,41 +27,6 @@ LEAST_S = 60.0
 SAMPLING_SHARE = 0.6  # of a process's time limit: whole rounds then outlive a slow group
 START_S = 12.0  # before it samples or launches: torch, arrays, warm-up
 GRACE_S = 10.0  # that a process may take beyond a time budget before it is ended
-
-
-# Failures in a row for one reason: it is not the versions', and the time is better spent elsewhere.
-SAME_FAILURES = 3
-
-
-class FailureStreak:
-    """Whether what is tried one by one fails again and again for the same reason."""
-
-    def __init__(self) -> None:
-        self._reason, self._times = "", 0
-
-    def see(self, name: str, result: Mapping[str, Any]) -> None:
-        """How it ended for one version."""
-        own = rf"(?<![A-Za-z0-9]){re.escape(name)}(?=_at_|\W|$)"  # by itself, or in a range's name
-        reason = re.sub(own, "…", str(result.get("reason")))
-        failed = result.get("status") == "failed"
-        self._times = (self._times + 1 if reason == self._reason else 1) if failed else 0
-        self._reason = reason
-
-    @property
-    def words(self) -> str | None:
-        """Why no more are tried; None: go on."""
-        if self._times < SAME_FAILURES:
-            return None
-        return f"not tried: the {SAME_FAILURES} before it failed alike: {self._reason}"
-
-
-def interleaved(names: Sequence[str]) -> list[str]:
-    """The names in an order in which ALIKE in a row come from all over the lineage: neighbours share ideas,
-    and so their faults.
-    """
-    size = max(1, -(-len(names) // SAME_FAILURES))
-    parts = [names[at : at + size] for at in range(0, len(names), size)]
-    return [name for row in zip_longest(*parts) for name in row if name is not None]
 
 
 class LeftOut(Exception):
@@ -214,7 +178,7 @@ class JobContext:
         self.give_up()
         begun = time.monotonic()
         try:
-            result = subprocesses.run_stage(stage, request, folder, timeout_s=self._limit(job.stage), env=env)
+            result = gpu_process.run_stage(stage, request, folder, timeout_s=self._limit(job.stage), env=env)
         finally:
             self._spans[job.stage].append((begun, time.monotonic()))
         self._believe(result.get("status") == "failed")
@@ -229,7 +193,7 @@ class JobContext:
         self.give_up()
         begun = time.monotonic()
         try:
-            environment = {**subprocesses.stage_environment(), **(env or {})}
+            environment = {**subprocesses.package_environment(), **(env or {})}
             ended = subprocesses.run(argv, timeout_s=self._limit(job.stage), log=log, env=environment)
         finally:
             self._spans[job.stage].append((begun, time.monotonic()))

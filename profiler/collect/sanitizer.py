@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from profiler.collect import subprocesses
+from profiler.collect import gpu_process
 from profiler.collect.jobs import JobContext, Json, LeftOut
 from profiler.collect.plan import Job
 
@@ -56,10 +56,10 @@ def _run(context: JobContext, job: Job, tool: str) -> Json:
         "cells": [{"version": name, "workload": context.workloads[job.workload].sizes()}],
     }
     asked.write_text(json.dumps(content), encoding="utf-8")
-    program = subprocesses.stage_argv("ncu_target", asked, answer)
+    program = gpu_process.stage_argv("ncu_target", asked, answer)
     assert context.machine.sanitizer
     ended = context.program(command_line(context.machine.sanitizer, tool, program), job, log, ENVIRONMENT)
-    result = subprocesses.result_of(answer, ended)
+    result = gpu_process.result_of(answer, ended)
     if result.get("machine"):
         raise LeftOut(str(result["reason"]))
     return verdict(log.read_text(encoding="utf-8", errors="replace"), result, ended.words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import resource
 import select
@@ -15,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 LOG_BYTES = 1 << 20  # of a program's output that its log keeps from the start
 TAIL_BYTES = 4 << 10  # and from the end
@@ -106,64 +105,14 @@ def run(
     return ProcessResult("exited", code, seconds, tail, f"ended with exit code {code}")
 
 
-def stage_argv(stage: str, request: Path, result: Path) -> list[str]:
-    """The command line of a stage; a profiler or a sanitizer may be put in front of it."""
-    return [sys.executable, "-m", f"profiler.collect.gpu.{stage}", str(request), str(result)]
-
-
-def run_stage(
-    stage: str,
-    request: Mapping[str, Any],
-    folder: Path,
-    *,
-    timeout_s: float,
-    memory_bytes: int | None = None,
-    env: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """Run one stage in a process of its own and give its result; its files are left in `folder`.
-
-    A stage that died without a result is failed, with how it ended as the reason, its `ended` and the `tail`
-    of its output.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    asked, answered = folder / f"{stage}.request.json", folder / f"{stage}.result.json"
-    answered.unlink(missing_ok=True)
-    asked.write_text(json.dumps(request, indent=1), encoding="utf-8")
-    ended = run(
-        stage_argv(stage, asked, answered),
-        timeout_s=timeout_s,
-        log=folder / f"{stage}.log",
-        memory_bytes=memory_bytes,
-        env={**stage_environment(), **(env or {})},
-    )
-    return {**result_of(answered, ended), "seconds": round(ended.seconds, 3)}
-
-
-def stage_environment() -> dict[str, str]:
-    """What a stage needs in its environment to find this package."""
+def package_environment() -> dict[str, str]:
+    """What a Python process needs in its environment to find this package, and to print at once."""
     ours = str(Path(__file__).resolve().parents[2])
     others = os.environ.get("PYTHONPATH")
     return {
         "PYTHONPATH": f"{ours}{os.pathsep}{others}" if others else ours,
         "PYTHONUNBUFFERED": "1",
     }
-
-
-def result_of(path: Path, ended: ProcessResult) -> dict[str, Any]:
-    """What a stage wrote, or why it wrote nothing."""
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(result, dict) and "status" in result:
-            return result if ended.ok else {**result, "ended": ended.kind}
-        problem = "and its result is no result"
-    except FileNotFoundError:
-        problem = ended.last_line
-    except (OSError, ValueError) as error:
-        problem = f"and its result cannot be read: {error}"
-    reason = f"its process {ended.words}" + (f": {problem}" if problem else "")
-    if ended.kind == "signalled" and ended.code == signal.SIGKILL:
-        reason += " (by the system where memory ran out, or by somebody)"
-    return {"status": "failed", "reason": reason, "ended": ended.kind, "tail": ended.tail}
 
 
 @contextlib.contextmanager
@@ -180,7 +129,7 @@ def kill_on_exit(folder: Path) -> Iterator[None]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        env={**os.environ, **stage_environment()},
+        env={**os.environ, **package_environment()},
     )
     try:
         yield

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import os
 import platform
-import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -17,26 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from profiler import __version__
-from profiler.build import (
-    BuiltLibrary,
-    FailedBuild,
-    FunctionResources,
-    VersionResources,
-    facts,
-    resources,
-    toolchain,
-)
+from profiler.build import FailedBuild, FunctionResources, VersionResources, facts, resources, toolchain
 from profiler.build.library import remove_abandoned
-from profiler.bundles import COLLECT, Attachment, Result, Run, bundle, location
-from profiler.catalog import Catalog, Problem, Version, Workload, load_problem, source_files, source_sha256
+from profiler.bundles import COLLECT, Result, Run, bundle, location
+from profiler.catalog import Catalog, Problem, Version, Workload, load_problem, source_sha256
+from profiler.collect import bundle_files
+from profiler.collect.git_state import command_output
 from profiler.emulator import CheckRun, VersionCheck, cpu_check
-from profiler.errors import CannotJudge, ProfilerError
-from profiler.sass import bundle_file
+from profiler.errors import CannotJudge
 
 Progress = Callable[[str, str], None]  # version id, what happened
-
-SOURCES = "kernels"  # folder of the bundle: the catalogue and all sources, a lineage of their own
-LINES = "lines"  # folder of the bundle: shared-memory traffic by source line, a file a version
 
 
 @dataclass(frozen=True)
@@ -77,8 +63,8 @@ def dissect(
         for version in chosen
         for result in _results(catalog, version, by_version.get(version.id), checked[version.id], problem)
     ]
-    code, lost = machine_code([one.built for one in by_version.values()], catalog.folder, jobs)
-    contents = {**sources(catalog, chosen), **line_tables(checked.values()), **code}
+    code, lost = bundle_files.machine_code([one.built for one in by_version.values()], catalog.folder, jobs)
+    contents = {**bundle_files.sources(catalog, chosen), **bundle_files.line_tables(checked.values()), **code}
     created = datetime.now(UTC).replace(microsecond=0)
     digest = sha256(repr((results, sorted(contents.items()))).encode()).hexdigest()
     run = Run(
@@ -87,7 +73,7 @@ def dissect(
         created=created,
         provenance=_provenance(catalog, tools, command_line),
         results=tuple(results),
-        files=tuple(attachment(path, content) for path, content in contents.items()),
+        files=tuple(bundle_files.attachment(path, content) for path, content in contents.items()),
     )
     functions = [function for one in by_version.values() for function in one.functions]
     return Dissection(
@@ -170,68 +156,6 @@ def _results(
         )
 
 
-def sources(catalog: Catalog, versions: Sequence[Version]) -> dict[str, bytes]:
-    """The catalogue and every file that a version is made from, by its place in the bundle."""
-    found = {f"{SOURCES}/{catalog.path.name}": catalog.path.read_bytes()}
-    for version in versions:
-        for path in source_files(version):
-            inside = path.is_relative_to(catalog.folder)
-            name = path.relative_to(catalog.folder).as_posix() if inside else path.name
-            found[f"{SOURCES}/{name}"] = path.read_bytes()
-    return found
-
-
-def line_tables(checked: Iterable[VersionCheck]) -> dict[str, bytes]:
-    """Shared-memory traffic by source line of each version, of the first schedule of each workload."""
-    found = {}
-    for one in checked:
-        tables: dict[str, list[list[Any]]] = {}
-        for cell in one.runs:
-            tables.setdefault(
-                cell.workload.label,
-                [
-                    [row.source.file, row.source.line, row.kind, row.requests, row.wavefronts, row.ideal]
-                    for row in cell.traffic
-                ],
-            )
-        columns = ["file", "line", "kind", "requests", "wavefronts", "ideal"]
-        document = {"version": one.version, "evidence": "modelled", "columns": columns, "workloads": tables}
-        if tables:
-            found[f"{LINES}/{one.version}.json"] = json.dumps(document, separators=(",", ":")).encode()
-    return found
-
-
-def machine_code(
-    built: Iterable[BuiltLibrary], folder: Path, jobs: int | None = None
-) -> tuple[dict[str, bytes], list[str]]:
-    """The disassembly of built versions, by its place in the bundle, and why some of it is not kept."""
-    kept: dict[str, bytes] = {}
-    lost: dict[str, None] = {}
-
-    def one(made: BuiltLibrary) -> bytes | ProfilerError:
-        try:
-            return bundle_file.pack_build(made, folder)
-        except ProfilerError as error:
-            return error
-
-    several = list(built)
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        for made, content in zip(several, pool.map(one, several), strict=True):
-            if isinstance(content, bytes):
-                kept[bundle_file.code_path(made.version)] = content
-            else:
-                lost[f"machine code is not kept: {str(content).splitlines()[0]}"] = None
-    return kept, list(lost)
-
-
-def attachment(path: str, content: bytes) -> Attachment:
-    """A file of the bundle by its folder there."""
-    kind = {SOURCES: "source", LINES: "lines", bundle_file.SASS: bundle_file.SASS}[path.split("/")[0]]
-    name = path.split("/", 1)[1]
-    kind = "catalog" if name.endswith(".toml") else kind
-    return Attachment(kind, name, sha256(content).hexdigest(), len(content), path)
-
-
 def _provenance(catalog: Catalog, tools: Mapping[str, str], command_line: str) -> dict[str, Any]:
     """What made the facts. Not the host: nothing here depends on it, and such a bundle may be published."""
     known: dict[str, Any] = {
@@ -241,19 +165,10 @@ def _provenance(catalog: Catalog, tools: Mapping[str, str], command_line: str) -
         "python": platform.python_version(),
         "compile_flags": list(catalog.compile_flags),
         **tools,
-        "g++": said("g++", "-dumpfullversion"),
-        "git_commit": said("git", "-C", str(catalog.folder), "rev-parse", "HEAD"),
+        "g++": command_output("g++", "-dumpfullversion"),
+        "git_commit": command_output("git", "-C", str(catalog.folder), "rev-parse", "HEAD"),
     }
     if known["git_commit"]:
-        diff = said("git", "-C", str(catalog.folder), "diff", "HEAD", "--", ".")
+        diff = command_output("git", "-C", str(catalog.folder), "diff", "HEAD", "--", ".")
         known["git_diff_sha256"] = sha256(diff.encode()).hexdigest() if diff else None
     return {name: content for name, content in known.items() if content}
-
-
-def said(*command: str) -> str:
-    """What a command prints, or nothing where it fails."""
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""

@@ -11,8 +11,8 @@ import pytest
 
 from profiler.bundles import NOISE, LocalRoot, bundle
 from profiler.cli import main
-from profiler.collect import aa_sessions, plan, settings
-from profiler.collect.settings import Machine
+from profiler.collect import aa_sessions, machine, plan
+from profiler.collect.machine import Machine
 from profiler.collect.staging import unfinished_runs
 from profiler.compare import noise_floor
 from profiler.store import Store
@@ -139,7 +139,7 @@ def test_a_budget_keeps_the_pairs_it_got(folder: Path, monkeypatch: pytest.Monke
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settings, "look", lambda counters=True: Machine(GPU, None))
+    monkeypatch.setattr(machine, "look", lambda counters=True: Machine(GPU, None))
 
 
 def noise(folder: Path, *words: str, version: str = "one") -> int:
@@ -149,7 +149,7 @@ def noise(folder: Path, *words: str, version: str = "one") -> int:
 def test_without_a_gpu_one_line_says_so_and_nothing_is_begun(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(settings, "look", lambda counters=True: Machine(None, None))
+    monkeypatch.setattr(machine, "look", lambda counters=True: Machine(None, None))
     assert noise(folder) == 3
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("profiler: no GPU here")

@@ -19,7 +19,7 @@ import pytest
 from profiler.bundles import LocalRoot, Run, bundle, zip_file
 from profiler.cli import collect as collecting
 from profiler.cli import main
-from profiler.collect import checkpoint, subprocesses
+from profiler.collect import checkpoint, gpu_process
 from profiler.collect import seal as collect_seal
 from profiler.collect.staging import unfinished_runs
 from profiler.errors import BadBundle
@@ -30,13 +30,13 @@ DRIVER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from profiler.collect import checkpoint, settings, subprocesses
+from profiler.collect import checkpoint, gpu_process, machine
 from profiler.cli import main
 from tests import standins as t
 folder = Path({folder!r})
-subprocesses.stage_argv = t.stand_in_argv(folder)
+gpu_process.stage_argv = t.stand_in_argv(folder)
 checkpoint.SHARE = 1.0
-settings.look = lambda counters=True: settings.Machine(t.GPU, None, None, ["no ncu here"])
+machine.look = lambda counters=True: machine.Machine(t.GPU, None, None, ["no ncu here"])
 sys.exit(main(["collect", *sys.argv[1:]]))
 """
 WORDS = ("one", "two", "three", "--workloads", "1x8x512x64", "--rounds", "6")
@@ -184,7 +184,7 @@ def test_a_checkpoint_is_written_between_what_is_timed_and_not_beside_it(
 
     tell(folder, sleep__latency=0.5)
     collection = begin(folder)
-    monkeypatch.setattr(subprocesses, "run_stage", noting(timed, subprocesses.run_stage, "latency"))
+    monkeypatch.setattr(gpu_process, "run_stage", noting(timed, gpu_process.run_stage, "latency"))
     with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=1.0) as kept:
         monkeypatch.setattr(kept, "_write", noting(wrote, kept._write))
         collection.run_jobs()

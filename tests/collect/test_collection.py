@@ -15,11 +15,11 @@ import pytest
 from profiler.bundles import LocalRoot, bundle, zip_file
 from profiler.catalog import catalog
 from profiler.cli import failures, main
-from profiler.collect import captured, check_and_time, counters, jobs, sanitizer, seal
-from profiler.collect import settings as collect_settings
+from profiler.collect import check_and_time, counters, jobs, run_inputs, sanitizer, seal
 from profiler.collect.collection import Collection
+from profiler.collect.machine import Machine
 from profiler.collect.plan import Job
-from profiler.collect.settings import Machine, Settings
+from profiler.collect.settings import Settings
 from profiler.collect.staging import Staging, unfinished_runs
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence import NCU_DURATION
@@ -145,11 +145,11 @@ import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
 from profiler.bundles.location import LocalRoot
-from profiler.collect import seal, subprocesses
+from profiler.collect import gpu_process, seal
 from profiler.collect.staging import unfinished_runs
 from tests import standins as t
 folder = Path({folder!r})
-subprocesses.stage_argv = t.stand_in_argv(folder)
+gpu_process.stage_argv = t.stand_in_argv(folder)
 ids = unfinished_runs(LocalRoot(folder / "data"))
 collection = t.again(folder, ids[0]) if ids else t.begin(folder)
 print(collection.staging.run_id, flush=True)
@@ -205,7 +205,7 @@ def test_a_model_that_failed_is_said_and_no_silence(folder: Path) -> None:
 def test_the_model_keeps_the_line_tables_too(tmp_path: Path) -> None:
     lineage, root = catalog.load_catalog(), LocalRoot(tmp_path / "data")
     settings = Settings(versions=("v2d_b",), workloads=(SMALL,), model=("v2d_b",), counters=False)
-    staging = collect_settings.begin(root, lineage, settings)
+    staging = run_inputs.begin(root, lineage, settings)
     collection = Collection(staging, lineage, settings, Machine(None, None))
     (job,) = (one for one in collection.planned if one.stage == "model")
     collection._do(job)
@@ -312,10 +312,10 @@ def test_the_launches_of_a_range_are_kept_with_a_clean_report(
 
 def test_a_kernel_that_is_not_in_the_report_fails_its_cell(reports: Path) -> None:
     found = csv_export.read_csv(reports / "oracle/cutlass__report75.ncu-rep.raw.csv").launches
-    there = captured.launches_of_cell(found, "Fused-GEMM", ("Kernel",))
+    there = counters.launches_of_cell(found, "Fused-GEMM", ("Kernel",))
     assert there.reason is None
     assert len(there.ordinals) == len(there.parts) >= 1
-    missing = captured.launches_of_cell(found, "Fused-GEMM", ("attention",))
+    missing = counters.launches_of_cell(found, "Fused-GEMM", ("attention",))
     assert missing.reason is not None
     assert "attention is not in the report" in missing.reason
 
@@ -328,7 +328,7 @@ def test_counters_that_are_nan_fail_the_cell(reports: Path) -> None:
     import dataclasses
 
     inside = [dataclasses.replace(bad[0], nvtx=("v|w",))]
-    found = captured.launches_of_cell(inside, "v|w")
+    found = counters.launches_of_cell(inside, "v|w")
     assert found.reason is not None
     assert "NaN" in found.reason
 

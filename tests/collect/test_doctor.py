@@ -183,7 +183,7 @@ def test_this_machine_is_examined_for_real(tmp_path):
         ],
         timeout_s=250,
         log=tmp_path / "log",
-        env=subprocesses.stage_environment(),
+        env=subprocesses.package_environment(),
     )
     assert ended.ok, ended.tail
     document = json.loads((tmp_path / "log").read_text().splitlines()[-1])
@@ -196,9 +196,9 @@ def test_this_machine_is_examined_for_real(tmp_path):
 KILLED = """
 import sys
 from pathlib import Path
-from profiler.collect import doctor, subprocesses
+from profiler.collect import doctor, gpu_process
 hang = "import sys, time; open(sys.argv[1], 'w').close(); time.sleep(300)"
-subprocesses.stage_argv = lambda *_: [sys.executable, "-c", hang, {begun!r}]
+gpu_process.stage_argv = lambda *_: [sys.executable, "-c", hang, {begun!r}]
 doctor.examine()
 """
 

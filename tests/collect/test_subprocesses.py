@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.collect import subprocesses
+from profiler.collect import gpu_process, subprocesses
 
 
 def run(tmp_path, text, *, timeout_s=20.0, **how):
@@ -179,12 +179,12 @@ def test_an_interrupt_of_the_caller_leaves_nothing_running(tmp_path):
 def test_what_a_killed_caller_left_running_is_found_by_its_folder(tmp_path):
     program = "import time; time.sleep(300)"  # silent: who writes into a broken pipe dies of it
     caller = (
-        "import sys; from pathlib import Path; from profiler.collect import subprocesses as isolated\n"
-        f"isolated.run([sys.executable, '-c', {program!r}], timeout_s=300, log=Path(sys.argv[1]))\n"
+        "import sys; from pathlib import Path; from profiler.collect import subprocesses\n"
+        f"subprocesses.run([sys.executable, '-c', {program!r}], timeout_s=300, log=Path(sys.argv[1]))\n"
     )
     log = tmp_path / "run" / "cell" / "log"
     process = subprocess.Popen(
-        [sys.executable, "-c", caller, str(log)], env={**os.environ, **subprocesses.stage_environment()}
+        [sys.executable, "-c", caller, str(log)], env={**os.environ, **subprocesses.package_environment()}
     )
     until = time.monotonic() + 20
     left = None
@@ -208,7 +208,7 @@ def test_what_a_killed_caller_left_running_is_found_by_its_folder(tmp_path):
 INTERRUPTED = """
 import sys
 from pathlib import Path
-from profiler.collect import subprocesses as isolated
+from profiler.collect import subprocesses
 from tests.gpu.conftest import GpuBench
 
 FOLDER = Path({folder!r})
@@ -219,7 +219,7 @@ def test_first():
 def test_second():
     def one(number):
         code = "import time; open({begun!r}, 'w').close(); time.sleep(300)"
-        return isolated.run([sys.executable, "-c", code], timeout_s=300, log=FOLDER / str(number) / "log")
+        return subprocesses.run([sys.executable, "-c", code], timeout_s=300, log=FOLDER / str(number) / "log")
     GpuBench(FOLDER, {{}}, {{}}, {{}}, None).side_by_side(one, range(200))
 """
 
@@ -239,7 +239,7 @@ def test_ctrl_c_ends_the_gpu_tests_at_once_with_their_summary(tmp_path):
         "addopts=",
         str(file),
     ]
-    environment = {**os.environ, **subprocesses.stage_environment()}
+    environment = {**os.environ, **subprocesses.package_environment()}
     process = subprocess.Popen(argv, env=environment, text=True, stdout=subprocess.PIPE, cwd=tmp_path)
     until = time.monotonic() + 60
     while not begun.exists() and time.monotonic() < until:
@@ -266,7 +266,7 @@ def _mark(pid):
 
 def ending(tmp_path, text):
     ended = run(tmp_path, text)
-    return subprocesses.result_of(tmp_path / "result.json", ended)
+    return gpu_process.result_of(tmp_path / "result.json", ended)
 
 
 def test_a_stage_that_died_without_a_result_is_failed_with_how_and_its_last_words(tmp_path):
@@ -296,9 +296,9 @@ def test_a_result_is_kept_though_its_process_died_after_it(tmp_path):
 
 def test_an_old_result_is_never_taken_for_a_new_one(tmp_path):
     (tmp_path / "correctness.result.json").write_text('{"status": "done"}')
-    result = subprocesses.run_stage("nothing_of_the_kind", {}, tmp_path, timeout_s=30)
+    result = gpu_process.run_stage("nothing_of_the_kind", {}, tmp_path, timeout_s=30)
     assert result["status"] == "failed"
-    result = subprocesses.run_stage("correctness", {"no": "version"}, tmp_path, timeout_s=60)
+    result = gpu_process.run_stage("correctness", {"no": "version"}, tmp_path, timeout_s=60)
     assert result["status"] in ("failed", "skipped")
     assert result["reason"]
     assert result["seconds"] > 0

@@ -19,11 +19,20 @@ from profiler.catalog import catalog
 from profiler.catalog.problem import ATTENTION
 from profiler.cli import collect as command_module
 from profiler.cli import failures
-from profiler.collect import check_and_time, counters, jobs, ncu_command, seal
+from profiler.collect import (
+    check_and_time,
+    counters,
+    failure_streak,
+    jobs,
+    ncu_command,
+    provenance,
+    run_inputs,
+    seal,
+)
 from profiler.collect import collection as collect_collection
-from profiler.collect import settings as collect_settings
+from profiler.collect import machine as collect_machine
+from profiler.collect.machine import Machine
 from profiler.collect.plan import Job, Pace
-from profiler.collect.settings import Machine
 from profiler.collect.staging import Staging, unfinished_runs
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence import nvperf
@@ -154,7 +163,7 @@ def test_the_time_of_all_sessions_is_summed_and_set_against_their_processes(fold
     assert about["wall_s"] == pytest.approx(first + second, abs=0.3)
     assert about["processes_s"]["time"] >= 3.0
     assert 0.5 <= about["processes_s"]["check"] < 1.5, "three side by side are counted once"
-    of_all, of_bare = collect_collection.overhead(about) or (0, 0)
+    of_all, of_bare = provenance.overhead(about) or (0, 0)
     assert 1.0 <= of_all < of_bare
     assert of_all < 1.25, f"{about['wall_s']} s for processes of {about['processes_s']}"
 
@@ -178,7 +187,7 @@ def test_a_run_does_not_go_on_with_other_sources_but_can_be_sealed_as_it_was(fol
     changed(folder)
     with pytest.raises(ProfilerError, match=r"two changed since run .* --seal"):
         again(folder, collection.staging.run_id)
-    staging, lineage, settings = collect_settings.resume(
+    staging, lineage, settings = run_inputs.resume(
         LocalRoot(folder / "data"), collection.staging.run_id, sealing=True
     )
     assert lineage.by_id["two"].callable == "profiler.catalog.torch_backends:sdpa_math"
@@ -191,7 +200,7 @@ def test_a_run_does_not_go_on_with_other_sources_but_can_be_sealed_as_it_was(fol
 def test_a_run_does_not_go_on_with_another_metrics_txt(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     collection = begin(folder)
     collection.staging.close()
-    monkeypatch.setattr(collect_settings, "_metrics_sha256", lambda: "other")
+    monkeypatch.setattr(run_inputs, "_metrics_sha256", lambda: "other")
     with pytest.raises(ProfilerError, match=r"metrics\.txt changed"):
         again(folder, collection.staging.run_id)
     monkeypatch.undo()
@@ -469,7 +478,7 @@ def test_what_fails_alike_for_all_is_not_tried_version_by_version_to_the_end(fol
     tell(folder, **{f"latency__{name}": "exit" for name in NAMES})
     collection = eight(folder)
     collection.run_jobs()
-    assert sum(line.startswith("latency") for line in calls(folder)) == 1 + jobs.SAME_FAILURES
+    assert sum(line.startswith("latency") for line in calls(folder)) == 1 + failure_streak.SAME_FAILURES
     found = cells(finish(folder, collection))
     assert [name for name, one in found.items() if one.status == "failed"] == ["v0", "v3", "v6"], "far apart"
     assert "illegal address" in found["v3"].reason
@@ -488,8 +497,8 @@ def test_neighbours_that_fail_alike_do_not_keep_a_good_version_from_being_timed(
 
 
 def test_the_order_in_which_versions_are_tried_apart_is_no_order_of_neighbours() -> None:
-    assert jobs.interleaved(NAMES) == ["v0", "v3", "v6", "v1", "v4", "v7", "v2", "v5"]
-    assert [jobs.interleaved(NAMES[:count]) for count in (0, 1, 2)] == [[], ["v0"], ["v0", "v1"]]
+    assert failure_streak.interleaved(NAMES) == ["v0", "v3", "v6", "v1", "v4", "v7", "v2", "v5"]
+    assert [failure_streak.interleaved(NAMES[:count]) for count in (0, 1, 2)] == [[], ["v0"], ["v0", "v1"]]
 
 
 def test_a_few_versions_that_fail_alike_do_not_keep_the_others_from_being_tried(folder: Path) -> None:
@@ -511,7 +520,7 @@ def test_captures_that_fail_alike_are_not_tried_to_the_end(folder: Path, reports
     collection = eight(folder, scripted_ncu(folder, script))
     collection.context.kernels = dict.fromkeys(NAMES, ("attention",))
     collection.run_jobs()
-    assert len(ncu_calls(folder)) == 1 + jobs.SAME_FAILURES, "the batch, and three by themselves"
+    assert len(ncu_calls(folder)) == 1 + failure_streak.SAME_FAILURES, "the batch, and three by themselves"
     run = finish(folder, collection)
     assert failed_beside(run, "v6")
     assert failed_beside(run, "v7") == []
@@ -690,7 +699,7 @@ def test_passes_are_counted_apart_and_a_library_that_crashes_is_done_without(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     machine = Machine(GPU, None)
-    collect_settings.count_passes(machine, "sm_90")
+    collect_machine.count_passes(machine, "sm_90")
     if nvperf.library_path() is not None:
         lean, full = machine.passes["lean"], machine.passes["full"]
         assert 1 < (lean or 0) < (full or 0)
@@ -698,11 +707,11 @@ def test_passes_are_counted_apart_and_a_library_that_crashes_is_done_without(
     crashing.mkdir()
     (crashing / "__init__.py").write_text("import os; os.kill(os.getpid(), 11)")
     environment = {"PYTHONPATH": str(tmp_path)}
-    monkeypatch.setattr("profiler.collect.subprocesses.stage_environment", lambda: environment)
+    monkeypatch.setattr("profiler.collect.subprocesses.package_environment", lambda: environment)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(nvperf, "_forgone", False)
     try:
-        collect_settings.count_passes(machine, "sm_90")
+        collect_machine.count_passes(machine, "sm_90")
         assert machine.passes == {}
         assert "SIGSEGV" in machine.missing[-1]
         assert nvperf.load() is None

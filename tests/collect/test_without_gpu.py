@@ -13,10 +13,10 @@ from profiler.build import library, toolchain
 from profiler.bundles import Facts, LocalRoot, Result, bundle
 from profiler.catalog import catalog
 from profiler.cli import main
-from profiler.collect import seal, without_gpu
-from profiler.collect import settings as collect_settings
+from profiler.collect import bundle_files, run_inputs, seal, without_gpu
 from profiler.collect.collection import Collection
-from profiler.collect.settings import Machine, Settings
+from profiler.collect.machine import Machine
+from profiler.collect.settings import Settings
 from profiler.collect.without_gpu import Dissection
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, State, metric_table
@@ -220,7 +220,7 @@ def test_a_library_that_a_tool_cannot_read_costs_its_code_alone(
         return real(name, *arguments)
 
     monkeypatch.setattr(listing, "_tool", tool)
-    assert without_gpu.machine_code(built, lineage.folder) == (
+    assert bundle_files.machine_code(built, lineage.folder) == (
         {},
         ["machine code is not kept: nvdisasm is gone"],
     ), "said once, not once a version"
@@ -236,7 +236,7 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
         monkeypatch.setattr(toolchain, "find_tool", lambda name: None if name == "nvdisasm" else real(name))
     root = LocalRoot(tmp_path / "data")
     settings = Settings(versions=("v2d_a",), workloads=(SMALL,), counters=False)
-    staging = collect_settings.begin(root, lineage, settings)
+    staging = run_inputs.begin(root, lineage, settings)
     collection = Collection(staging, lineage, settings, Machine(None, None))
     collection.build()
     collection._note()

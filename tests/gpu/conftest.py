@@ -17,7 +17,7 @@ import pytest
 from profiler.build import library, opcode_counts, toolchain
 from profiler.catalog import Version, catalog
 from profiler.catalog.problem import ACCEPTANCE, ATTENTION, AttentionWorkload
-from profiler.collect import subprocesses
+from profiler.collect import gpu_process, subprocesses
 from profiler.collect.gpu import device
 
 TOGETHER = max(4, min(16, os.cpu_count() or 1))  # at a time: most of a check's time is torch's import
@@ -98,7 +98,7 @@ class GpuBench:
         request = {"version": self.version(name), "workload": workload.sizes(), "seed": 0}
         request["cases"] = str(self.folder / "cases")
         folder = self.folder / "check" / name / f"{label}-{settings.get('seed', 0)}"
-        return subprocesses.run_stage("correctness", {**request, **settings}, folder, timeout_s=120)
+        return gpu_process.run_stage("correctness", {**request, **settings}, folder, timeout_s=120)
 
 
 @pytest.fixture(scope="session")

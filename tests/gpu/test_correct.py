@@ -9,7 +9,7 @@ import pytest
 from profiler.catalog import check_output
 from profiler.catalog.problem import ATTENTION
 from profiler.catalog.sources import include_folders
-from profiler.collect import find_tools, sanitizer, subprocesses
+from profiler.collect import find_tools, gpu_process, sanitizer, subprocesses
 from profiler.emulator import Emulator, Schedule, cpu_library
 from tests.gpu.conftest import GOOD, REJECTED, keep, workloads_of, write
 
@@ -109,11 +109,11 @@ def raced(bench, checked, kept):
         request = {"versions": [bench.version(version.id)], "cells": cells, "calls": 1, "warm_up": 0}
         asked.write_text(json.dumps(request))
         command = sanitizer.command_line(
-            tool.path, "racecheck", subprocesses.stage_argv("ncu_target", asked, answer)
+            tool.path, "racecheck", gpu_process.stage_argv("ncu_target", asked, answer)
         )
-        environment = {**subprocesses.stage_environment(), **sanitizer.ENVIRONMENT}
+        environment = {**subprocesses.package_environment(), **sanitizer.ENVIRONMENT}
         ended = subprocesses.run(command, timeout_s=120, log=folder / "log", env=environment)
-        result = subprocesses.result_of(answer, ended)
+        result = gpu_process.result_of(answer, ended)
         said = sanitizer.verdict((folder / "log").read_text(errors="replace"), result, ended.words)
         return {**said, "tail": ended.tail}
 

@@ -6,7 +6,15 @@ import pytest
 
 from profiler.build import lower_bounds
 from profiler.catalog.problem import ATTENTION, HEADLINE
-from profiler.collect import captured, doctor, find_tools, ncu_command, sample_schedule, subprocesses
+from profiler.collect import (
+    counters,
+    doctor,
+    find_tools,
+    gpu_process,
+    ncu_command,
+    sample_schedule,
+    subprocesses,
+)
 from profiler.collect.gpu import device, ncu_target
 from profiler.collect.ncu_command import Ncu
 from profiler.emulator import cpu_check
@@ -58,7 +66,7 @@ def timed(bench):
         "rounds": list(range(10)),
         "cases": str(bench.folder / "cases"),
     }
-    return subprocesses.run_stage("latency", request, bench.folder / "latency", timeout_s=300)
+    return gpu_process.run_stage("latency", request, bench.folder / "latency", timeout_s=300)
 
 
 def median(samples):
@@ -140,20 +148,20 @@ def count(bench, ncu, versions):
                 kernels=tuple(sorted({kernel for name in workloads for kernel in bench.kernels[name]})),
                 section_folder=ncu_command.write_section(folder / "sections", metrics),
             ),
-            subprocesses.stage_argv("ncu_target", asked, answer),
+            gpu_process.stage_argv("ncu_target", asked, answer),
         )
-        ended = subprocesses.run(line, timeout_s=200, log=log, env=subprocesses.stage_environment())
+        ended = subprocesses.run(line, timeout_s=200, log=log, env=subprocesses.package_environment())
         if report.is_file():
             break
     else:
         problem = ncu_command.find_problem(log.read_text(errors="replace"), ended.code)
         return {name: {"failed": problem.reason if problem else ended.words} for name in workloads}
-    launches = captured.read_launches(ncu, report)
+    launches = counters.read_launches(ncu, report)
     return {name: numbers(launches, inside[name], tuple(bench.kernels[name])) for name in workloads}
 
 
 def numbers(launches, inside, kernels):
-    cell = captured.launches_of_cell(launches, inside, kernels)
+    cell = counters.launches_of_cell(launches, inside, kernels)
     if cell.reason:
         return {"failed": cell.reason}
     mine = [one for one in launches if one.ordinal in cell.ordinals]

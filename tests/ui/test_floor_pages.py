@@ -7,7 +7,7 @@ import pytest
 
 from profiler.bundles import location
 from profiler.catalog.problem import ACCEPTANCE
-from profiler.collect.settings import Machine
+from profiler.collect.machine import Machine
 from profiler.history.lineage import Lineage, load_lineages
 from profiler.history.version_latency import lower_bound_of, newest_latencies
 from profiler.store import operations

@@ -11,7 +11,10 @@ import numpy as np
 
 from profiler.catalog import Case, OutputCheck, check_output
 from profiler.catalog.problem import Array
+from profiler.collect.gpu import calls as version_calls
 from profiler.collect.gpu import device, stage
+from profiler.collect.gpu.buffers import Buffers, upload
+from profiler.collect.gpu.calls import Call, LaunchRefused
 
 REPEATS = 3  # a race may be lost only sometimes; each repeat has a poisoned output of its own
 
@@ -22,15 +25,15 @@ def work(request: stage.Json) -> stage.Json:
     place, problem = stage.problem_of(request)
     workload = problem.workload(**request["workload"])
     case = stage.case_of(request, problem, workload)
-    buffers = stage.upload(torch, case)
+    buffers = upload(torch, case)
     found: stage.Json = {"workload": workload.label, "seed": request.get("seed", 0)}
     gpu = device.describe()
     found["device"] = gpu.as_json() if gpu else None
     found["input_error"] = case.input_error
-    call = stage.bind(torch, place, problem, request["version"], buffers)
+    call = version_calls.bind(torch, place, problem, request["version"], buffers)
     try:
         outputs, outside = _outputs(torch, call, buffers, int(request.get("repeats") or REPEATS))
-    except stage.LaunchRefused as refused:
+    except LaunchRefused as refused:
         return {**found, "status": "failed", "reason": str(refused), "returned": refused.code}
     found.update(verdict(outputs, outside, _changed_inputs(torch, case, buffers), case), returned=0)
     if request.get("save"):
@@ -80,7 +83,7 @@ def _words(numbers: OutputCheck, elements: int) -> str:
     return f"{text}; the largest error is {numbers.max_abs_error:.3g}"
 
 
-def _outputs(torch: Any, call: stage.Call, buffers: stage.Buffers, repeats: int) -> tuple[list[Array], bool]:
+def _outputs(torch: Any, call: Call, buffers: Buffers, repeats: int) -> tuple[list[Array], bool]:
     """What every repeat wrote, and whether one wrote outside; an error of a launch shows in the wait."""
     outputs, outside = [], False
     for _ in range(repeats):
@@ -93,7 +96,7 @@ def _outputs(torch: Any, call: stage.Call, buffers: stage.Buffers, repeats: int)
     return outputs, outside
 
 
-def _changed_inputs(torch: Any, case: Case, buffers: stage.Buffers) -> bool:
+def _changed_inputs(torch: Any, case: Case, buffers: Buffers) -> bool:
     for value, tensor in zip(case.arguments, buffers.arguments, strict=True):
         if isinstance(value, np.ndarray) and value is not case.output:
             now = tensor.detach().cpu().numpy()

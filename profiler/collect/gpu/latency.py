@@ -12,7 +12,10 @@ from typing import Any
 
 from profiler.catalog import Catalog, Problem
 from profiler.collect import sample_schedule
+from profiler.collect.gpu import calls as version_calls
 from profiler.collect.gpu import device, stage
+from profiler.collect.gpu.buffers import upload
+from profiler.collect.gpu.calls import Call
 from profiler.collect.sample_schedule import SampleSeries
 
 WARM_UP_MS = 50.0
@@ -25,7 +28,7 @@ _TRIES = 3  # a sample in which the GPU waited for the host is taken again, with
 class TimedCall:
     """One version in one mode: what a sample runs, and what came of it."""
 
-    calls: list[stage.Call]  # one a set of arrays; a graph's replay stands alone
+    calls: list[Call]  # one a set of arrays; a graph's replay stands alone
     batch: int  # calls of the version a sample
     launches: int  # Python calls a sample: 1 for a graph
     series: SampleSeries
@@ -131,12 +134,12 @@ class LatencySampler:
         self._start = torch.cuda.Event(enable_timing=True)
         self._end = torch.cuda.Event(enable_timing=True)
         case = stage.case_of(request, problem, problem.workload(**request["workload"]))
-        self.sets = [stage.upload(torch, case)]
+        self.sets = [upload(torch, case)]
         if "cold" in (request.get("modes") or ("cold",)):
             free, _ = torch.cuda.mem_get_info()
             l2 = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", None)
             for index in range(1, sample_schedule.input_sets(self.sets[0].nbytes, l2, free)):
-                self.sets.append(stage.upload(torch, case, shift=8 * index))
+                self.sets.append(upload(torch, case, shift=8 * index))
         self._clock_mhz = self._spin_clock_mhz()
 
     # ------------------------------------------------------------ one sample
@@ -184,7 +187,7 @@ class LatencySampler:
         """A version made ready for a mode: warm, its output seen to be written, its batch decided."""
         torch = self._torch
         sets = self.sets if mode == "cold" else self.sets[:1]
-        calls = [stage.bind(torch, self._place, self._problem, version, one) for one in sets]
+        calls = [version_calls.bind(torch, self._place, self._problem, version, one) for one in sets]
         self.sets[0].reset()
         output = calls[0]()
         torch.cuda.synchronize()
@@ -213,7 +216,7 @@ class LatencySampler:
             count += 1
         return ns
 
-    def _graph(self, call: stage.Call, calls: int) -> stage.Call:
+    def _graph(self, call: Call, calls: int) -> Call:
         torch = self._torch
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())

@@ -15,7 +15,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+from profiler.collect.gpu import calls as version_calls
 from profiler.collect.gpu import stage
+from profiler.collect.gpu.buffers import Buffers, upload
+from profiler.collect.gpu.calls import Call
 
 UNLAUNCHED = "unlaunched"  # a cell for which no time was left: nothing is known of it
 
@@ -31,7 +34,7 @@ def work(request: stage.Json) -> stage.Json:
     ranges = Ranges(torch)
     versions = {version["id"]: version for version in request["versions"]}
     calls, warm_up = int(request.get("calls", 1)), int(request.get("warm_up", 1))
-    buffers: dict[str, stage.Buffers] = {}
+    buffers: dict[str, Buffers] = {}
     cells: list[stage.Json] = []
     for asked in request["cells"]:
         workload = problem.workload(**asked["workload"])
@@ -42,11 +45,11 @@ def work(request: stage.Json) -> stage.Json:
             continue
         if workload.label not in buffers:
             buffers.clear()  # one workload's arrays at a time: ncu saves and restores what is allocated
-            buffers[workload.label] = stage.upload(torch, stage.case_of(request, problem, workload))
+            buffers[workload.label] = upload(torch, stage.case_of(request, problem, workload))
         status, reason = "done", None
         try:
             version = versions[asked["version"]]
-            call = stage.bind(torch, place, problem, version, buffers[workload.label])
+            call = version_calls.bind(torch, place, problem, version, buffers[workload.label])
             _launch(torch, call, ranges, name, calls, warm_up, bool(request.get("profiler")))
         except Exception as error:
             status, reason = stage.error_status(error), stage.error_reason(error)
@@ -70,7 +73,7 @@ def _code(match: re.Match[str]) -> str:
 
 
 def _launch(
-    torch: Any, call: stage.Call, ranges: Ranges, name: str, calls: int, warm_up: int, profiler: bool
+    torch: Any, call: Call, ranges: Ranges, name: str, calls: int, warm_up: int, profiler: bool
 ) -> None:
     for _ in range(warm_up):
         call()

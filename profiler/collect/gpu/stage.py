@@ -11,57 +11,24 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from profiler.catalog import Case, Catalog, Problem, Workload, catalog, sources
-from profiler.catalog.problem import Array
 from profiler.collect.gpu import cases
+from profiler.collect.gpu.calls import LaunchRefused
 from profiler.errors import CannotJudge, ProfilerError
 
 Json = dict[str, Any]
-Call = Callable[[], Any]  # one launch on torch's current stream; gives the output tensor
 
-GUARD_BYTES = 4096  # before and after an output: a write there is a write outside
-_GUARD = 0xA5
 DIE_WITH_PARENT = "PROFILER_RUNNER"  # in the environment: the pid of the runner
 _PR_SET_PDEATHSIG = 1
-
-# Source: driver_types.h, enum cudaError.
-CUDA_ERRORS = {
-    1: "cudaErrorInvalidValue",
-    2: "cudaErrorMemoryAllocation",
-    3: "cudaErrorInitializationError",
-    9: "cudaErrorInvalidConfiguration",
-    35: "cudaErrorInsufficientDriver",
-    98: "cudaErrorInvalidDeviceFunction",
-    100: "cudaErrorNoDevice",
-    209: "cudaErrorNoKernelImageForDevice",
-    700: "cudaErrorIllegalAddress",
-    701: "cudaErrorLaunchOutOfResources",
-    702: "cudaErrorLaunchTimeout",
-    715: "cudaErrorIllegalInstruction",
-    716: "cudaErrorMisalignedAddress",
-    719: "cudaErrorLaunchFailure",
-    801: "cudaErrorNotSupported",
-    803: "cudaErrorSystemDriverMismatch",
-    999: "cudaErrorUnknown",
-}
 
 
 class Skipped(Exception):
     """The stage cannot run on this machine; the message says what is missing. Says nothing of a version."""
-
-
-class LaunchRefused(Exception):
-    """A version's function returned an error instead of launching."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(f"launch refused: {CUDA_ERRORS.get(code, 'CUDA error')} ({code})")
-        self.code = code
 
 
 # ---------------------------------------------------------------- the protocol
@@ -174,98 +141,4 @@ def case_of(request: Json, problem: Problem, workload: Workload) -> Case:
 # ---------------------------------------------------------------- arrays on the GPU
 
 
-@dataclass(frozen=True)
-class Buffers:
-    """One case's arrays on the GPU; numbers and None as they were."""
-
-    arguments: tuple[Any, ...]
-    operands: tuple[Any, ...]
-    output: Any  # a view of `guarded`
-    guarded: Any  # bytes: GUARD_BYTES before and after the output
-    poison: Any  # what the output holds before a launch
-
-    @property
-    def nbytes(self) -> int:
-        """What one launch reads and writes at least once, if it uses all of its arguments."""
-        return sum(one.nbytes for one in self.arguments if hasattr(one, "data_ptr"))
-
-    def reset(self) -> None:
-        """Poison the output and renew its guards."""
-        self.guarded.fill_(_GUARD)
-        self.output.copy_(self.poison)
-
-    def outside(self) -> bool:
-        """Whether something wrote beside the output."""
-        ends = (self.guarded[:GUARD_BYTES], self.guarded[-GUARD_BYTES:])
-        return any(bool((end != _GUARD).any().item()) for end in ends)
-
-
-def upload(torch: Any, case: Case, shift: int = 0) -> Buffers:
-    """The case on the GPU. shift rolls every input by so many elements: other data of the same kind."""
-    on_gpu: dict[int, Any] = {}
-    kept: list[Array] = []  # ids of arrays are theirs as long as they live
-
-    def tensor(value: Any) -> Any:
-        if not isinstance(value, np.ndarray):
-            return value
-        if id(value) not in on_gpu:
-            array = np.ascontiguousarray(value)
-            if shift:
-                array = np.roll(array.reshape(-1), shift).reshape(array.shape)
-            kept.append(value)
-            on_gpu[id(value)] = torch.from_numpy(array).cuda()
-        return on_gpu[id(value)]
-
-    poison = torch.from_numpy(np.ascontiguousarray(case.output)).cuda()
-    guarded = torch.full((case.output.nbytes + 2 * GUARD_BYTES,), _GUARD, dtype=torch.uint8, device="cuda")
-    inside = guarded[GUARD_BYTES : GUARD_BYTES + case.output.nbytes]
-    output = inside.view(poison.dtype).view(poison.shape)
-    output.copy_(poison)
-    on_gpu[id(case.output)] = output
-    kept.append(case.output)
-    arguments = tuple(tensor(value) for value in case.arguments)
-    return Buffers(arguments, tuple(tensor(value) for value in case.operands), output, guarded, poison)
-
-
 # ---------------------------------------------------------------- versions
-
-
-def bind(torch: Any, place: Catalog, problem: Problem, version: Json, buffers: Buffers) -> Call:
-    """A version as a call on these arrays: a library's C function, or a Python callable on the operands."""
-    if version.get("library"):
-        return _bind_library(torch, Path(version["library"]), problem.symbol, buffers)
-    if not version.get("callable"):
-        raise ValueError(f"version {version.get('id')} has neither a library nor a callable")
-    function = sources.load_object(place, version["callable"])
-    operands = buffers.operands
-    return lambda: function(*operands)
-
-
-def _bind_library(torch: Any, path: Path, symbol: str, buffers: Buffers) -> Call:
-    try:
-        library = ctypes.CDLL(str(path))
-        function = getattr(library, symbol)
-    except OSError as error:
-        raise RuntimeError(f"{path.name} cannot be loaded: {error}") from None
-    except AttributeError:
-        raise RuntimeError(f"{path.name} has no function {symbol}") from None
-    function.restype = ctypes.c_int
-    fixed = [c_argument(value) for value in buffers.arguments]
-    current_stream, output = torch.cuda.current_stream, buffers.output
-
-    def call() -> Any:
-        code = function(*fixed, ctypes.c_void_p(current_stream().cuda_stream))
-        if code:
-            raise LaunchRefused(code)
-        return output
-
-    return call
-
-
-def c_argument(value: Any) -> Any:
-    """A tensor's address, a number or NULL, as the C function takes it."""
-    if hasattr(value, "data_ptr"):
-        return ctypes.c_void_p(value.data_ptr())
-    if value is None:
-        return ctypes.c_void_p(None)
-    return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(int(value))

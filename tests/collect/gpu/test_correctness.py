@@ -12,8 +12,8 @@ import pytest
 
 from profiler.catalog import Case, Tolerance
 from profiler.catalog.problem import ATTENTION, HEADLINE
-from profiler.collect import subprocesses
-from profiler.collect.gpu import cases, correctness, stage
+from profiler.collect import gpu_process, subprocesses
+from profiler.collect.gpu import calls, cases, correctness, stage
 from profiler.errors import CannotJudge
 
 STAGES = ("correctness", "latency", "ncu_target", "torch_probe")
@@ -24,10 +24,10 @@ SMALL = {"batch": 1, "heads": 2, "len_q": 64, "len_kv": 64, "head_dim": 64, "cau
 def test_without_torch_every_stage_is_skipped_and_says_so(tmp_path, name):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "torch.py").write_text("raise ImportError('No module named torch')")
-    paths = f"{tmp_path / 'hidden'}{os.pathsep}{subprocesses.stage_environment()['PYTHONPATH']}"
+    paths = f"{tmp_path / 'hidden'}{os.pathsep}{subprocesses.package_environment()['PYTHONPATH']}"
     request = {"version": {"id": "v1"}, "versions": [], "cells": [], "workload": SMALL}
     folder = tmp_path / "cell"
-    result = subprocesses.run_stage(name, request, folder, timeout_s=60, env={"PYTHONPATH": paths})
+    result = gpu_process.run_stage(name, request, folder, timeout_s=60, env={"PYTHONPATH": paths})
     assert result["status"] == "skipped"
     assert "torch is not installed" in result["reason"]
     assert {path.name for path in folder.iterdir()} == {
@@ -41,7 +41,7 @@ def test_a_torch_without_a_gpu_is_skipped_and_says_which_it_is(tmp_path):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
-    result = subprocesses.run_stage(
+    result = gpu_process.run_stage(
         "correctness", {"version": {"id": "v1"}, "workload": SMALL}, tmp_path, timeout_s=120
     )
     assert result["status"] == "skipped"
@@ -54,7 +54,7 @@ def test_a_stage_called_without_its_files_says_how(name):
         [sys.executable, "-m", f"profiler.collect.gpu.{name}"],
         capture_output=True,
         text=True,
-        env={**os.environ, **subprocesses.stage_environment()},
+        env={**os.environ, **subprocesses.package_environment()},
     )
     assert done.returncode == 2
     assert "REQUEST.json RESULT.json" in done.stderr
@@ -86,8 +86,8 @@ class OutOfMemoryError(RuntimeError):
     [
         (stage.Skipped("no GPU: none"), "skipped", "no GPU: none"),
         (CannotJudge("torch's flash backend does not take it"), "skipped", "torch's flash backend does not"),
-        (stage.LaunchRefused(1), "failed", "launch refused: cudaErrorInvalidValue (1)"),
-        (stage.LaunchRefused(4242), "failed", "launch refused: CUDA error (4242)"),
+        (calls.LaunchRefused(1), "failed", "launch refused: cudaErrorInvalidValue (1)"),
+        (calls.LaunchRefused(4242), "failed", "launch refused: CUDA error (4242)"),
         (
             RuntimeError("CUDA error: an illegal memory access was encountered\nCompile with…"),
             "failed",
@@ -147,7 +147,7 @@ def test_a_stage_ends_with_its_runner_and_not_with_a_thread_of_some_tool(runner)
         [sys.executable, "-c", outer],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, **subprocesses.stage_environment()},
+        env={**os.environ, **subprocesses.package_environment()},
     )
     child = int(done.stdout.readline())
     done.wait(20)
@@ -166,12 +166,12 @@ def test_arguments_are_passed_as_the_c_function_takes_them():
         def data_ptr(self):
             return 4096
 
-    assert stage.c_argument(Tensor()).value == 4096
-    assert stage.c_argument(None).value is None
-    assert isinstance(stage.c_argument(0.125), ctypes.c_float)
-    assert stage.c_argument(7).value == 7
-    assert stage.c_argument(True).value == 1
-    assert isinstance(stage.c_argument(np.int64(3)), ctypes.c_int)
+    assert calls.c_argument(Tensor()).value == 4096
+    assert calls.c_argument(None).value is None
+    assert isinstance(calls.c_argument(0.125), ctypes.c_float)
+    assert calls.c_argument(7).value == 7
+    assert calls.c_argument(True).value == 1
+    assert isinstance(calls.c_argument(np.int64(3)), ctypes.c_int)
 
 
 def test_a_problem_of_a_users_own_is_found_beside_the_catalogue(tmp_path):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from profiler.catalog.problem import ATTENTION
-from profiler.collect.gpu import correctness, latency, ncu_target, stage
+from profiler.collect.gpu import buffers, correctness, latency, ncu_target, stage
 from tests import hostgpu
 
 pytest.importorskip("torch", reason="torch is not installed")
@@ -81,7 +81,7 @@ def test_a_library_that_is_not_there_or_lacks_the_function_says_so(torch, tmp_pa
 
 def test_rotated_inputs_are_others_of_the_same_kind(torch):
     case = ATTENTION.case(ATTENTION.workload(**SMALL), 0)
-    first, other = stage.upload(torch, case), stage.upload(torch, case, shift=8)
+    first, other = buffers.upload(torch, case), buffers.upload(torch, case, shift=8)
     assert not torch.equal(first.arguments[0], other.arguments[0])
     assert torch.equal(first.arguments[0].flatten().sort()[0], other.arguments[0].flatten().sort()[0])
     assert other.output.isnan().all()

@@ -1,0 +1,83 @@
+"""A version as a Python call: a library's C function, or a callable on torch's tensors."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from profiler.catalog import Catalog, Problem, sources
+from profiler.collect.gpu.buffers import Buffers
+
+Json = dict[str, Any]
+Call = Callable[[], Any]  # one launch on torch's current stream; gives the output tensor
+# Source: driver_types.h, enum cudaError.
+CUDA_ERRORS = {
+    1: "cudaErrorInvalidValue",
+    2: "cudaErrorMemoryAllocation",
+    3: "cudaErrorInitializationError",
+    9: "cudaErrorInvalidConfiguration",
+    35: "cudaErrorInsufficientDriver",
+    98: "cudaErrorInvalidDeviceFunction",
+    100: "cudaErrorNoDevice",
+    209: "cudaErrorNoKernelImageForDevice",
+    700: "cudaErrorIllegalAddress",
+    701: "cudaErrorLaunchOutOfResources",
+    702: "cudaErrorLaunchTimeout",
+    715: "cudaErrorIllegalInstruction",
+    716: "cudaErrorMisalignedAddress",
+    719: "cudaErrorLaunchFailure",
+    801: "cudaErrorNotSupported",
+    803: "cudaErrorSystemDriverMismatch",
+    999: "cudaErrorUnknown",
+}
+
+
+class LaunchRefused(Exception):
+    """A version's function returned an error instead of launching."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(f"launch refused: {CUDA_ERRORS.get(code, 'CUDA error')} ({code})")
+        self.code = code
+
+
+def bind(torch: Any, place: Catalog, problem: Problem, version: Json, buffers: Buffers) -> Call:
+    """A version as a call on these arrays: a library's C function, or a Python callable on the operands."""
+    if version.get("library"):
+        return _bind_library(torch, Path(version["library"]), problem.symbol, buffers)
+    if not version.get("callable"):
+        raise ValueError(f"version {version.get('id')} has neither a library nor a callable")
+    function = sources.load_object(place, version["callable"])
+    operands = buffers.operands
+    return lambda: function(*operands)
+
+
+def _bind_library(torch: Any, path: Path, symbol: str, buffers: Buffers) -> Call:
+    try:
+        library = ctypes.CDLL(str(path))
+        function = getattr(library, symbol)
+    except OSError as error:
+        raise RuntimeError(f"{path.name} cannot be loaded: {error}") from None
+    except AttributeError:
+        raise RuntimeError(f"{path.name} has no function {symbol}") from None
+    function.restype = ctypes.c_int
+    fixed = [c_argument(value) for value in buffers.arguments]
+    current_stream, output = torch.cuda.current_stream, buffers.output
+
+    def call() -> Any:
+        code = function(*fixed, ctypes.c_void_p(current_stream().cuda_stream))
+        if code:
+            raise LaunchRefused(code)
+        return output
+
+    return call
+
+
+def c_argument(value: Any) -> Any:
+    """A tensor's address, a number or NULL, as the C function takes it."""
+    if hasattr(value, "data_ptr"):
+        return ctypes.c_void_p(value.data_ptr())
+    if value is None:
+        return ctypes.c_void_p(None)
+    return ctypes.c_float(value) if isinstance(value, float) else ctypes.c_int(int(value))
