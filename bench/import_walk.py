@@ -82,7 +82,7 @@ def main() -> int:
         print(f"no reports under {folder}", file=sys.stderr)
         return 2
     kinds = {"bare walk": WALK, "read": READ}
-    if importlib.util.find_spec("profiler.store.operations"):
+    if importlib.util.find_spec("profiler.store.import_files"):
         kinds["import"] = IMPORT
     for code in kinds.values():  # once unmeasured: files and bytecode into the caches
         measure(code, paths)

@@ -131,12 +131,12 @@ def questions(store: Store) -> dict[str, Callable[[], Any]]:
 
     def diff() -> None:
         for version in versions:
-            found = store.launches(family="family", version=version, kind="launch")
+            found = store.results(family="family", version=version, kind="launch")
             assert len(store.load([one.result_id for one in found])) == CONFIGS
 
     def pair() -> None:
         for version in versions:
-            found = store.latency(family="family", version=version, workload="workload_3")
+            found = store.latencies(family="family", version=version, workload="workload_3")
             assert all(len(one.ns) for one in store.samples([row.result_id for row in found]).values())
 
     def sides() -> None:
@@ -150,11 +150,11 @@ def questions(store: Store) -> dict[str, Callable[[], Any]]:
         ),
         "full diff of two versions, 100 launches a side": diff,
         "both sides of a diff, one workload": sides,
-        "all 6,000 series as arrays": lambda: store.arrays(NAMES),
+        "all 6,000 series as arrays": lambda: store.part_arrays(NAMES),
         "cells()": lambda: store.cells("family"),
         "versions()": lambda: store.versions("family"),
         "latency samples of a pair": pair,
-        "newest launches of a version": lambda: store.launches(family="family", version="v3"),
+        "newest launches of a version": lambda: store.results(family="family", version="v3"),
         "runs(), newest 100": lambda: store.runs(limit=100),
     }
 
@@ -162,7 +162,7 @@ def questions(store: Store) -> dict[str, Callable[[], Any]]:
 def beside_a_writer(url: str, start: int, rounds: int = 3, seconds: float = 4.0) -> Iterator[Figure]:
     """p50 and p99 of a history of one series, alone and while another process imports."""
     store = Store.open(url)
-    store.settle()  # as the dashboard does
+    store.freeze_loaded()  # as the dashboard does
     alone = [_read(store, seconds / 2) for _ in range(rounds)]
     context = multiprocessing.get_context("spawn")
     stop, written = context.Event(), context.Value("q", 0)
@@ -204,7 +204,7 @@ def _write(url: str, start: int, stop: Any, written: Any) -> None:
         store.add_many([item(number, 0) for number in range(first, first + AT_ONCE)])
         written.value += AT_ONCE
         if written.value % REFRESH == 0:
-            store.refresh_chunks(NAMES)
+            store.prepare_series(NAMES)
     store.close()
 
 
@@ -214,9 +214,9 @@ def measure(name: str, url: str, runs: int, samples: int) -> Iterator[Figure]:
     rates = fill(store, 0, runs, samples)
     yield Figure("", "filling the store, with samples", median(rates), "runs/s")
     began = time.perf_counter()
-    store.refresh_chunks(NAMES)
+    store.prepare_series(NAMES)
     yield Figure("", "preparing all series, once", time.perf_counter() - began, "s")
-    store.settle()  # as the dashboard does
+    store.freeze_loaded()  # as the dashboard does
     for what, ask in questions(store).items():
         wall, cpu = timed(ask)
         yield Figure("S1", f"{what}, p50", wall, "ms", 20, f"{cpu:.1f} of processor time here")
@@ -226,7 +226,7 @@ def measure(name: str, url: str, runs: int, samples: int) -> Iterator[Figure]:
     slowest = f"slowest batch {min(rates):,.0f}"
     yield Figure("S2", "import into the full store, values only", median(rates), "runs/s", limit, slowest)
     began = time.perf_counter()
-    store.refresh_chunks(NAMES)
+    store.prepare_series(NAMES)
     yield Figure(
         "", f"lengthening 6,000 series by {more // CONFIGS} points", time.perf_counter() - began, "s"
     )

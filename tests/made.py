@@ -130,7 +130,7 @@ def fresh_database(server: str) -> Iterator[str]:
 
 def everything(store: Store) -> str:
     """Every answer of an index, as text: two indexes of the same data give the same."""
-    launches = store.launches(latest=False)
+    launches = store.results(latest=False)
     names = store.metric_names()
     return "\n".join(
         repr(answer)
@@ -141,7 +141,7 @@ def everything(store: Store) -> str:
             store.workloads(),
             names,
             launches,
-            store.launches(),
+            store.results(),
             [_launch_text(one) for one in store.load([info.result_id for info in launches])],
             store.series(names),
         )

@@ -15,8 +15,7 @@ from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.store.operations import ImportSummary
-    from profiler.store.sync import Progress, SyncSummary
+    from profiler.store import ImportSummary, Progress, SyncSummary
 
 
 def add(commands: Commands) -> None:
@@ -65,10 +64,10 @@ def _about_a_run(commands: Commands, name: str, does: str) -> argparse.ArgumentP
 
 def import_(arguments: argparse.Namespace) -> int:
     """Import, and say what became of every file. One that is refused does not stop the others."""
-    from profiler.store import operations
+    from profiler.store import import_paths
 
     with _bar() as progress:
-        summary = operations.import_paths(
+        summary = import_paths(
             arguments.paths,
             family=arguments.family,
             version=arguments.version,
@@ -85,12 +84,10 @@ def import_(arguments: argparse.Namespace) -> int:
 
 def index(arguments: argparse.Namespace) -> int:
     """Bring the index in step, or make it again."""
-    from profiler.store import operations
+    from profiler.store import rebuild_index, sync_index
 
     with _bar() as progress:
-        summary = (operations.rebuild_index if arguments.rebuild else operations.sync_index)(
-            progress=progress
-        )
+        summary = (rebuild_index if arguments.rebuild else sync_index)(progress=progress)
     told = [f"{len(runs)} {what}" for runs, what in _changes(summary) if runs]
     print(f"index: {', '.join(told) or 'nothing to do'}")
     _complain(message for _, message in summary.refused)
@@ -99,9 +96,9 @@ def index(arguments: argparse.Namespace) -> int:
 
 def relabel(arguments: argparse.Namespace) -> int:
     """Record the labels that are valid from now on, and say them."""
-    from profiler.store import operations
+    from profiler.store import relabel_run
 
-    labels = operations.relabel(
+    labels = relabel_run(
         arguments.run,
         family=arguments.family,
         version=arguments.version,
@@ -115,9 +112,9 @@ def relabel(arguments: argparse.Namespace) -> int:
 
 def forget(arguments: argparse.Namespace) -> int:
     """Record that a run is hidden, or shown again."""
-    from profiler.store import operations
+    from profiler.store import forget_run
 
-    changed = operations.forget(arguments.run, undo=arguments.undo, why=arguments.why)
+    changed = forget_run(arguments.run, undo=arguments.undo, why=arguments.why)
     state = "shown" if arguments.undo else "hidden"
     way_back = "" if arguments.undo else f"; `profiler forget --undo {arguments.run}` shows it again"
     print(f"{arguments.run} is {state}{way_back}" if changed else f"{arguments.run} was {state} before")
@@ -126,9 +123,9 @@ def forget(arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace) -> int:
     """Write a run as a zip and say where it is."""
-    from profiler.store import operations
+    from profiler.store import export_run
 
-    print(operations.export(arguments.run, arguments.out))
+    print(export_run(arguments.run, arguments.out))
     return Exit.PASS
 
 

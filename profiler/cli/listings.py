@@ -259,13 +259,13 @@ def _report(side: Side, name: str, launch: Launch) -> Iterator[Path]:
         yield Path(name)
         return
     result = side.result_ids[side.launches.index(launch)]
-    known = open_store().launches(run_id=side.run_id)
+    known = open_store().results(run_id=side.run_id)
     digest = next((one.report_sha256 for one in known if one.result_id == result), None)
     if digest is None:
         raise CannotJudge(f"{name} keeps no report of {launch.base_name}")
-    from profiler.store import operations  # here, since a file needs no database layer
+    from profiler.store import open_report
 
-    with operations.report_file(side.run_id, digest) as path:
+    with open_report(side.run_id, digest) as path:
         yield path
 
 

@@ -30,9 +30,9 @@ def open_store() -> Store:
 
     Says on stderr how many runs it had to leave out.
     """
-    from profiler.store import operations
+    from profiler.store import open_store as open_index
 
-    store = operations.open_store()
+    store = open_index()
     if refused := len(store.refused()):
         runs = "1 run" if refused == 1 else f"{refused} runs"
         with contextlib.suppress(OSError):

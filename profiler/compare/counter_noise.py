@@ -18,7 +18,7 @@ from profiler.statistics import counters
 
 if TYPE_CHECKING:
     from profiler.compare.latency import CodeLookup
-    from profiler.store import LaunchInfo, Store
+    from profiler.store import ResultInfo, Store
 
 PAIRS = 20  # that one kernel is learned from, the newest ones
 RUNS = 100  # the newest ones, among which two of one machine code are looked for
@@ -126,7 +126,7 @@ def learn(store: Store, place: CounterKey, same_code: CodeLookup) -> LearnedNois
     """
     rows = [
         row
-        for row in store.launches(
+        for row in store.results(
             family=place.family,
             workload=place.workload,
             gpu=place.gpu,
@@ -148,17 +148,17 @@ def learn(store: Store, place: CounterKey, same_code: CodeLookup) -> LearnedNois
     return LearnedNoise([pair for pair in pairs if pair.sessions or _same_work(pair.a, pair.b)])
 
 
-def _across(rows: Sequence[LaunchInfo], same_code: CodeLookup) -> Iterator[tuple[LaunchInfo, LaunchInfo]]:
+def _across(rows: Sequence[ResultInfo], same_code: CodeLookup) -> Iterator[tuple[ResultInfo, ResultInfo]]:
     """The first launch of a part in one run and that in the next run of the same machine code, newest first.
 
     Nobody is asked about a kernel that has its pairs, nor about older runs: each is a bundle to read.
     """
-    first: dict[str, dict[Hashable, LaunchInfo]] = defaultdict(dict)  # by run, oldest first; then by part
+    first: dict[str, dict[Hashable, ResultInfo]] = defaultdict(dict)  # by run, oldest first; then by part
     for row in rows:
         part = row.version, row.part, row.demangled, row.grid, row.block
         first[row.run_id].setdefault(part, row)
     found: dict[str, int] = defaultdict(int)
-    waiting: dict[Hashable, LaunchInfo] = {}
+    waiting: dict[Hashable, ResultInfo] = {}
     for launches in islice(reversed(first.values()), RUNS):
         for key, row in launches.items():
             if found[row.base_name] >= PAIRS:
@@ -173,10 +173,10 @@ def _across(rows: Sequence[LaunchInfo], same_code: CodeLookup) -> Iterator[tuple
                 waiting[key] = row
 
 
-def _within(rows: Sequence[LaunchInfo]) -> Iterator[tuple[LaunchInfo, LaunchInfo]]:
+def _within(rows: Sequence[ResultInfo]) -> Iterator[tuple[ResultInfo, ResultInfo]]:
     """The first and second launch of a kernel in a report, the third and fourth, …; newest report first."""
 
-    def repeats(row: LaunchInfo) -> Hashable:
+    def repeats(row: ResultInfo) -> Hashable:
         return row.report_sha256, row.part.rpartition("#")[0], row.demangled, row.grid, row.block
 
     seen = {(row.report_sha256, row.ordinal): row for row in rows if row.report_sha256}
@@ -184,17 +184,17 @@ def _within(rows: Sequence[LaunchInfo]) -> Iterator[tuple[LaunchInfo, LaunchInfo
         yield from zip(group[::2], group[1::2], strict=False)
 
 
-def _newest(pairs: Iterable[tuple[LaunchInfo, LaunchInfo]]) -> list[tuple[LaunchInfo, LaunchInfo]]:
+def _newest(pairs: Iterable[tuple[ResultInfo, ResultInfo]]) -> list[tuple[ResultInfo, ResultInfo]]:
     """At most PAIRS of each of the KERNELS kernels that have most of them."""
-    by_kernel: dict[str, list[tuple[LaunchInfo, LaunchInfo]]] = defaultdict(list)
+    by_kernel: dict[str, list[tuple[ResultInfo, ResultInfo]]] = defaultdict(list)
     for pair in pairs:
         by_kernel[pair[0].base_name].append(pair)
     most = sorted(by_kernel.values(), key=len, reverse=True)
     return [pair for found in islice(most, KERNELS) for pair in found[:PAIRS]]
 
 
-def _groups(rows: Iterable[LaunchInfo], key: Callable[[LaunchInfo], Hashable]) -> list[list[LaunchInfo]]:
-    found: dict[Hashable, list[LaunchInfo]] = defaultdict(list)
+def _groups(rows: Iterable[ResultInfo], key: Callable[[ResultInfo], Hashable]) -> list[list[ResultInfo]]:
+    found: dict[Hashable, list[ResultInfo]] = defaultdict(list)
     for row in rows:
         found[key(row)].append(row)
     return list(found.values())

@@ -104,7 +104,7 @@ def floors_of_runs(runs: Iterable[Run]) -> list[StoredFloor]:
 def timed_keys(store: Store) -> dict[FloorKey, tuple[str, str]]:
     """Where calls were timed, in their newest runs: of each place a version and workload."""
     found: dict[FloorKey, tuple[str, str]] = {}
-    for row in store.launches(kind="latency"):
+    for row in store.results(kind="latency"):
         if row.median_ns is not None:
             place = (row.gpu or "", row.mode, workload_class(row.median_ns))
             found.setdefault(place, (f"{row.family}/{row.version}", row.workload or ""))

@@ -14,7 +14,7 @@ from profiler.evidence import Evidence, Report, Side, brief_list, natural_key, n
 from profiler.reports import read_reports
 
 if TYPE_CHECKING:
-    from profiler.store import LaunchInfo, RunInfo, Store
+    from profiler.store import ResultInfo, RunInfo, Store
 
 StoreOpener = Callable[
     [], "Store"
@@ -227,7 +227,7 @@ def find_run(store: Store, name: str) -> RunInfo | VersionRef | None:
 
 def _of_run(store: Store, run_id: str) -> set[tuple[str, str]]:
     """Family and version of all that a run has results of."""
-    return {(one.family, one.version) for one in store.launches(run_id=run_id)}
+    return {(one.family, one.version) for one in store.results(run_id=run_id)}
 
 
 def _several(run_id: str, there: Sequence[tuple[str, str]]) -> str:
@@ -242,7 +242,7 @@ def _cells(store: Store, one: VersionRef) -> set[tuple[str, str, Evidence]]:
     if one.run_id is None:
         held = store.cells(one.family)
         return {(cell.workload, cell.gpu, cell.evidence) for cell in held if cell.version == one.version}
-    rows = store.launches(run_id=one.run_id, family=one.family, version=one.version)
+    rows = store.results(run_id=one.run_id, family=one.family, version=one.version)
     return {(row.workload or "", row.gpu or "", row.evidence) for row in rows if row.kind in RESULT_KINDS}
 
 
@@ -311,7 +311,7 @@ def _from_store(
     one = resolve_version(store, name)
     label = name if name == one.run_id else one.name
     if workload or gpu:
-        there = store.launches(family=one.family, version=one.version, run_id=one.run_id)
+        there = store.results(family=one.family, version=one.version, run_id=one.run_id)
         _check_filters(label, there, workload, gpu)
     if evidence is not None and all(kind is not evidence for _, _, kind in _cells(store, one)):
         raise NothingShared(f"{label} has nothing {evidence}")
@@ -347,7 +347,7 @@ def _named(name: str, versions: Iterable[tuple[str, str]]) -> list[tuple[str, st
     return whole or sorted(pair for pair in versions if pair[1] == name)
 
 
-def _check_filters(name: str, launches: Iterable[LaunchInfo], workload: str | None, gpu: str | None) -> None:
+def _check_filters(name: str, launches: Iterable[ResultInfo], workload: str | None, gpu: str | None) -> None:
     """Refuse a workload or GPU that none of the launches has; "" asks for what nobody named."""
     cells = {(one.workload, one.gpu) for one in launches}
     for kind, wanted, place in (("workload", workload, 0), ("GPU", gpu, 1)):

@@ -27,7 +27,7 @@ from profiler.store import Rows
 if TYPE_CHECKING:
     from profiler.bundles import Root
     from profiler.compare.resolve_names import StoreOpener
-    from profiler.store import LaunchInfo, RunInfo, Store
+    from profiler.store import ResultInfo, RunInfo, Store
 
 
 _STAMP = "%Y%m%dT%H%M%S"  # how a run id begins
@@ -75,7 +75,7 @@ class BaselineLookup:
         if isinstance(found, VersionRef) and found.run_id:
             return [one for one in self.of_run(found.run_id) if one.name == f"{found.family}/{found.version}"]
         if name not in self.runs:
-            rows = self.store.launches(run_id=name, latest=False)
+            rows = self.store.results(run_id=name, latest=False)
             if rows.truncated:  # what is cut off would never be judged
                 raise CannotJudge(f"run {name} has more than {len(rows)} results: name its versions")
             self.runs[name] = [replace(one, run_id=name) for one in results_by_version(rows)]
@@ -83,12 +83,12 @@ class BaselineLookup:
 
     def of_version(self, family: str, version: str) -> VersionResults:
         """The newest results of a version in each cell. Raises where nobody knows which are the newest."""
-        held = results_by_version(self.store.launches(family=family, version=version))
+        held = results_by_version(self.store.results(family=family, version=version))
         if not held:
             return VersionResults(family, version)
         if held[0].made:
             cell, made = max(held[0].made.items(), key=lambda one: one[1])
-            every = partial(self.store.launches, family=family, version=version, latest=False)
+            every = partial(self.store.results, family=family, version=version, latest=False)
             self.check_newest(held[0].cells[cell], made, every, held[0].name)
         return held[0]
 
@@ -96,7 +96,7 @@ class BaselineLookup:
         self,
         run_id: str,
         made: datetime,
-        every: Callable[[], Sequence[RunInfo] | Sequence[LaunchInfo]],
+        every: Callable[[], Sequence[RunInfo] | Sequence[ResultInfo]],
         name: str = "all",
     ) -> None:
         """Raise where a run of the future hides one of `every`, or one that cannot be read may be newer."""
@@ -241,7 +241,7 @@ class BaselineLookup:
         self, subject: VersionResults, run_id: str | None
     ) -> tuple[dict[Cell, str], dict[Cell, str]]:
         """The last run before the subject's own that has each of its cells; why nobody knows which one is."""
-        ask = partial(self.store.launches, family=subject.family, version=subject.version, latest=False)
+        ask = partial(self.store.results, family=subject.family, version=subject.version, latest=False)
         rows = ask()
         if rows.truncated:  # the newest may be cut off
             rows = Rows(row for cell in subject.cells for row in ask(**cell._asdict()))

@@ -105,7 +105,7 @@ def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool
     if is_file_name(name):
         return filecmp.cmp(name, file, shallow=False)
     digest = bundle.hash_file(Path(file))[0]
-    return side.run_id is not None and opener().holding([digest]).get(digest) == side.run_id
+    return side.run_id is not None and opener().runs_with_reports([digest]).get(digest) == side.run_id
 
 
 def _itself(contest: ComparisonPair) -> ComparisonPair:

@@ -11,7 +11,7 @@ from profiler.compare.resolve_names import RESULT_KINDS
 from profiler.evidence import Evidence
 
 if TYPE_CHECKING:
-    from profiler.store import LaunchInfo
+    from profiler.store import ResultInfo
 
 BROKEN = "failed"  # the status of what was tried and gave no result
 
@@ -63,14 +63,14 @@ class VersionResults:
         return f"{self.family}/{self.version}"
 
 
-def results_by_version(rows: Sequence[LaunchInfo]) -> list[VersionResults]:
+def results_by_version(rows: Sequence[ResultInfo]) -> list[VersionResults]:
     """Rows by version, each cell from its newest run."""
-    by_version: dict[tuple[str, str], list[LaunchInfo]] = {}
+    by_version: dict[tuple[str, str], list[ResultInfo]] = {}
     for row in rows:
         by_version.setdefault((row.family, row.version), []).append(row)
     found = []
     for (family, version), own in by_version.items():
-        cells: dict[Cell, LaunchInfo] = {}
+        cells: dict[Cell, ResultInfo] = {}
         for row in own:
             kept = cells.get(cell_of(row))
             if row.kind in RESULT_KINDS and (kept is None or _age(row) > _age(kept)):
@@ -87,15 +87,15 @@ def results_by_version(rows: Sequence[LaunchInfo]) -> list[VersionResults]:
     return found
 
 
-def _age(row: LaunchInfo) -> tuple[datetime, str]:
+def _age(row: ResultInfo) -> tuple[datetime, str]:
     return row.created, row.run_id
 
 
-def _is_wrong(row: LaunchInfo) -> bool:
+def _is_wrong(row: ResultInfo) -> bool:
     """Whether a check found it so; the CPU can run every version, so what failed there is wrong."""
     return row.status == "wrong" or (row.status == BROKEN and row.evidence is Evidence.MODELLED)
 
 
-def cell_of(row: LaunchInfo) -> Cell:
+def cell_of(row: ResultInfo) -> Cell:
     """Where a row lies."""
     return Cell(row.workload or "", row.gpu or "", row.evidence)

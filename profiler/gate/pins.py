@@ -40,7 +40,7 @@ def set_baseline(
             raise UnknownName(f"run {name} holds nothing of {family}: it is of {brief_list(run.families)}")
         if run.hidden:
             raise UnknownName(f"run {name} was forgotten: `profiler forget --undo {name}` brings it back")
-        if all(row.kind in _NOT_RESULTS for row in store.launches(run_id=name, latest=False)):
+        if all(row.kind in _NOT_RESULTS for row in store.results(run_id=name, latest=False)):
             raise UnknownName(f"run {name} holds nothing to compare with: A/A sessions, or what failed")
     elif version not in (versions := [info.version for info in store.versions(family)]):
         names = brief_list(nearest_first(version, versions))

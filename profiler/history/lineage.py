@@ -15,7 +15,7 @@ from profiler.history.catalog_snapshot import CatalogSnapshot, load_newest_snaps
 from profiler.history.version_latency import VersionLatency, newest_latencies
 
 if TYPE_CHECKING:
-    from profiler.store import LaunchInfo, Store
+    from profiler.store import ResultInfo, Store
 
 MAIN = "main"  # the role of a version's kernel function where it has several
 GOOD, WRONG, REJECTED, PLANNED, BASELINE = "good", "wrong", "rejected", "planned", "baseline"
@@ -142,10 +142,10 @@ class Lineage:
 def build_lineage(store: Store, snapshot: CatalogSnapshot) -> Lineage:
     """How each version of the catalogue stands, by the newest results in the index."""
     catalog = snapshot.catalog
-    rows = store.launches(family=catalog.family)
+    rows = store.results(family=catalog.family)
     fact_ids = [row.result_id for row in rows if row.kind == "facts"]
     facts = dict(zip(fact_ids, store.load(fact_ids), strict=True))
-    rows_by_version: dict[str, list[LaunchInfo]] = defaultdict(list)
+    rows_by_version: dict[str, list[ResultInfo]] = defaultdict(list)
     for row in rows:
         rows_by_version[row.version].append(row)
     latencies: dict[str, dict[tuple[str, str], VersionLatency]] = defaultdict(dict)
@@ -201,7 +201,7 @@ def workload_without_dtype(workload: str, version: Version) -> str:
 
 def _status(
     version: Version,
-    rows: Sequence[LaunchInfo],
+    rows: Sequence[ResultInfo],
     facts: Mapping[int, Launch],
     latencies: Mapping[tuple[str, str], VersionLatency],
     correct_ancestor: Version | None,
@@ -222,7 +222,7 @@ def _status(
     )
 
 
-def _state(version: Version, rows: Sequence[LaunchInfo]) -> tuple[str, str, str]:
+def _state(version: Version, rows: Sequence[ResultInfo]) -> tuple[str, str, str]:
     """The state, the reason for it, and what is left to say."""
     checked = [row for row in rows if row.evidence is Evidence.MODELLED]
     failing = [row for row in rows if row.status == "wrong"]

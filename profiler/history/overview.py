@@ -137,7 +137,7 @@ def _newest(store: Store, family: str) -> dict[tuple[str | None, str | None, Evi
     versions = [info.version for info in store.versions(family)][-LOOK_BACK:]
     present: dict[tuple[str | None, str | None, Evidence], list[str]] = {}
     for version in reversed(versions):
-        rows = store.launches(family=family, version=version, evidence=Evidence.MEASURED)
+        rows = store.results(family=family, version=version, evidence=Evidence.MEASURED)
         for cell in dict.fromkeys(
             (row.workload, row.gpu, row.evidence) for row in rows if row.kind in _SHOWN_KINDS
         ):

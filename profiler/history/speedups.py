@@ -12,7 +12,7 @@ from profiler.statistics import Interval
 from profiler.store import SampleArrays
 
 if TYPE_CHECKING:
-    from profiler.store import LaunchInfo, Store
+    from profiler.store import ResultInfo, Store
 
 _RUNS = 12  # newest timings of a version among which a common run is looked for
 
@@ -34,8 +34,8 @@ def load_speedups(
     By the rounds of the newest run that timed both, else by the floor. Only of versions of one dtype.
     """
     family = lineage.family
-    timed: dict[str, list[LaunchInfo]] = defaultdict(list)
-    for row in store.launches(family=family, gpu=gpu, kind="latency", latest=False):
+    timed: dict[str, list[ResultInfo]] = defaultdict(list)
+    for row in store.results(family=family, gpu=gpu, kind="latency", latest=False):
         standing = lineage.by_id.get(row.version)
         own = standing.latencies.get((workload, gpu)) if standing and not standing.is_wrong else None
         here = (
@@ -43,7 +43,7 @@ def load_speedups(
         )
         if own is not None and here and row.mode == own.mode:
             timed[row.version].append(row)
-    pairs: dict[str, tuple[LaunchInfo, LaunchInfo]] = {}
+    pairs: dict[str, tuple[ResultInfo, ResultInfo]] = {}
     for version, rows in timed.items():
         standing = lineage.by_id[version]
         against = standing.correct_ancestor
@@ -63,7 +63,7 @@ def load_speedups(
     return found
 
 
-def _chosen(of_a: list[LaunchInfo], of_b: list[LaunchInfo]) -> tuple[LaunchInfo, LaunchInfo]:
+def _chosen(of_a: list[ResultInfo], of_b: list[ResultInfo]) -> tuple[ResultInfo, ResultInfo]:
     """Of the newest run with both, else the newest of each."""
     newest_a, newest_b = (sorted(rows, key=_age, reverse=True)[:_RUNS] for rows in (of_a, of_b))
     runs = {row.run_id: row for row in newest_a}
@@ -71,11 +71,11 @@ def _chosen(of_a: list[LaunchInfo], of_b: list[LaunchInfo]) -> tuple[LaunchInfo,
     return (runs[both.run_id], both) if both else (newest_a[0], newest_b[0])
 
 
-def _age(row: LaunchInfo) -> tuple[object, str]:
+def _age(row: ResultInfo) -> tuple[object, str]:
     return row.created, row.run_id
 
 
-def _side(row: LaunchInfo, held: SampleArrays) -> Side:
+def _side(row: ResultInfo, held: SampleArrays) -> Side:
     timed = Latency(row.run_id, row.mode, held.ns, held.rounds, held.clocks_mhz, held.throttled, row.created)
     return Side(
         f"{row.family}/{row.version}",

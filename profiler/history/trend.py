@@ -26,7 +26,7 @@ from profiler.evidence import (
 from profiler.evidence.metric_table import Alternative
 
 if TYPE_CHECKING:
-    from profiler.store import Environment, Point, Series, Store, Timing
+    from profiler.store import Environment, MedianLatency, Point, Series, Store
 
 ABSENT = "not in this run"  # the kernel, not the metric
 LATENCY = "latency"  # the name of timed calls' medians beside the concepts of metrics.txt, which are ncu's
@@ -171,8 +171,8 @@ def load_latency_trends(
     matches = name_filter(kernel)
     trends = []
     for family_name in [family] if family is not None else store.families():
-        timings: dict[tuple[str | None, str | None, str, str], list[Timing]] = defaultdict(list)
-        for timing in store.timings(family=family_name, workload=workload, gpu=gpu):
+        timings: dict[tuple[str | None, str | None, str, str], list[MedianLatency]] = defaultdict(list)
+        for timing in store.median_latencies(family=family_name, workload=workload, gpu=gpu):
             if matches(timing.part) or matches(timing.base_name):
                 timings[timing.workload, timing.gpu, timing.mode, timing.part].append(timing)
         wrong_versions = (wrong or {}).get(family_name, {})
@@ -259,7 +259,7 @@ def _by_cell(series: Iterable[Series]) -> dict[_Cell, list[Series]]:
     return cells
 
 
-def _latency_point(timing: Timing, wrong: Mapping[str, str]) -> TrendPoint:
+def _latency_point(timing: MedianLatency, wrong: Mapping[str, str]) -> TrendPoint:
     is_missing = timing.median_ns is None
     value = NOT_COLLECTED._replace(unit="ns") if is_missing else Value(timing.median_ns, "ns")
     return TrendPoint(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from profiler.store import LaunchInfo
+    from profiler.store import ResultInfo
 
 # How timing modes begin, the one that says most of real use first. All other modes come after them.
 _PREFERRED_MODES = ("events; cache warm", "events; cache cold", "graph replay", "events")
@@ -31,7 +31,7 @@ class VersionLatency:
 
 
 def newest_latencies(
-    rows: Iterable[LaunchInfo], provenance: Mapping[str, Mapping[str, Any]]
+    rows: Iterable[ResultInfo], provenance: Mapping[str, Mapping[str, Any]]
 ) -> dict[tuple[str, str, str], VersionLatency]:
     """The latencies by version, workload and GPU. `provenance` is that of the runs, by id.
 

@@ -113,7 +113,7 @@ def find_exact_regressions(search: Search) -> Iterator[Regression]:
     headline = search.table.by_concept.get(HEADLINE)
     durations = [name.name for name in headline.alternatives] if headline else []
     steps: list[tuple[_VersionPart, str, StandingStep]] = []
-    for part in search.store.arrays([*rules, *durations], family=search.family):
+    for part in search.store.part_arrays([*rules, *durations], family=search.family):
         search.coverage.series[part.evidence.value] += sum(name in rules for name in part.metrics)
         for index, version in enumerate(part.versions):
             rows = np.flatnonzero(part.version == index)

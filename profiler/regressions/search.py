@@ -28,7 +28,7 @@ from profiler.regressions.regression import (
 from profiler.regressions.time_regressions import find_time_regressions
 
 if TYPE_CHECKING:
-    from profiler.store import LaunchInfo, Store
+    from profiler.store import ResultInfo, Store
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,11 @@ def _first(one: Regression) -> tuple[object, ...]:
 
 def _correctness(search: Search) -> Iterator[Regression]:
     """What was right and is wrong now, once for each version, workload, GPU and kind of evidence."""
-    rows = search.store.launches(family=search.family)
+    rows = search.store.results(family=search.family)
     wrong = [row for row in rows if _is_wrong(row) and row.version not in search.rejected]
     cells = dict.fromkeys((row.version, row.workload or "", row.gpu or "", row.evidence) for row in wrong)
     for version, workload, gpu, evidence in cells:
-        history = search.store.launches(
+        history = search.store.results(
             family=search.family,
             version=version,
             workload=workload,
@@ -127,7 +127,7 @@ def _correctness(search: Search) -> Iterator[Regression]:
             evidence=evidence,
             latest=False,
         )
-        by_run: dict[VersionRun, list[LaunchInfo]] = {}
+        by_run: dict[VersionRun, list[ResultInfo]] = {}
         for row in sorted(history, key=lambda row: (row.created, row.run_id)):
             by_run.setdefault(VersionRun(row.run_id, version, row.created), []).append(row)
         state = {spot: next((row for row in own if _is_wrong(row)), None) for spot, own in by_run.items()}
@@ -152,6 +152,6 @@ def _correctness(search: Search) -> Iterator[Regression]:
         )
 
 
-def _is_wrong(row: LaunchInfo) -> bool:
+def _is_wrong(row: ResultInfo) -> bool:
     """Whether a check found it so; the CPU can run every version, so what failed there is wrong."""
     return row.status == "wrong" or (row.status == "failed" and row.evidence is Evidence.MODELLED)

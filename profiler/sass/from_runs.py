@@ -46,7 +46,7 @@ class CodeNotStored(CannotJudge):
 
 def compiled_architectures(store: Store, family: str, version: str, run_id: str | None = None) -> list[str]:
     """What the version was compiled for in its newest runs, or in one, be the code of it kept or not."""
-    rows = store.launches(
+    rows = store.results(
         family=family, version=version, evidence=Evidence.STATIC, kind="facts", run_id=run_id
     )
     return sorted({row.gpu for row in rows if row.gpu}, key=natural_key)
@@ -144,7 +144,7 @@ def _runs(
     root: Root, store: Store, family: str, version: str, arch: str, run_id: str | None
 ) -> Iterator[Run]:
     """The runs with static facts of the version on the architecture, newest first."""
-    rows = store.launches(
+    rows = store.results(
         family=family,
         version=version,
         gpu=arch,

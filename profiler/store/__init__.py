@@ -1,10 +1,14 @@
-"""The index over the bundles: what it answers with, and Store, which brings SQLAlchemy in on first use."""
+"""The index over the bundles, and import and sync, which fill it. Store brings SQLAlchemy in on first use."""
 
 from typing import TYPE_CHECKING
 
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.store.import_files import AlreadyImported as AlreadyImported
+    from profiler.store.import_files import Imported as Imported
+    from profiler.store.import_files import ImportSummary as ImportSummary
+    from profiler.store.import_files import import_paths as import_paths
     from profiler.store.index import Store as Store
     from profiler.store.rows import ROW_LIMIT as ROW_LIMIT
     from profiler.store.rows import WORKLOAD_CLASSES as WORKLOAD_CLASSES
@@ -12,24 +16,38 @@ if TYPE_CHECKING:
     from profiler.store.rows import DamagedIndex as DamagedIndex
     from profiler.store.rows import Environment as Environment
     from profiler.store.rows import LatencyInfo as LatencyInfo
-    from profiler.store.rows import LaunchInfo as LaunchInfo
+    from profiler.store.rows import MedianLatency as MedianLatency
     from profiler.store.rows import NoisePair as NoisePair
-    from profiler.store.rows import Overtaken as Overtaken
     from profiler.store.rows import PartArrays as PartArrays
     from profiler.store.rows import Point as Point
+    from profiler.store.rows import ResultInfo as ResultInfo
     from profiler.store.rows import Rows as Rows
     from profiler.store.rows import RunInfo as RunInfo
     from profiler.store.rows import SampleArrays as SampleArrays
     from profiler.store.rows import Series as Series
-    from profiler.store.rows import Timing as Timing
     from profiler.store.rows import VersionInfo as VersionInfo
     from profiler.store.rows import WorkloadInfo as WorkloadInfo
+    from profiler.store.rows import WriteConflict as WriteConflict
     from profiler.store.rows import workload_class as workload_class
+    from profiler.store.run_decisions import forget_run as forget_run
+    from profiler.store.run_decisions import relabel_run as relabel_run
+    from profiler.store.run_files import export_run as export_run
+    from profiler.store.run_files import open_report as open_report
+    from profiler.store.sync import Progress as Progress
+    from profiler.store.sync import SyncSummary as SyncSummary
+    from profiler.store.sync import open_store as open_store
+    from profiler.store.sync import rebuild_index as rebuild_index
+    from profiler.store.sync import sync_index as sync_index
+    from profiler.store.sync import sync_store as sync_store
 
 __getattr__ = lazy(
     __name__,
+    import_files="AlreadyImported Imported ImportSummary import_paths",
     index="Store",
-    rows="""ROW_LIMIT WORKLOAD_CLASSES CellInfo DamagedIndex Environment LatencyInfo LaunchInfo NoisePair
-    Overtaken PartArrays Point Rows RunInfo SampleArrays Series Timing VersionInfo WorkloadInfo
+    rows="""ROW_LIMIT WORKLOAD_CLASSES CellInfo DamagedIndex Environment LatencyInfo MedianLatency NoisePair
+    PartArrays Point ResultInfo Rows RunInfo SampleArrays Series VersionInfo WorkloadInfo WriteConflict
     workload_class""",
+    run_decisions="forget_run relabel_run",
+    run_files="export_run open_report",
+    sync="Progress SyncSummary open_store rebuild_index sync_index sync_store",
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 import zipfile
@@ -11,19 +12,32 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.bundles import IMPORT, Capture, Labels, Result, Root, Run, bundle, decisions, location, zip_file
+from profiler.bundles import (
+    IMPORT,
+    Capture,
+    Labels,
+    Result,
+    Root,
+    Run,
+    bundle,
+    check_label,
+    decisions,
+    location,
+    zip_file,
+)
 from profiler.bundles.run import MAX_LABEL_LENGTH
 from profiler.bundles.run_json import RUN_FILE, brief_error
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
 from profiler.evidence import Report, brief_list
 from profiler.reports import read as reports_read
-from profiler.store import Overtaken, report_values, sync
-from profiler.store.report_values import Ahead
+from profiler.store import report_values, sync
+from profiler.store.report_values import Prefetch
+from profiler.store.rows import WriteConflict
 from profiler.store.sync import Progress
 
 if TYPE_CHECKING:
-    from profiler.store import Store
-    from profiler.store.rowmaking import RunRows
+    from profiler.store.index import Store
+    from profiler.store.run_rows import RunRows
 
 _AT_ONCE = 50  # runs that go into the index in one transaction
 _PREPARED_EVERY = 1000  # runs of a long import
@@ -41,7 +55,7 @@ class Imported:
 
 
 @dataclass(frozen=True)
-class Already:
+class AlreadyImported:
     """A report or bundle that was here before."""
 
     path: str
@@ -55,13 +69,13 @@ class ImportSummary:
     """What became of the paths given to an import."""
 
     imported: tuple[Imported, ...] = ()
-    already: tuple[Already, ...] = ()
+    already: tuple[AlreadyImported, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # path, message
     skipped: int = 0  # files met in folders that are neither report nor bundle
 
 
 @dataclass
-class Intake:
+class FoundFiles:
     """What was found. Files that are neither report nor bundle are refused if named, and counted if met."""
 
     reports: list[Path] = field(default_factory=list)
@@ -75,9 +89,42 @@ class Intake:
         return len(self.reports) + len(self.bundles) + len(self.refused)
 
 
-def find(paths: Iterable[Path]) -> Intake:
+def import_paths(
+    paths: Iterable[Path | str],
+    *,
+    family: str | None = None,
+    version: str | None = None,
+    workload: str | None = None,
+    data: str | None = None,
+    progress: Progress | None = None,
+    store: Store | None = None,
+) -> ImportSummary:
+    """Take in reports, CSVs, bundles (folders or zips) and whatever of these lies in folders.
+
+    Each file is taken whole or refused, and a refused one does not stop the others. family, version and
+    workload override what the paths of reports suggest; a bundle says its own.
+    """
+    given = {"family": family, "version": version, "workload": workload}
+    labels = [check_label(kind, text) for kind, text in given.items()]
+    found = find([Path(path) for path in paths])
+    where = location.open_root(data)
+    with bundle.importing(where):
+        importer = Importer(where, labels, found, progress)
+        # The first report is being read, in a process apart, while the database layer is imported here.
+        reads = reports_read.read_reports([files[0] for files in importer.new.values()])
+        prefetch = Prefetch(reads)
+        with contextlib.closing(prefetch) as reading, sync.opened_store(data, store) as importer.store:
+            importer.take_reports(reading)
+            for path in found.bundles:
+                importer.take_bundle(path)
+            importer.flush()
+            importer.store.prepare_series(sync.prepared_metrics())
+    return importer.summary()
+
+
+def find(paths: Iterable[Path]) -> FoundFiles:
     """Look at every path; folders are searched in the order of their names, hidden ones left out."""
-    found = Intake()
+    found = FoundFiles()
     for path in dict.fromkeys(paths):
         try:
             if path.is_dir():
@@ -118,7 +165,7 @@ def _unreadable(path: Path, error: OSError | ValueError) -> str:
     return f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})"
 
 
-def _search(folder: Path, found: Intake) -> None:
+def _search(folder: Path, found: FoundFiles) -> None:
     def refuse(error: OSError) -> None:
         found.refused.append((str(error.filename), _unreadable(error.filename, error)))
 
@@ -136,7 +183,7 @@ def _search(folder: Path, found: Intake) -> None:
                 found.refused.append((str(Path(place, name)), _unreadable(Path(place, name), error)))
 
 
-def _take(path: Path, found: Intake) -> bool:
+def _take(path: Path, found: FoundFiles) -> bool:
     if reports_read.is_report(path):
         found.reports.append(path)
     elif path.suffix.lower() == ".zip" and zip_file.is_bundle_zip(path):
@@ -152,7 +199,7 @@ class Importer:
     store: Store
 
     def __init__(
-        self, where: Root, labels: Sequence[str | None], found: Intake, progress: Progress | None
+        self, where: Root, labels: Sequence[str | None], found: FoundFiles, progress: Progress | None
     ) -> None:
         self.where = where
         self.family, self.version, self.workload = labels
@@ -160,7 +207,7 @@ class Importer:
         self.progress = progress
         self.decided = decisions.load_labels(where)
         self.imported: list[Imported] = []
-        self.already: list[Already] = []
+        self.already: list[AlreadyImported] = []
         self.refused: list[tuple[str, str]] = []
         self.waiting: list[RunRows] = []
         self.unprepared = 0  # runs since series were prepared
@@ -169,9 +216,9 @@ class Importer:
             self._refuse(Path(path), message)
         self._sort_out()
 
-    def take_reports(self, reading: Ahead[Report | UnreadableReport]) -> None:
+    def take_reports(self, reading: Prefetch[Report | UnreadableReport]) -> None:
         """Seal a run for every report that was read, and index the runs whenever the reader is not ahead."""
-        held = self.store.holding(self.new)
+        held = self.store.runs_with_reports(self.new)
         for paths, read in zip(self.new.values(), reading, strict=True):
             try:
                 if isinstance(read, UnreadableReport):
@@ -206,13 +253,13 @@ class Importer:
                 raise location.data_unusable(self.where, error) from error
             try:
                 self.store.add_many(self.waiting, decided=self.decided)
-            except Overtaken:  # rows by what was decided before: they are sealed, and made anew
-                sync.bring_in_step(self.where, self.store)
+            except WriteConflict:  # rows by what was decided before: they are sealed, and made anew
+                sync.sync_store(self.where, self.store)
                 self.decided = decisions.load_labels(self.where)
             self.unprepared += len(self.waiting)
             self.waiting = []
         if self.unprepared >= _PREPARED_EVERY:  # who reads meanwhile need not gather all that is new
-            self.store.refresh_chunks(sync.chunk_names())
+            self.store.prepare_series(sync.prepared_metrics())
             self.unprepared = 0
 
     def summary(self) -> ImportSummary:
@@ -242,7 +289,7 @@ class Importer:
             rows = self.store.rows_of(run, {read.sha256: read}, self.decided.labels.get(run.run_id))
             holder = bundle.seal_import(self.where, run, {run.reports[0].path: paths[0]})
             if holder is None:
-                report_values.keep(self.where, read)
+                report_values.save_report(self.where, read)
                 self._note_imported(paths[0], run, rows)
                 holder, paths = run.run_id, paths[1:]
         for path in paths:
@@ -259,13 +306,13 @@ class Importer:
             reports[file.sha256] = read
         # Before it is sealed: a run that the index cannot take is refused whole.
         rows = self.store.rows_of(run, reports, self.decided.labels.get(run.run_id))
-        held = self.store.holding(reports) if run.kind == IMPORT else {}
+        held = self.store.runs_with_reports(reports) if run.kind == IMPORT else {}
         holder = next(iter(held.values()), None) or bundle.seal_import(self.where, run, sources)
         if holder is not None:
             self._note_already(path, holder)
             return
         for read in reports.values():
-            report_values.keep(self.where, read)
+            report_values.save_report(self.where, read)
         self._note_imported(path, run, rows)
 
     def _new_run(self, path: Path, read: Report) -> Run:
@@ -307,7 +354,7 @@ class Importer:
         """With `given`: labels were given to this file, and are not what the run that holds it is called."""
         wanted = self._wanted(run_id) if given else ()
         hidden = self.decided.labels.get(run_id, Labels()).hidden
-        self.already.append(Already(_shown(path), run_id, hidden, wanted))
+        self.already.append(AlreadyImported(_shown(path), run_id, hidden, wanted))
         self._tell(path)
 
     def _wanted(self, run_id: str) -> tuple[tuple[str, str], ...]:

@@ -17,33 +17,33 @@ from profiler.bundles import DecidedLabels, Labels, Run
 from profiler.errors import ProfilerError
 from profiler.evidence import Evidence, Launch, Report, Side, brief_list
 from profiler.store import (
-    chunks,
     engine,
-    history,
-    latency,
-    launches,
+    latencies,
     listing,
-    rowmaking,
+    prepared_series,
+    results,
+    run_rows,
     schema,
+    series,
     sides,
     writer,
 )
-from profiler.store.known import Known
+from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import (
     CellInfo,
     Environment,
     LatencyInfo,
-    LaunchInfo,
+    MedianLatency,
     NoisePair,
-    Overtaken,
     PartArrays,
+    ResultInfo,
     Rows,
     RunInfo,
     SampleArrays,
     Series,
-    Timing,
     VersionInfo,
     WorkloadInfo,
+    WriteConflict,
 )
 from profiler.store.statements import Filter, pages
 
@@ -53,7 +53,7 @@ _OWN = ("schema", "epoch", "changes", "chunk_names")  # what the store itself ke
 DECIDED = "decisions"  # under which name it remembers the digest of the decisions that it follows
 REFUSED = "refused"  # and the runs that it could not take
 
-Indexable: TypeAlias = rowmaking.Item | rowmaking.RunRows
+Indexable: TypeAlias = run_rows.RunItem | run_rows.RunRows
 
 
 class Store:
@@ -65,7 +65,7 @@ class Store:
     def __init__(self, url: str | Path) -> None:
         self.url = url
         self._engine = engine.connect(url)
-        self._known = Known()
+        self._cache = LookupCache()
 
     @staticmethod
     def open(url: str | Path) -> Store:
@@ -78,7 +78,7 @@ class Store:
             store._make_tables()
         return store
 
-    def settle(self) -> None:
+    def freeze_loaded(self) -> None:
         """In a process that stays and answers: look at what was loaded until now for garbage no more.
 
         It is a few hundred thousand objects that never go, and every hundredth answer waited 15 ms for that.
@@ -102,14 +102,14 @@ class Store:
         return self.add_many([(run, reports, labels)])[0]
 
     @staticmethod
-    def rows_of(run: Run, reports: Mapping[str, Report], labels: Labels | None = None) -> rowmaking.RunRows:
+    def rows_of(run: Run, reports: Mapping[str, Report], labels: Labels | None = None) -> run_rows.RunRows:
         """What a run puts into the index, to be added later. Raises BadBundle for one that fits into none."""
-        return rowmaking.rows_of((run, reports, labels))
+        return run_rows.make_rows((run, reports, labels))
 
     def add_many(self, items: Sequence[Indexable], *, decided: DecidedLabels | None = None) -> list[bool]:
         """Add several runs in one transaction; False for each that is already there.
 
-        Raises Overtaken where the index no longer follows the decisions that the rows were made by.
+        Raises WriteConflict where the index no longer follows the decisions that the rows were made by.
         """
         if not items:
             return []
@@ -125,7 +125,7 @@ class Store:
         with engine.writing(self._engine) as connection:
             writer.replace_runs(connection, rows, keys)
 
-    def follow(
+    def apply_decisions(
         self,
         decided: DecidedLabels,
         items: Sequence[Indexable],
@@ -136,16 +136,16 @@ class Store:
     ) -> None:
         """What `replace` does, and remember which decisions are followed from now on, in one transaction.
 
-        Raises Overtaken, and changes nothing, where the index follows others than those `before`, or holds a
-        run that is called otherwise than was decided: nobody ever sees a run that belies the digest.
+        Raises WriteConflict, and changes nothing, where the index follows other decisions than `before` or
+        holds a run whose labels are not those decided: nobody ever sees a run that belies the digest.
         """
         rows, keys = [_rows(item) for item in items], [schema.key(run_id) for run_id in gone]
         with engine.writing(self._engine) as connection:
             _still(connection, before)
             writer.replace_runs(connection, rows, keys)
-            applied = _applied(connection)
+            applied = _applied_labels(connection)
             if any(held != decided.labels.get(run_id, Labels()) for run_id, held in applied.items()):
-                raise Overtaken
+                raise WriteConflict
             for name, value in {**remembered, DECIDED: decided.digest}.items():
                 writer.put_meta(connection, name, value)
 
@@ -154,7 +154,7 @@ class Store:
     ) -> int:
         """Replace everything by these runs; readers see the old index until all are in, a kill leaves it.
 
-        What `remembered` gives when all are in is kept about the index, as by `remember`.
+        What `remembered` gives when all are in is kept about the index, as by `put_notes`.
         """
         count, batch = 0, []
         with engine.writing(self._engine) as connection:
@@ -170,34 +170,35 @@ class Store:
                 writer.put_meta(connection, name, value)
         return count
 
-    def refresh_chunks(self, names: Collection[str], tail: int = chunks.TAIL) -> int:
+    def prepare_series(self, names: Collection[str], tail: int = prepared_series.TAIL) -> int:
         """Prepare the series of these metrics that grew by `tail` points; how many were touched.
 
         Answers are the same without: only `series` is slower.
         """
         wanted = tuple(sorted(set(names)))
         with engine.reading(self._engine) as connection:
-            if chunks.chunk_names(connection) == wanted and not chunks.stale(connection, wanted, tail):
+            prepared_for = prepared_series.chunk_names(connection)
+            if prepared_for == wanted and not prepared_series.stale(connection, wanted, tail):
                 return 0
         with engine.writing(self._engine) as connection:
-            before = chunks.prepared(connection)
-            touched = chunks.refresh(connection, self._known, names, tail)
-            if chunks.prepared(connection) >= before + _MANY:
+            before = prepared_series.prepared(connection)
+            touched = prepared_series.refresh(connection, self._cache, names, tail)
+            if prepared_series.prepared(connection) >= before + _MANY:
                 engine.count_anew(connection)
             return touched
 
-    def applied(self) -> dict[str, Labels]:
+    def applied_labels(self) -> dict[str, Labels]:
         """Every run of the index with the decisions that are applied to it."""
         with engine.reading(self._engine) as connection:
-            return _applied(connection)
+            return _applied_labels(connection)
 
-    def remembered(self) -> dict[str, str]:
-        """What `remember` kept about the index: which decisions it follows, which runs it could not take."""
+    def notes(self) -> dict[str, str]:
+        """What `put_notes` kept about the index: which decisions it follows, which runs it could not take."""
         with engine.reading(self._engine) as connection:
             rows = connection.execute(select(schema.meta.c.key, schema.meta.c.value))
             return {name: value for name, value in rows if name not in _OWN}
 
-    def remember(self, content: Mapping[str, str]) -> None:
+    def put_notes(self, content: Mapping[str, str]) -> None:
         """Keep something about the index itself; a rebuild does not touch it."""
         with engine.writing(self._engine) as connection:
             for name, value in content.items():
@@ -210,10 +211,10 @@ class Store:
 
     # ---- asking
 
-    def holding(self, sha256s: Collection[str]) -> dict[str, str]:
+    def runs_with_reports(self, sha256s: Collection[str]) -> dict[str, str]:
         """The run that holds each of these reports, by the report's sha256."""
         with engine.reading(self._engine) as connection:
-            return listing.holding(connection, sha256s)
+            return listing.runs_with_reports(connection, sha256s)
 
     def runs(
         self, family: str | None = None, hidden: bool = False, limit: int | None = None
@@ -232,7 +233,7 @@ class Store:
         """What these runs were made with; much less to fetch than all that `runs` tells of them."""
         keys = {schema.key(run_id): run_id for run_id in run_ids}
         with engine.reading(self._engine) as connection:
-            held = self._known.environments.get(connection, keys)
+            held = self._cache.environments.get(connection, keys)
         return {run_id: held[key] for key, run_id in keys.items() if key in held}
 
     def families(self) -> list[str]:
@@ -258,9 +259,9 @@ class Store:
     def metric_names(self, family: str | None = None) -> list[str]:
         """The names of all metrics that launches of the family carry, sorted."""
         with engine.reading(self._engine) as connection:
-            return listing.metric_names(connection, self._known, family)
+            return listing.metric_names(connection, self._cache, family)
 
-    def launches(
+    def results(
         self,
         *,
         run_id: str | None = None,
@@ -273,7 +274,7 @@ class Store:
         evidence: Evidence | None = None,
         kind: str | None = None,
         limit: int | None = None,
-    ) -> Rows[LaunchInfo]:
+    ) -> Rows[ResultInfo]:
         """Result rows without values, by family, version, run and place in the run.
 
         `latest` leaves only the newest run of each series and version; it is ignored for one run. `kernel` is
@@ -282,7 +283,7 @@ class Store:
         than 10,000 rows: `truncated` says whether there were more.
         """
         with engine.reading(self._engine) as connection:
-            return launches.launches(
+            return results.results(
                 connection,
                 Filter(family, version, workload, gpu, kernel, evidence, kind, run_id),
                 latest=latest,
@@ -292,7 +293,7 @@ class Store:
     def load(self, result_ids: Sequence[int]) -> list[Launch]:
         """The launches whole, in the order of the ids. Raises UnknownName for an id that is not there."""
         with engine.reading(self._engine) as connection:
-            return launches.load(connection, self._known, result_ids)
+            return results.load(connection, self._cache, result_ids)
 
     def side(
         self,
@@ -312,7 +313,7 @@ class Store:
         """
         wanted = Filter(family, version, workload, gpu, None, evidence, None, run_id)
         with engine.reading(self._engine) as connection:
-            return sides.side(connection, self._known, wanted, label)
+            return sides.side(connection, self._cache, wanted, label)
 
     def series(
         self,
@@ -333,9 +334,9 @@ class Store:
         """
         wanted = Filter(family, None, workload, gpu, kernel, evidence, None, None)
         with engine.reading(self._engine) as connection:
-            return history.series(connection, self._known, names, wanted, latest=latest)
+            return series.series(connection, self._cache, names, wanted, latest=latest)
 
-    def arrays(
+    def part_arrays(
         self,
         names: Sequence[str],
         *,
@@ -348,21 +349,21 @@ class Store:
         """What `series` gives, a part at a time and as arrays: for what looks at all of them."""
         wanted = Filter(family, None, workload, gpu, kernel, evidence, None, None)
         with engine.reading(self._engine) as connection:
-            return history.arrays(connection, self._known, names, wanted)
+            return series.part_arrays(connection, self._cache, names, wanted)
 
     def run_ids(self, run_keys: Iterable[int]) -> dict[int, str]:
         """The run ids of such keys, as far as there are such runs."""
         keys = set(run_keys)
         with engine.reading(self._engine) as connection:
-            held = self._known.runs.get(connection, keys)
+            held = self._cache.runs.get(connection, keys)
         return {key: held[key] for key in keys if key in held}
 
     def samples(self, result_ids: Sequence[int]) -> dict[int, SampleArrays]:
         """The latency samples of result rows that have some."""
         with engine.reading(self._engine) as connection:
-            return launches.samples(connection, result_ids)
+            return results.samples(connection, result_ids)
 
-    def latency(
+    def latencies(
         self,
         *,
         family: str | None = None,
@@ -381,15 +382,15 @@ class Store:
         """
         wanted = Filter(family, version, workload, gpu, None, None, "latency", run_id)
         with engine.reading(self._engine) as connection:
-            return latency.latency(connection, wanted, mode, latest=latest, limit=limit)
+            return latencies.latencies(connection, wanted, mode, latest=latest, limit=limit)
 
-    def timings(
+    def median_latencies(
         self, *, family: str | None = None, workload: str | None = None, gpu: str | None = None
-    ) -> list[Timing]:
+    ) -> list[MedianLatency]:
         """The medians of all timed calls of runs not hidden, oldest run first; never those of noise runs."""
         wanted = Filter(family, None, workload, gpu, None, None, None, None)
         with engine.reading(self._engine) as connection:
-            return latency.timings(connection, self._known, wanted)
+            return latencies.median_latencies(connection, self._cache, wanted)
 
     def noise_pairs(
         self,
@@ -407,7 +408,7 @@ class Store:
         """
         wanted = Filter(family, None, workload, gpu, None, None, "noise", None)
         with engine.reading(self._engine) as connection:
-            return latency.noise_pairs(connection, wanted, clock_mode, workload_class)
+            return latencies.noise_pairs(connection, wanted, clock_mode, workload_class)
 
     # ---- tables
 
@@ -441,7 +442,7 @@ class Store:
                 writer.put_meta(connection, name, value)
 
 
-def _applied(connection: Connection) -> dict[str, Labels]:
+def _applied_labels(connection: Connection) -> dict[str, Labels]:
     """See Store.applied."""
     run = schema.run.c
     rows = pages(connection, select(run.run_id, run.labels), run.run_id)
@@ -449,10 +450,10 @@ def _applied(connection: Connection) -> dict[str, Labels]:
 
 
 def _still(connection: Connection, digest: str | None) -> None:
-    """Raise Overtaken unless these are the decisions that the index follows."""
+    """Raise WriteConflict unless these are the decisions that the index follows."""
     if listing.meta(connection, DECIDED) != digest:
-        raise Overtaken
+        raise WriteConflict
 
 
-def _rows(item: Indexable) -> rowmaking.RunRows:
-    return item if isinstance(item, rowmaking.RunRows) else rowmaking.rows_of(item)
+def _rows(item: Indexable) -> run_rows.RunRows:
+    return item if isinstance(item, run_rows.RunRows) else run_rows.make_rows(item)

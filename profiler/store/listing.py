@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, and_, func, select
 from profiler.bundles import ReportFile
 from profiler.evidence import Evidence
 from profiler.store import schema
-from profiler.store.known import Known
+from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT, CellInfo, Rows, RunInfo, VersionInfo, WorkloadInfo
 from profiler.store.statements import capped, moment, slices
 
@@ -26,7 +26,7 @@ def meta(connection: Connection, name: str) -> str | None:
     return None if content is None else str(content)
 
 
-def holding(connection: Connection, sha256s: Collection[str]) -> dict[str, str]:
+def runs_with_reports(connection: Connection, sha256s: Collection[str]) -> dict[str, str]:
     """The run that holds each of these reports."""
     found: dict[str, str] = {}
     report = schema.report.c
@@ -128,7 +128,7 @@ def runs(
     return Rows((_run_info(row, reports[row.id], labels[row.id]) for row in found), found.truncated)
 
 
-def metric_names(connection: Connection, known: Known, family: str | None) -> list[str]:
+def metric_names(connection: Connection, cache: LookupCache, family: str | None) -> list[str]:
     """See Store.metric_names."""
     result = schema.result.c
     statement = (
@@ -141,7 +141,7 @@ def metric_names(connection: Connection, known: Known, family: str | None) -> li
         statement = statement.join(schema.config, schema.config.c.id == result.config)
         statement = statement.where(schema.config.c.family == family)
     keys = [row.metric_set for row in capped(connection, statement)]
-    held = known.metric_sets.get(connection, keys)
+    held = cache.metric_sets.get(connection, keys)
     return sorted({name for set_key in keys for name in held[set_key].names})
 
 

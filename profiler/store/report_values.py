@@ -24,13 +24,13 @@ Reports = dict[str, Report]  # by sha256
 T = TypeVar("T")
 
 
-def values_of(where: Root, runs: Sequence[Run]) -> Iterator[tuple[Run, Reports | ProfilerError]]:
+def read_reports(where: Root, runs: Sequence[Run]) -> Iterator[tuple[Run, Reports | ProfilerError]]:
     """The runs in order, each with all its reports, or with the reason why one of them cannot be read."""
     for start in range(0, len(runs), _RUNS_AT_ONCE):
         yield from _read(where, runs[start : start + _RUNS_AT_ONCE])
 
 
-def keep(where: Root, held: Report) -> None:
+def save_report(where: Root, held: Report) -> None:
     """Keep what was read, so that a rebuild need not read it again. Not being able to is no error."""
     with contextlib.suppress(OSError):
         packing.save_report(_path(where, held.sha256), held)
@@ -60,7 +60,7 @@ def _read(where: Root, runs: Sequence[Run]) -> Iterator[tuple[Run, Reports | Pro
                 found[digest] = BadBundle(f"{where.url}/{missing[digest]} was changed after it was sealed")
             else:
                 found[digest] = held
-                keep(where, held)
+                save_report(where, held)
     for run in runs:
         reports, refused = {}, None
         for file in run.reports:
@@ -85,7 +85,7 @@ def _reader_version() -> str:
     return digest.hexdigest()[:8]
 
 
-class Ahead(Iterator[T]):
+class Prefetch(Iterator[T]):
     """Items of a slow iterator, fetched by a thread while the caller is busy with earlier ones."""
 
     def __init__(self, items: Iterator[T]) -> None:

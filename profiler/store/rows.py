@@ -24,7 +24,7 @@ class DamagedIndex(ProfilerError):
     """The file is no index, or a spoiled one: it is made again from the bundles."""
 
 
-class Overtaken(Exception):
+class WriteConflict(Exception):
     """Another process brought the index further meanwhile: what was to be written is to be made anew."""
 
 
@@ -107,7 +107,7 @@ class CellInfo(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LaunchInfo:
+class ResultInfo:
     """One result row without its values: a launch, facts of a part, or the latencies of a call."""
 
     result_id: int
@@ -219,7 +219,7 @@ class LatencyInfo:
     reason: str | None = None
 
 
-class Timing(NamedTuple):
+class MedianLatency(NamedTuple):
     """The median of the timed calls of one run, version, workload and mode, without its samples."""
 
     result_id: int

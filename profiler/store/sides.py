@@ -11,8 +11,8 @@ from sqlalchemy import Connection, select
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Latency, Session, Side, brief_list
 from profiler.store import packing, schema
-from profiler.store.known import Known
-from profiler.store.launches import load, samples
+from profiler.store.lookup_cache import LookupCache
+from profiler.store.results import load, samples
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import Filter, capped, joined, moment, where
 
@@ -20,7 +20,7 @@ _LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few mo
 _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
 
 
-def side(connection: Connection, known: Known, wanted: Filter, label: str | None) -> Side:
+def side(connection: Connection, cache: LookupCache, wanted: Filter, label: str | None) -> Side:
     """See Store.side."""
     name = label or wanted.run_id or "/".join(part for part in (wanted.family, wanted.version) if part)
     chosen = _choose(connection, wanted, name)
@@ -48,7 +48,7 @@ def side(connection: Connection, known: Known, wanted: Filter, label: str | None
     )
     return Side(
         label=name,
-        launches=tuple(load(connection, known, ids)),
+        launches=tuple(load(connection, cache, ids)),
         gpu=chosen.gpu or None,
         compute_capability=capability,
         workload=chosen.workload or None,

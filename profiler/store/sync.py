@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 from profiler.bundles import Labels, Root, Run, bundle, decisions, location
 from profiler.errors import BadBundle, ProfilerError
 from profiler.evidence import metric_table
-from profiler.store import DamagedIndex, Overtaken, report_values
+from profiler.store import report_values
+from profiler.store.rows import DamagedIndex, WriteConflict
 
 if TYPE_CHECKING:
-    from profiler.store import Store
-    from profiler.store.rowmaking import RunRows
+    from profiler.store.index import Store
+    from profiler.store.run_rows import RunRows
 
 Progress = Callable[[int, int, str], None]  # done, of how many, what
 
@@ -37,15 +38,26 @@ class SyncSummary:
 def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
     """The index of the data folder (PROFILER_DATA, PROFILER_DB), brought in step with its bundles."""
     where = location.open_root(data)
-    store = store_at(where, db)
+    store = unsynced_store(where, db)
     if sync:
-        bring_in_step(where, store)
+        sync_store(where, store)
     return store
 
 
-def store_at(where: Root, db: str | None = None) -> Store:
+@contextlib.contextmanager
+def opened_store(data: str | None, given: Store | None) -> Iterator[Store]:
+    """The given index, else the data folder's own for as long as the context lasts."""
+    store = given or open_store(data)
+    try:
+        yield store
+    finally:
+        if given is None:
+            store.close()
+
+
+def unsynced_store(where: Root, db: str | None = None) -> Store:
     """The index of a data folder as it is."""
-    from profiler.store import Store  # brings SQLAlchemy in: 0.1 s
+    from profiler.store.index import Store
 
     return Store.open(location.index_location(where, db))
 
@@ -55,10 +67,10 @@ def sync_index(
 ) -> SyncSummary:
     """Bring the index in step, and try again what was refused before."""
     where = location.open_root(data)
-    return bring_in_step(where, store or store_at(where), again=True, progress=progress)
+    return sync_store(where, store or unsynced_store(where), again=True, progress=progress)
 
 
-def bring_in_step(
+def sync_store(
     where: Root, store: Store, *, again: bool = False, progress: Progress | None = None
 ) -> SyncSummary:
     """Add, change and remove what differs between the index and the bundles with the decisions about them.
@@ -68,7 +80,7 @@ def bring_in_step(
     """
     added: list[str] = []
     for _ in range(_TRIES):
-        with contextlib.suppress(Overtaken):
+        with contextlib.suppress(WriteConflict):
             return _step(where, store, again, progress, added)
     raise ProfilerError(
         f"other processes keep changing the index of {where.url}: try again when they are done"
@@ -76,13 +88,13 @@ def bring_in_step(
 
 
 def _step(where: Root, store: Store, again: bool, progress: Progress | None, added: list[str]) -> SyncSummary:
-    """Bring the index in step as things are now. Raises Overtaken where they are not so any more.
+    """Bring the index in step as things are now. Raises WriteConflict where they are not so any more.
 
     What was decided about the runs that are there is applied at once with the word that it is; only then
     come those that are missing, each by the same decisions.
     """
     # In this order: what another process seals and indexes in between is listed, and not taken for gone.
-    applied, remembered, listed = store.applied(), store.remembered(), bundle.list_runs(where)
+    applied, remembered, listed = store.applied_labels(), store.notes(), bundle.list_runs(where)
     refused: dict[str, str] = {} if again else json.loads(remembered.get("refused", "{}"))
     before = remembered.get("decisions")
     missing = [run for run in listed if run not in applied and run not in refused]
@@ -105,7 +117,7 @@ def _step(where: Root, store: Store, again: bool, progress: Progress | None, add
 
     def made(runs: Sequence[str], done: int) -> list[RunRows]:
         items: list[RunRows] = []
-        for number, (run, found) in enumerate(extract(where, runs), done + 1):
+        for number, (run, found) in enumerate(read_runs(where, runs), done + 1):
             try:
                 items.append(_rows(store, found, decided.labels))
             except BadBundle as error:
@@ -117,14 +129,14 @@ def _step(where: Root, store: Store, again: bool, progress: Progress | None, add
     if changed or gone or decided.digest != before:
         items = made(changed, 0)
         gone += [run for run in changed if run in refused]  # it would go on as it was before the decision
-        store.follow(decided, items, gone, before=before, remembered={"root": where.url})
+        store.apply_decisions(decided, items, gone, before=before, remembered={"root": where.url})
     for start in range(len(changed), len(todo), _AT_ONCE):
         items = made(todo[start : start + _AT_ONCE], start)
         new = store.add_many(items, decided=decided)
         added += [rows.run["run_id"] for rows, is_new in zip(items, new, strict=True) if is_new]
     still = {run: message for run, message in refused.items() if run in listed}
-    store.remember({"refused": json.dumps(still)})
-    store.refresh_chunks(chunk_names())
+    store.put_notes({"refused": json.dumps(still)})
+    store.prepare_series(prepared_metrics())
     in_again = tuple(run for run in changed if run not in refused)
     return SyncSummary(tuple(added), in_again, tuple(gone), tuple(sorted(still.items())))
 
@@ -133,11 +145,11 @@ def rebuild_index(data: str | None = None, *, progress: Progress | None = None) 
     """Make the index again from nothing but bundles and decisions; a damaged SQLite file is thrown away."""
     where = location.open_root(data)
     try:
-        with contextlib.closing(store_at(where)) as store:
+        with contextlib.closing(unsynced_store(where)) as store:
             return _rebuild(where, store, progress)
     except DamagedIndex as error:
         _discard(location.index_location(where), error)
-    with contextlib.closing(store_at(where)) as store:
+    with contextlib.closing(unsynced_store(where)) as store:
         return _rebuild(where, store, progress)
 
 
@@ -147,7 +159,7 @@ def _rebuild(where: Root, store: Store, progress: Progress | None) -> SyncSummar
     refused: dict[str, str] = {}
     readable = []
     for number, (run, found) in enumerate(
-        extract(where, listed), 1
+        read_runs(where, listed), 1
     ):  # fills the cache: reading takes longest
         if isinstance(found, ProfilerError):
             refused[run] = str(found)
@@ -157,7 +169,7 @@ def _rebuild(where: Root, store: Store, progress: Progress | None) -> SyncSummar
             progress(number, len(listed), run)
 
     def items() -> Iterator[RunRows]:
-        for run, found in extract(where, readable):
+        for run, found in read_runs(where, readable):
             if isinstance(found, ProfilerError):
                 raise found  # it could be read a moment ago: better the old index than half a new one
             try:
@@ -169,12 +181,12 @@ def _rebuild(where: Root, store: Store, progress: Progress | None) -> SyncSummar
         return {"decisions": decided.digest, "refused": json.dumps(refused), "root": where.url}
 
     store.rebuild(items(), remembered)
-    store.refresh_chunks(chunk_names())
+    store.prepare_series(prepared_metrics())
     added = tuple(run for run in readable if run not in refused)
     return SyncSummary(added=added, refused=tuple(sorted(refused.items())))
 
 
-def extract(
+def read_runs(
     where: Root, run_ids: Sequence[str]
 ) -> Iterator[tuple[str, tuple[Run, report_values.Reports] | ProfilerError]]:
     """Sealed runs with their values, or why not, in the order of the ids, a few in memory at a time."""
@@ -187,7 +199,7 @@ def extract(
                 loaded.append(bundle.load_run(where, run_id))
             except ProfilerError as error:
                 refused[run_id] = error
-        values = report_values.values_of(where, loaded)
+        values = report_values.read_reports(where, loaded)
         for run_id in some:
             if run_id in refused:
                 yield run_id, refused[run_id]
@@ -196,7 +208,7 @@ def extract(
                 yield run_id, found if isinstance(found, ProfilerError) else (run, found)
 
 
-def chunk_names() -> frozenset[str]:
+def prepared_metrics() -> frozenset[str]:
     """The metrics whose trends are prepared: those of metrics.txt; none where it cannot be used."""
     try:
         table = metric_table.load_metrics()

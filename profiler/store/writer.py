@@ -9,8 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 from profiler.store import schema
-from profiler.store.rowmaking import Row, RunRows
 from profiler.store.rows import ROW_LIMIT
+from profiler.store.run_rows import Row, RunRows
 from profiler.store.statements import slices
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from profiler.bundles import location
 from profiler.reports import file_format, instances, read, reader_client
-from profiler.store import operations
+from profiler.store import import_paths
 from tests.browser.conftest import served
 from tests.browser.test_dashboard import DESKTOP, PHONE, settle, text, watch
 
@@ -33,7 +33,7 @@ def large(
     """A dashboard whose cache holds a real launch with every instruction twice: no report has 5,000."""
     folder = tmp_path_factory.mktemp("large")
     source = reports / "cutlass" / "report80.ncu-rep"
-    operations.import_paths([source], family="cutlass", data=str(folder / "data"))
+    import_paths([source], family="cutlass", data=str(folder / "data"))
     cache = location.open_root(str(folder / "data")).cache() / "detail"
     read.launch_detail(source, 2, cache)
     (kept,) = cache.iterdir()

@@ -154,9 +154,9 @@ def test_two_versions_of_the_catalogue_are_built_and_aligned(
 def test_a_version_that_was_imported_is_read_from_its_bundle(
     reports: Path, capsys: Caught, tmp_path: Path
 ) -> None:
-    from profiler.store import operations
+    from profiler.store import import_paths
 
-    operations.import_paths([reports / "llm.c"], data=str(tmp_path / "data"))
+    import_paths([reports / "llm.c"], data=str(tmp_path / "data"))
     found = document(capsys, "adamw_coalsecing_shared", "--launch", 1)
     assert found["instructions"] == 64
     assert found["has_sources"]

@@ -83,7 +83,7 @@ def test_the_index_reads_a_noise_run_as_pairs_and_as_nobodys_latency(folder: Pat
     levels = [1002.5 + 20 * ((number * 0.618) % 1 - 0.5) for number in range(1, 7)]
     apart = [abs(math.log(b / a)) for a, b in zip(levels[:3], levels[3:], strict=True)]
     assert found[0].floor.largest == pytest.approx(max(apart), rel=1e-3)
-    assert store.latency() == []
+    assert store.latencies() == []
     store.close()
 
 

@@ -21,7 +21,7 @@ from profiler.collect.without_gpu import Dissection
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, State, metric_table
 from profiler.sass import bundle_file, from_runs, listing
-from profiler.store import operations
+from profiler.store import open_store
 from tests.conftest import ROOT
 from tests.standins import SMALL
 from tests.toolchain import needs_gxx, needs_sass
@@ -247,9 +247,7 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
     said = [line for line in run.provenance.get("degraded", ()) if line.startswith("machine code is not")]
     if tools == "all":
         assert (kept, said) == (["sass/v2d_a.json.xz"], [])
-        found = from_runs.find_code(
-            root, operations.open_store(str(tmp_path / "data")), "attention", "v2d_a", ARCH
-        )
+        found = from_runs.find_code(root, open_store(str(tmp_path / "data")), "attention", "v2d_a", ARCH)
         assert found.run_id == run.run_id
     else:
         assert kept == []
@@ -265,7 +263,7 @@ def test_the_run_comes_back_from_the_index_as_it_was(found: Dissection) -> None:
     assert new
     assert found.run.run_id in place
     assert without_gpu.keep(found) == (place, False)
-    store = operations.open_store()
+    store = open_store()
     (run,) = store.runs()
     assert run.evidence >= {Evidence.STATIC, Evidence.MODELLED}
     assert {version.version for version in store.versions()} == {*NAMES, "broken"}

@@ -21,8 +21,7 @@ from profiler.evidence import Latency, Side, metric_table
 from profiler.gate import judgement
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.statistics import Floor, Verdict
-from profiler.store import Store
-from profiler.store.sync import open_store
+from profiler.store import Store, open_store
 from tests.made import START, fresh_database, postgres
 
 WARM, COLD = "events; cache warm; clock none", "events; cache cold; clock none"

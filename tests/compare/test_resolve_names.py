@@ -10,7 +10,7 @@ import pytest
 from profiler.bundles import bundle, run_json
 from profiler.compare.resolve_names import resolve, resolve_all
 from profiler.errors import UnknownName, UnreadableReport
-from profiler.store import Store, operations
+from profiler.store import Store, import_paths, open_store, rebuild_index
 
 
 def no_store() -> Store:
@@ -23,11 +23,11 @@ def store(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
     patch = pytest.MonkeyPatch()
     patch.setenv("PROFILER_DATA", str(tmp_path_factory.mktemp("sources")))
     patch.delenv("PROFILER_DB", raising=False)
-    operations.import_paths([reports / "mistic" / "prof1.ncu-rep"], version="v1", workload="small")
-    operations.import_paths([reports / "mistic" / "prof2.ncu-rep"], version="v1", workload="large")
-    operations.import_paths([reports / "ncar" / "MW_Baseline.ncu-rep"], version="v1")
-    operations.import_paths([reports / "ncar" / "MW_DivToMult.ncu-rep"])
-    found = operations.open_store()
+    import_paths([reports / "mistic" / "prof1.ncu-rep"], version="v1", workload="small")
+    import_paths([reports / "mistic" / "prof2.ncu-rep"], version="v1", workload="large")
+    import_paths([reports / "ncar" / "MW_Baseline.ncu-rep"], version="v1")
+    import_paths([reports / "ncar" / "MW_DivToMult.ncu-rep"])
+    found = open_store()
     patch.undo()
     return found
 
@@ -129,10 +129,10 @@ def test_a_run_that_cannot_be_read_says_why(
 ) -> None:
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("PROFILER_DB", raising=False)
-    (new,) = operations.import_paths([reports / "ncar" / "MW_Baseline.ncu-rep"]).imported
+    (new,) = import_paths([reports / "ncar" / "MW_Baseline.ncu-rep"]).imported
     (tmp_path / "data" / bundle.RUNS_FOLDER / new.run_id / run_json.RUN_FILE).write_text("{")
-    operations.rebuild_index()
-    found = operations.open_store()
+    rebuild_index()
+    found = open_store()
     with pytest.raises(UnknownName, match=rf"run {new.run_id} cannot be read: .*run\.json"):
         resolve(new.run_id, lambda: found)
 

@@ -12,7 +12,7 @@ from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Value, metric_tab
 from profiler.evidence.values import pack_values
 from profiler.explain.roofline_path import SERIES, path
 from profiler.history.trend import ABSENT, Trend, TrendPoint, load_trends
-from profiler.store import operations
+from profiler.store import import_paths, open_store
 from tests import made
 from tests.explain.test_roofline import whole
 from tests.history.test_trend import run
@@ -104,8 +104,8 @@ def test_nothing_joins_traffic_of_different_counters() -> None:
 
 
 def test_the_path_of_the_kernel_that_ncar_mended(reports: Path, tmp_path: Path) -> None:
-    operations.import_paths([reports / "ncar"], data=str(tmp_path))
-    store = operations.open_store(str(tmp_path))
+    import_paths([reports / "ncar"], data=str(tmp_path))
+    store = open_store(str(tmp_path))
     runs = {run.run_id: run for run in store.runs("ncar")}
     for one in load_trends(store, SERIES, TABLE, family="ncar", evidence=Evidence.MEASURED):
         found = path(one, store.load, runs, TABLE)

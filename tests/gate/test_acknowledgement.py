@@ -17,7 +17,7 @@ from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence import metric_table
 from profiler.gate import acknowledgement
 from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
-from profiler.store import Store, operations
+from profiler.store import Store, open_store
 from tests import lineages
 from tests.lineages import FAMILY
 
@@ -38,7 +38,7 @@ def root(tmp_path: Path) -> Root:
 
 @pytest.fixture
 def store(run: Run) -> Iterator[Store]:
-    opened = operations.open_store()
+    opened = open_store()
     yield opened
     opened.close()
 

@@ -16,7 +16,7 @@ from profiler.cli import main
 from profiler.errors import CannotJudge, UnknownName
 from profiler.gate import pins
 from profiler.history.baselines import Baselines, list_pins
-from profiler.store import Store, operations
+from profiler.store import Store, forget_run, open_store, rebuild_index
 from tests import lineages, timed_runs
 from tests.lineages import FAMILY
 
@@ -42,7 +42,7 @@ def runs(data: Path) -> list[Run]:
 
 @pytest.fixture
 def store(runs: list[Run]) -> Iterator[Store]:
-    opened = operations.open_store()
+    opened = open_store()
     yield opened
     opened.close()
 
@@ -148,7 +148,7 @@ def test_a_run_that_was_forgotten_is_no_baseline_and_cannot_become_one(
     root: Root, store: Store, runs: list[Run]
 ) -> None:
     pins.set_baseline(root, store, FAMILY, runs[0].run_id)
-    operations.forget(runs[0].run_id, store=store)
+    forget_run(runs[0].run_id, store=store)
     with pytest.raises(CannotJudge, match="was forgotten"):
         Baselines.load(root, store, FAMILY).for_gate(SIZE, GPU)
     with pytest.raises(UnknownName, match="forget --undo"):
@@ -188,7 +188,7 @@ def test_a_pin_whose_run_was_forgotten_or_is_gone_is_marked_with_the_way_out(
 def test_sessions_of_a_noise_floor_are_no_baseline(root: Root, data: Path) -> None:
     sessions = timed_runs.noise(2e6, 0.003)
     timed_runs.seal(data, sessions)
-    opened = operations.open_store()
+    opened = open_store()
     with pytest.raises(UnknownName, match="nothing to compare with"):
         pins.set_baseline(root, opened, timed_runs.FAMILY, sessions.run_id)
     opened.close()
@@ -208,8 +208,8 @@ def test_a_rebuilt_index_loses_no_decision(root: Root, store: Store, data: Path,
     store.close()
     for file in data.glob("index.db*"):
         file.unlink()
-    operations.rebuild_index()
-    again = operations.open_store()
+    rebuild_index()
+    again = open_store()
     assert Baselines.load(root, again, FAMILY).available("alpha", SIZE, GPU) == before
     assert before[0].name == runs[0].run_id
     again.close()

@@ -13,7 +13,7 @@ from profiler.bundles import Result, Samples, bundle, location
 from profiler.cli import main
 from profiler.errors import Exit
 from profiler.history import lineage
-from profiler.store import operations
+from profiler.store import open_store
 from profiler.ui.views import lineage_summary, run_results
 from tests import lineages
 
@@ -68,7 +68,7 @@ def test_compare_shows_it_as_wrong(run_id: str, capsys: pytest.CaptureFixture[st
 def test_the_lineage_leaves_it_out_of_every_ranking(data: Path) -> None:
     held = [contradictory(one) for one in lineages.results(measured=True)]
     lineages.dissected(data, tuple(held), gpu="Test GPU")
-    found = lineage.load_lineages(location.open_root(str(data)), operations.open_store())["mine"]
+    found = lineage.load_lineages(location.open_root(str(data)), open_store())["mine"]
     assert (found.by_id["alpha"].state, found.by_id["alpha"].reason) == ("wrong", SAID)
     best = found.best("1x1x8x64", "Test GPU")
     assert best is not None

@@ -19,7 +19,7 @@ from profiler.evidence import Evidence, Value, metric_table
 from profiler.history.change_points import RUNS, VERSIONS, History, change_points_in, find_change_points
 from profiler.history.trend import load_latency_trends, load_trends
 from profiler.statistics import MIN_POINTS, Verdict, change_points
-from profiler.store import Store, operations
+from profiler.store import Store, import_paths
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 MODE = "events; cache warm; clock none"
@@ -266,7 +266,7 @@ def esmm(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
     store = Store.open(folder / "index.db")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROFILER_DATA", str(folder))
-        operations.import_paths([reports / "esmm"], store=store)
+        import_paths([reports / "esmm"], store=store)
     yield store, LocalRoot(folder)
     store.close()
 

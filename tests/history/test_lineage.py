@@ -13,13 +13,13 @@ from profiler.evidence import Evidence
 from profiler.history import lineage
 from profiler.history.catalog_snapshot import working_tree_difference
 from profiler.history.lineage import Lineage
-from profiler.store import operations
+from profiler.store import open_store
 from tests import lineages
 from tests.conftest import ROOT
 
 
 def of(data: Path) -> Lineage:
-    found = lineage.load_lineages(location.open_root(str(data)), operations.open_store(str(data)))
+    found = lineage.load_lineages(location.open_root(str(data)), open_store(str(data)))
     return found[lineages.FAMILY]
 
 
@@ -64,7 +64,7 @@ def test_without_a_gpu_the_newest_correct_version_ends_the_path(mine: Lineage) -
 
 def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(tmp_path: Path) -> None:
     (tmp_path / "runs").symlink_to(ROOT / "data" / "runs")
-    store = operations.open_store(str(tmp_path))
+    store = open_store(str(tmp_path))
     committed = lineage.load_lineages(location.open_root(str(tmp_path)), store)["attention"]
     correct_deepest_first = [one.version.id for one in committed.correct_deepest_first]
     assert correct_deepest_first[0] == "v2d_c", "not fp8_stage_c, the last of the catalogue"
@@ -124,9 +124,7 @@ def test_a_version_of_the_family_that_no_catalogue_names_is_listed_last(tmp_path
 
 def test_a_family_without_a_catalogue_has_no_lineage(tmp_path: Path) -> None:
     lineages.dissected(tmp_path, catalog=None)
-    assert (
-        lineage.load_lineages(location.open_root(str(tmp_path)), operations.open_store(str(tmp_path))) == {}
-    )
+    assert lineage.load_lineages(location.open_root(str(tmp_path)), open_store(str(tmp_path))) == {}
 
 
 def test_a_catalogue_that_cannot_be_read_names_the_run(tmp_path: Path) -> None:

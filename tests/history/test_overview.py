@@ -9,7 +9,7 @@ import pytest
 from profiler.evidence import State, metric_table
 from profiler.history.overview import SHOWN, Overview, OverviewCell, load_overview
 from profiler.statistics import Verdict
-from profiler.store import Store, operations
+from profiler.store import Store, import_paths, open_store
 
 
 @pytest.fixture(scope="module")
@@ -18,12 +18,12 @@ def store(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
     patch = pytest.MonkeyPatch()
     patch.setenv("PROFILER_DATA", str(tmp_path_factory.mktemp("overview")))
     patch.delenv("PROFILER_DB", raising=False)
-    operations.import_paths([reports / name for name in ("esmm", "ncar", "cutlass", "llm.c")])
-    operations.import_paths([reports / "mistic" / "prof1.ncu-rep"], workload="small")
-    operations.import_paths([reports / "mistic" / "prof2.ncu-rep"], workload="large")
-    operations.import_paths([reports / "hyperspec"], family="ncar", version="elsewhere")
-    operations.import_paths([reports / "mistic" / "profileHIGGS.ncu-rep"], family="higgs")
-    found = operations.open_store()
+    import_paths([reports / name for name in ("esmm", "ncar", "cutlass", "llm.c")])
+    import_paths([reports / "mistic" / "prof1.ncu-rep"], workload="small")
+    import_paths([reports / "mistic" / "prof2.ncu-rep"], workload="large")
+    import_paths([reports / "hyperspec"], family="ncar", version="elsewhere")
+    import_paths([reports / "mistic" / "profileHIGGS.ncu-rep"], family="higgs")
+    found = open_store()
     patch.undo()
     return found
 

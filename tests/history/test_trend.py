@@ -13,7 +13,7 @@ import pytest
 from profiler.errors import UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, metric_table
 from profiler.history.trend import ABSENT, Trend, load_trends
-from profiler.store import Environment, Point, RunInfo, Series, Store, VersionInfo, operations
+from profiler.store import Environment, Point, RunInfo, Series, Store, VersionInfo, import_paths, open_store
 from tests.made import DURATION, imported, launch
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -284,8 +284,8 @@ def esmm(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
     patch = pytest.MonkeyPatch()
     patch.setenv("PROFILER_DATA", str(tmp_path_factory.mktemp("esmm")))
     patch.delenv("PROFILER_DB", raising=False)
-    operations.import_paths([reports / "esmm"])
-    store = operations.open_store()
+    import_paths([reports / "esmm"])
+    store = open_store()
     patch.undo()
     return store
 

@@ -22,8 +22,7 @@ from profiler.history.trend import load_latency_trends
 from profiler.regressions.cause import CauseFinder
 from profiler.regressions.regression import BASELINE, CORRECTNESS, EXACT, RUNS, STEP, Regression
 from profiler.regressions.search import RegressionReport, find_regressions
-from profiler.store import operations
-from profiler.store.sync import open_store
+from profiler.store import import_paths, open_store
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WARM, WORKLOAD, run
 
@@ -358,7 +357,7 @@ class TestAnswers:
 def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_is_split(
     reports: Path, tmp_path: Path
 ) -> None:
-    operations.import_paths([reports / "ncar"], data=str(tmp_path))
+    import_paths([reports / "ncar"], data=str(tmp_path))
     assert look(tmp_path).regressions == (), "the newer of the two is the faster one"
     assert cli.main(["baseline", "set", "ncar", "MW_DivToMult", "--why", "it ships"]) == 0
     one = only(tmp_path)

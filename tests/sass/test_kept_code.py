@@ -19,7 +19,7 @@ from profiler.cli import main
 from profiler.errors import BadBundle
 from profiler.evidence import Evidence, Value
 from profiler.sass import CodeNotStored, FunctionCode, MachineCode, bundle_file, from_runs
-from profiler.store import Store, operations
+from profiler.store import Store, import_paths, open_store
 from tests.conftest import ROOT
 
 NAME = "_Z1kILi64EEvPf"
@@ -79,7 +79,7 @@ def store_of(data: Path, *runs: tuple[Run, dict[str, bytes]]) -> tuple[location.
     data.mkdir(exist_ok=True)
     for one in runs:
         sealed(data, *one)
-    return location.open_root(str(data)), operations.open_store(str(data))
+    return location.open_root(str(data)), open_store(str(data))
 
 
 # ---- the file
@@ -255,7 +255,7 @@ def test_a_bundle_from_elsewhere_whose_code_is_damaged_is_not_imported(tmp_path:
     store_of(tmp_path / "from", run_of(1))
     folder = tmp_path / "from" / "runs" / "run-1-a"
     (folder / bundle_file.code_path("a")).write_bytes(b"something else")
-    done = operations.import_paths([folder], data=str(tmp_path / "to"))
+    done = import_paths([folder], data=str(tmp_path / "to"))
     ((_, why),) = done.refused
     assert "sass/a.json.xz is not the file" in why
 

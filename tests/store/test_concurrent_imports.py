@@ -110,7 +110,7 @@ def test_imports_killed_at_random_moments_leave_whole_runs_and_the_next_one_does
         store = Store.open(place["PROFILER_DB"])  # as it was left, without looking at the bundles
         indexed = {run.run_id for run in store.runs()}
         assert indexed <= set(sealed(place)), "what is in the index is sealed"
-        assert len(store.launches(latest=False)) == ROWS * len(indexed), "a run is in the index whole"
+        assert len(store.results(latest=False)) == ROWS * len(indexed), "a run is in the index whole"
         store.close()
     assert killed_midway, "none was killed in the middle: the test shows nothing"
     assert importing(bundles, place).wait(120) == 0
@@ -133,14 +133,14 @@ def test_a_reader_beside_an_import_sees_whole_runs_and_never_fewer_than_before(
     store = Store.open(place["PROFILER_DB"])
     process, seen = importing(bundles, place), [0]
     while process.poll() is None:
-        rows = len(store.launches(latest=False))
+        rows = len(store.results(latest=False))
         assert rows % ROWS == 0, "half a run"
         assert rows >= seen[-1], "a run was there and is gone"
         seen.append(rows)
         time.sleep(0.005)
     assert process.returncode == 0
-    assert len(store.launches(latest=False)) == ROWS * RUNS
-    assert len(store.launches()) == 3 * ROWS, "of two versions on three workloads the newest"
+    assert len(store.results(latest=False)) == ROWS * RUNS
+    assert len(store.results()) == 3 * ROWS, "of two versions on three workloads the newest"
     store.close()
 
 

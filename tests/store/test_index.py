@@ -19,7 +19,7 @@ from sqlalchemy.dialects import sqlite
 from profiler.bundles import COLLECT, NOISE, Facts, Labels, Result, Run, Samples
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence import Evidence, Session, State, Value
-from profiler.store import Store, chunks, gathering, schema, statements
+from profiler.store import Store, payload_columns, prepared_series, schema, statements
 from tests import made
 from tests.made import DURATION, START, WARPS, imported, launch
 
@@ -63,7 +63,7 @@ def test_a_launch_comes_out_as_it_went_in(store: Store) -> None:
     }
     put_in = launch("gemm", 1234.5, nvtx=("outer", "inner"), **values)
     store.add(*imported("v1", put_in))
-    [info] = store.launches()
+    [info] = store.results()
     [got] = store.load([info.result_id])
     assert dict(got.values) == dict(put_in.values)
     assert got.values["whole"].number == 2**63 + 11
@@ -78,10 +78,10 @@ def test_a_launch_comes_out_as_it_went_in(store: Store) -> None:
 def test_a_duration_that_failed_is_failed_everywhere_and_never_zero(store: Store) -> None:
     store.add(*imported("v1", launch(duration=None)))
     store.add(*imported("v2", launch(duration=7.0), minute=1))
-    assert [info.duration_ns.state for info in store.launches()] == [State.FAILED, State.PRESENT]
+    assert [info.duration_ns.state for info in store.results()] == [State.FAILED, State.PRESENT]
     for prepared in (False, True):
         if prepared:
-            store.refresh_chunks([DURATION], tail=1)
+            store.prepare_series([DURATION], tail=1)
         [series] = store.series([DURATION], family="gemms")
         assert [point.value for point in series.points] == [
             Value(None, "ns", state=State.FAILED),
@@ -97,7 +97,7 @@ def test_parts_count_launches_of_one_name_within_their_range(store: Store) -> No
         launch("j", ordinal=3),
     ]
     store.add(*imported("v1", *launches))
-    assert [info.part for info in store.launches()] == ["k#0", "k#1", "r/k#0", "j#0"]
+    assert [info.part for info in store.results()] == ["k#0", "k#1", "r/k#0", "j#0"]
 
 
 def test_adding_a_run_twice_adds_it_once_and_says_so(store: Store) -> None:
@@ -109,7 +109,7 @@ def test_adding_a_run_twice_adds_it_once_and_says_so(store: Store) -> None:
         True,
         False,
     ]
-    assert len(store.runs()) == len(store.launches()) == 2
+    assert len(store.runs()) == len(store.results()) == 2
     assert store.data_version() != before
 
 
@@ -128,7 +128,7 @@ def test_the_order_of_imports_changes_no_answer(url: str, tmp_path: Path) -> Non
     other = Store.open(f"sqlite:///{tmp_path / 'other.db'}")
     other.add_many(runs)
     answers.append(made.everything(other))
-    store.refresh_chunks([DURATION, WARPS], tail=1)
+    store.prepare_series([DURATION, WARPS], tail=1)
     answers.append(made.everything(store))
     store.rebuild(reversed(runs))
     answers.append(made.everything(store))
@@ -141,16 +141,16 @@ def test_the_newest_run_of_a_version_is_the_latest_and_the_one_before_when_it_go
     old, new = imported("v1", launch(duration=1.0)), imported("v1", launch(duration=2.0), minute=5)
     store.add(*new)
     store.add(*old)
-    assert [info.duration_ns.number for info in store.launches()] == [2.0]
-    assert [info.duration_ns.number for info in store.launches(latest=False)] == [1.0, 2.0]
+    assert [info.duration_ns.number for info in store.results()] == [2.0]
+    assert [info.duration_ns.number for info in store.results(latest=False)] == [1.0, 2.0]
     store.replace([(*new, Labels(hidden=True))])
-    assert [info.duration_ns.number for info in store.launches()] == [1.0]
-    assert [info.duration_ns.number for info in store.launches(latest=False)] == [1.0]
+    assert [info.duration_ns.number for info in store.results()] == [1.0]
+    assert [info.duration_ns.number for info in store.results(latest=False)] == [1.0]
     assert [run.hidden for run in store.runs(hidden=True)] == [True, False]
     store.replace([(*new, None)])
-    assert [info.duration_ns.number for info in store.launches()] == [2.0]
+    assert [info.duration_ns.number for info in store.results()] == [2.0]
     store.replace([], gone=[new[0].run_id])
-    assert [info.duration_ns.number for info in store.launches()] == [1.0]
+    assert [info.duration_ns.number for info in store.results()] == [1.0]
 
 
 def test_runs_of_the_same_second_are_ordered_by_their_id(store: Store) -> None:
@@ -158,7 +158,7 @@ def test_runs_of_the_same_second_are_ordered_by_their_id(store: Store) -> None:
     newest = max(runs, key=lambda one: one[0].run_id)
     for run in runs:
         store.add(*run)
-    [info] = store.launches()
+    [info] = store.results()
     assert info.run_id == newest[0].run_id
     assert [point.run_id for point in store.series([DURATION])[0].points] == sorted(
         run.run_id for run, _ in runs
@@ -171,8 +171,8 @@ def test_a_series_has_a_point_for_every_launch_and_says_where_the_metric_is_miss
     store.add(*imported("v3", launch("other", duration=3.0), minute=2))
     for prepared in (False, True):
         if prepared:
-            assert store.refresh_chunks([DURATION, WARPS], tail=1) == 2
-            assert store.refresh_chunks([DURATION, WARPS], tail=1) == 0
+            assert store.prepare_series([DURATION, WARPS], tail=1) == 2
+            assert store.prepare_series([DURATION, WARPS], tail=1) == 0
         found = {(one.part, one.metric): one for one in store.series([WARPS, DURATION], family="gemms")}
         assert set(found) == {("gemm#0", WARPS), ("gemm#0", DURATION), ("other#0", DURATION)}
         warps = found["gemm#0", WARPS]
@@ -195,7 +195,7 @@ def test_prepared_series_give_what_payloads_give(store: Store) -> None:
         values["metric_17"] = Value(None, "%", state=State.FAILED)
         store.add(*imported(f"v{minute}", launch(**values), minute=minute))
     plain = store.series(names)
-    store.refresh_chunks([*names, "nobody_has_this"], tail=1)
+    store.prepare_series([*names, "nobody_has_this"], tail=1)
     assert store.series(names) == plain
     assert len(plain) == 40
     assert [point.value for point in plain[3].points][:2] == [
@@ -218,9 +218,9 @@ def test_timings_are_all_rows_of_timed_calls_however_many_statements_they_take(
     store.add(timed("v0", (5.0, 6.0), minute=4, purpose=NOISE), {})
     forgotten = timed("v0", (7.0,), minute=5)
     store.add(forgotten, {}, Labels(hidden=True))
-    rows = store.launches(kind="latency", latest=False)
+    rows = store.results(kind="latency", latest=False)
     monkeypatch.setattr(statements, "ROW_LIMIT", 3)
-    found = store.timings()
+    found = store.median_latencies()
     assert [one.created for one in found] == sorted(one.created for one in rows)
     assert len(found) == 4
     assert sorted(found) == sorted(
@@ -230,15 +230,15 @@ def test_timings_are_all_rows_of_timed_calls_however_many_statements_they_take(
         )
         for row in rows
     )
-    assert store.timings(family=rows[0].family, workload="another") == []
+    assert store.median_latencies(family=rows[0].family, workload="another") == []
 
 
 def test_a_series_that_grows_is_lengthened_over_the_edges_of_its_chunks(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Prepared again and again, in chunks of two names by four points, it gives what payloads give."""
-    monkeypatch.setattr(chunks, "CHUNK", 4)
-    monkeypatch.setattr(chunks, "BAND", 2)
+    monkeypatch.setattr(prepared_series, "CHUNK", 4)
+    monkeypatch.setattr(prepared_series, "BAND", 2)
     plain = Store.open(f"sqlite:///{tmp_path / 'plain.db'}")
     names = [DURATION, "late", "early", "never", "mixed"]
     order = [*range(2, 20), 0, 1, 25, 24, *range(26, 31)]  # some come late: then all is prepared anew
@@ -252,11 +252,11 @@ def test_a_series_that_grows_is_lengthened_over_the_edges_of_its_chunks(
         for one in (store, plain):
             one.add(*run)
         if step % 3 == 0:
-            assert store.refresh_chunks(names, tail=1) == 1
-            assert store.refresh_chunks(names, tail=1) == 0
+            assert store.prepare_series(names, tail=1) == 1
+            assert store.prepare_series(names, tail=1) == 0
         assert store.series(names) == plain.series(names)
         assert store.series(names, latest=True) == plain.series(names, latest=True)
-    [part] = store.arrays(names)
+    [part] = store.part_arrays(names)
     series = {one.metric: one.points for one in store.series(names)}
     assert part.metrics == tuple(series) == (DURATION, "late", "early", "mixed")
     for row, points in enumerate(series.values()):
@@ -283,13 +283,13 @@ def test_prepared_series_that_grow_together_past_the_row_limit_lose_no_point(
     ]
     for run in runs[:2]:
         store.add(*run)
-    assert store.refresh_chunks([DURATION], tail=1) == 6
-    monkeypatch.setattr(gathering, "ROW_LIMIT", 20)
+    assert store.prepare_series([DURATION], tail=1) == 6
+    monkeypatch.setattr(payload_columns, "ROW_LIMIT", 20)
     for run in runs[2:]:
         store.add(*run)
     whole = [(f"k{n}", [minute + 1.0 for minute in range(12)]) for n in range(6)]
     assert [(part.partition("#")[0], numbers) for part, numbers in durations(store)] == whole
-    store.refresh_chunks([DURATION], tail=1)
+    store.prepare_series([DURATION], tail=1)
     assert [(part.partition("#")[0], numbers) for part, numbers in durations(store)] == whole
 
 
@@ -315,20 +315,20 @@ def test_latencies_come_with_their_samples_newest_run_or_history(store: Store) -
         store.add(timed("v1", (10.0 + minute, 20.0 + minute, 12.0), minute=minute), {})
     store.add(timed("v2", (5.0,), minute=1), {})
     store.add(*imported("v1", minute=9))
-    [newest] = store.latency(family="attention", version="v1", workload="b1", gpu="NVIDIA Test 1")
+    [newest] = store.latencies(family="attention", version="v1", workload="b1", gpu="NVIDIA Test 1")
     assert (newest.median_ns, newest.latest, newest.mode) == (13.0, True, "events; cache warm; clock base")
     assert newest.samples.ns.tolist() == [13.0, 23.0, 12.0]
     assert newest.samples.rounds.tolist() == [0, 1, 2]
-    history = store.latency(family="attention", version="v1", latest=False)
+    history = store.latencies(family="attention", version="v1", latest=False)
     assert [one.created.minute for one in history] == [1, 2, 3]
     assert [one.run_id for one in history][-1] == newest.run_id
     assert [one.latest for one in history] == [False, False, True]
-    two = store.latency(family="attention", version="v1", latest=False, limit=2)
+    two = store.latencies(family="attention", version="v1", latest=False, limit=2)
     assert [one.created.minute for one in two] == [2, 3]
     assert two.truncated
-    assert store.latency(mode="events; cache cold; clock base") == []
-    assert {one.version for one in store.latency()} == {"v1", "v2"}
-    assert [one.version for one in store.latency(run_id=newest.run_id)] == ["v1"]
+    assert store.latencies(mode="events; cache cold; clock base") == []
+    assert {one.version for one in store.latencies()} == {"v1", "v2"}
+    assert [one.version for one in store.latencies(run_id=newest.run_id)] == ["v1"]
 
 
 def test_the_sessions_of_a_noise_run_are_pairs_and_nobodys_latency(store: Store) -> None:
@@ -349,11 +349,11 @@ def test_the_sessions_of_a_noise_run_are_pairs_and_nobodys_latency(store: Store)
     assert len(store.noise_pairs(clock_mode="base", workload_class="long")) == 2
     assert store.noise_pairs(gpu="NVIDIA Test 2") == []
     assert [one.a.version for one in store.noise_pairs(workload_class="short")] == ["v2"]
-    [latency] = store.latency(family="attention")
+    [latency] = store.latencies(family="attention")
     assert latency.samples.ns.tolist() == [10.0, 11.0]
-    assert [one.kind for one in store.launches()] == ["latency"]
-    assert [one.run_id for one in store.launches(kind="noise", version="v1")] == [noise.run_id] * 5
-    assert len(store.launches(run_id=noise.run_id)) == 5
+    assert [one.kind for one in store.results()] == ["latency"]
+    assert [one.run_id for one in store.results(kind="noise", version="v1")] == [noise.run_id] * 5
+    assert len(store.results(run_id=noise.run_id)) == 5
     store.replace([(noise, {}, Labels(hidden=True))])
     assert {one.a.version for one in store.noise_pairs()} == {"v2"}
 
@@ -381,7 +381,7 @@ def test_the_kernel_filter_is_a_piece_of_the_name_or_a_pattern_for_all_of_it(sto
     store.add(*imported("v1", *(launch(name, ordinal=n) for n, name in enumerate(names))))
 
     def found(kernel: str) -> list[str]:
-        return [info.base_name for info in store.launches(kernel=kernel)]
+        return [info.base_name for info in store.results(kernel=kernel)]
 
     assert found("gemm_") == ["Gemm_a", "gemm_b"]
     assert found("gemm?b#*") == ["gemm_b", "gemmXb"]
@@ -394,9 +394,9 @@ def test_unknown_workloads_are_apart_from_known_ones(store: Store) -> None:
     store.add(*imported("v1", workload=None))
     store.add(*imported("v2", workload="big", minute=1))
     assert [(one.workload, one.versions) for one in store.workloads("gemms")] == [(None, 1), ("big", 1)]
-    assert [info.version for info in store.launches(workload="")] == ["v1"]
-    assert [info.version for info in store.launches(workload="big")] == ["v2"]
-    assert len(store.launches()) == 2
+    assert [info.version for info in store.results(workload="")] == ["v1"]
+    assert [info.version for info in store.results(workload="big")] == ["v2"]
+    assert len(store.results()) == 2
     assert len(store.series([DURATION], family="gemms")) == 2
 
 
@@ -434,7 +434,7 @@ def test_a_run_tells_its_provenance_and_its_reports(store: Store) -> None:
     assert info.evidence == {Evidence.MEASURED}
     assert store.run(run.run_id) == info
     assert store.run("nothing") is None
-    assert store.holding([run.reports[0].sha256, "0" * 64]) == {run.reports[0].sha256: run.run_id}
+    assert store.runs_with_reports([run.reports[0].sha256, "0" * 64]) == {run.reports[0].sha256: run.run_id}
 
 
 def test_a_side_is_the_newest_run_of_a_version_whole(store: Store) -> None:
@@ -449,7 +449,7 @@ def test_a_side_is_the_newest_run_of_a_version_whole(store: Store) -> None:
         "9.0",
         "9",
     )
-    assert [info.result_id for info in store.launches(run_id=side.run_id)] == list(side.result_ids)
+    assert [info.result_id for info in store.results(run_id=side.run_id)] == list(side.result_ids)
 
 
 def test_a_side_that_means_several_things_names_them(store: Store) -> None:
@@ -469,7 +469,7 @@ def test_a_forgotten_run_is_nowhere_but_under_its_own_id(store: Store) -> None:
     run, reports = imported("v1")
     store.add(run, reports, Labels(hidden=True))
     assert store.families() == store.versions() == store.workloads() == store.runs() == []
-    assert store.launches() == store.launches(latest=False) == store.series([DURATION]) == []
+    assert store.results() == store.results(latest=False) == store.series([DURATION]) == []
     assert store.metric_names() == []
     with pytest.raises(UnknownName):
         store.side(family="gemms", version="v1")
@@ -503,7 +503,7 @@ def test_static_modelled_and_latency_results_are_kept_apart(store: Store) -> Non
     [run] = store.runs()
     assert (run.version, run.versions, run.family, run.launches) == (None, ("v2", "v3"), "attention", 0)
     assert run.evidence == set(Evidence)
-    found = {(info.version, info.kind, str(info.evidence)): info for info in store.launches()}
+    found = {(info.version, info.kind, str(info.evidence)): info for info in store.results()}
     assert set(found) == {
         ("v2", "facts", "static"),
         ("v2", "facts", "modelled"),
@@ -537,10 +537,10 @@ def test_an_id_that_is_not_there_is_named(store: Store) -> None:
 
 def test_rows_over_the_limit_are_left_out_and_that_is_said(store: Store) -> None:
     store.add(*imported("v1", *(launch("k", ordinal=n) for n in range(12))))
-    cut = store.launches(limit=5)
+    cut = store.results(limit=5)
     assert len(cut) == 5
     assert cut.truncated
-    assert not store.launches(limit=12).truncated
+    assert not store.results(limit=12).truncated
 
 
 def test_a_rebuild_that_fails_leaves_the_index_as_it_was(store: Store) -> None:
@@ -598,13 +598,13 @@ def test_the_newest_state_is_read_from_the_partial_index_alone(tmp_path: Path) -
 
 def test_an_index_of_another_layout_is_emptied_to_be_filled_again(store: Store, url: str) -> None:
     store.add(*imported("v1"))
-    store.remember({"decisions": "x"})
+    store.put_notes({"decisions": "x"})
     with store._engine.begin() as connection:
         connection.exec_driver_sql("UPDATE meta SET value = '0' WHERE key = 'schema'")
     store.close()
     again = Store.open(url)
     assert again.runs() == []
-    assert again.remembered() == {}
+    assert again.notes() == {}
     assert again.add(*imported("v1"))
     again.close()
 
@@ -659,7 +659,7 @@ def test_a_run_without_rows_of_results_changes_nothing_else(store: Store) -> Non
     store.add(*imported("v1"))
     empty = replace(collected(), results=())
     assert store.add(empty, {}) is True
-    assert len(store.launches()) == 1
+    assert len(store.results()) == 1
 
 
 @pytest.mark.parametrize("parts", [("one",), (), ("a", "b", "c")])
@@ -675,7 +675,7 @@ def test_a_run_that_fits_into_no_index_is_refused_and_named(store: Store, parts:
 
 def test_numbers_that_no_database_takes_do_not_stop_the_index(store: Store) -> None:
     store.add(*imported("v1", launch(**{DURATION: Value(2**64 - 1, "ns")})))
-    assert store.launches()[0].duration_ns.number == 2.0**64
+    assert store.results()[0].duration_ns.number == 2.0**64
     with pytest.raises(BadBundle, match="launch number"):
         store.add(*imported("v2", launch(ordinal=2**40)))
 
@@ -684,7 +684,7 @@ def test_values_keep_their_bits_on_the_way_through_a_chunk(store: Store) -> None
     numbers = [0.1, -0.0, 1e308, 5e-324, float(np.nextafter(1.0, 2.0))]
     for minute, number in enumerate(numbers):
         store.add(*imported("v1", launch(duration=number), minute=minute))
-    store.refresh_chunks([DURATION], tail=1)
+    store.prepare_series([DURATION], tail=1)
     [series] = store.series([DURATION])
     assert [point.value.number for point in series.points] == numbers
     assert [point.latest for point in series.points] == [False] * 4 + [True]

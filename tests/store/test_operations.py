@@ -22,7 +22,20 @@ import pytest
 from profiler.bundles import Run, bundle, decisions, location
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence import Report, State
-from profiler.store import Store, import_files, operations, sync
+from profiler.store import (
+    AlreadyImported,
+    Store,
+    export_run,
+    forget_run,
+    import_files,
+    import_paths,
+    open_report,
+    open_store,
+    rebuild_index,
+    relabel_run,
+    sync,
+    sync_index,
+)
 from tests import made
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,7 +62,7 @@ def paths(reports: Path) -> list[Path]:
 
 @pytest.fixture
 def store() -> Iterator[Store]:
-    opened = operations.open_store()
+    opened = open_store()
     yield opened
     opened.close()
 
@@ -72,7 +85,7 @@ def content(folder: Path) -> dict[str, str]:
 
 def test_reports_come_in_under_the_names_of_folder_and_file(paths: list[Path], store: Store) -> None:
     seen = []
-    summary = operations.import_paths(
+    summary = import_paths(
         paths, progress=lambda done, total, what: seen.append((done, total, what)), store=store
     )
     assert [(one.family, one.version, one.launches) for one in summary.imported] == [
@@ -89,17 +102,17 @@ def test_reports_come_in_under_the_names_of_folder_and_file(paths: list[Path], s
 
 
 def test_the_report_in_a_bundle_is_the_users_file_byte_for_byte(paths: list[Path]) -> None:
-    [imported] = operations.import_paths(paths[:1]).imported
+    [imported] = import_paths(paths[:1]).imported
     digest = hashlib.sha256(paths[0].read_bytes()).hexdigest()
-    with operations.report_file(imported.run_id, digest) as path:
+    with open_report(imported.run_id, digest) as path:
         assert path.read_bytes() == paths[0].read_bytes()
-    with pytest.raises(UnknownName), operations.report_file(imported.run_id, "0" * 64):
+    with pytest.raises(UnknownName), open_report(imported.run_id, "0" * 64):
         pass
 
 
 def test_the_nan_launch_of_esmm_is_failed_in_its_series(paths: list[Path], store: Store) -> None:
-    operations.import_paths(paths, store=store)
-    [failed] = [info for info in store.launches(family="esmm") if info.duration_ns.state is not State.PRESENT]
+    import_paths(paths, store=store)
+    [failed] = [info for info in store.results(family="esmm") if info.duration_ns.state is not State.PRESENT]
     assert failed.part == "one_d_vec#0"
     [series] = store.series([made.DURATION], family="esmm", kernel="one_d_vec")
     assert [point.value.state for point in series.points] == [State.FAILED]
@@ -108,12 +121,12 @@ def test_the_nan_launch_of_esmm_is_failed_in_its_series(paths: list[Path], store
 def test_importing_again_changes_nothing_and_names_the_run(
     paths: list[Path], data: Path, tmp_path: Path
 ) -> None:
-    first = operations.import_paths(paths)
+    first = import_paths(paths)
     before = content(data)
     copy = tmp_path / "elsewhere" / "another name.ncu-rep"
     copy.parent.mkdir()
     shutil.copyfile(paths[0], copy)
-    again = operations.import_paths([*paths, copy], family="other", version="v9")
+    again = import_paths([*paths, copy], family="other", version="v9")
     assert again.imported == again.refused == ()
     assert [one.run_id for one in again.already] == [
         *(one.run_id for one in first.imported),
@@ -127,7 +140,7 @@ def test_one_content_under_two_names_is_one_run(paths: list[Path], tmp_path: Pat
     copies[0].parent.mkdir()
     for copy in copies:
         shutil.copyfile(paths[0], copy)
-    summary = operations.import_paths(copies, store=store)
+    summary = import_paths(copies, store=store)
     assert [one.version for one in summary.imported] == ["a"]
     assert [(Path(one.path).name, one.run_id) for one in summary.already] == [
         ("b.ncu-rep", summary.imported[0].run_id)
@@ -139,7 +152,7 @@ def test_damaged_reports_are_refused_alone_and_leave_nothing(
     reports: Path, data: Path, paths: list[Path]
 ) -> None:
     bad = sorted((reports / "bad").glob("*.ncu-rep"))
-    summary = operations.import_paths([*bad[:6], paths[0], *bad[6:]])
+    summary = import_paths([*bad[:6], paths[0], *bad[6:]])
     assert [Path(path).name for path, _ in summary.refused] == [path.name for path in bad]
     assert all("\n" not in message and path in message for path, message in summary.refused)
     assert [one.version for one in summary.imported] == ["prof1"]
@@ -154,10 +167,10 @@ def test_folders_are_searched_and_other_files_counted(reports: Path, tmp_path: P
         (folder / name).write_text("time,value\n1,2\n")
     for name, source in (("a/v1.ncu-rep", "prof1"), ("b/deep/v2.ncu-rep", "prof2")):
         shutil.copyfile(reports / "mistic" / f"{source}.ncu-rep", folder / name)
-    summary = operations.import_paths([folder], store=store)
+    summary = import_paths([folder], store=store)
     assert [(one.family, one.version) for one in summary.imported] == [("a", "v1"), ("deep", "v2")]
     assert (summary.refused, summary.skipped) == ((), 3)
-    missing = operations.import_paths([folder / "none", folder / "a" / "notes.txt"], store=store)
+    missing = import_paths([folder / "none", folder / "a" / "notes.txt"], store=store)
     assert ["no such file" in message or "neither" in message for _, message in missing.refused] == [
         True,
         True,
@@ -165,34 +178,34 @@ def test_folders_are_searched_and_other_files_counted(reports: Path, tmp_path: P
 
 
 def test_labels_given_are_taken_and_silly_ones_refused(paths: list[Path], store: Store) -> None:
-    operations.import_paths(paths[:2], family="gemm", version="v1", workload="big", store=store)
+    import_paths(paths[:2], family="gemm", version="v1", workload="big", store=store)
     [version] = store.versions()
     assert (version.family, version.version, version.runs, version.workloads) == ("gemm", "v1", 2, ("big",))
     for labels in ({"family": "a/b"}, {"version": " "}, {"workload": "a\nb"}, {"version": "x" * 201}):
         with pytest.raises(ProfilerError):
-            operations.import_paths(paths, **labels)
+            import_paths(paths, **labels)
 
 
 def test_a_rebuilt_index_gives_the_same_answers(paths: list[Path], data: Path) -> None:
     for path in reversed(paths):
-        operations.import_paths([path], family="all", version="v" + path.stem[-1])
+        import_paths([path], family="all", version="v" + path.stem[-1])
     ids = bundle.list_runs(location.open_root())
-    operations.relabel(ids[0], version="mended", workload="w")
-    operations.forget(ids[1])
-    with_store = operations.open_store()
+    relabel_run(ids[0], version="mended", workload="w")
+    forget_run(ids[1])
+    with_store = open_store()
     before = made.everything(with_store)
     with_store.close()
-    operations.rebuild_index()
-    answers = [answer_of(operations.open_store())]
+    rebuild_index()
+    answers = [answer_of(open_store())]
     shutil.rmtree(data / "cache")
     for left in data.glob("index.db*"):
         left.unlink()
-    answers.append(answer_of(operations.open_store()))
+    answers.append(answer_of(open_store()))
     (data / "index.db").write_bytes(b"not a database at all, but long enough to be taken for one" * 50)
     with pytest.raises(ProfilerError, match="index --rebuild"):
-        operations.open_store()
-    assert operations.rebuild_index().refused == ()
-    answers.append(answer_of(operations.open_store()))
+        open_store()
+    assert rebuild_index().refused == ()
+    answers.append(answer_of(open_store()))
     assert set(answers) == {before}
     assert "mended" in before
 
@@ -206,59 +219,59 @@ def answer_of(store: Store) -> str:
 def test_relabel_and_forget_are_kept_beside_the_bundles_and_can_be_undone(
     paths: list[Path], data: Path
 ) -> None:
-    [one, two] = operations.import_paths(paths[:2]).imported
+    [one, two] = import_paths(paths[:2]).imported
     before = content(data)
-    operations.relabel(one.run_id, family="other", why="wrong folder")
-    operations.forget(two.run_id)
-    store = operations.open_store()
+    relabel_run(one.run_id, family="other", why="wrong folder")
+    forget_run(two.run_id)
+    store = open_store()
     assert [(run.family, run.version) for run in store.runs()] == [("other", "prof1")]
-    assert operations.import_paths(paths[1:2], store=store).already == (
-        operations.Already(str(paths[1]), two.run_id, hidden=True),
+    assert import_paths(paths[1:2], store=store).already == (
+        AlreadyImported(str(paths[1]), two.run_id, hidden=True),
     )
-    operations.forget(two.run_id, undo=True, store=store)
+    forget_run(two.run_id, undo=True, store=store)
     assert {run.family for run in store.runs()} == {"other", "mistic"}
     store.close()
     assert {path: digest for path, digest in content(data).items() if path.startswith("runs")} == before
     reasons = [decision.why for decision in decisions.load_decisions(location.open_root())]
     assert reasons == ["wrong folder", "", ""]
-    for call in (operations.forget, lambda run: operations.relabel(run, family="x")):
+    for call in (forget_run, lambda run: relabel_run(run, family="x")):
         with pytest.raises(UnknownName, match=r"near: .*prof1"):
             call(one.run_id[:-1])
     with pytest.raises(ProfilerError, match="nothing to change"):
-        operations.relabel(one.run_id)
+        relabel_run(one.run_id)
 
 
 def test_a_bundle_travels_as_zip_or_folder_and_is_imported_once(
     paths: list[Path], data: Path, tmp_path: Path
 ) -> None:
-    [one, two] = operations.import_paths(paths[:2], workload="big").imported
-    packed = operations.export(one.run_id, tmp_path)
+    [one, two] = import_paths(paths[:2], workload="big").imported
+    packed = export_run(one.run_id, tmp_path)
     there = str(tmp_path / "there")
-    summary = operations.import_paths([packed, data / "runs" / two.run_id], data=there)
+    summary = import_paths([packed, data / "runs" / two.run_id], data=there)
     assert [run.run_id for run in summary.imported] == [one.run_id, two.run_id]
-    again = operations.import_paths([packed, data / "runs", paths[0]], data=there)
+    again = import_paths([packed, data / "runs", paths[0]], data=there)
     assert (again.imported, again.refused, len(again.already)) == ((), (), 4)
     assert content(tmp_path / "there") == content(data)
-    assert answer_of(operations.open_store(there)) == answer_of(operations.open_store())
+    assert answer_of(open_store(there)) == answer_of(open_store())
     elsewhere = str(tmp_path / "elsewhere")
-    [kept] = operations.import_paths([packed], family="mine", version="v9", data=elsewhere).imported
+    [kept] = import_paths([packed], family="mine", version="v9", data=elsewhere).imported
     assert (kept.family, kept.version) == ("mistic", "prof1")  # a bundle says its own
 
 
 def test_the_report_of_a_bundle_that_is_here_under_another_name_is_here_already(
     paths: list[Path], tmp_path: Path
 ) -> None:
-    [mine] = operations.import_paths(paths[:1], family="mine").imported
-    [theirs] = operations.import_paths(paths[:1], family="theirs", data=str(tmp_path / "theirs")).imported
-    packed = operations.export(theirs.run_id, tmp_path, data=str(tmp_path / "theirs"))
-    summary = operations.import_paths([packed])
+    [mine] = import_paths(paths[:1], family="mine").imported
+    [theirs] = import_paths(paths[:1], family="theirs", data=str(tmp_path / "theirs")).imported
+    packed = export_run(theirs.run_id, tmp_path, data=str(tmp_path / "theirs"))
+    summary = import_paths([packed])
     assert [one.run_id for one in summary.already] == [mine.run_id]
 
 
 def test_a_bundle_with_a_damaged_report_is_refused_whole(
     paths: list[Path], reports: Path, data: Path, tmp_path: Path
 ) -> None:
-    [one] = operations.import_paths(paths[:1]).imported
+    [one] = import_paths(paths[:1]).imported
     folder = tmp_path / "copy"
     shutil.copytree(data / "runs" / one.run_id, folder)
     bad = reports / "bad" / "truncated_near_end.ncu-rep"
@@ -267,12 +280,12 @@ def test_a_bundle_with_a_damaged_report_is_refused_whole(
     body["run_id"] = "another"
     (folder / "run.json").write_text(json.dumps(body))
     there = str(tmp_path / "there")
-    assert len(operations.import_paths([folder], data=there).refused) == 1
+    assert len(import_paths([folder], data=there).refused) == 1
     digest, size = bundle.hash_file(bad)
     body["reports"][0] |= {"sha256": digest, "size_bytes": size}
     body["results"][0]["captures"][0]["report"] = digest
     (folder / "run.json").write_text(json.dumps(body))
-    [(_, message)] = operations.import_paths([folder], data=there).refused
+    [(_, message)] = import_paths([folder], data=there).refused
     assert "damaged" in message or "declares" in message
     assert list((tmp_path / "there" / "runs").iterdir()) == []
 
@@ -280,35 +293,35 @@ def test_a_bundle_with_a_damaged_report_is_refused_whole(
 def test_bundles_that_appear_or_go_are_followed_by_the_index(
     paths: list[Path], data: Path, tmp_path: Path
 ) -> None:
-    [one, two] = operations.import_paths(paths[:2], data=str(tmp_path / "other")).imported
+    [one, two] = import_paths(paths[:2], data=str(tmp_path / "other")).imported
     shutil.copytree(tmp_path / "other" / "runs" / one.run_id, data / "runs" / one.run_id)
-    store = operations.open_store()
+    store = open_store()
     assert [run.run_id for run in store.runs()] == [one.run_id]
     shutil.move(data / "runs" / one.run_id, tmp_path / "gone")
     shutil.copytree(tmp_path / "other" / "runs" / two.run_id, data / "runs" / two.run_id)
-    summary = operations.sync_index(store=store)
+    summary = sync_index(store=store)
     assert (summary.added, summary.removed) == ((two.run_id,), (one.run_id,))
     assert [run.run_id for run in store.runs()] == [two.run_id]
     before = store.data_version()
-    assert operations.sync_index(store=store) == sync.SyncSummary()
+    assert sync_index(store=store) == sync.SyncSummary()
     assert store.data_version() == before
     store.close()
 
 
 def test_a_run_that_cannot_be_read_is_left_out_and_told(paths: list[Path], data: Path) -> None:
-    [one, two] = operations.import_paths(paths[:2]).imported
+    [one, two] = import_paths(paths[:2]).imported
     kept = data / "runs" / one.run_id / "reports" / "prof1.ncu-rep"
     kept.write_bytes(kept.read_bytes()[:1000])
     (data / "runs" / "broken").mkdir()
     (data / "runs" / "broken" / "run.json").write_text("{")
     shutil.rmtree(data / "cache")
-    summary = operations.rebuild_index()
+    summary = rebuild_index()
     assert [run for run, _ in summary.refused] == [one.run_id, "broken"]
-    store = operations.open_store()
+    store = open_store()
     assert [run.run_id for run in store.runs()] == [two.run_id]
     shutil.copyfile(paths[0], kept)
-    assert [run.run_id for run in operations.open_store().runs()] == [two.run_id]
-    assert operations.sync_index(store=store).added == (one.run_id,)
+    assert [run.run_id for run in open_store().runs()] == [two.run_id]
+    assert sync_index(store=store).added == (one.run_id,)
     assert len(store.runs()) == 2
     store.close()
 
@@ -318,26 +331,24 @@ def test_a_remote_root_takes_reports_and_gives_them_back(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     url = f"memory://{tmp_path.name}/team"
-    summary = operations.import_paths(paths, data=url)
+    summary = import_paths(paths, data=url)
     assert len(summary.imported) == len(paths)
-    operations.forget(summary.imported[1].run_id, data=url)
-    assert len(operations.import_paths(paths, data=url).already) == len(paths)
-    operations.import_paths(paths)
-    operations.forget(summary.imported[1].run_id)
-    here = answer_of(operations.open_store())
-    assert answer_of(operations.open_store(url)) == here
+    forget_run(summary.imported[1].run_id, data=url)
+    assert len(import_paths(paths, data=url).already) == len(paths)
+    import_paths(paths)
+    forget_run(summary.imported[1].run_id)
+    here = answer_of(open_store())
+    assert answer_of(open_store(url)) == here
     shutil.rmtree(tmp_path / "cache")
-    assert answer_of(operations.open_store(url)) == here
-    packed = operations.export(summary.imported[0].run_id, tmp_path, data=url)
-    assert (
-        packed.read_bytes() == operations.export(summary.imported[0].run_id, tmp_path / "x.zip").read_bytes()
-    )
+    assert answer_of(open_store(url)) == here
+    packed = export_run(summary.imported[0].run_id, tmp_path, data=url)
+    assert packed.read_bytes() == export_run(summary.imported[0].run_id, tmp_path / "x.zip").read_bytes()
 
 
 def test_an_import_killed_at_any_moment_leaves_whole_runs_only(
     paths: list[Path], data: Path, tmp_path: Path
 ) -> None:
-    operations.import_paths(paths, data=str(tmp_path / "whole"))
+    import_paths(paths, data=str(tmp_path / "whole"))
     whole, kills = content(tmp_path / "whole"), 0
     for delay in (0.12, 0.2, 0.26, 0.32, 0.38, 0.45, 0.5, 0.55, 0.6, 0.7):
         process = subprocess.Popen(
@@ -352,11 +363,11 @@ def test_an_import_killed_at_any_moment_leaves_whole_runs_only(
         for run in bundle.list_runs(location.open_root()):
             bundle.load_run(location.open_root(), run)
     assert kills
-    summary = operations.import_paths(paths)
+    summary = import_paths(paths)
     assert summary.refused == ()
     assert content(data) == whole
     assert [path for path in (data / "staging").iterdir() if path.is_dir()] == []
-    assert answer_of(operations.open_store()) == answer_of(operations.open_store(str(tmp_path / "whole")))
+    assert answer_of(open_store()) == answer_of(open_store(str(tmp_path / "whole")))
 
 
 @pytest.mark.parametrize("labels", ["same", "different"])
@@ -373,22 +384,22 @@ def test_two_imports_at_once_lose_and_double_nothing(paths: list[Path], tmp_path
     ]
     said = [process.communicate(timeout=120) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], said
-    store = operations.open_store()
+    store = open_store()
     assert len(store.runs()) == len(bundle.list_runs(location.open_root())) == len(paths)
     assert len({report.sha256 for run in store.runs() for report in run.reports}) == len(paths)
     incremental = answer_of(store)
-    operations.rebuild_index()
-    assert answer_of(operations.open_store()) == incremental
+    rebuild_index()
+    assert answer_of(open_store()) == incremental
 
 
 def test_the_index_can_be_postgresql(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    operations.import_paths(paths)
-    here = answer_of(operations.open_store())
+    import_paths(paths)
+    here = answer_of(open_store())
     with made.postgres() as server, made.fresh_database(server) as url:
         monkeypatch.setenv("PROFILER_DB", url)
-        assert answer_of(operations.open_store()) == here
-        assert operations.rebuild_index().refused == ()
-        assert answer_of(operations.open_store()) == here
+        assert answer_of(open_store()) == here
+        assert rebuild_index().refused == ()
+        assert answer_of(open_store()) == here
 
 
 def test_the_commands_say_what_they_did(paths: list[Path], tmp_path: Path, reports: Path) -> None:
@@ -437,32 +448,32 @@ def seal_badly(data: Path, run_id: str, **captured: object) -> str:
 def test_a_run_that_fits_into_no_index_stops_no_other_and_is_refused_on_its_way_in(
     paths: list[Path], data: Path, tmp_path: Path, captured: dict[str, object]
 ) -> None:
-    [one] = operations.import_paths(paths[:1]).imported
+    [one] = import_paths(paths[:1]).imported
     bad = seal_badly(data, one.run_id, **captured)
-    store = operations.open_store()
+    store = open_store()
     assert [run.run_id for run in store.runs()] == [one.run_id]
     [(refused, message)] = store.refused()
     assert refused == bad
     assert "\n" not in message
-    assert [run for run, _ in operations.rebuild_index().refused] == [bad]
+    assert [run for run, _ in rebuild_index().refused] == [bad]
     there = tmp_path / "there"
-    summary = operations.import_paths([data / "runs" / bad, paths[1]], data=str(there))
+    summary = import_paths([data / "runs" / bad, paths[1]], data=str(there))
     assert [Path(path).name for path, _ in summary.refused] == [bad]
     assert str(data / "runs" / bad) in summary.refused[0][1]
     assert [path.name for path in (there / "runs").iterdir()] == [summary.imported[0].run_id]
     shutil.rmtree(data / "runs" / bad)
-    operations.open_store()
+    open_store()
     assert store.refused() == []
     store.close()
 
 
 def test_a_run_that_cannot_be_read_is_told_to_whoever_asks(paths: list[Path], data: Path) -> None:
-    [one] = operations.import_paths(paths[:1]).imported
+    [one] = import_paths(paths[:1]).imported
     (data / "runs" / one.run_id / "reports" / "prof1.ncu-rep").write_bytes(b"")
     for left in (*data.glob("index.db*"), *(data / "cache").rglob("*.bin")):
         left.unlink()
     for _ in range(2):
-        store = operations.open_store()
+        store = open_store()
         assert [run for run, _ in store.refused()] == [one.run_id]
         store.close()
 
@@ -480,7 +491,7 @@ def test_whatever_is_wrong_with_one_file_the_others_come_in(
         return new_run(importer, path, read)
 
     monkeypatch.setattr(import_files.Importer, "_new_run", fails)
-    summary = operations.import_paths(paths[:3])
+    summary = import_paths(paths[:3])
     assert [one.version for one in summary.imported] == ["profile@5c6231e5"]
     assert [path for path, _ in summary.refused] == [str(paths[0]), str(paths[1])]
     assert "nobody thought of this" in summary.refused[0][1]
@@ -499,7 +510,7 @@ def test_a_file_from_no_time_at_all_is_refused_alone(
         return os.stat_result((*found[:8], 10**12, found[9])) if of == path else found
 
     monkeypatch.setattr(Path, "stat", far)
-    summary = operations.import_paths([path, paths[0]])
+    summary = import_paths([path, paths[0]])
     assert len(summary.imported) == 1
     [(refused, message)] = summary.refused
     assert refused == str(path)
@@ -514,26 +525,26 @@ def test_names_that_are_no_text_come_in_under_some_that_are(paths: list[Path], t
     assert done.returncode == 0, done.stderr
     assert "f\ufffd/k\ufffd  4 launches" in done.stdout
     assert "1 already there" in profiler("import", folder).stdout
-    assert operations.rebuild_index().refused == ()
+    assert rebuild_index().refused == ()
 
 
 def test_labels_given_to_what_is_there_already_are_not_dropped_without_a_word(paths: list[Path]) -> None:
-    [one] = operations.import_paths(paths[:1]).imported
-    again = operations.import_paths(paths[:1], family="fam 2", version="prof1").already
-    assert again == (operations.Already(str(paths[0]), one.run_id, wanted=(("family", "fam 2"),)),)
+    [one] = import_paths(paths[:1]).imported
+    again = import_paths(paths[:1], family="fam 2", version="prof1").already
+    assert again == (AlreadyImported(str(paths[0]), one.run_id, wanted=(("family", "fam 2"),)),)
     said = profiler("import", paths[0], "--family", "fam 2", "--version", "prof1").stdout
     assert str(paths[0]) in said
     assert f"profiler relabel {one.run_id} --family 'fam 2'`" in said
-    operations.relabel(one.run_id, family="fam 2")
-    assert operations.import_paths(paths[:1], family="fam 2").already[0].wanted == ()
+    relabel_run(one.run_id, family="fam 2")
+    assert import_paths(paths[:1], family="fam 2").already[0].wanted == ()
 
 
 def test_what_is_so_already_is_not_decided_again(paths: list[Path]) -> None:
-    [one] = operations.import_paths(paths[:1]).imported
-    assert operations.forget(one.run_id, undo=True) is False
-    assert [operations.forget(one.run_id), operations.forget(one.run_id)] == [True, False]
+    [one] = import_paths(paths[:1]).imported
+    assert forget_run(one.run_id, undo=True) is False
+    assert [forget_run(one.run_id), forget_run(one.run_id)] == [True, False]
     for _ in range(2):
-        labels = operations.relabel(one.run_id, version="v2", workload="w")
+        labels = relabel_run(one.run_id, version="v2", workload="w")
         assert (labels.family, labels.version, labels.workload) == ("mistic", "v2", "w")
     assert [decision.kind for decision in decisions.load_decisions(location.open_root())] == [
         "forget",
@@ -557,13 +568,13 @@ def test_a_data_folder_that_cannot_be_is_one_line(command: tuple[str, ...]) -> N
 
 
 def test_an_export_to_nowhere_is_one_line_and_leaves_nothing(paths: list[Path], tmp_path: Path) -> None:
-    [one] = operations.import_paths(paths[:1]).imported
+    [one] = import_paths(paths[:1]).imported
     for target in (tmp_path / "none" / "z.zip", Path("/dev/null/z.zip")):
         with pytest.raises(ProfilerError, match=str(target)):
-            operations.export(one.run_id, target)
+            export_run(one.run_id, target)
     (tmp_path / "data" / "runs" / one.run_id / "reports" / "prof1.ncu-rep").unlink()
     with pytest.raises(ProfilerError, match=r"prof1\.ncu-rep"):
-        operations.export(one.run_id, tmp_path)
+        export_run(one.run_id, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
@@ -571,10 +582,10 @@ def test_a_zip_of_reports_says_what_to_do_with_it(paths: list[Path], tmp_path: P
     path = tmp_path / "reports.zip"
     with zipfile.ZipFile(path, "w") as archive:
         archive.write(paths[0], "a.ncu-rep")
-    [(_, message)] = operations.import_paths([path]).refused
+    [(_, message)] = import_paths([path]).refused
     assert "unpack it" in message
     path.write_bytes(path.read_bytes()[:-30])
-    [(_, message)] = operations.import_paths([path]).refused
+    [(_, message)] = import_paths([path]).refused
     assert "cut short: copy it again" in message
 
 
@@ -583,44 +594,44 @@ def test_an_index_of_other_data_is_left_alone(
 ) -> None:
     monkeypatch.setenv("PROFILER_DB", f"sqlite:///{tmp_path / 'shared.db'}")
     mine, theirs = str(tmp_path / "mine"), str(tmp_path / "theirs")
-    [one] = operations.import_paths(paths[:1], data=mine).imported
-    for call in (operations.open_store, lambda data: operations.import_paths(paths[1:2], data=data)):
+    [one] = import_paths(paths[:1], data=mine).imported
+    for call in (open_store, lambda data: import_paths(paths[1:2], data=data)):
         with pytest.raises(ProfilerError, match=r"mine.*index --rebuild"):
             call(theirs)
     assert bundle.list_runs(location.open_root(theirs)) == []
     shutil.copytree(mine, tmp_path / "moved")
     for data in (mine, str(tmp_path / "moved")):
-        store = operations.open_store(data)
+        store = open_store(data)
         assert [run.run_id for run in store.runs()] == [one.run_id]
         store.close()
-    operations.rebuild_index(theirs)
-    operations.import_paths(paths[1:2], data=theirs)
+    rebuild_index(theirs)
+    import_paths(paths[1:2], data=theirs)
     with pytest.raises(ProfilerError, match="theirs"):
-        operations.open_store(mine)
+        open_store(mine)
 
 
 def test_an_index_whose_damage_shows_late_and_one_without_a_table_are_made_again(
     paths: list[Path], data: Path
 ) -> None:
-    operations.import_paths(paths)
-    before = answer_of(operations.open_store())
+    import_paths(paths)
+    before = answer_of(open_store())
     index = data / "index.db"
     with contextlib.closing(sqlite3.connect(index)) as opened:
         opened.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     whole = index.read_bytes()
     first = 3 * 8192  # read as soon as it is opened
     index.write_bytes(whole[:first] + b"\xff" * (len(whole) - first))
-    assert operations.rebuild_index().refused == ()
-    assert answer_of(operations.open_store()) == before
+    assert rebuild_index().refused == ()
+    assert answer_of(open_store()) == before
     with contextlib.closing(sqlite3.connect(index)) as opened:
         opened.execute("DROP TABLE result")
     with (
-        contextlib.closing(operations.open_store()) as store,
+        contextlib.closing(open_store()) as store,
         pytest.raises(ProfilerError, match=r"no such table.*index --rebuild"),
     ):
-        store.launches()
-    assert operations.rebuild_index().refused == ()
-    assert answer_of(operations.open_store()) == before
+        store.results()
+    assert rebuild_index().refused == ()
+    assert answer_of(open_store()) == before
 
 
 @pytest.mark.parametrize("columns", ["(key TEXT, value TEXT)", "(a, b)"])
@@ -639,7 +650,7 @@ def test_a_database_of_something_else_loses_nothing_and_gets_no_tables(
             theirs.execute(statement)
         theirs.commit()
     monkeypatch.setenv("PROFILER_DB", f"sqlite:///{path}")
-    for call in (operations.open_store, operations.rebuild_index):
+    for call in (open_store, rebuild_index):
         with pytest.raises(ProfilerError, match=r"of something else, whose tables \(meta, run\)"):
             call()
     with contextlib.closing(sqlite3.connect(path)) as theirs:
@@ -655,21 +666,21 @@ def test_a_file_somebody_named_as_the_index_is_never_thrown_away(
     before = notes.read_bytes()
     monkeypatch.setenv("PROFILER_DB", f"sqlite:///{notes}")
     with pytest.raises(ProfilerError, match="remove that file"):
-        operations.rebuild_index()
+        rebuild_index()
     assert notes.read_bytes() == before
 
 
 def test_a_folder_that_may_only_be_read_is_read_and_nothing_in_it_is_touched(
     paths: list[Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [one] = operations.import_paths(paths[:1]).imported
+    [one] = import_paths(paths[:1]).imported
     access = os.access  # and not chmod: root may write everywhere
     monkeypatch.setattr(
         os, "access", lambda path, mode: data not in (path, path.parent) and access(path, mode)
     )
 
     def asked() -> list[str]:
-        store = operations.open_store()
+        store = open_store()
         found = [run.run_id for run in store.runs()]
         store.close()
         return found
@@ -680,30 +691,30 @@ def test_a_folder_that_may_only_be_read_is_read_and_nothing_in_it_is_touched(
     before = there()
     assert asked() == [one.run_id]
     assert there() == before
-    for change in (operations.rebuild_index, lambda: operations.forget(one.run_id)):
+    for change in (rebuild_index, lambda: forget_run(one.run_id)):
         with pytest.raises(ProfilerError, match=r"PROFILER_DB=sqlite:////"):
             change()
     shutil.rmtree(data / "runs" / one.run_id)
     with pytest.raises(ProfilerError, match=r"PROFILER_DB=sqlite:////"):  # no longer in step
-        operations.open_store()
+        open_store()
     monkeypatch.setenv("PROFILER_DB", f"sqlite:///{tmp_path / 'elsewhere.db'}")
     assert asked() == []
     monkeypatch.delenv("PROFILER_DB")
     (data / "index.db").unlink()
     with pytest.raises(ProfilerError, match=r"PROFILER_DB=sqlite:////"):
-        operations.open_store()
+        open_store()
 
 
 def test_a_reader_who_may_not_write_sees_what_a_writer_has_in_its_log(
     paths: list[Path], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    writer = operations.open_store()
-    operations.import_paths(paths[:1], store=writer)
+    writer = open_store()
+    import_paths(paths[:1], store=writer)
     assert (data / "index.db-wal").stat().st_size
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
-    reader = operations.open_store()
+    reader = open_store()
     assert len(reader.runs()) == 1
-    assert operations.import_paths(paths[1:2], store=writer).refused == ()
+    assert import_paths(paths[1:2], store=writer).refused == ()
     assert len(reader.runs()) == 2
     writer.close()
     assert len(reader.runs()) == 2

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import event
 
 from profiler.bundles import COLLECT, Labels, Result, Root, Run, Samples, bundle, decisions, location
-from profiler.store import Overtaken, Store, operations, sync
+from profiler.store import Store, WriteConflict, forget_run, import_paths, open_store, sync
 from tests import made
 from tests.made import START
 
@@ -47,7 +47,7 @@ def sealed(where: Root, minute: int) -> str:
 
 def state(store: Store) -> tuple[str | None, dict[str, Labels]]:
     """Which decisions the index says that it follows, and what it calls its runs."""
-    return store.remembered().get("decisions"), store.applied()
+    return store.notes().get("decisions"), store.applied_labels()
 
 
 def true_state(where: Root, decided: decisions.DecidedLabels, *runs: str) -> tuple[str, dict[str, Labels]]:
@@ -56,20 +56,20 @@ def true_state(where: Root, decided: decisions.DecidedLabels, *runs: str) -> tup
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], Any]) -> None:
     """Let something happen once, after a step looked at what there is and before it writes."""
-    extract, left = sync.extract, [happens]
+    extract, left = sync.read_runs, [happens]
 
     def extracted(where: Root, runs: Sequence[str]) -> Iterator[Any]:
         while left:
             left.pop()()
         yield from extract(where, runs)
 
-    monkeypatch.setattr(sync, "extract", extracted)
+    monkeypatch.setattr(sync, "read_runs", extracted)
 
 
 def test_whoever_looks_meanwhile_sees_the_state_before_a_decision_or_after_it(where: Root, url: str) -> None:
     runs = [sealed(where, minute) for minute in range(3)]
     store, reader = Store.open(url), Store.open(url)
-    sync.bring_in_step(where, store)
+    sync.sync_store(where, store)
     old = decisions.load_labels(where)
     decisions.write_decision(where, decisions.FORGET, runs[0])
     decisions.write_decision(where, decisions.FORGET, runs[1])
@@ -77,7 +77,7 @@ def test_whoever_looks_meanwhile_sees_the_state_before_a_decision_or_after_it(wh
     new = decisions.load_labels(where)
     seen = []
     event.listen(store._engine, "checkin", lambda *_: seen.append(state(reader)))  # after every transaction
-    sync.bring_in_step(where, store)
+    sync.sync_store(where, store)
     whole = [
         true_state(where, old, *runs[:3]),
         true_state(where, new, *runs[:3]),
@@ -94,13 +94,13 @@ def test_a_run_that_another_process_took_in_before_a_decision_about_it_follows_t
 ) -> None:
     first = sealed(where, 0)
     ours, theirs = Store.open(url), Store.open(url)
-    sync.bring_in_step(where, ours)
+    sync.sync_store(where, ours)
     late = sealed(where, 1)
     before = decisions.load_labels(where)
     decisions.write_decision(where, decisions.FORGET, late)
     found = bundle.load_run(where, late)
     interrupted(monkeypatch, lambda: theirs.add_many([(found, {}, None)], decided=before))
-    sync.bring_in_step(where, ours)
+    sync.sync_store(where, ours)
     assert state(ours) == true_state(where, decisions.load_labels(where), first, late)
     ours.close()
     theirs.close()
@@ -111,16 +111,16 @@ def test_a_step_that_is_overtaken_by_a_later_decision_ends_with_that(
 ) -> None:
     runs = [sealed(where, minute) for minute in range(2)]
     ours, theirs = Store.open(url), Store.open(url)
-    sync.bring_in_step(where, ours)
+    sync.sync_store(where, ours)
     decisions.write_decision(where, decisions.FORGET, runs[0])
 
     def later() -> None:
         decisions.write_decision(where, decisions.FORGET, runs[1])
         decisions.write_decision(where, decisions.REMEMBER, runs[0])
-        sync.bring_in_step(where, theirs)
+        sync.sync_store(where, theirs)
 
     interrupted(monkeypatch, later)
-    sync.bring_in_step(where, ours)
+    sync.sync_store(where, ours)
     decided = decisions.load_labels(where)
     assert decided.labels == {runs[0]: Labels(), runs[1]: Labels(hidden=True)}
     assert state(ours) == true_state(where, decided, *runs)
@@ -131,14 +131,14 @@ def test_a_step_that_is_overtaken_by_a_later_decision_ends_with_that(
 def test_rows_made_before_a_decision_are_not_added_after_it(where: Root, url: str) -> None:
     first = sealed(where, 0)
     store = Store.open(url)
-    sync.bring_in_step(where, store)
+    sync.sync_store(where, store)
     before = decisions.load_labels(where)
     decisions.write_decision(where, decisions.FORGET, first)
-    sync.bring_in_step(where, store)
+    sync.sync_store(where, store)
     found = bundle.load_run(where, sealed(where, 1))
-    with pytest.raises(Overtaken):
+    with pytest.raises(WriteConflict):
         store.add_many([(found, {}, None)], decided=before)
-    assert list(store.applied()) == [first]
+    assert list(store.applied_labels()) == [first]
     store.close()
 
 
@@ -155,12 +155,12 @@ def test_an_import_during_which_something_is_decided_follows_it(
     def settled(root: Root) -> None:
         settle(root)
         while left:
-            operations.forget(left.pop(), data=str(tmp_path / "data"))
+            forget_run(left.pop(), data=str(tmp_path / "data"))
 
     monkeypatch.setattr(bundle, "flush_runs", settled)
-    summary = operations.import_paths([coming / "runs" / late])
+    summary = import_paths([coming / "runs" / late])
     assert [one.run_id for one in summary.imported] == [late]
-    store = operations.open_store(sync=False)
+    store = open_store(sync=False)
     assert state(store) == true_state(where, decisions.load_labels(where), first, late)
     store.close()
 
@@ -168,10 +168,10 @@ def test_an_import_during_which_something_is_decided_follows_it(
 def test_a_decision_about_a_run_that_cannot_be_read_any_more_takes_it_out(where: Root, url: str) -> None:
     runs = [sealed(where, minute) for minute in range(2)]
     store = Store.open(url)
-    sync.bring_in_step(where, store)
+    sync.sync_store(where, store)
     decisions.write_decision(where, decisions.FORGET, runs[0])
     (location.open_root(where.url).folder / "runs" / runs[0] / "run.json").write_text("{")  # type: ignore[attr-defined]
-    done = sync.bring_in_step(where, store)
+    done = sync.sync_store(where, store)
     assert (done.changed, done.removed, [run for run, _ in done.refused]) == ((), (runs[0],), [runs[0]])
     assert state(store) == true_state(where, decisions.load_labels(where), runs[1])
     store.close()
@@ -184,13 +184,13 @@ def test_a_rebuild_that_is_killed_on_its_way_leaves_one_whole_state(
     monkeypatch.setenv("PROFILER_DB", url)
     first = sealed(where, 0)
     store = Store.open(url)
-    sync.bring_in_step(where, store)
+    sync.sync_store(where, store)
     decisions.write_decision(where, decisions.FORGET, first)
 
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    for method in ("remember", "refresh_chunks"):
+    for method in ("put_notes", "prepare_series"):
         monkeypatch.setattr(Store, method, killed)
     with pytest.raises(KeyboardInterrupt):
         sync.rebuild_index()

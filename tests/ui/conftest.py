@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import streamlit as st
 
-from profiler.store import operations
+from profiler.store import import_paths
 
 FOLDERS = ("cutlass", "esmm", "hyperspec", "llm.c", "mistic", "ncar")
 
@@ -15,7 +15,7 @@ FOLDERS = ("cutlass", "esmm", "hyperspec", "llm.c", "mistic", "ncar")
 def full_data(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """All 16 reports, imported."""
     data = tmp_path_factory.mktemp("full")
-    summary = operations.import_paths([reports / name for name in FOLDERS], data=str(data))
+    summary = import_paths([reports / name for name in FOLDERS], data=str(data))
     assert not summary.refused
     assert len(summary.imported) == 16
     return data

@@ -17,7 +17,7 @@ from profiler.reports import file_format, read
 from profiler.reports.instances import PcColumn
 from profiler.sass import Listing, SassLine, alignment, hotspots
 from profiler.sass import listing as sass_listing
-from profiler.store import operations
+from profiler.store import import_paths
 from profiler.ui.views import aligned_code, code_grid, code_listing, drilldown, embedded_sources
 from tests.ui.test_pages import page, text
 
@@ -217,7 +217,7 @@ class TestCode:
     def test_code_of_reports_and_of_versions_is_never_mixed(
         self, clone: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        operations.import_paths([reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"], data=str(clone))
+        import_paths([reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"], data=str(clone))
         app = page("code", clone, monkeypatch)
         assert "samples" in text(app)
         assert "report A" in [box.label for box in app.selectbox]
@@ -229,7 +229,7 @@ class TestCode:
         self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         paths = [reports / "csv" / f"kernel_{one}.details.csv" for one in ("0009", "0013")]
-        operations.import_paths(paths, family="csv", data=str(tmp_path / "data"))
+        import_paths(paths, family="csv", data=str(tmp_path / "data"))
         name = "csv/kernel_0009.details"
         for drill in drilldown.VIEWS:
             app = page("diff", tmp_path / "data", monkeypatch, a=name, b=name, drill=drill)

@@ -10,7 +10,7 @@ from profiler.catalog.problem import ACCEPTANCE
 from profiler.collect.machine import Machine
 from profiler.history.lineage import Lineage, load_lineages
 from profiler.history.version_latency import lower_bound_of, newest_latencies
-from profiler.store import operations
+from profiler.store import open_store
 from profiler.ui.views import lineage_summary, lineage_table
 from tests import lineages, standins
 from tests.ui.test_lineage_pages import rows
@@ -44,7 +44,7 @@ def collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def of(data: Path, family: str = "attention") -> Lineage:
-    return load_lineages(location.open_root(str(data)), operations.open_store(str(data)))[family]
+    return load_lineages(location.open_root(str(data)), open_store(str(data)))[family]
 
 
 CHOICE = lineage_table.Choice("", "", "1x8x512x64", H100["name"])
@@ -59,7 +59,7 @@ def test_the_floor_is_the_one_of_the_timer(collected: Path) -> None:
     assert large.binding == "wave"
     flops = 4 * 2 * 8 * 2048 * 2048 * 128
     assert large.bound_ns == pytest.approx(flops / (4096 * 132 * 1.98), rel=0.05)  # waves fill 97 %
-    (run,) = operations.open_store(str(collected)).runs()
+    (run,) = open_store(str(collected)).runs()
     assert lower_bound_of(run.provenance, "1x8x512x64", "graph replay; cache warm; clock none") == (
         1500.0,
         "launch",
@@ -130,10 +130,10 @@ def test_where_some_were_timed_the_command_names_the_rest(tmp_path: Path) -> Non
 
 
 def test_versions_are_compared_in_one_mode(collected: Path) -> None:
-    store = operations.open_store(str(collected))
-    found = newest_latencies(store.launches(family="attention"), {})
+    store = open_store(str(collected))
+    found = newest_latencies(store.results(family="attention"), {})
     assert {one.mode for one in found.values()} == {"events; cache warm; clock none"}
-    cold = [one for one in store.launches(family="attention") if "warm" not in one.mode]
+    cold = [one for one in store.results(family="attention") if "warm" not in one.mode]
     assert {one.mode for one in newest_latencies(cold, {}).values()} == {"events; cache cold; clock none"}
     assert all(one.times_bound is None for one in newest_latencies(cold, {}).values()), "no run, no floor"
 

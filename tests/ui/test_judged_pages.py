@@ -13,7 +13,7 @@ from profiler.compare import noise_floor
 from profiler.history import lineage
 from profiler.history.speedups import load_speedups
 from profiler.statistics import Verdict
-from profiler.store.sync import open_store
+from profiler.store import open_store
 from profiler.ui.charts import small_multiples
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, run

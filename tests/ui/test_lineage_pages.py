@@ -9,7 +9,7 @@ import pytest
 from profiler.bundles import location
 from profiler.errors import BadBundle
 from profiler.history.lineage import Lineage, load_lineages
-from profiler.store import operations
+from profiler.store import open_store
 from profiler.ui.views import lineage_table
 from tests import lineages
 from tests.conftest import ROOT
@@ -39,7 +39,7 @@ def real(tmp_path: Path) -> Path:
 
 
 def of(data: Path) -> Lineage:
-    return load_lineages(location.open_root(str(data)), operations.open_store(str(data)))[lineages.FAMILY]
+    return load_lineages(location.open_root(str(data)), open_store(str(data)))[lineages.FAMILY]
 
 
 CHOICE = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64")

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from profiler.compare import resolve_names
 from profiler.compare.comparison import compare
 from profiler.evidence import formatting, metric_table
-from profiler.store import operations
+from profiler.store import import_paths
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
 PAGES = ("overview", "trends", "diff", "code", "runs")
@@ -90,7 +90,7 @@ class TestBroken:
     def test_a_damaged_bundle_is_named_and_the_others_stay(
         self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        operations.import_paths([reports / "ncar"], data=str(tmp_path))
+        import_paths([reports / "ncar"], data=str(tmp_path))
         broken = tmp_path / "runs" / "20260101T000000-f-v-00000000"
         broken.mkdir()
         (broken / "run.json").write_text("{")
@@ -276,7 +276,7 @@ def two_cells(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("join", "mistic/prof1", "mistic/prof2"),
     ):
         for version, name in (("v1", before), ("v2", after)):
-            operations.import_paths(
+            import_paths(
                 [reports / f"{name}.ncu-rep"], family="f", version=version, workload=workload, data=str(data)
             )
     return data

@@ -13,7 +13,7 @@ from profiler.compare import noise_floor
 from profiler.evidence import metric_table
 from profiler.regressions.regression import Coverage
 from profiler.regressions.search import RegressionReport, find_regressions
-from profiler.store.sync import open_store
+from profiler.store import open_store
 from profiler.ui.views import regression_list
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WORKLOAD, run

@@ -11,7 +11,7 @@ from profiler.compare.comparison import Comparison, PairComparison
 from profiler.evidence import Evidence, Launch, Side, natural_key
 from profiler.sass import Listing, StoredCode, alignment, from_runs, hotspots
 from profiler.sass import listing as sass_listing
-from profiler.store import LaunchInfo
+from profiler.store import ResultInfo
 from profiler.ui import addresses
 from profiler.ui.addresses import CompiledPlace
 from profiler.ui.data import index, lineages
@@ -57,7 +57,7 @@ def measurable(now: index.Stamp, chosen: Sequence[Place]) -> list[str]:
 
 
 @st.cache_resource(show_spinner=False, max_entries=64)
-def launches(now: index.Stamp, report: str) -> dict[str, LaunchInfo]:
+def launches(now: index.Stamp, report: str) -> dict[str, ResultInfo]:
     """The launches of a report by their place in it, which is how an address names them."""
     place = reports(now)[report]
     known = sorted(index.launches(now, place.run_id), key=lambda launch: launch.ordinal)
@@ -153,7 +153,7 @@ def code_of(now: index.Stamp, side: Side, launch: Launch) -> tuple[str, str] | N
     return None
 
 
-def place_of(now: index.Stamp, launch: LaunchInfo) -> tuple[str, str] | None:
+def place_of(now: index.Stamp, launch: ResultInfo) -> tuple[str, str] | None:
     """The report and place of a launch, as an address names them; None where no code came with it."""
     digits = (launch.report_sha256 or "")[: addresses.DIGITS]
     if launch.kind != "launch" or digits not in reports(now):

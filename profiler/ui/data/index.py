@@ -20,7 +20,16 @@ from profiler.errors import ProfilerError
 from profiler.evidence import Launch, metric_table
 from profiler.reports import LaunchDetail
 from profiler.reports import read as reports_read
-from profiler.store import LaunchInfo, RunInfo, Store, operations, sync
+from profiler.store import (
+    ImportSummary,
+    ResultInfo,
+    RunInfo,
+    Store,
+    import_paths,
+    open_report,
+    open_store,
+    sync,
+)
 from profiler.ui import addresses, markup
 
 _LAST_IMPORT = "runs_last_import"
@@ -56,15 +65,15 @@ def errors_shown() -> Iterator[None]:
 @st.cache_resource(show_spinner=False)
 def store() -> Store:
     """The index, opened and brought up to date once a server."""
-    opened = operations.open_store()
-    opened.settle()
+    opened = open_store()
+    opened.freeze_loaded()
     return opened
 
 
 @st.cache_resource(show_spinner=False, ttl=_STEP_S)
 def _bring_in_step() -> None:
     """Take up bundles and decisions that arrived beside this server, as by `git pull`."""
-    sync.bring_in_step(location.open_root(), store())
+    sync.sync_store(location.open_root(), store())
 
 
 def stamp() -> Stamp:
@@ -89,7 +98,7 @@ def runs(now: Stamp) -> list[RunInfo]:
 
 def unreadable() -> dict[str, str]:
     """The bundles that are there and cannot be read: run id to reason."""
-    found: dict[str, str] = json.loads(store().remembered().get("refused", "{}"))
+    found: dict[str, str] = json.loads(store().notes().get("refused", "{}"))
     return found
 
 
@@ -109,7 +118,7 @@ def cells_of(now: Stamp, names: Sequence[str]) -> list[addresses.Cell]:
     for name in dict.fromkeys(names):
         version, run_id = addresses.parts(name)
         if run_id is not None:
-            rows = store().launches(run_id=run_id)
+            rows = store().results(run_id=run_id)
             own = [row for row in rows if f"{row.family}/{row.version}" == version and row.kind != "cell"]
             there = dict.fromkeys((row.workload or "", row.gpu or "", row.evidence) for row in own)
             found += [addresses.Cell(name, *where) for where in there]
@@ -123,15 +132,15 @@ def kept(now: Stamp, run_id: str) -> Run:
 
 
 @st.cache_resource(show_spinner=False, max_entries=KEPT)
-def launches(now: Stamp, run_id: str) -> list[LaunchInfo]:
+def launches(now: Stamp, run_id: str) -> list[ResultInfo]:
     """The launches of one run."""
-    return store().launches(run_id=run_id, kind="launch")
+    return store().results(run_id=run_id, kind="launch")
 
 
 @st.cache_resource(show_spinner=False, max_entries=KEPT)
-def facts(now: Stamp, run_id: str) -> list[LaunchInfo]:
+def facts(now: Stamp, run_id: str) -> list[ResultInfo]:
     """The static and modelled facts of one run, a row a kernel function or workload."""
-    return store().launches(run_id=run_id, kind="facts")
+    return store().results(run_id=run_id, kind="facts")
 
 
 @st.cache_resource(show_spinner=False, max_entries=KEPT)
@@ -149,7 +158,7 @@ def floors(now: Stamp) -> FloorLookup:
 @st.cache_resource(show_spinner=False, max_entries=KEPT)
 def is_timed(now: Stamp, family: str) -> bool:
     """Whether calls of a family were timed."""
-    return bool(store().launches(family=family, kind="latency", limit=1))
+    return bool(store().results(family=family, kind="latency", limit=1))
 
 
 @st.cache_resource(show_spinner=False, max_entries=KEPT)
@@ -162,7 +171,7 @@ def report_content(run_id: str, sha256: str) -> Callable[[], bytes]:
     """The bytes of an original report, read when they are asked for."""
 
     def read() -> bytes:
-        with operations.report_file(run_id, sha256) as path:
+        with open_report(run_id, sha256) as path:
             return path.read_bytes()
 
     return read
@@ -171,11 +180,11 @@ def report_content(run_id: str, sha256: str) -> Callable[[], bytes]:
 @st.cache_resource(show_spinner="Reading the instructions …", max_entries=8)
 def detail(run_id: str, sha256: str, ordinal: int) -> LaunchDetail:
     """What one launch holds per instruction; extracted on first view and kept by the report's hash."""
-    with operations.report_file(run_id, sha256) as path:
+    with open_report(run_id, sha256) as path:
         return reports_read.launch_detail(path, ordinal, location.open_root().cache() / "detail")
 
 
-def last_import() -> operations.ImportSummary | None:
+def last_import() -> ImportSummary | None:
     """What the last import of this session did."""
     return st.session_state.get(_LAST_IMPORT)
 
@@ -192,7 +201,7 @@ def take_in(files: Sequence[Upload], family: str, version: str | None) -> None:
             path.parent.mkdir()
             path.write_bytes(file.getbuffer())
             paths.append(path)
-        done = operations.import_paths(paths, family=family, version=version, store=store())
+        done = import_paths(paths, family=family, version=version, store=store())
     refused = tuple(
         (Path(path).name, message.replace(path, Path(path).name)) for path, message in done.refused
     )

@@ -10,7 +10,7 @@ from profiler.evidence import Evidence, Launch, chip_of
 from profiler.explain import occupancy_whatif
 from profiler.explain.roofline import roofline
 from profiler.reports import LaunchDetail
-from profiler.store import LaunchInfo, RunInfo
+from profiler.store import ResultInfo, RunInfo
 from profiler.ui import addresses, controls, markup
 from profiler.ui.charts import style
 from profiler.ui.data import index, lineages, series
@@ -42,7 +42,7 @@ def show_occupancy(launch: Launch, detail: LaunchDetail | None) -> None:
     _occupancy(occupancy_whatif.measured(launch.values, detail), "runs_occupancy")
 
 
-def show_static_occupancy(now: index.Stamp, facts: Sequence[LaunchInfo], pick: controls.View) -> None:
+def show_static_occupancy(now: index.Stamp, facts: Sequence[ResultInfo], pick: controls.View) -> None:
     """The theoretical occupancy of a kernel function that ran on no GPU, and how to measure the rest."""
     named = occupancy_limits.functions(facts)
     if not named:

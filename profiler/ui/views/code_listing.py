@@ -10,7 +10,7 @@ from pathlib import PurePath
 from profiler.build import opcode_counts
 from profiler.evidence import formatting
 from profiler.sass import HotSpot, Listing, hotspots
-from profiler.store import LaunchInfo
+from profiler.store import ResultInfo
 from profiler.ui import markup
 from profiler.ui.addresses import CodeReport
 from profiler.ui.markup import Html
@@ -39,7 +39,7 @@ def report_titles(reports: Mapping[str, CodeReport], optional: bool = False) -> 
     return {"": "none", **titles} if optional else titles
 
 
-def launch_labels(launches: Mapping[str, LaunchInfo]) -> dict[str, str]:
+def launch_labels(launches: Mapping[str, ResultInfo]) -> dict[str, str]:
     """What the launches of a report are called, longest first."""
     names = short_names(launch.part for launch in launches.values())
     order = sorted(launches, key=lambda key: -(launches[key].duration_ns.number or 0))
@@ -49,7 +49,7 @@ def launch_labels(launches: Mapping[str, LaunchInfo]) -> dict[str, str]:
     }
 
 
-def first_launch(launches: Mapping[str, LaunchInfo], like: LaunchInfo | None) -> str | None:
+def first_launch(launches: Mapping[str, ResultInfo], like: ResultInfo | None) -> str | None:
     """The launch to open with: the longest of the other side's kernel where there is one."""
     order = sorted(launches, key=lambda key: -(launches[key].duration_ns.number or 0))
     same = [key for key in order if like and launches[key].part == like.part]
@@ -66,7 +66,7 @@ def unknown(asked: Sequence[str], reports: Mapping[str, CodeReport]) -> list[Htm
     ]
 
 
-def unknown_launch(asked: str, chosen: str, launches: Mapping[str, LaunchInfo], side: str) -> Html:
+def unknown_launch(asked: str, chosen: str, launches: Mapping[str, ResultInfo], side: str) -> Html:
     """A line where an address names a launch that its report does not have; another one is shown then."""
     if not asked or asked in launches:
         return Html("")

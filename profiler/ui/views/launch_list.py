@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.evidence import Launch, MetricTable, Value, formatting
-from profiler.store import LaunchInfo
+from profiler.store import ResultInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.views.part_names import short_names
@@ -16,14 +16,14 @@ METRIC_HEADS = ("metric", "label", "value", "in base units", "unit")
 TABLE_PX = 520
 
 
-def select_launches(launches: Sequence[LaunchInfo], words: str) -> list[LaunchInfo]:
+def select_launches(launches: Sequence[ResultInfo], words: str) -> list[ResultInfo]:
     """The launches whose kernel holds every word, longest first; one that failed stands before all others."""
     wanted = words.lower().split()
     found = [launch for launch in launches if all(word in _kernel_text(launch) for word in wanted)]
     return sorted(found, key=_longest_first)
 
 
-def table(found: Sequence[LaunchInfo], selected: LaunchInfo | None, every: Sequence[LaunchInfo]) -> Html:
+def table(found: Sequence[ResultInfo], selected: ResultInfo | None, every: Sequence[ResultInfo]) -> Html:
     """The launches found, longest first, with their share of the time of those that have one."""
     names = short_names(launch.part for launch in every)
     total = sum(launch.duration_ns.number or 0 for launch in every)
@@ -50,19 +50,19 @@ def table(found: Sequence[LaunchInfo], selected: LaunchInfo | None, every: Seque
     return markup.table("launches", columns, rows)
 
 
-def name(launch: LaunchInfo, every: Sequence[LaunchInfo]) -> str:
+def name(launch: ResultInfo, every: Sequence[ResultInfo]) -> str:
     """What a launch of a run is called."""
     return short_names(other.part for other in every)[launch.part]
 
 
-def chosen(found: Sequence[LaunchInfo], asked: str | None, every: Sequence[LaunchInfo]) -> LaunchInfo | None:
+def chosen(found: Sequence[ResultInfo], asked: str | None, every: Sequence[ResultInfo]) -> ResultInfo | None:
     """The launch that the address names, else the first of those found."""
     names = short_names(launch.part for launch in every)
     known = (launch for launch in found if asked in (launch.part, names[launch.part]))
     return next(known, found[0] if found else None)
 
 
-def cut_note(found: Sequence[LaunchInfo], every: Sequence[LaunchInfo]) -> str:
+def cut_note(found: Sequence[ResultInfo], every: Sequence[ResultInfo]) -> str:
     """How many launches are not in the table, and why."""
     shown = min(len(found), LAUNCHES_SHOWN)
     if len(every) == shown:
@@ -70,12 +70,12 @@ def cut_note(found: Sequence[LaunchInfo], every: Sequence[LaunchInfo]) -> str:
     return f"{shown} of {len(every)}, longest first" + (" (filtered)" if len(found) < len(every) else "")
 
 
-def size(launch: LaunchInfo) -> str:
+def size(launch: ResultInfo) -> str:
     """Grid and block, for a caption."""
     return f"{formatting.dimensions(launch.grid)} blocks of {formatting.dimensions(launch.block)} threads"
 
 
-def about(launch: LaunchInfo, code: tuple[str, str] | None) -> Html:
+def about(launch: ResultInfo, code: tuple[str, str] | None) -> Html:
     """Its size and the way to its code (report and place), for a caption; None where there is no code."""
     if code is None:
         return markup.escaped(size(launch))
@@ -131,10 +131,10 @@ def opcodes(launch: Launch) -> Html:
     return markup.table("opcode mix", columns, rows)
 
 
-def _kernel_text(launch: LaunchInfo) -> str:
+def _kernel_text(launch: ResultInfo) -> str:
     return f"{launch.part} {launch.demangled}".lower()
 
 
-def _longest_first(launch: LaunchInfo) -> float:
+def _longest_first(launch: ResultInfo) -> float:
     number = launch.duration_ns.number
     return float("-inf") if number is None else -float(number)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from profiler.evidence import Evidence, Value, formatting
 from profiler.explain.occupancy_whatif import Curve, Fullness
-from profiler.store import LaunchInfo
+from profiler.store import ResultInfo
 from profiler.ui import markup
 from profiler.ui.charts import style
 from profiler.ui.charts.scales import plotly_text
@@ -103,9 +103,9 @@ def notes(found: Fullness) -> list[Html]:
     ]
 
 
-def functions(facts: Sequence[LaunchInfo]) -> dict[str, LaunchInfo]:
+def functions(facts: Sequence[ResultInfo]) -> dict[str, ResultInfo]:
     """The kernel functions with static facts, by what they are called in a choice."""
-    found: dict[str, LaunchInfo] = {}
+    found: dict[str, ResultInfo] = {}
     for one in facts:
         if one.evidence is Evidence.STATIC:
             part = "" if one.part in ("main", "total") else one.part

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from profiler.bundles import ReportFile
 from profiler.evidence import Evidence, Value, formatting
-from profiler.store import RunInfo
-from profiler.store.operations import ImportSummary
+from profiler.store import ImportSummary, RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 

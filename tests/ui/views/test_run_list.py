@@ -7,8 +7,7 @@ import pytest
 
 from profiler.evidence import Evidence, State, Value, metric_table
 from profiler.reports import LaunchDetail, read
-from profiler.store import LaunchInfo, RunInfo
-from profiler.store.operations import Already, Imported, ImportSummary
+from profiler.store import AlreadyImported, Imported, ImportSummary, ResultInfo, RunInfo
 from profiler.ui.views import instruction_columns, launch_list, run_list
 from profiler.ui.views.part_names import short_names
 
@@ -35,8 +34,8 @@ def run(family: str, version: str, day: int, **other: object) -> RunInfo:
     )
 
 
-def launch(part: str, duration: Value, ordinal: int = 0) -> LaunchInfo:
-    return LaunchInfo(
+def launch(part: str, duration: Value, ordinal: int = 0) -> ResultInfo:
+    return ResultInfo(
         result_id=ordinal,
         run_id="r",
         family="f",
@@ -100,7 +99,7 @@ def test_whatever_else_a_run_recorded_of_its_making_is_shown() -> None:
 def test_the_outcome_of_an_import_counts_and_names_what_was_refused() -> None:
     done = ImportSummary(
         imported=(Imported("/a", "1", "f", "v1", 5), Imported("/b", "2", "f", "v2", 5)),
-        already=(Already("/c", "3"),),
+        already=(AlreadyImported("/c", "3"),),
         refused=(("d", "d: not a report"),),
     )
     lines = run_list.outcome(done)

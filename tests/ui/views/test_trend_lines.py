@@ -11,7 +11,7 @@ from profiler.errors import UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, metric_table
 from profiler.history.lineage import load_lineages
 from profiler.history.trend import ABSENT, Trend, TrendPoint
-from profiler.store import operations
+from profiler.store import open_store
 from profiler.ui.charts.small_multiples import FAILED, gaps_of_all_lines
 from profiler.ui.views import trend_lines, trends_csv
 from tests import lineages
@@ -164,9 +164,7 @@ def test_a_version_without_any_result_is_a_gap_and_no_blank_that_reads_as_nothin
 
 def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Path) -> None:
     lineages.dissected(tmp_path)
-    found = load_lineages(location.open_root(str(tmp_path)), operations.open_store(str(tmp_path)))[
-        lineages.FAMILY
-    ]
+    found = load_lineages(location.open_root(str(tmp_path)), open_store(str(tmp_path)))[lineages.FAMILY]
     names = [one.version.id for one in found.statuses]
     child = next(one for one in found.statuses if one.correct_ancestor is not None and not one.is_wrong)
     parent = child.correct_ancestor.id if child.correct_ancestor else ""

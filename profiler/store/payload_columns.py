@@ -14,7 +14,7 @@ from profiler.evidence import MetricSet, State
 from profiler.evidence.values import SLOT
 from profiler.store import packing, schema
 from profiler.store.columns import ABSENT, MARK, Column, Columns, Form, Head
-from profiler.store.known import Known
+from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import slices
 
@@ -22,7 +22,12 @@ _COLUMNS = ("config", "id", "run", "version", "created", "grid", "block", "metri
 
 
 def from_payloads(
-    connection: Connection, known: Known, configs: Sequence[int], names: Sequence[str], *, tails: bool = False
+    connection: Connection,
+    cache: LookupCache,
+    configs: Sequence[int],
+    names: Sequence[str],
+    *,
+    tails: bool = False,
 ) -> Iterator[tuple[int, Columns]]:
     """The columns of each config that has points; with `tails` only those newer than its prepared ones.
 
@@ -30,20 +35,25 @@ def from_payloads(
     """
     statement, by = _tails(connection) if tails else _points()
     for some in slices(configs) if tails else _batches(connection, configs):
-        yield from _of_configs(connection, known, some, tuple(names), statement, by)
+        yield from _of_configs(connection, cache, some, tuple(names), statement, by)
 
 
 def _of_configs(
-    connection: Connection, known: Known, some: list[int], names: tuple[str, ...], statement: Any, by: Any
+    connection: Connection,
+    cache: LookupCache,
+    some: list[int],
+    names: tuple[str, ...],
+    statement: Any,
+    by: Any,
 ) -> Iterator[tuple[int, Columns]]:
     """The columns of some configs; those that together pass the row limit are asked for in halves."""
     rows = connection.execute(statement.where(by.in_(some))).all()
     if len(rows) >= ROW_LIMIT and len(some) > 1:
         for half in (some[: len(some) // 2], some[len(some) // 2 :]):
-            yield from _of_configs(connection, known, half, names, statement, by)
+            yield from _of_configs(connection, cache, half, names, statement, by)
         return
     payloads = dict(_payloads(connection, [row.id for row in rows]))
-    sets = known.metric_sets.get(connection, {row.metric_set for row in rows})
+    sets = cache.metric_sets.get(connection, {row.metric_set for row in rows})
     by_config = defaultdict(list)
     for row in reversed(rows):
         by_config[row.config].append(row)

@@ -28,7 +28,7 @@ from profiler.store.schema import key, version_key
 from profiler.store.statements import microseconds
 
 Row = dict[str, Any]
-Item = tuple[
+RunItem = tuple[
     Run, Mapping[str, Report], Labels | None
 ]  # a run, its reports by sha256, what was decided about it
 
@@ -50,7 +50,7 @@ class RunRows:
     payloads: list[Row] = field(default_factory=list)
 
 
-def rows_of(item: Item) -> RunRows:
+def make_rows(item: RunItem) -> RunRows:
     """The rows of a run. The same run and decisions give the same rows, whatever else the index holds.
 
     Raises BadBundle for a run of which none can be made, whatever the reason: it must not stop the others.

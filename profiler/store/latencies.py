@@ -9,20 +9,20 @@ import numpy as np
 from sqlalchemy import Connection, Select, select
 
 from profiler.store import schema
-from profiler.store.known import Known
-from profiler.store.launches import samples
-from profiler.store.rows import ROW_LIMIT, LatencyInfo, NoisePair, Rows, SampleArrays, Timing
+from profiler.store.lookup_cache import LookupCache
+from profiler.store.results import samples
+from profiler.store.rows import ROW_LIMIT, LatencyInfo, MedianLatency, NoisePair, Rows, SampleArrays
 from profiler.store.statements import Filter, capped, conditions, joined, moment, pages, slices, where
 
 _NONE = SampleArrays(np.zeros(0, "<f4"), np.zeros(0, "<u2"), np.zeros(0, "<f4"), np.zeros(0, "<u4"))
 _OF_RESULT = ("config", "version", "created", "position", "median_ns")
-_WHERE = ("workload", "gpu", "mode", "part", "base_name")  # of a config, in the order of Timing
+_WHERE = ("workload", "gpu", "mode", "part", "base_name")  # of a config, in the order of MedianLatency
 
 
-def latency(
+def latencies(
     connection: Connection, wanted: Filter, mode: str | None, *, latest: bool, limit: int | None
 ) -> Rows[LatencyInfo]:
-    """See Store.latency."""
+    """See Store.latencies."""
     statement = _statement(wanted)
     if mode is not None:
         statement = statement.where(schema.config.c.mode == mode)
@@ -32,8 +32,8 @@ def latency(
     return Rows(_loaded(connection, found), found.truncated)
 
 
-def timings(connection: Connection, known: Known, wanted: Filter) -> list[Timing]:
-    """See Store.timings."""
+def median_latencies(connection: Connection, cache: LookupCache, wanted: Filter) -> list[MedianLatency]:
+    """See Store.median_latencies."""
     result, run, config = schema.result.c, schema.run.c, schema.config.c
     configs = select(config.id, *(config[name] for name in _WHERE)).where(*conditions(wanted))
     where_timed = {
@@ -50,10 +50,10 @@ def timings(connection: Connection, known: Known, wanted: Filter) -> list[Timing
         for some in slices(where_timed)
         for row in pages(connection, statement.where(result.config.in_(some)), result.id)
     ]
-    versions = known.versions.get(connection, {row.version for row in rows})
+    versions = cache.versions.get(connection, {row.version for row in rows})
     rows.sort(key=lambda row: (row.created, row.run_id, row.position))
     return [
-        Timing(row.id, row.run_id, versions[row.version], moment(row.created), row.median_ns, *here)
+        MedianLatency(row.id, row.run_id, versions[row.version], moment(row.created), row.median_ns, *here)
         for row in rows
         for here in [where_timed[row.config]]
     ]

@@ -10,9 +10,9 @@ import numpy as np
 from sqlalchemy import Connection, select
 
 from profiler.evidence import Evidence
-from profiler.store import chunks, schema
+from profiler.store import prepared_series, schema
 from profiler.store.columns import Column, Columns, Head
-from profiler.store.known import Known
+from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import PartArrays, Point, Series, Size
 from profiler.store.statements import Filter, capped, conditions, moment
 
@@ -20,14 +20,14 @@ _GRID, _BLOCK = slice(0, 3), slice(3, 6)  # of a shape
 
 
 def series(
-    connection: Connection, known: Known, names: Sequence[str], wanted: Filter, *, latest: bool
+    connection: Connection, cache: LookupCache, names: Sequence[str], wanted: Filter, *, latest: bool
 ) -> list[Series]:
     """See Store.series."""
     configs = _configs(connection, wanted)
-    columns = list(chunks.read(connection, known, list(configs), list(dict.fromkeys(names))))
+    columns = list(prepared_series.read(connection, cache, list(configs), list(dict.fromkeys(names))))
     if latest:
         columns = [(key, block.points(block.head.latest())) for key, block in columns]
-    heads = _point_heads(connection, known, [block.head for _, block in columns])
+    heads = _point_heads(connection, cache, [block.head for _, block in columns])
     made: dict[tuple[int, str], Series] = {}
     for (key, block), points in zip(columns, heads, strict=True):
         for name, column in block.columns.items():
@@ -36,14 +36,16 @@ def series(
     return [made[key, name] for key in configs for name in dict.fromkeys(names) if (key, name) in made]
 
 
-def arrays(connection: Connection, known: Known, names: Sequence[str], wanted: Filter) -> list[PartArrays]:
-    """See Store.arrays."""
+def part_arrays(
+    connection: Connection, cache: LookupCache, names: Sequence[str], wanted: Filter
+) -> list[PartArrays]:
+    """See Store.part_arrays."""
     configs = _configs(connection, wanted)
     pieces: dict[int, list[Columns]] = defaultdict(list)
     asked = list(dict.fromkeys(names))
-    for key, block in chunks.read(connection, known, list(configs), asked):
+    for key, block in prepared_series.read(connection, cache, list(configs), asked):
         pieces[key].append(block)
-    versions = known.versions.get(
+    versions = cache.versions.get(
         connection, {key for blocks in pieces.values() for key in blocks[0].head.versions}
     )
     made = (_part(configs[key], pieces[key], asked, versions) for key in configs if key in pieces)
@@ -87,10 +89,12 @@ def _configs(connection: Connection, wanted: Filter) -> dict[int, Any]:
     return {row.id: row for row in capped(connection, statement)}
 
 
-def _point_heads(connection: Connection, known: Known, heads: Sequence[Head]) -> list[list[tuple[Any, ...]]]:
+def _point_heads(
+    connection: Connection, cache: LookupCache, heads: Sequence[Head]
+) -> list[list[tuple[Any, ...]]]:
     """All of each point but its value."""
-    runs = known.runs.get(connection, {run for head in heads for run in head.run.tolist()})
-    versions = known.versions.get(connection, {version for head in heads for version in head.versions})
+    runs = cache.runs.get(connection, {run for head in heads for run in head.run.tolist()})
+    versions = cache.versions.get(connection, {version for head in heads for version in head.versions})
     made = []
     for head in heads:
         names = [versions[key] for key in head.versions]

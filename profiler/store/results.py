@@ -11,15 +11,15 @@ from sqlalchemy import Connection, Select, select
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Launch, MetricSet, State, Value
 from profiler.store import packing, schema
-from profiler.store.known import Known
-from profiler.store.rows import ROW_LIMIT, LaunchInfo, Rows, SampleArrays, Size
+from profiler.store.lookup_cache import LookupCache
+from profiler.store.rows import ROW_LIMIT, ResultInfo, Rows, SampleArrays, Size
 from profiler.store.statements import Filter, capped, joined, moment, slices, where
 
 _NO_METRICS = MetricSet((), (), "")
 
 
-def launches(connection: Connection, wanted: Filter, *, latest: bool, limit: int | None) -> Rows[LaunchInfo]:
-    """See Store.launches."""
+def results(connection: Connection, wanted: Filter, *, latest: bool, limit: int | None) -> Rows[ResultInfo]:
+    """See Store.results."""
     result, run = schema.result.c, schema.run.c
     statement = where(_rows(), wanted).order_by(
         schema.config.c.family, run.created, run.run_id, result.position
@@ -34,7 +34,7 @@ def launches(connection: Connection, wanted: Filter, *, latest: bool, limit: int
     return Rows((_launch_info(row) for row in found), found.truncated)
 
 
-def load(connection: Connection, known: Known, result_ids: Sequence[int]) -> list[Launch]:
+def load(connection: Connection, cache: LookupCache, result_ids: Sequence[int]) -> list[Launch]:
     """See Store.load."""
     found: dict[int, Launch] = {}
     result, payload, kernel = schema.result.c, schema.payload.c, schema.kernel.c
@@ -59,7 +59,7 @@ def load(connection: Connection, known: Known, result_ids: Sequence[int]) -> lis
     )
     for ids in slices(dict.fromkeys(result_ids)):
         rows = connection.execute(statement.where(result.id.in_(ids))).all()
-        held = known.metric_sets.get(
+        held = cache.metric_sets.get(
             connection, {row.metric_set for row in rows if row.metric_set is not None}
         )
         for row in rows:
@@ -114,8 +114,8 @@ def _rows() -> Select[Any]:
     )
 
 
-def _launch_info(row: Any) -> LaunchInfo:
-    return LaunchInfo(
+def _launch_info(row: Any) -> ResultInfo:
+    return ResultInfo(
         result_id=row.id,
         run_id=row.run_id,
         family=row.family,

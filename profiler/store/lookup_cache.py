@@ -16,7 +16,7 @@ from profiler.store.statements import slices
 T = TypeVar("T")
 
 
-class Known:
+class LookupCache:
     """Metric sets, run ids, what runs were made with, version names, by their keys. Threads may share it."""
 
     def __init__(self) -> None:

@@ -15,8 +15,8 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from profiler.evidence.values import SLOT
 from profiler.store import packing, schema
 from profiler.store.columns import MARK, Column, Columns, Form, Head
-from profiler.store.gathering import from_payloads
-from profiler.store.known import Known
+from profiler.store.lookup_cache import LookupCache
+from profiler.store.payload_columns import from_payloads
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.schema import BAND, CHUNK, key
 from profiler.store.statements import slices
@@ -28,7 +28,7 @@ _ROWS_AT_ONCE = 250  # 8 MB: what a driver holds of one statement is let go befo
 
 
 def read(
-    connection: Connection, known: Known, configs: Sequence[int], names: Sequence[str]
+    connection: Connection, cache: LookupCache, configs: Sequence[int], names: Sequence[str]
 ) -> Iterator[tuple[int, Columns]]:
     """The columns of each config that has points, of the names in one or several pieces."""
     made_for = chunk_names(connection)
@@ -36,18 +36,18 @@ def read(
     prepared = [name for name in names if name in there]
     loose = [name for name in names if name not in there]
     if loose:
-        yield from _newest(from_payloads(connection, known, configs, loose))
+        yield from _newest(from_payloads(connection, cache, configs, loose))
     if not prepared:
         return
     heads = _heads(connection, configs, made_for)
-    tails = dict(from_payloads(connection, known, list(heads), prepared, tails=True))
+    tails = dict(from_payloads(connection, cache, list(heads), prepared, tails=True))
     for config, held in _load(connection, heads, made_for, prepared):
         yield from _newest([(config, held.followed_by(tails[config]) if config in tails else held)])
     without = [config for config in configs if config not in heads]
-    yield from _newest(from_payloads(connection, known, without, prepared))
+    yield from _newest(from_payloads(connection, cache, without, prepared))
 
 
-def refresh(connection: Connection, known: Known, names: Collection[str], tail: int) -> int:
+def refresh(connection: Connection, cache: LookupCache, names: Collection[str], tail: int) -> int:
     """Prepare what is stale, in a writing transaction; how many series were touched."""
     wanted, count, last = tuple(sorted(set(names))), 0, -1
     if wanted != chunk_names(connection):
@@ -55,7 +55,7 @@ def refresh(connection: Connection, known: Known, names: Collection[str], tail: 
         put_meta(connection, "chunk_names", packing.compact(wanted))
     while configs := stale(connection, wanted, tail, last):
         last = configs[-1]
-        _prepare(connection, known, configs, wanted)
+        _prepare(connection, cache, configs, wanted)
         count += len(configs)
     return count
 
@@ -94,18 +94,18 @@ def chunk_names(connection: Connection) -> tuple[str, ...]:
     return _names(content) if content else ()
 
 
-def _prepare(connection: Connection, known: Known, configs: list[int], names: tuple[str, ...]) -> None:
+def _prepare(connection: Connection, cache: LookupCache, configs: list[int], names: tuple[str, ...]) -> None:
     """Lengthen the prepared series by their newer points, and prepare the others whole."""
     result, head, chunk = schema.result.c, schema.series_head.c, schema.series_chunk.c
     newest = select(result.config, func.max(result.created)).where(result.config.in_(configs))
     heads = _heads(connection, configs, names)
-    tails = dict(from_payloads(connection, known, list(heads), names, tails=True))
+    tails = dict(from_payloads(connection, cache, list(heads), names, tails=True))
     last = {config: len(held) // CHUNK for config, held in heads.items()}  # the segment that is not full
     longer = {
         config: held.followed_by(tails[config]) if config in tails else held
         for config, held in _load(connection, heads, names, names, last)
     }
-    whole = dict(from_payloads(connection, known, [one for one in configs if one not in heads], names))
+    whole = dict(from_payloads(connection, cache, [one for one in configs if one not in heads], names))
     connection.execute(delete(schema.series_head).where(head.config.in_(configs)))
     connection.execute(
         delete(schema.series_chunk).where(chunk.config == bindparam("c"), chunk.segment >= bindparam("s")),

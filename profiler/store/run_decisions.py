@@ -1,0 +1,84 @@
+"""What a person decides of a run, its labels and whether it is shown: recorded, and followed by the index."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+from profiler.bundles import IMPORT, Labels, Root, bundle, check_label, decisions, location
+from profiler.errors import ProfilerError, UnknownName
+from profiler.evidence import brief_list
+from profiler.store import sync
+
+if TYPE_CHECKING:
+    from profiler.store.index import Store
+
+
+def relabel_run(
+    run_id: str,
+    *,
+    family: str | None = None,
+    version: str | None = None,
+    workload: str | None = None,
+    why: str = "",
+    data: str | None = None,
+    store: Store | None = None,
+) -> Labels:
+    """Mend the family, version or workload of an imported report; workload "" means that nobody knows it.
+
+    Returns what is valid now. Nothing is recorded where that is so already.
+    """
+    where = location.open_root(data)
+    given = {"family": family, "version": version, "workload": workload}
+    values = {kind: check_label(kind, text) for kind, text in given.items() if text is not None}
+    if not values:
+        raise ProfilerError(f"nothing to change about {run_id}: name --family, --version or --workload")
+    run = bundle.load_run(where, sealed_run(where, run_id))
+    if run.kind != IMPORT:
+        raise ProfilerError(
+            f"{run_id} was collected, and its catalogue names its versions: relabel is for imports"
+        )
+    before = decisions.effective_labels(run, decisions.current_labels(decisions.load_decisions(where)))
+    if all((getattr(before, kind) or "") == text for kind, text in values.items()):
+        return before
+    _decide(where, decisions.RELABEL, run_id, values, why, data, store)
+    return decisions.effective_labels(run, decisions.current_labels(decisions.load_decisions(where)))
+
+
+def forget_run(
+    run_id: str, *, undo: bool = False, why: str = "", data: str | None = None, store: Store | None = None
+) -> bool:
+    """Hide a run everywhere, or show it again; its bundle stays. False: it was so before."""
+    where = location.open_root(data)
+    decided = decisions.current_labels(decisions.load_decisions(where)).get(
+        sealed_run(where, run_id), Labels()
+    )
+    if decided.hidden != undo:
+        return False
+    _decide(where, decisions.REMEMBER if undo else decisions.FORGET, run_id, {}, why, data, store)
+    return True
+
+
+def _decide(
+    where: Root,
+    kind: str,
+    run_id: str,
+    values: Mapping[str, str | None],
+    why: str,
+    data: str | None,
+    given: Store | None,
+) -> None:
+    """Record a decision and have the index follow; nothing is recorded where there is no index to do so."""
+    with sync.opened_store(data, given) as store:
+        decisions.write_decision(where, kind, run_id, values, why=why)
+        sync.sync_store(where, store)
+
+
+def sealed_run(where: Root, run_id: str) -> str:
+    there = bundle.list_runs(where)
+    if run_id not in there:
+        near = get_close_matches(run_id, there, n=3, cutoff=0.5)
+        hint = f"; near: {brief_list(near)}" if near else "; `profiler runs` lists what there is"
+        raise UnknownName(f"no run {run_id} in {where.url}{hint}")
+    return run_id
