@@ -19,7 +19,8 @@ from profiler.advice.statement import (
 )
 from profiler.compare.comparison import Comparison, OpcodeChange, PairComparison
 from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value, formatting
-from profiler.explain.explanation import Explanation, signed, time
+from profiler.explain.explanation import Explanation
+from profiler.explain.sentence import format_change, format_time
 from profiler.explain.time_identity import (
     BALANCE,
     CLOCK,
@@ -60,9 +61,7 @@ def findings(
         if told.verdict is Verdict.MISSING:
             yield Gap("change", "whether it got faster", inputs, main=True)
         else:
-            yield Statement(
-                "change", UNKNOWN, _ended(told.sentence), inputs, Evidence.MEASURED, "not comparable"
-            )
+            yield Statement("change", UNKNOWN, told.sentence, inputs, Evidence.MEASURED, "not comparable")
     elif told.verdict is Verdict.UNCLEAR:
         yield Statement("change", UNKNOWN, told.sentence, (duration,), Evidence.MEASURED, _sure(told.pair))
     else:
@@ -162,7 +161,9 @@ def _cause(
         words = ""
     used = (*inputs, *(one for one in advice.inputs if one not in inputs))
     lever = advice.lever if sure and advice.lever and valid(used) else None
-    text = f"{signed(term.us)} by {_words(kind, reason)}{_factor(inputs)}{f'; {words}' if words else ''}."
+    text = (
+        f"{format_change(term.us)} by {_words(kind, reason)}{_factor(inputs)}{f'; {words}' if words else ''}."
+    )
     return Statement(
         f"cause:{term.cause}",
         CHANGE,
@@ -280,7 +281,7 @@ def _elsewhere(told: Explanation, others: Sequence[Explanation]) -> Iterator[Sta
         return
     moved.sort(key=lambda one: -abs(one.delta_us or 0.0))
     said = ", ".join(
-        f"{one.kernel} {time(one.a_us or 0.0)} → {time(one.b_us or 0.0)} ({one.verdict.value})"
+        f"{one.kernel} {format_time(one.a_us or 0.0)} → {format_time(one.b_us or 0.0)} ({one.verdict.value})"
         for one in moved[:3]
     )
     more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
@@ -325,7 +326,3 @@ def _wanted(concept: str, reading: Reading) -> Input:
         return one
     before = one.baseline if one.baseline is not None and one.baseline.number is None else NOT_COLLECTED
     return Input(one.name, concept, f"{one.label}, baseline", before, None, one.line)
-
-
-def _ended(sentence: str) -> str:
-    return sentence if sentence.endswith(".") else f"{sentence}."

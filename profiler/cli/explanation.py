@@ -22,9 +22,9 @@ from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
 from profiler.compare.comparison import Comparison
 from profiler.evidence import formatting
-from profiler.explain.explanation import Explanation, how_deep, launches, level, notes, signed, to_collect
-from profiler.explain.time_identity import NONE
-from profiler.explain.waterfall import largest_step, steps
+from profiler.explain.explanation import Explanation, count_launches, counters_to_collect, describe_depth
+from profiler.explain.sentence import format_change, format_side, split_notes
+from profiler.explain.time_identity import NO_SPLIT, largest_step_us, waterfall_steps
 from profiler.statistics import Verdict
 
 _NO_COUNTERS = "no counters of these launches on both sides: nothing to explain the latency by"
@@ -79,8 +79,8 @@ def print_text(comparison: Comparison, explanations: Sequence[Explanation], *, e
         say(f"\n{told.kernel}: {told.sentence}")
         if told.split:
             print_table(_CAUSES, _rows(told), right=(1, 2))
-            _print_lines(notes(told.split, bool(told.causes)))
-    if lacking := to_collect(explanations):
+            _print_lines(split_notes(told.split, bool(told.causes)))
+    if lacking := counters_to_collect(explanations):
         say(f"\n{_collect(explanations)}")
         print_table(_TO_COLLECT, [astuple(one) for one in lacking])
 
@@ -107,11 +107,11 @@ def markdown(comparison: Comparison, explanations: Sequence[Explanation]) -> str
             lines += markdown_table(_CAUSES, _rows(told), first_is_code=False)
             lines += [
                 "",
-                *(f"- {cell(note)}" for note in notes(told.split, bool(told.causes))),
+                *(f"- {cell(note)}" for note in split_notes(told.split, bool(told.causes))),
                 "",
                 "</details>",
             ]
-    if lacking := to_collect(explanations):
+    if lacking := counters_to_collect(explanations):
         lines += ["", cell(_collect(explanations)), ""]
         lines += markdown_table(_TO_COLLECT, [astuple(one) for one in lacking], first_is_code=False)
     return "\n".join(lines) + "\n"
@@ -128,7 +128,7 @@ def _launch(told: Explanation) -> dict[str, object]:
         "verdict": told.verdict.value,
         "reason": told.reason,
         "sentence": told.sentence,
-        "depth": found.depth if found else NONE,
+        "depth": found.depth if found else NO_SPLIT,
         "terms": [{"cause": term.cause, "us": term.us} for term in found.terms] if found else [],
         "terms_are_causes": bool(told.causes),
         "residue_us": found.residue_us if found else told.delta_us,  # without terms it is all of the change
@@ -159,7 +159,7 @@ def _shown(explanations: Sequence[Explanation], everything: bool) -> list[Explan
 def _without_causes(explanations: Sequence[Explanation], everything: bool) -> Iterator[str]:
     same = sum(told.verdict is Verdict.SAME for told in explanations)
     if same:
-        yield f"{formatting.verdict(Verdict.SAME)}: {launches(same)} unchanged, so without causes"
+        yield f"{formatting.verdict(Verdict.SAME)}: {count_launches(same)} unchanged, so without causes"
     unclear = sum(told.verdict is Verdict.UNCLEAR and told.split is not None for told in explanations)
     if unclear and not everything:
         sign = formatting.verdict(Verdict.UNCLEAR)
@@ -171,25 +171,24 @@ def _rows(told: Explanation) -> list[tuple[str, str, str]]:
     if told.split is None or told.a_us is None or told.b_us is None:
         return []
     largest = max(told.a_us, told.b_us)
-    rows = [("A", level(told.a_us, largest), "")]
-    found = steps(told.a_us, told.split)
+    rows = [("A", format_side(told.a_us, largest), "")]
+    found = waterfall_steps(told.a_us, told.split)
     for step in found:
-        change = signed(step.us, largest, largest_step(found))
+        change = format_change(step.us, largest, largest_step_us(found))
         rows.append((step.label, change, formatting.percent_change(100 * step.us / told.a_us)))
     return [
         *rows,
         (
             "B",
-            level(told.b_us, largest),
+            format_side(told.b_us, largest),
             formatting.percent_change(100 * (told.delta_us or 0) / told.a_us),
         ),
     ]
 
 
 def _collect(explanations: Sequence[Explanation]) -> str:
-    return (
-        f"{how_deep(explanations)}. Lines of metrics.txt to collect (`profiler metrics` prints them for ncu):"
-    )
+    depth = describe_depth(explanations)
+    return f"{depth}. Lines of metrics.txt to collect (`profiler metrics` prints them for ncu):"
 
 
 def _print_lines(lines: Iterator[str]) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from profiler.cli.output import print_table, say
 from profiler.cli.showing import Chosen
 from profiler.evidence import MetricTable, Rate, Value, chip_of, formatting
-from profiler.explain.roofline import UNUSED, Point, Roof, Roofline, collecting, roofline
+from profiler.explain.roofline import UNUSED, Roof, Roofline, RooflinePoint, collect_command, roofline_of
 
 
 def every(chosen: Chosen, table: MetricTable) -> list[Roofline]:
     """The roofline of each launch."""
     side = chosen.side
     chip = chip_of(side.compute_capability) if side.compute_capability else None
-    return [roofline(launch, table, chip, side.session.ncu_version) for _, launch in chosen.launches]
+    return [roofline_of(launch, table, chip, side.session.ncu_version) for _, launch in chosen.launches]
 
 
 def document(chosen: Chosen, found: Sequence[Roofline]) -> dict[str, object]:
@@ -68,7 +68,7 @@ def print_rooflines(chosen: Chosen, found: Sequence[Roofline]) -> None:
             say(f"  {line}")
     if any(one.missing for one in found):
         capability = chosen.side.compute_capability
-        say(f"\nwhat is missing, at once: {collecting(chip_of(capability) if capability else None)}")
+        say(f"\nwhat is missing, at once: {collect_command(chip_of(capability) if capability else None)}")
     if chosen.hidden:
         say(f"\nand {chosen.hidden} shorter launches: --top N, or --kernel PATTERN")
 
@@ -86,7 +86,7 @@ def _print_roofs(one: Roofline) -> None:
         say("no point: no operations and bytes of one launch were counted together")
 
 
-def _print_points(points: Sequence[Point]) -> None:
+def _print_points(points: Sequence[RooflinePoint]) -> None:
     if not points:
         return
     rows = [
@@ -137,7 +137,7 @@ def _roof(roof: Roof) -> dict[str, object]:
     }
 
 
-def _point(point: Point) -> dict[str, object]:
+def _point(point: RooflinePoint) -> dict[str, object]:
     return {
         "precision": point.precision,
         "level": point.level,

@@ -24,7 +24,7 @@ HALF = "HFMA2"  # its .MMA form runs on the tensor pipe of sm_80 and sm_90 and m
 
 
 @dataclass(frozen=True)
-class ClassChange:
+class OpcodeClassChange:
     """Warp instructions of one opcode class on both sides, and the opcodes that only one of them executes."""
 
     name: str
@@ -40,7 +40,7 @@ class ClassChange:
 
 
 @dataclass(frozen=True)
-class Conflicts:
+class BankConflicts:
     """Shared memory of one launch: what the hardware counted, and what the access pattern explains of it."""
 
     counted: Value  # bank conflicts by the hardware counter
@@ -59,7 +59,7 @@ class Conflicts:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TensorPipe:
     """The tensor pipe of one launch, held against the opcodes that it executed."""
 
     pipe: Value  # busy, HFMA2.MMA included
@@ -82,7 +82,7 @@ class Tensor:
         return "no matrix instruction"
 
 
-def opcode_classes(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[ClassChange, ...]:
+def opcode_class_changes(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[OpcodeClassChange, ...]:
     """The opcode mix by class, largest change first; empty where a side has no opcodes."""
     if not a or not b:
         return ()
@@ -91,22 +91,22 @@ def opcode_classes(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[Clas
         left, right = (_of_class(side, name) for side in (a, b))
         if left or right:
             gone, new = _without(left, right), _without(right, left)
-            found.append(ClassChange(name, sum(left.values()), sum(right.values()), new, gone))
+            found.append(OpcodeClassChange(name, sum(left.values()), sum(right.values()), new, gone))
     return tuple(sorted(found, key=lambda one: -abs(one.b - one.a)))
 
 
-def conflicts(launch: Launch) -> Conflicts:
+def bank_conflicts(launch: Launch) -> BankConflicts:
     """The shared-memory conflicts of a launch."""
-    return Conflicts(*(launch.values.value(name) for name in (CONFLICTS, EXCESS, IDEAL)))
+    return BankConflicts(*(launch.values.value(name) for name in (CONFLICTS, EXCESS, IDEAL)))
 
 
-def tensor(launch: Launch) -> Tensor:
+def tensor_pipe(launch: Launch) -> TensorPipe:
     """The tensor pipe of a launch: its share of active cycles where the report has it, else of elapsed."""
     values = launch.values
     pipe_name = next((base + of for of in _OF for base in _PIPE if base + of in values), _PIPE[1] + _OF[0])
     matrix_name = next((_MATRIX_ONLY + of for of in _OF if _MATRIX_ONLY + of in values), "")
     opcodes = launch.opcodes
-    return Tensor(
+    return TensorPipe(
         values.value(pipe_name),
         pipe_name,
         values.value(matrix_name) if matrix_name else _no_matrix_counter(values),

@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from profiler.compare.comparison import Comparison, MetricChange, PairComparison
-from profiler.compare.metric_verdict import missing_reason as missing_words
+from profiler.compare.metric_verdict import missing_reason
 from profiler.evidence import NOT_COLLECTED, Evidence, Metric, MetricTable, Value, brief_list, chip_of
-from profiler.explain.sentence import level, notes, sentence, signed, time
-from profiler.explain.time_identity import CONCEPTS, NONE, Split, Term, identities, split, time_us
+from profiler.explain.sentence import SentenceParts, compose_sentence
+from profiler.explain.time_identity import (
+    CONCEPTS,
+    NO_SPLIT,
+    Term,
+    TimeSplit,
+    read_identities,
+    split_time,
+    usable_time_us,
+)
 from profiler.statistics import Verdict
 
-__all__ = [
-    "Collect",
-    "Explanation",
-    "Missing",
-    "explain",
-    "how_deep",
-    "launches",
-    "level",
-    "notes",
-    "signed",
-    "stall_metrics",
-    "time",
-    "to_collect",
-]
-
-_STALL = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
-_STALLS = "stalls"  # the group of metrics.txt
-_EACH = 3  # stalls that are named one by one; more stand as one row
+_STALL_NAME = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
+_STALL_GROUP = "stalls"  # of metrics.txt
+_MAX_STALL_ROWS = 3  # stalls that are named row by row; more share one row
 _MOVED = (Verdict.BETTER, Verdict.WORSE)
 
 
 @dataclass(frozen=True)
-class Missing:
+class MissingCounter:
     """A line of metrics.txt that the full split lacks on at least one side."""
 
     concept: str
@@ -47,7 +40,7 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class Collect:
+class CounterToCollect:
     """What to collect for a deeper split: a line of metrics.txt, or the lines of all stalls."""
 
     lines: str  # of metrics.txt: "27" or "113–131"
@@ -65,11 +58,16 @@ class Explanation:
     a_us: float | None
     b_us: float | None
     delta_us: float | None
-    split: Split | None  # None where nothing is split: unchanged, not comparable, or too few counters
+    split: TimeSplit | None  # None where nothing is split: unchanged, not comparable, or too few counters
     verdict: Verdict
     reason: str  # of the verdict
-    missing: tuple[Missing, ...]  # what a deeper split needs
-    sentence: str
+    missing: tuple[MissingCounter, ...]  # what a deeper split needs
+    sentence_parts: SentenceParts
+
+    @property
+    def sentence(self) -> str:
+        """The answer in words."""
+        return str(self.sentence_parts)
 
     @property
     def causes(self) -> tuple[Term, ...]:
@@ -90,106 +88,126 @@ def explain(comparison: Comparison, table: MetricTable) -> tuple[Explanation, ..
     return tuple(_explained(pair, table, chip) for pair in comparison.pairs)
 
 
-def to_collect(explanations: Sequence[Explanation]) -> tuple[Collect, ...]:
+def counters_to_collect(explanations: Sequence[Explanation]) -> tuple[CounterToCollect, ...]:
     """What the explanations lack for the full split, in the order of metrics.txt; many stalls are one row."""
-    found = {one.concept: one for told in explanations for one in told.missing}
-    lacking = sorted(found.values(), key=lambda one: one.line)
-    stalls = [one for one in lacking if one.group == _STALLS]
-    each = [one for one in lacking if one not in stalls or len(stalls) <= _EACH]
-    rows = [Collect(str(one.line or "–"), one.label, brief_list(one.names), one.why) for one in each]
-    if len(stalls) > _EACH:
+    by_concept = {counter.concept: counter for explanation in explanations for counter in explanation.missing}
+    missing = sorted(by_concept.values(), key=lambda counter: counter.line)
+    stalls = [counter for counter in missing if counter.group == _STALL_GROUP]
+    if len(stalls) > _MAX_STALL_ROWS:
+        missing = [counter for counter in missing if counter not in stalls]
+    rows = [
+        CounterToCollect(str(counter.line or "–"), counter.label, brief_list(counter.names), counter.why)
+        for counter in missing
+    ]
+    if len(stalls) > _MAX_STALL_ROWS:
         name = "smsp__average_warps_issue_stalled_*_per_issue_active.ratio"
         lines = f"{stalls[0].line}–{stalls[-1].line}"
-        rows.append(Collect(lines, f"{len(stalls)} stalls", name, stalls[0].why))
+        rows.append(CounterToCollect(lines, f"{len(stalls)} stalls", name, stalls[0].why))
     return tuple(rows)
 
 
-def how_deep(explanations: Sequence[Explanation]) -> str:
+def describe_depth(explanations: Sequence[Explanation]) -> str:
     """How far the split gets with what the reports carry; "" where all of it is there."""
-    none = sum(any(one.concept == "cycles" for one in told.missing) for told in explanations)
-    coarse = sum(bool(told.missing) for told in explanations) - none
+    without_split = sum(
+        any(counter.concept == "cycles" for counter in explanation.missing) for explanation in explanations
+    )
+    coarse = sum(bool(explanation.missing) for explanation in explanations) - without_split
     words = []
-    if none:
-        words.append(f"no split of {launches(none)}: cycles and clock are not on both sides either")
+    if without_split:
+        launches = count_launches(without_split)
+        words.append(f"no split of {launches}: cycles and clock are not on both sides either")
     if coarse:
-        words.append(f"only a coarser split of {launches(coarse)}")
+        words.append(f"only a coarser split of {count_launches(coarse)}")
     return "; ".join(words)
 
 
-def launches(count: int) -> str:
+def count_launches(count: int) -> str:
     """`1 launch`, `2 launches`."""
     return "1 launch" if count == 1 else f"{count} launches"
 
 
+def stall_metrics(table: MetricTable, chip: str | None) -> dict[str, Metric]:
+    """The stalls that metrics.txt declares and the chip has, by reason as the ncu name has it."""
+    by_reason = {}
+    for metric in table.metrics:
+        match = _STALL_NAME.fullmatch(metric.alternatives[0].name)
+        if match and metric.names_for(chip):
+            by_reason[match[1]] = metric
+    return by_reason
+
+
 def _explained(pair: PairComparison, table: MetricTable, chip: str | None) -> Explanation:
-    changes = {change.concept: change for change in pair.metrics if _same_counter(change, pair)}
+    changes = {change.concept: change for change in pair.metrics if _is_usable(change, pair)}
     stalls = stall_metrics(table, chip)
-    waits = {reason: _both(changes.get(metric.concept)) for reason, metric in stalls.items()}
-    pairs = {concept: _both(changes[concept]) for concept in CONCEPTS if concept in changes}
-    a, b = identities(
-        {concept: both[0] for concept, both in pairs.items()},
-        {concept: both[1] for concept, both in pairs.items()},
-        waits,
+    stall_values = {reason: _both_values(changes.get(metric.concept)) for reason, metric in stalls.items()}
+    values = {concept: _both_values(changes[concept]) for concept in CONCEPTS if concept in changes}
+    identity_a, identity_b = read_identities(
+        {concept: a for concept, (a, _) in values.items()},
+        {concept: b for concept, (_, b) in values.items()},
+        stall_values,
     )
-    headline = pair.headline
-    times = [time_us(value) for value in _both(headline)]
-    timed = None not in times
-    found = split(a, b) if timed and pair.verdict in (*_MOVED, Verdict.UNCLEAR) else None
-    known = {**table.by_concept, **stalls}
-    blocked = pair.verdict is Verdict.NOT_COMPARABLE  # no counter would change that
-    told = Explanation(
+    duration_a, duration_b = _both_values(pair.headline)
+    a_us, b_us = usable_time_us(duration_a), usable_time_us(duration_b)
+    has_times = a_us is not None and b_us is not None
+    split = None
+    if has_times and pair.verdict in (*_MOVED, Verdict.UNCLEAR):
+        split = split_time(identity_a, identity_b)
+        if split.depth == NO_SPLIT:
+            split = None
+    reason = pair.headline.reason if pair.headline else f"{table.path} declares no duration"
+    is_comparable = pair.verdict is not Verdict.NOT_COMPARABLE
+    why = reason if has_times or not is_comparable else _why_no_time(duration_a, duration_b)
+    declared = {**table.by_concept, **stalls}
+    missing = (
+        tuple(_missing_counter(name, declared.get(name), changes, chip) for name in identity_a.missing)
+        if is_comparable  # else no counter would change the answer
+        else ()
+    )
+    return Explanation(
         pair,
         pair.kernel,
-        times[0],
-        times[1],
-        None if times[0] is None or times[1] is None else times[1] - times[0],
-        None if found is None or found.depth == NONE else found,
+        a_us,
+        b_us,
+        None if a_us is None or b_us is None else b_us - a_us,
+        split,
         pair.verdict,
-        headline.reason if headline else f"{table.path} declares no duration",
-        () if blocked else tuple(_missing(name, known.get(name), changes, chip) for name in a.missing),
-        sentence="",
+        reason,
+        missing,
+        compose_sentence(pair.verdict, why, a_us, b_us, split),
     )
-    reason = told.reason if timed or blocked else _untimed(*_both(headline))
-    words = sentence(told.verdict, reason, told.a_us, told.b_us, told.split)
-    return replace(told, sentence=words)
 
 
-def _untimed(a: Value, b: Value) -> str:
+def _why_no_time(a: Value, b: Value) -> str:
     """Why there is no time on both sides: it is missing, or a number that is no time."""
-    sides = [side for side, value in (("A", a), ("B", b)) if time_us(value) is None]
-    return missing_words(a, b) or f"no usable time in {' and '.join(sides)}"
+    sides = [side for side, value in (("A", a), ("B", b)) if usable_time_us(value) is None]
+    return missing_reason(a, b) or f"no usable time in {' and '.join(sides)}"
 
 
 def _without_time(pair: PairComparison, evidence: Evidence) -> Explanation:
-    words = f"{evidence} evidence has no duration: there is no time to split"
-    sentence = f"{words[:1].upper()}{words[1:]}."
-    return Explanation(pair, pair.kernel, None, None, None, None, Verdict.MISSING, words, (), sentence)
+    reason = f"{evidence} evidence has no duration: there is no time to split"
+    parts = SentenceParts(f"{reason[:1].upper()}{reason[1:]}")
+    return Explanation(pair, pair.kernel, None, None, None, None, Verdict.MISSING, reason, (), parts)
 
 
-def _same_counter(change: MetricChange, pair: PairComparison) -> bool:
-    """Whether both sides carry the concept under one name; where nothing is comparable, nothing is split."""
+def _is_usable(change: MetricChange, pair: PairComparison) -> bool:
+    """Whether both sides carry the concept under one name, so that the change is not one of the counter.
+
+    Where the sides are not comparable every counter is of that verdict, and nothing is split anyway.
+    """
     return change.verdict is not Verdict.NOT_COMPARABLE or pair.verdict is Verdict.NOT_COMPARABLE
 
 
-def _both(change: MetricChange | None) -> tuple[Value, Value]:
+def _both_values(change: MetricChange | None) -> tuple[Value, Value]:
     return (change.a, change.b) if change else (NOT_COLLECTED, NOT_COLLECTED)
 
 
-def stall_metrics(table: MetricTable, chip: str | None) -> dict[str, Metric]:
-    """The stalls that metrics.txt declares and the chip has, by reason as the ncu name has it."""
-    found = {}
-    for metric in table.metrics:
-        match = _STALL.fullmatch(metric.alternatives[0].name)
-        if match and metric.names_for(chip):
-            found[match[1]] = metric
-    return found
-
-
-def _missing(
+def _missing_counter(
     name: str, metric: Metric | None, changes: Mapping[str, MetricChange], chip: str | None
-) -> Missing:
+) -> MissingCounter:
     if metric is None:
-        return Missing(name, name, (), 0, "", "not declared in metrics.txt")
-    a, b = _both(changes.get(metric.concept))
-    why = missing_words(a, b) or "not above zero"
-    return Missing(metric.concept, metric.label, metric.names_for(chip), metric.line, metric.group, why)
+        return MissingCounter(name, name, (), 0, "", "not declared in metrics.txt")
+    a, b = _both_values(changes.get(metric.concept))
+    why = missing_reason(a, b) or "not above zero"
+    return MissingCounter(
+        metric.concept, metric.label, metric.names_for(chip), metric.line, metric.group, why
+    )

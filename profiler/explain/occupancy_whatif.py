@@ -48,7 +48,7 @@ class Limiter:
 
 
 @dataclass(frozen=True)
-class Curve:
+class OccupancyCurve:
     """Active warps per SM as one resource varies and all others stay; None where ncu has no value."""
 
     name: str  # registers per thread
@@ -79,7 +79,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Fullness:
+class OccupancyAnalysis:
     """Achieved and theoretical occupancy of one launch or kernel function, with its reasons."""
 
     evidence: Evidence
@@ -87,7 +87,7 @@ class Fullness:
     theoretical: Value
     most_warps: float | None  # that an SM holds
     limiters: tuple[Limiter, ...]
-    curves: tuple[Curve, ...]
+    curves: tuple[OccupancyCurve, ...]
     missing: tuple[tuple[str, str], ...]  # curves that are not there: metric and state
 
     @property
@@ -101,7 +101,7 @@ class Fullness:
         return tuple(limiter for limiter in self.limiters if limiter.blocks.number is None)
 
 
-def measured(values: Values, detail: LaunchDetail | None) -> Fullness:
+def measured_occupancy(values: Values, detail: LaunchDetail | None) -> OccupancyAnalysis:
     """The occupancy of a measured launch; its curves come from the detail, where there is one."""
     told = {name: values.value(metric) for name, metric in _LIMITS.items()}
     told = {
@@ -119,7 +119,7 @@ def measured(values: Values, detail: LaunchDetail | None) -> Fullness:
             missing.append((metric, words))
         else:
             curves.append(_curve(name, unit, found, values.number(own), metric))
-    return Fullness(
+    return OccupancyAnalysis(
         Evidence.MEASURED,
         values.value(ACHIEVED),
         values.value(THEORETICAL),
@@ -130,7 +130,7 @@ def measured(values: Values, detail: LaunchDetail | None) -> Fullness:
     )
 
 
-def static(values: Values, arch: str) -> Fullness:
+def static_occupancy(values: Values, arch: str) -> OccupancyAnalysis:
     """The theoretical occupancy of a kernel function from its static facts alone, with curves by the model.
 
     It takes the largest carve-out of shared memory, where ncu takes the one that the launch had.
@@ -163,9 +163,11 @@ def static(values: Values, arch: str) -> Fullness:
     for name, (unit, here, low, high, at) in ways.items():
         steps = sorted({*range(low, high + 1, _STEP[name]), here})
         curves.append(
-            Curve(name, unit, tuple(map(float, steps)), tuple(map(at, steps)), float(here), "model of the SM")
+            OccupancyCurve(
+                name, unit, tuple(map(float, steps)), tuple(map(at, steps)), float(here), "model of the SM"
+            )
         )
-    return Fullness(
+    return OccupancyAnalysis(
         Evidence.STATIC,
         NOT_COLLECTED,
         Value(now.pct, "%"),
@@ -185,13 +187,13 @@ def _limiters(told: dict[str, Value], metrics: dict[str, str]) -> tuple[Limiter,
     )
 
 
-def _curve(name: str, unit: str, found: Instances, here: float | None, metric: str) -> Curve:
+def _curve(name: str, unit: str, found: Instances, here: float | None, metric: str) -> OccupancyCurve:
     pairs = sorted(
         (float(key), _number(value))
         for key, value in zip(found.keys, found.values, strict=True)
         if isinstance(key, int)
     )
-    return Curve(name, unit, _first(pairs), tuple(warps for _, warps in pairs), here, metric)
+    return OccupancyCurve(name, unit, _first(pairs), tuple(warps for _, warps in pairs), here, metric)
 
 
 def _first(pairs: Sequence[tuple[float, float | None]]) -> tuple[float, ...]:

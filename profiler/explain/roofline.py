@@ -63,7 +63,7 @@ class Roof:
 
 
 @dataclass(frozen=True)
-class Point:
+class RooflinePoint:
     """One precision seen from one level of memory. None where a roof is missing."""
 
     precision: str
@@ -93,7 +93,7 @@ class Roofline:
 
     precisions: tuple[Roof, ...]
     levels: tuple[Roof, ...]  # in the order of LEVELS
-    points: tuple[Point, ...]
+    points: tuple[RooflinePoint, ...]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -119,7 +119,7 @@ class Roofline:
         return {roof.name: roof.missing for roof in (*self.precisions, *self.levels) if roof.missing}
 
 
-def roofline(launch: Launch, table: MetricTable, chip: str | None, ncu: str | None = None) -> Roofline:
+def roofline_of(launch: Launch, table: MetricTable, chip: str | None, ncu: str | None = None) -> Roofline:
     """The roofline of a measured launch. A missing metric is named with its state and counts as nothing."""
     rates = CounterRates(launch.values)
     levels = tuple(_levels(rates, chip))
@@ -136,7 +136,7 @@ def roofline(launch: Launch, table: MetricTable, chip: str | None, ncu: str | No
     return Roofline(precisions, levels, points)
 
 
-def collecting(chip: str | None) -> str:
+def collect_command(chip: str | None) -> str:
     """The command that collects all that a roofline needs."""
     return f"ncu --metrics $(profiler metrics --chip {chip or 'sm_NN'}) PROGRAM"
 
@@ -214,14 +214,14 @@ def _tensor_lacking(
         yield Roof(name, "op/s", lost, lost, USED if opcode else UNKNOWN, opcode, note)
 
 
-def _point(roof: Roof, level: Roof) -> Point | None:
+def _point(roof: Roof, level: Roof) -> RooflinePoint | None:
     work, traffic = roof.rate.number, level.rate.number
     if not work or not traffic:
         return None
     intensity, peak, slope = work / traffic, roof.peak.number, level.peak.number
     knee = _over(peak, slope)
     reachable = None if peak is None or slope is None else min(peak, intensity * slope)
-    return Point(roof.name, level.name, intensity, work, roof.unit, knee, reachable)
+    return RooflinePoint(roof.name, level.name, intensity, work, roof.unit, knee, reachable)
 
 
 def _release(ncu: str | None) -> tuple[int, ...]:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.evidence import Launch, MetricTable, chip_of
-from profiler.explain.roofline import LEVELS, Point, Roofline, roofline
+from profiler.explain.roofline import LEVELS, Roofline, RooflinePoint, roofline_of
 from profiler.history.trend import Trend, TrendPoint
 
 if TYPE_CHECKING:
     from profiler.store import RunInfo
 
-SERIES = "gpu__time_duration.sum"  # what every launch has: it says which launches there are
+LAUNCH_METRIC = "gpu__time_duration.sum"  # what every launch has: it says which launches there are
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One version: its launch's roofline, or why it has none."""
 
     at: TrendPoint
@@ -31,7 +31,7 @@ class Step:
         capability = self.run.compute_capability if self.run else None
         return chip_of(capability) if capability else None
 
-    def point(self, level: str) -> Point | None:
+    def point(self, level: str) -> RooflinePoint | None:
         """The precision with most work, seen from one level."""
         if self.roofline is None or self.gap or (leading := self.roofline.leading) is None:
             return None
@@ -46,39 +46,39 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Leg:
+class PathSegment:
     """From one version's point to the next one's; `breaks` says why no arrow may join them."""
 
-    start: Step
-    end: Step
+    start: PathStep
+    end: PathStep
     breaks: str = ""
 
 
 @dataclass(frozen=True)
-class Path:
+class RooflinePath:
     """One kernel's steps on one GPU and workload, in the order of the versions."""
 
     trend: Trend
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
     parents: Mapping[str, str | None] | None = None  # of the versions, where a catalogue says
 
-    def on(self, level: str) -> tuple[Step, ...]:
+    def on(self, level: str) -> tuple[PathStep, ...]:
         """The steps with a point at this level."""
         return tuple(step for step in self.steps if step.point(level) is not None)
 
-    def legs(self, level: str) -> tuple[Leg, ...]:
+    def legs(self, level: str) -> tuple[PathSegment, ...]:
         """To each step with a point from its nearest ancestor with one, else from the one before."""
         found = []
         there = {step.at.version: step for step in self.on(level)}
-        before: Step | None = None
+        before: PathStep | None = None
         for step in there.values():
             start = before if self.parents is None else self._ancestor(step, there)
             if start is not None:
-                found.append(Leg(start, step, "; ".join(_differences(start, step, level))))
+                found.append(PathSegment(start, step, "; ".join(_differences(start, step, level))))
             before = step
         return tuple(found)
 
-    def _ancestor(self, step: Step, there: Mapping[str, Step]) -> Step | None:
+    def _ancestor(self, step: PathStep, there: Mapping[str, PathStep]) -> PathStep | None:
         parents = self.parents or {}
         name = parents.get(step.at.version)
         for _ in parents:
@@ -94,32 +94,32 @@ class Path:
         return told[-1] if told else None
 
 
-def path(
+def load_roofline_path(
     trend: Trend,
     load: Callable[[Sequence[int]], Sequence[Launch]],
     runs: Mapping[str, RunInfo],
     table: MetricTable,
     parents: Mapping[str, str | None] | None = None,
-) -> Path:
+) -> RooflinePath:
     """The path of one series of any metric: it says which launches there are, and what is wrong with them."""
     ids = [point.result_id for point in trend.points if point.result_id is not None]
     launches = dict(zip(ids, load(ids), strict=True)) if ids else {}
-    return Path(trend, tuple(_step(point, launches, runs, table) for point in trend.points), parents)
+    return RooflinePath(trend, tuple(_step(point, launches, runs, table) for point in trend.points), parents)
 
 
 def _step(
     point: TrendPoint, launches: Mapping[int, Launch], runs: Mapping[str, RunInfo], table: MetricTable
-) -> Step:
+) -> PathStep:
     run = runs.get(point.run_id)
     if point.result_id is None:
-        return Step(point, None, run, point.gap)
-    chip = Step(point, None, run).chip
-    found = roofline(launches[point.result_id], table, chip, run.ncu_version if run else None)
+        return PathStep(point, None, run, point.gap)
+    chip = PathStep(point, None, run).chip
+    found = roofline_of(launches[point.result_id], table, chip, run.ncu_version if run else None)
     gap = point.gap if point.wrong else "" if found.points else "not collected"
-    return Step(point, found, run, gap)
+    return PathStep(point, found, run, gap)
 
 
-def _differences(start: Step, end: Step, level: str) -> Iterator[str]:
+def _differences(start: PathStep, end: PathStep, level: str) -> Iterator[str]:
     """Why two points do not compare, though both are there."""
     a, b = start.run, end.run
     if a and b:

@@ -5,47 +5,54 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple
 
 from profiler.evidence import Value
 
-TIME_SHARE, CHANGE_SHARE = 0.03, 0.25  # a residue above either is flagged: of the longer time, of the change
-RATIO = 0.2  # how far from 1 the stalls' sum over the latency may be for the stalls to stand for all of it
-FULL, UNDIVIDED, CYCLES, NONE = "full", "waiting undivided", "cycles", "none"
+# A residue above either share is flagged: of the longer time, of the change.
+MAX_TIME_SHARE, MAX_CHANGE_SHARE = 0.03, 0.25
+# How far from 1 the stalls' sum over the latency may be for the stalls to stand for all of it.
+STALL_RATIO_TOLERANCE = 0.2
+FULL, WAITING_UNDIVIDED, CYCLES_ONLY, NO_SPLIT = "full", "waiting undivided", "cycles", "none"  # depths
 WORK, WAITING, PARALLELISM, BALANCE, CLOCK = "work", "waiting", "parallelism", "balance", "clock"
-REST = ""  # the reason of what no stall accounts for: its cause is plain "waiting"
+CYCLES = "cycles"  # the cause that stands for all but the clock where the counters say no more
+UNATTRIBUTED = ""  # the reason of what no stall accounts for: its cause is plain "waiting"
+RESIDUE = "residue"
+OTHER_REASONS = f"{WAITING}: other reasons"
 
 _SCHEDULERS = 4.0  # in each SM of every GPU since Volta, for reports that do not say
 _SCALED = ("duration", "sm_clock")
 _LEAST, _MOST = 1e-18, 1e18  # nothing that was counted or timed lies outside; a damaged report's bits do
+_SMALL_STEP = 0.005  # of the largest term: a stall under it is one of the other reasons
 # What a number in the unit is divided by, to give microseconds or hertz.
 _UNITS = {"ns": 1e3, "nsecond": 1e3, "us": 1.0, "usecond": 1.0, "ms": 1e-3, "msecond": 1e-3, "s": 1e-6}
 _UNITS |= {"second": 1e-6, "hz": 1.0, "cycle/s": 1.0, "cycle/second": 1.0, "cycle/nsecond": 1e-9}
 
 
 class _Form(NamedTuple):
-    """One way to a factor of the identity: the concepts it needs and what is made of them."""
+    """One way to a factor of the identity: the concepts it needs and what is made of their numbers."""
 
     needs: tuple[str, ...]
-    of: Callable[[Mapping[str, float]], float]
+    compute: Callable[[Mapping[str, float]], float]
 
 
 def _plain(concept: str) -> _Form:
-    return _Form((concept,), lambda have: have[concept])
+    return _Form((concept,), lambda numbers: numbers[concept])
 
 
-def _per_sm(have: Mapping[str, float]) -> float:
-    return have.get("schedulers_per_sm", _SCHEDULERS)
+def _schedulers_per_sm(numbers: Mapping[str, float]) -> float:
+    return numbers.get("schedulers_per_sm", _SCHEDULERS)
 
 
-def _of_elapsed(active: str, elapsed: str) -> _Form:
-    return _Form((active, elapsed), lambda have: have[active] / have[elapsed])
+def _share_of_elapsed(active: str, elapsed: str) -> _Form:
+    return _Form((active, elapsed), lambda numbers: numbers[active] / numbers[elapsed])
 
 
-def _of_time(active: str) -> _Form:
+def _share_of_time(active: str) -> _Form:
     """Active cycles over the cycles that the time makes at the clock."""
     needs = (active, "sm_clock", "duration")
-    return _Form(needs, lambda have: have[active] / (have["duration"] * have["sm_clock"] * 1e-6))
+    return _Form(needs, lambda numbers: numbers[active] / (numbers["duration"] * numbers["sm_clock"] * 1e-6))
 
 
 # Best first: the first form that both sides have is taken for both, so that no change is one of the counter.
@@ -57,18 +64,18 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
     "latency": (_plain("warp_latency"),),
     "warps": (
         _plain("warps_active"),
-        _Form(("sm_warps_active",), lambda have: have["sm_warps_active"] / _per_sm(have)),
+        _Form(("sm_warps_active",), lambda numbers: numbers["sm_warps_active"] / _schedulers_per_sm(numbers)),
     ),
-    "schedulers": (_Form(("sm_count",), lambda have: have["sm_count"] * _per_sm(have)),),
+    "schedulers": (_Form(("sm_count",), lambda numbers: numbers["sm_count"] * _schedulers_per_sm(numbers)),),
     "active_share": (
-        _of_elapsed("cycles_active", "cycles_elapsed"),
-        _of_elapsed("sm_cycles_active", "sm_cycles_elapsed"),
-        _of_time("cycles_active"),
-        _of_time("sm_cycles_active"),
+        _share_of_elapsed("cycles_active", "cycles_elapsed"),
+        _share_of_elapsed("sm_cycles_active", "sm_cycles_elapsed"),
+        _share_of_time("cycles_active"),
+        _share_of_time("sm_cycles_active"),
     ),
 }
-_FULL = ("instructions", "latency", "warps", "schedulers", "active_share", "clock_hz")
-# Every concept that a form can use; `identities` is given the values of these.
+_FACTORS = ("instructions", "latency", "warps", "schedulers", "active_share", "clock_hz")
+# Every concept that a form can use; `read_identities` is given the values of these.
 CONCEPTS = tuple(
     dict.fromkeys(
         (*(need for forms in _FORMS.values() for form in forms for need in form.needs), "schedulers_per_sm")
@@ -77,7 +84,7 @@ CONCEPTS = tuple(
 
 
 @dataclass(frozen=True)
-class Identity:
+class TimeIdentity:
     """The factors of a launch's time, `T = I·L / (W·S·a·f)`; None where the report does not carry one."""
 
     time_us: float | None
@@ -95,7 +102,7 @@ class Identity:
     @property
     def modelled_us(self) -> float | None:
         """What the identity makes of the counters; differs from time_us by the skew between replay passes."""
-        factors = [getattr(self, name) for name in _FULL]
+        factors = [getattr(self, name) for name in _FACTORS]
         if None in factors:
             return None
         instructions, latency, warps, schedulers, share, clock = factors
@@ -111,7 +118,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Split:
+class TimeSplit:
     """A difference in time as a sum: the terms and the residue add up to delta_us."""
 
     terms: tuple[Term, ...]
@@ -130,53 +137,62 @@ class Split:
         return math.fsum(term.us for term in self.terms if term.cause.partition(":")[0] == kind)
 
 
-def identities(
+@dataclass(frozen=True)
+class WaterfallStep:
+    """One row between the old time and the new: what it is called and what it adds."""
+
+    label: str
+    us: float
+
+
+def read_identities(
     a: Mapping[str, Value], b: Mapping[str, Value], stalls: Mapping[str, tuple[Value, Value]]
-) -> tuple[Identity, Identity]:
+) -> tuple[TimeIdentity, TimeIdentity]:
     """The identities of two launches from their values by concept (see CONCEPTS) and by stall reason.
 
     Each factor is read in the same way on both sides, or on neither. A number that is not above zero, or
     absurd, is no factor and counts as missing; a stall may be zero.
     """
-    have = (_usable(a), _usable(b))
+    sides = (_usable_numbers(a), _usable_numbers(b))
     factors: tuple[dict[str, float | None], ...] = ({}, {})
     missing: list[str] = []
     for name, forms in _FORMS.items():
-        both = (one for one in forms if all(need in side for side in have for need in one.needs))
-        form = next(both, None)
-        for factor, side in zip(factors, have, strict=True):
-            factor[name] = form.of(side) if form else None
+        usable = (form for form in forms if all(need in numbers for numbers in sides for need in form.needs))
+        form = next(usable, None)
+        for factor, numbers in zip(factors, sides, strict=True):
+            factor[name] = form.compute(numbers) if form else None
+        # The cycles alone are no factor of the identity: they only matter where a factor is missing.
         if form is None and name != "cycles":
-            missing += [need for need in forms[0].needs if any(need not in side for side in have)]
+            missing += [need for need in forms[0].needs if any(need not in numbers for numbers in sides)]
     if missing and factors[0]["cycles"] is None:
         missing.append("cycles")
-    known = {
-        reason: (float(x.number), float(y.number))
-        for reason, (x, y) in stalls.items()
-        if x.number is not None
-        and y.number is not None
-        and min(x.number, y.number) >= 0
-        and max(x.number, y.number) < _MOST
+    stall_numbers = {
+        reason: (float(value_a.number), float(value_b.number))
+        for reason, (value_a, value_b) in stalls.items()
+        if value_a.number is not None
+        and value_b.number is not None
+        and min(value_a.number, value_b.number) >= 0
+        and max(value_a.number, value_b.number) < _MOST
     }
-    missing += [reason for reason in stalls if reason not in known]
-    one, other = (
-        Identity(
+    missing += [reason for reason in stalls if reason not in stall_numbers]
+    identity_a, identity_b = (
+        TimeIdentity(
             **factor,
-            stalls={reason: numbers[side] for reason, numbers in known.items()},
-            stalls_whole=bool(known) and len(known) == len(stalls),
+            stalls={reason: numbers[side] for reason, numbers in stall_numbers.items()},
+            stalls_whole=bool(stall_numbers) and len(stall_numbers) == len(stalls),
             missing=tuple(dict.fromkeys(missing)),
         )
         for side, factor in enumerate(factors)
     )
-    return one, other
+    return identity_a, identity_b
 
 
-def time_us(value: Value) -> float | None:
+def usable_time_us(value: Value) -> float | None:
     """A time in microseconds; None for a value that is no time above zero."""
-    return _usable({"duration": value}).get("duration")
+    return _usable_numbers({"duration": value}).get("duration")
 
 
-def split(a: Identity, b: Identity) -> Split:
+def split_time(a: TimeIdentity, b: TimeIdentity) -> TimeSplit:
     """Split `b.time_us - a.time_us` as deep as both identities go; exact for every depth but "none".
 
     Raises ValueError where a side has no time: there is then no difference to split.
@@ -184,18 +200,19 @@ def split(a: Identity, b: Identity) -> Split:
     if a.time_us is None or b.time_us is None:
         raise ValueError("a launch without a time cannot be split")
     delta = b.time_us - a.time_us
-    ratios = (_ratio(a), _ratio(b))
-    depth, from_time = NONE, False
+    ratios = (_stall_ratio(a), _stall_ratio(b))
+    depth, clock_from_time = NO_SPLIT, False
     terms: tuple[Term, ...] = ()
-    if all(getattr(one, name) is not None for one in (a, b) for name in _FULL):
-        depth, terms = _full(a, b, ratios)
+    if all(getattr(identity, name) is not None for identity in (a, b) for name in _FACTORS):
+        depth, terms = _full_terms(a, b, ratios)
     elif a.cycles is not None and b.cycles is not None:
-        from_time = a.clock_hz is None or b.clock_hz is None
-        depth, terms = CYCLES, _cycles(a, b, from_time)
+        clock_from_time = a.clock_hz is None or b.clock_hz is None
+        depth, terms = CYCLES_ONLY, _cycle_terms(a, b, clock_from_time)
     residue = math.fsum((delta, *(-term.us for term in terms))) + 0.0  # + 0.0: no negative zero
     longer = max(a.time_us, b.time_us)
-    skew = _skew(a, b, ratios) if depth == FULL and not any(term.cause == WAITING for term in terms) else 0.0
-    return Split(
+    stalls_scaled = depth == FULL and not any(term.cause == WAITING for term in terms)
+    skew = _stall_skew_us(a, b, ratios) if stalls_scaled else 0.0
+    return TimeSplit(
         terms,
         residue,
         delta,
@@ -204,8 +221,36 @@ def split(a: Identity, b: Identity) -> Split:
         stall_skew_us=skew,
         flagged=_flag(residue, delta, longer) if terms else "",
         reasons_flagged=_flag(skew, delta, longer) if skew else "",
-        clock_from_time=from_time,
+        clock_from_time=clock_from_time,
     )
+
+
+def waterfall_steps(start_us: float, split: TimeSplit) -> tuple[WaterfallStep, ...]:
+    """Work, stalls that add (largest first), stalls that take away, the other stalls, the rest, the residue.
+
+    The old time and the steps add up to the new time. Where this order would take the running sum under zero,
+    what adds comes first.
+    """
+    stalls = [term for term in split.terms if term.cause.startswith(WAITING)]
+    small = _SMALL_STEP * max((abs(term.us) for term in split.terms), default=0.0)
+    large = sorted((term for term in stalls if term.us and abs(term.us) >= small), key=lambda term: -term.us)
+    others = math.fsum(term.us for term in stalls if term not in large)
+    work = [term for term in split.terms if term.cause == WORK]
+    adding = [term for term in large if term.us > 0]
+    removing = [term for term in reversed(large) if term.us < 0]
+    steps = [_waterfall_step(term) for term in (*work, *adding, *removing)]
+    if others:
+        steps.append(WaterfallStep(OTHER_REASONS, others))
+    steps += [_waterfall_step(term) for term in split.terms if term not in (*stalls, *work)]
+    steps.append(WaterfallStep(RESIDUE, split.residue_us))
+    if min(accumulate((step.us for step in steps), initial=start_us)) < 0:
+        steps.sort(key=lambda step: step.us < 0)
+    return tuple(steps)
+
+
+def largest_step_us(steps: Sequence[WaterfallStep]) -> float:
+    """The size of the largest step, by which the digits of all are chosen."""
+    return max(abs(step.us) for step in steps)
 
 
 def log_ratio(a: float, b: float) -> float:
@@ -222,14 +267,21 @@ def log_mean(a: float, b: float) -> float:
     return a if a == b else (b - a) / log_ratio(a, b)
 
 
-def _full(a: Identity, b: Identity, ratios: Sequence[float | None]) -> tuple[str, tuple[Term, ...]]:
-    """The whole identity, summed over the stalls; a stall that is zero on one side takes its whole change."""
-    parts_a, parts_b = _latency_parts(a, b, ratios)
+def _full_terms(
+    a: TimeIdentity, b: TimeIdentity, ratios: Sequence[float | None]
+) -> tuple[str, tuple[Term, ...]]:
+    """The whole identity, summed over the stalls: the depth and the terms.
+
+    The weights are summed over the stall terms rather than taken of the total, so that the parts of the
+    latency and the other factors share one decomposition without a remainder. A stall that is zero on one
+    side has no logarithm: it takes its whole change.
+    """
+    shares_a, shares_b = _latency_shares(a, b, ratios)
     time_a, time_b = a.modelled_us or 0.0, b.modelled_us or 0.0
     weights: list[float] = []
     waiting: dict[str, float] = {}
-    for reason, share_a in parts_a.items():
-        share_b = parts_b[reason]
+    for reason, share_a in shares_a.items():
+        share_b = shares_b[reason]
         from_us, to_us = time_a * share_a, time_b * share_b
         if share_a and share_b:
             weights.append(log_mean(from_us, to_us))
@@ -239,7 +291,7 @@ def _full(a: Identity, b: Identity, ratios: Sequence[float | None]) -> tuple[str
             waiting[reason] = to_us - from_us
     factors = (
         (WORK, log_ratio(a.instructions or 0, b.instructions or 0)),
-        (PARALLELISM, -log_ratio(_warps(a), _warps(b))),
+        (PARALLELISM, -log_ratio(_warps_of_gpu(a), _warps_of_gpu(b))),
         (BALANCE, -log_ratio(a.active_share or 0, b.active_share or 0)),
         (CLOCK, -log_ratio(a.clock_hz or 0, b.clock_hz or 0)),
     )
@@ -248,11 +300,12 @@ def _full(a: Identity, b: Identity, ratios: Sequence[float | None]) -> tuple[str
     terms = tuple(
         Term(f"{WAITING}:{reason}" if reason else WAITING, us + 0.0) for reason, us in waiting.items()
     )
-    return UNDIVIDED if set(parts_a) == {REST} else FULL, (work, *terms, *others)
+    depth = WAITING_UNDIVIDED if set(shares_a) == {UNATTRIBUTED} else FULL
+    return depth, (work, *terms, *others)
 
 
-def _latency_parts(
-    a: Identity, b: Identity, ratios: Sequence[float | None]
+def _latency_shares(
+    a: TimeIdentity, b: TimeIdentity, ratios: Sequence[float | None]
 ) -> tuple[dict[str, float], dict[str, float]]:
     """The shares of each side's latency by stall reason; each side's add up to 1.
 
@@ -260,26 +313,26 @@ def _latency_parts(
     of the latency is a share of its own.
     """
     reasons = [reason for reason in a.stalls if reason in b.stalls]
-    near = all(ratio is not None and abs(ratio - 1) <= RATIO for ratio in ratios)
+    near = all(ratio is not None and abs(ratio - 1) <= STALL_RATIO_TOLERANCE for ratio in ratios)
     whole = near and a.stalls_whole and b.stalls_whole
-    found = []
-    for one in (a, b):
-        stalls = {reason: one.stalls[reason] for reason in reasons}
-        total, latency = math.fsum(stalls.values()), one.latency or 0.0
+    sides = []
+    for identity in (a, b):
+        stalls = {reason: identity.stalls[reason] for reason in reasons}
+        total, latency = math.fsum(stalls.values()), identity.latency or 0.0
         scale = total if whole else max(total, latency)
         shares = {reason: cycles / scale for reason, cycles in stalls.items()}
-        found.append(shares if whole else {**shares, REST: (scale - total) / scale})
-    if not whole and not found[0][REST] and not found[1][REST]:
-        found = [{reason: shares[reason] for reason in reasons} for shares in found]
-    return found[0], found[1]
+        sides.append(shares if whole else {**shares, UNATTRIBUTED: (scale - total) / scale})
+    if not whole and not sides[0][UNATTRIBUTED] and not sides[1][UNATTRIBUTED]:
+        sides = [{reason: shares[reason] for reason in reasons} for shares in sides]
+    return sides[0], sides[1]
 
 
-def _cycles(a: Identity, b: Identity, from_time: bool) -> tuple[Term, ...]:
+def _cycle_terms(a: TimeIdentity, b: TimeIdentity, clock_from_time: bool) -> tuple[Term, ...]:
     """Time is cycles over clock; a clock that is cycles over time leaves no residue."""
     sides = []
-    for one in (a, b):
-        cycles, time = one.cycles or 0.0, one.time_us or 0.0
-        clock = cycles / time * 1e6 if from_time else one.clock_hz or 0.0
+    for identity in (a, b):
+        cycles, time = identity.cycles or 0.0, identity.time_us or 0.0
+        clock = cycles / time * 1e6 if clock_from_time else identity.clock_hz or 0.0
         sides.append((cycles, clock, cycles / clock * 1e6))
     (cycles_a, clock_a, time_a), (cycles_b, clock_b, time_b) = sides
     weight = log_mean(time_a, time_b)
@@ -289,37 +342,45 @@ def _cycles(a: Identity, b: Identity, from_time: bool) -> tuple[Term, ...]:
     )
 
 
-def _usable(values: Mapping[str, Value]) -> dict[str, float]:
+def _usable_numbers(values: Mapping[str, Value]) -> dict[str, float]:
     """The numbers above zero by concept, time in microseconds and clock in hertz."""
-    found = {}
+    numbers = {}
     for concept in CONCEPTS:
         value = values.get(concept)
         divisor = 1.0 if value is None or concept not in _SCALED else _UNITS.get(value.unit)
         if value is not None and value.number is not None and _LEAST < value.number < _MOST and divisor:
-            found[concept] = float(value.number) / divisor
-    return found
+            numbers[concept] = float(value.number) / divisor
+    return numbers
 
 
-def _warps(one: Identity) -> float:
-    """Active warps of the whole GPU."""
-    return (one.warps or 0.0) * (one.schedulers or 0.0)
+def _warps_of_gpu(identity: TimeIdentity) -> float:
+    return (identity.warps or 0.0) * (identity.schedulers or 0.0)
 
 
-def _ratio(one: Identity) -> float | None:
-    return math.fsum(one.stalls.values()) / one.latency if one.latency and one.stalls else None
+def _stall_ratio(identity: TimeIdentity) -> float | None:
+    if not identity.latency or not identity.stalls:
+        return None
+    return math.fsum(identity.stalls.values()) / identity.latency
 
 
-def _skew(a: Identity, b: Identity, ratios: Sequence[float | None]) -> float:
+def _stall_skew_us(a: TimeIdentity, b: TimeIdentity, ratios: Sequence[float | None]) -> float:
     """How far the change that the stalls themselves make is from the one that the latency makes."""
-    off = [(one.modelled_us or 0.0) * ((ratio or 1.0) - 1) for one, ratio in zip((a, b), ratios, strict=True)]
-    return off[1] - off[0]
+    skew_a, skew_b = (
+        (identity.modelled_us or 0.0) * ((ratio or 1.0) - 1)
+        for identity, ratio in zip((a, b), ratios, strict=True)
+    )
+    return skew_b - skew_a
 
 
 def _flag(residue: float, delta: float, time: float) -> str:
-    """What a residue or a skew is too large a part of."""
-    found = []
-    if abs(residue) > TIME_SHARE * time:
-        found.append(f"{abs(residue) / time:.1%} of the time")
-    if abs(residue) > CHANGE_SHARE * abs(delta):
-        found.append(f"{abs(residue / delta):.0%} of the change" if delta else "all of the change")
-    return " and ".join(found).replace("%", " %")
+    """What a residue or a skew is too large a part of; "" where it is of neither."""
+    words = []
+    if abs(residue) > MAX_TIME_SHARE * time:
+        words.append(f"{abs(residue) / time:.1%} of the time")
+    if abs(residue) > MAX_CHANGE_SHARE * abs(delta):
+        words.append(f"{abs(residue / delta):.0%} of the change" if delta else "all of the change")
+    return " and ".join(words).replace("%", " %")
+
+
+def _waterfall_step(term: Term) -> WaterfallStep:
+    return WaterfallStep(term.cause.replace(":", ": "), term.us)

@@ -17,7 +17,8 @@ from profiler.compare import resolve_names
 from profiler.compare.comparison import Comparison, compare
 from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values
-from profiler.explain.explanation import Explanation, explain, signed, time, to_collect
+from profiler.explain.explanation import Explanation, counters_to_collect, explain
+from profiler.explain.sentence import format_change, format_time
 from profiler.statistics import Verdict
 
 TABLE = metric_table.load_metrics()
@@ -128,7 +129,7 @@ def test_without_cycles_and_clock_there_is_no_split_and_the_lines_to_collect_are
         assert lacking[concept].line == TABLE.by_concept[concept].line
     assert lacking["inst_issued"].names == ("smsp__inst_issued.sum",)
     assert "stall_gmma" not in lacking, "this chip has no such stall"
-    rows = to_collect([moved])
+    rows = counters_to_collect([moved])
     assert [one.lines for one in rows[:2]] == [str(TABLE.by_concept[name].line) for name in CYCLES]
     assert (rows[-1].label, rows[-1].why) == ("18 stalls", "not collected in either")
 
@@ -273,17 +274,17 @@ def test_a_metrics_file_without_the_concepts_says_that_it_lacks_them(reports: Pa
 
 
 def test_times_share_the_unit_and_the_decimals_of_the_largest() -> None:
-    assert time(6190.944) == "6.19 ms"
-    assert [time(us, 6190.944) for us in (3482.24, -64.347)] == ["3.48 ms", "−0.06 ms"]
-    assert [signed(us, 6190.944) for us in (925.2, -3710.6, 0.48, 0.0)] == [
+    assert format_time(6190.944) == "6.19 ms"
+    assert [format_time(us, 6190.944) for us in (3482.24, -64.347)] == ["3.48 ms", "−0.06 ms"]
+    assert [format_change(us, 6190.944) for us in (925.2, -3710.6, 0.48, 0.0)] == [
         "+0.93 ms",
         "−3.71 ms",
         "±0",
         "±0",
     ]
-    assert signed(107.9, 325) == "+108 µs"
-    assert signed(999.6, 999.6) == "+1.00 ms"
-    small = [signed(us, 1_148_351.6, 47_472.7) for us in (-47_472.7, 19.4)]
+    assert format_change(107.9, 325) == "+108 µs"
+    assert format_change(999.6, 999.6) == "+1.00 ms"
+    small = [format_change(us, 1_148_351.6, 47_472.7) for us in (-47_472.7, 19.4)]
     assert small == ["−0.0475 s", "±0"], "a small change of a long time keeps its digits"
 
 
@@ -437,3 +438,12 @@ def test_pairs_that_top_leaves_out_are_not_explained(reports: Path) -> None:
     found: Comparison = compare(*sides(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult"), TABLE).top(1)
     (only,) = explain(found, TABLE)
     assert only.kernel == CHANGED
+
+
+def test_the_sentence_is_its_parts_joined(ncar: dict[str, Explanation]) -> None:
+    moved = ncar[CHANGED]
+    parts = moved.sentence_parts
+    assert parts.headline == "2.71 ms faster"
+    assert parts.causes.startswith("mainly by ")
+    assert parts.remainder == "Residue +0.01 ms, 0.2 % of the change."
+    assert moved.sentence == f"{parts.headline}, {parts.causes}. {parts.remainder}"

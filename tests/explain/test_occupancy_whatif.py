@@ -24,29 +24,32 @@ def limits(*numbers: float | None) -> dict[str, Value]:
 
 
 def test_the_least_limit_binds_and_ties_are_all_named() -> None:
-    assert occupancy_whatif.measured(pack_values(limits(2, 3, 16, 32)), None).binding == ("registers",)
-    assert occupancy_whatif.measured(pack_values(limits(2, 2, 16, 32)), None).binding == (
+    assert occupancy_whatif.measured_occupancy(pack_values(limits(2, 3, 16, 32)), None).binding == (
+        "registers",
+    )
+    assert occupancy_whatif.measured_occupancy(pack_values(limits(2, 2, 16, 32)), None).binding == (
         "registers",
         "shared memory",
     )
 
 
 def test_a_limit_that_failed_is_a_state_and_never_zero() -> None:
-    found = occupancy_whatif.measured(pack_values(limits(None, 3, 16, 32)), None)
+    found = occupancy_whatif.measured_occupancy(pack_values(limits(None, 3, 16, 32)), None)
     assert found.binding == ("shared memory",)
     assert [one.name for one in found.unknown] == ["registers"]
     assert found.unknown[0].blocks.state is State.FAILED
-    nothing = occupancy_whatif.measured(pack_values(limits(None, None, None, None)), None)
+    nothing = occupancy_whatif.measured_occupancy(pack_values(limits(None, None, None, None)), None)
     assert nothing.binding == ()
     assert len(nothing.unknown) == 4
 
 
 def test_barriers_are_a_limit_only_where_ncu_has_them() -> None:
     assert "barriers" not in {
-        one.name for one in occupancy_whatif.measured(pack_values(limits(2, 3, 16, 32)), None).limiters
+        one.name
+        for one in occupancy_whatif.measured_occupancy(pack_values(limits(2, 3, 16, 32)), None).limiters
     }
     told = limits(2, 3, 16, 32) | {"launch__occupancy_limit_barriers": Value(1, "block")}
-    assert occupancy_whatif.measured(pack_values(told), None).binding == ("barriers",)
+    assert occupancy_whatif.measured_occupancy(pack_values(told), None).binding == ("barriers",)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +69,7 @@ def test_each_curve_passes_through_the_launch_and_the_binding_limit_gives_the_th
 ) -> None:
     path = reports / f"{name}.ncu-rep"
     for one in read.read_report(path).launches:
-        found = occupancy_whatif.measured(one.values, read.launch_detail(path, one.ordinal))
+        found = occupancy_whatif.measured_occupancy(one.values, read.launch_detail(path, one.ordinal))
         warps = one.values.number("sm__maximum_warps_avg_per_active_cycle")
         assert [curve.name for curve in found.curves] == list(occupancy_whatif._CURVES)
         assert [curve.now for curve in found.curves] == [warps] * 3
@@ -80,7 +83,7 @@ def test_each_curve_passes_through_the_launch_and_the_binding_limit_gives_the_th
 def test_a_report_that_lost_its_counters_says_so(reports: Path) -> None:
     path = reports / "mistic/profileHIGGS.ncu-rep"
     (one,) = read.read_report(path).launches
-    found = occupancy_whatif.measured(one.values, read.launch_detail(path, one.ordinal))
+    found = occupancy_whatif.measured_occupancy(one.values, read.launch_detail(path, one.ordinal))
     assert found.achieved.state is State.FAILED
     assert found.binding == ()
     assert found.curves == ()
@@ -99,7 +102,7 @@ def test_an_instance_without_a_value_is_a_hole_in_the_curve() -> None:
 
 
 def test_the_nearest_gain_is_the_nearest_not_the_largest() -> None:
-    curve = occupancy_whatif.Curve(
+    curve = occupancy_whatif.OccupancyCurve(
         "registers per thread", "", (32.0, 48.0, 64.0), (64.0, 40.0, 32.0), 64.0, "m"
     )
     assert curve.next_gain() == (48.0, 40.0)
@@ -115,7 +118,7 @@ def facts(registers: float | None, threads: float, shared: float) -> dict[str, V
 
 
 def test_static_facts_give_limits_and_curves_that_agree_with_the_model() -> None:
-    found = occupancy_whatif.static(pack_values(facts(206, 128, 28672)), "sm_80")
+    found = occupancy_whatif.static_occupancy(pack_values(facts(206, 128, 28672)), "sm_80")
     model = occupancy("sm_80", 206, 128, 28672)
     assert found.evidence is Evidence.STATIC
     assert found.achieved.state is State.NOT_COLLECTED, "nothing ran"
@@ -129,7 +132,7 @@ def test_static_facts_give_limits_and_curves_that_agree_with_the_model() -> None
 
 def test_missing_static_facts_are_named() -> None:
     with pytest.raises(CannotJudge, match=r"static__registers not collected"):
-        occupancy_whatif.static(pack_values(facts(None, 128, 0)), "sm_80")
+        occupancy_whatif.static_occupancy(pack_values(facts(None, 128, 0)), "sm_80")
 
 
 def test_the_static_model_and_ncu_agree_on_the_cutlass_launches(reports: Path) -> None:
@@ -143,8 +146,8 @@ def test_the_static_model_and_ncu_agree_on_the_cutlass_launches(reports: Path) -
                 + number("launch__shared_mem_per_block_dynamic"),
             )
             found, measured = (
-                occupancy_whatif.static(pack_values(told), "sm_80"),
-                occupancy_whatif.measured(one.values, None),
+                occupancy_whatif.static_occupancy(pack_values(told), "sm_80"),
+                occupancy_whatif.measured_occupancy(one.values, None),
             )
             assert found.theoretical.number == pytest.approx(measured.theoretical.number)
             # ncu counts shared memory within the carve-out that the launch had, the model within the largest

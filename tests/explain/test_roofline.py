@@ -25,7 +25,7 @@ from profiler.evidence import (
 )
 from profiler.evidence.tensor_pipes import tensor_paths
 from profiler.evidence.values import pack_values
-from profiler.explain.roofline import UNKNOWN, UNUSED, USED, Roofline, roofline
+from profiler.explain.roofline import UNKNOWN, UNUSED, USED, Roofline, roofline_of
 from profiler.reports import read as reports_read
 from tests import made
 from tests.conftest import ROOT
@@ -41,7 +41,7 @@ def rooflines(path: Path) -> list[tuple[Launch, Roofline]]:
     read = reports_read.read_report(path)
     side = side_of_report(read, path.name)
     chip = chip_of(side.compute_capability) if side.compute_capability else None
-    return [(one, roofline(one, TABLE, chip, read.session.ncu_version)) for one in read.launches]
+    return [(one, roofline_of(one, TABLE, chip, read.session.ncu_version)) for one in read.launches]
 
 
 def oracle(reports: Path, name: str) -> list[dict[str, float]]:
@@ -204,7 +204,7 @@ def test_no_report_gives_a_share_above_what_passes_can_differ_by(good_reports: l
 
 
 def test_work_traffic_and_knee_of_a_made_launch() -> None:
-    found = roofline(launch(whole()), TABLE, "sm_80")
+    found = roofline_of(launch(whole()), TABLE, "sm_80")
     (point,) = found.points
     assert point.work == pytest.approx((2 * 100 + 30 + 20) * 1e9)
     assert point.intensity == pytest.approx(0.5)
@@ -217,20 +217,20 @@ def test_work_traffic_and_knee_of_a_made_launch() -> None:
 
 @pytest.mark.parametrize("lost", [PER_CYCLE.format("fadd"), "dram__bytes.sum.per_second"])
 def test_half_the_work_or_no_traffic_is_no_point(lost: str) -> None:
-    found = roofline(launch(whole(**{lost: None})), TABLE, "sm_80")
+    found = roofline_of(launch(whole(**{lost: None})), TABLE, "sm_80")
     assert found.points == ()
     assert (lost, "failed (NaN)") in [pair for lacking in found.missing.values() for pair in lacking]
 
 
 def test_a_point_stays_without_a_roof_and_says_so() -> None:
-    found = roofline(launch(whole(**{PEAK.format("ffma"): None})), TABLE, "sm_80")
+    found = roofline_of(launch(whole(**{PEAK.format("ffma"): None})), TABLE, "sm_80")
     (point,) = found.points
     assert point.intensity == pytest.approx(0.5)
     assert (point.knee, point.attainable, point.bound, point.share) == (None, None, None, None)
 
 
 def test_traffic_of_zero_is_no_intensity_and_is_said() -> None:
-    found = roofline(launch(whole(**{"dram__bytes.sum.per_second": 0.0})), TABLE, "sm_80")
+    found = roofline_of(launch(whole(**{"dram__bytes.sum.per_second": 0.0})), TABLE, "sm_80")
     assert found.points == ()
     assert any("no DRAM traffic" in note for note in found.notes)
 
@@ -244,18 +244,18 @@ def test_a_tensor_path_stands_under_the_dense_roof() -> None:
             f"{TENSOR}_sparsity_off.sum.peak_sustained": 20000.0,
         }
     )
-    one = roof(roofline(launch(counted, HMMA=10), TABLE, "sm_80"), "tensor fp16 → fp32")
+    one = roof(roofline_of(launch(counted, HMMA=10), TABLE, "sm_80"), "tensor fp16 → fp32")
     assert one.peak.number == pytest.approx(2e13)
     assert one.share == pytest.approx(0.25)
     del counted[f"{TENSOR}_sparsity_off.sum.peak_sustained"]
-    one = roof(roofline(launch(counted, HMMA=10), TABLE, "sm_80"), "tensor fp16 → fp32")
+    one = roof(roofline_of(launch(counted, HMMA=10), TABLE, "sm_80"), "tensor fp16 → fp32")
     assert one.peak.number is None, "the peak with sparsity is twice what the launch could reach"
     assert dict(one.missing) == {f"{TENSOR}_sparsity_off.sum.peak_sustained": "not collected"}
 
 
 def test_the_plain_tensor_peak_serves_where_no_sparsity_exists() -> None:
     counted = whole(**{f"{TENSOR}.sum.per_cycle_elapsed": 5000.0, f"{TENSOR}.sum.peak_sustained": 40000.0})
-    one = roof(roofline(launch(counted, HMMA=10), TABLE, "sm_70"), "tensor fp16 → fp32")
+    one = roof(roofline_of(launch(counted, HMMA=10), TABLE, "sm_70"), "tensor fp16 → fp32")
     assert one.share == pytest.approx(0.125)
 
 
@@ -267,14 +267,14 @@ def test_sparse_work_is_in_no_point_and_is_said() -> None:
             f"{TENSOR}_sparsity_on.sum.per_cycle_elapsed": 7.0,
         }
     )
-    found = roofline(launch(counted, HMMA=10), TABLE, "sm_80")
+    found = roofline_of(launch(counted, HMMA=10), TABLE, "sm_80")
     assert any("structured sparsity" in note for note in found.notes)
     assert roof(found, "tensor fp16 → fp32").rate.number == pytest.approx(5e12)
 
 
 def test_counters_of_another_type_or_opcode_do_not_stand_for_what_ran() -> None:
     counted = whole(**{f"{TENSOR}_sparsity_off.sum.per_cycle_elapsed": 0.0})
-    found = roofline(launch(counted, HMMA=10), TABLE, "sm_80")
+    found = roofline_of(launch(counted, HMMA=10), TABLE, "sm_80")
     assert roof(found, "tensor fp16 → fp32").state == UNUSED
     lacking = dict(roof(found, "tensor (HMMA)").missing)
     assert "sm__ops_path_tensor_src_bf16_dst_fp32_sparsity_off.sum.per_cycle_elapsed" in lacking
@@ -282,9 +282,9 @@ def test_counters_of_another_type_or_opcode_do_not_stand_for_what_ran() -> None:
 
 
 def test_without_an_opcode_mix_nothing_is_called_unused_that_was_not_counted() -> None:
-    told = roofline(launch(whole()), TABLE, "sm_80")
+    told = roofline_of(launch(whole()), TABLE, "sm_80")
     assert {one.name for one in told.precisions if one.state == UNKNOWN} == {"fp64", "fp16", "tensor"}
-    idle = roofline(launch(whole(**{"sm__inst_executed_pipe_tensor.sum": 0.0})), TABLE, "sm_80")
+    idle = roofline_of(launch(whole(**{"sm__inst_executed_pipe_tensor.sum": 0.0})), TABLE, "sm_80")
     assert "tensor" not in {one.name for one in idle.precisions}
 
 
@@ -312,7 +312,7 @@ def test_the_full_tier_collects_what_a_roofline_asks_for(chip: str) -> None:
     if not chip_metrics.is_library_available():
         pytest.skip("NVIDIA's library does not load here: pip install ncu-report, on Linux")
     bare = replace(made.launch(), values=pack_values({}), opcodes={})
-    found = roofline(bare, TABLE, chip)
+    found = roofline_of(bare, TABLE, chip)
     asked = {name for lacking in found.missing.values() for name, _ in lacking}
     declared = {metric.names_for(chip)[0] for metric in TABLE.metrics if metric.names_for(chip)}
     assert asked <= declared

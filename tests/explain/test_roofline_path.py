@@ -10,7 +10,7 @@ import pytest
 
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Value, metric_table
 from profiler.evidence.values import pack_values
-from profiler.explain.roofline_path import SERIES, path
+from profiler.explain.roofline_path import LAUNCH_METRIC, load_roofline_path
 from profiler.history.trend import ABSENT, Trend, TrendPoint, load_trends
 from profiler.store import import_paths, open_store
 from tests import made
@@ -25,7 +25,7 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 def at(version: str, result: int | None, **more: object) -> TrendPoint:
     number = Value(1000.0, "ns") if result is not None else NOT_COLLECTED
     when = START + timedelta(days=result or 0)
-    point = TrendPoint(f"run-{version}", version, when, number, SERIES, None, None, result)
+    point = TrendPoint(f"run-{version}", version, when, number, LAUNCH_METRIC, None, None, result)
     return replace(point, **({"gap": "" if result is not None else ABSENT} | more))  # type: ignore[arg-type]
 
 
@@ -48,7 +48,7 @@ def launches(count: int) -> dict[int, Launch]:
 
 
 def of(points: Trend, held: dict[int, Launch]) -> object:
-    return path(points, lambda ids: [held[one] for one in ids], {}, TABLE)
+    return load_roofline_path(points, lambda ids: [held[one] for one in ids], {}, TABLE)
 
 
 def test_a_step_for_each_version_in_their_order_and_a_leg_between_neighbours() -> None:
@@ -82,7 +82,7 @@ def test_nothing_joins_what_another_ncu_counted_even_across_a_gap() -> None:
     held[1] = replace(made.launch(), values=pack_values({}), opcodes={})
     runs = {f"run-{name}": run(f"run-{name}", name, 0, ncu_version=ncu) for name, ncu in NCU.items()}
     points = series(at("v1", 0), at("v2", 1), at("v3", 2))
-    (leg,) = path(points, lambda ids: [held[one] for one in ids], runs, TABLE).legs("DRAM")
+    (leg,) = load_roofline_path(points, lambda ids: [held[one] for one in ids], runs, TABLE).legs("DRAM")
     assert leg.breaks == "ncu differs: 2024.1 and 2025.1"
 
 
@@ -90,7 +90,7 @@ def test_arrows_follow_the_catalogues_parents_past_those_without_a_point() -> No
     parents = {"v1": None, "v2": "v1", "v2b": "v2", "w": "v1"}
     points = series(at("v1", 0), at("v2", None), at("v2b", 1), at("w", 2))
     held = launches(3)
-    legs = path(points, lambda ids: [held[one] for one in ids], {}, TABLE, parents).legs("DRAM")
+    legs = load_roofline_path(points, lambda ids: [held[one] for one in ids], {}, TABLE, parents).legs("DRAM")
     assert [(leg.start.at.version, leg.end.at.version) for leg in legs] == [("v1", "v2b"), ("v1", "w")]
 
 
@@ -107,8 +107,8 @@ def test_the_path_of_the_kernel_that_ncar_mended(reports: Path, tmp_path: Path) 
     import_paths([reports / "ncar"], data=str(tmp_path))
     store = open_store(str(tmp_path))
     runs = {run.run_id: run for run in store.runs("ncar")}
-    for one in load_trends(store, SERIES, TABLE, family="ncar", evidence=Evidence.MEASURED):
-        found = path(one, store.load, runs, TABLE)
+    for one in load_trends(store, LAUNCH_METRIC, TABLE, family="ncar", evidence=Evidence.MEASURED):
+        found = load_roofline_path(one, store.load, runs, TABLE)
         assert [step.at.version for step in found.steps] == ["MW_Baseline", "MW_DivToMult"]
         if one.base_name == "compute_tendencies_x_279_gpu":
             assert [step.point("DRAM").bound for step in found.steps] == ["arithmetic", "memory"]

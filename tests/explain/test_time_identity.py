@@ -13,18 +13,20 @@ import pytest
 
 from profiler.compare.resolve_names import side_of_report
 from profiler.evidence import NOT_COLLECTED, Launch, Report, State, Value, chip_of, metric_table
-from profiler.explain.sentence import notes, sentence
+from profiler.explain.sentence import compose_sentence, split_notes
 from profiler.explain.time_identity import (
     CONCEPTS,
-    Identity,
-    Split,
-    identities,
+    OTHER_REASONS,
+    RESIDUE,
+    TimeIdentity,
+    TimeSplit,
     log_mean,
     log_ratio,
-    split,
-    time_us,
+    read_identities,
+    split_time,
+    usable_time_us,
+    waterfall_steps,
 )
-from profiler.explain.waterfall import OTHER, RESIDUE, steps
 from profiler.reports import read
 from profiler.statistics import Verdict
 
@@ -55,15 +57,15 @@ def values_of(launch: Launch, chip: str) -> Read:
     return concepts, stalls
 
 
-def both(a: Read, b: Read) -> tuple[Identity, Identity]:
-    return identities(a[0], b[0], {reason: (a[1][reason], b[1][reason]) for reason in a[1]})
+def both(a: Read, b: Read) -> tuple[TimeIdentity, TimeIdentity]:
+    return read_identities(a[0], b[0], {reason: (a[1][reason], b[1][reason]) for reason in a[1]})
 
 
-def terms(found: Split) -> dict[str, float]:
+def terms(found: TimeSplit) -> dict[str, float]:
     return {term.cause: term.us for term in found.terms}
 
 
-def adds_up(found: Split) -> bool:
+def adds_up(found: TimeSplit) -> bool:
     """Whether terms and residue are the difference, to the last bit of whichever of the two is larger."""
     total = math.fsum((*(term.us for term in found.terms), found.residue_us))
     return abs(total - found.delta_us) <= math.ulp(max(abs(found.delta_us), abs(found.residue_us)))
@@ -90,7 +92,7 @@ def test_on_every_pair_of_real_launches_terms_and_residue_are_the_measured_diffe
     pairs = 0
     for (name_a, a), (name_b, b) in itertools.permutations(full, 2):
         one, other = both(a, b)
-        found = split(one, other)
+        found = split_time(one, other)
         assert found.depth == "full", (name_a, name_b)
         assert one.time_us is not None
         assert other.time_us is not None
@@ -108,7 +110,7 @@ def test_the_terms_are_the_change_of_what_the_counters_model(full: list[tuple[st
         one, other = both(a, b)
         assert one.modelled_us is not None
         assert other.modelled_us is not None
-        told = math.fsum(term.us for term in split(one, other).terms)
+        told = math.fsum(term.us for term in split_time(one, other).terms)
         assert told == pytest.approx(
             other.modelled_us - one.modelled_us, rel=1e-9, abs=1e-9 * one.modelled_us
         )
@@ -117,7 +119,7 @@ def test_the_terms_are_the_change_of_what_the_counters_model(full: list[tuple[st
 def test_the_residue_is_small_where_the_passes_agree(full: list[tuple[str, Read]]) -> None:
     by_name = dict(full)
     for place in range(3):
-        found = split(*both(by_name[f"cutlass/report75#{place}"], by_name[f"cutlass/report80#{place}"]))
+        found = split_time(*both(by_name[f"cutlass/report75#{place}"], by_name[f"cutlass/report80#{place}"]))
         time = by_name[f"cutlass/report75#{place}"][0]["duration"].number or 0
         assert abs(found.residue_us) < 0.03 * time / 1000
         assert not found.flagged
@@ -129,9 +131,9 @@ def test_what_scaling_the_stalls_hides_is_the_residue_that_the_stalls_as_they_ar
     by_name, shares = dict(full), []
     for place in range(3):
         one, other = both(by_name[f"cutlass/report75#{place}"], by_name[f"cutlass/report80#{place}"])
-        found = split(one, other)
+        found = split_time(one, other)
         bare = [replace(side, latency=math.fsum(side.stalls.values())) for side in (one, other)]
-        left = split(bare[0], bare[1]).residue_us
+        left = split_time(bare[0], bare[1]).residue_us
         assert left == pytest.approx(found.residue_us - found.stall_skew_us, rel=1e-9)
         assert one.time_us is not None
         shares.append(round(100 * abs(left) / one.time_us, 1))
@@ -144,20 +146,20 @@ def test_reasons_whose_skew_is_most_of_the_change_are_flagged_though_the_residue
 ) -> None:
     by_name = dict(full)
     launches = [by_name[f"llm.c/adamw_coalsecing_shared#{place}"] for place in (1, 3)]
-    found = split(*both(*launches))
+    found = split_time(*both(*launches))
     assert not found.flagged
     assert found.reasons_flagged == "5.2 % of the time and 95 % of the change"
-    (note,) = notes(found, True)
+    (note,) = split_notes(found, True)
     assert "which hides 3.88 µs of skew between the passes" in note
     assert note.endswith("waiting holds as a whole, its reasons do not")
-    words = sentence(Verdict.WORSE, "", 70.5, 74.6, found)
-    assert "waiting (" in words
-    assert "most:" not in words, "no single reason is named"
+    parts = compose_sentence(Verdict.WORSE, "", 70.5, 74.6, found)
+    assert "waiting (" in parts.causes
+    assert "most:" not in parts.causes, "no single reason is named"
 
 
 def test_a_launch_against_itself_is_zero_everywhere(full: list[tuple[str, Read]]) -> None:
     for _, one in full:
-        found = split(*both(one, one))
+        found = split_time(*both(one, one))
         assert found.depth == "full"
         assert {str(term.us) for term in found.terms} == {"0.0"}, "and no negative zero"
         assert (str(found.residue_us), found.delta_us, found.flagged) == ("0.0", 0.0, "")
@@ -165,15 +167,15 @@ def test_a_launch_against_itself_is_zero_everywhere(full: list[tuple[str, Read]]
 
 def test_swapping_the_sides_flips_every_sign_exactly(full: list[tuple[str, Read]]) -> None:
     for (_, a), (_, b) in itertools.combinations(full, 2):
-        there, back = split(*both(a, b)), split(*both(b, a))
+        there, back = split_time(*both(a, b)), split_time(*both(b, a))
         assert terms(there) == {cause: -us for cause, us in terms(back).items()}
         assert (there.residue_us, there.delta_us) == (-back.residue_us, -back.delta_us)
         assert there.flagged == back.flagged
 
 
 def planted(
-    of: Identity, *, work: float = 1.0, clock: float = 1.0, reason: str = "", waits: float = 1.0
-) -> Identity:
+    of: TimeIdentity, *, work: float = 1.0, clock: float = 1.0, reason: str = "", waits: float = 1.0
+) -> TimeIdentity:
     """The same launch with known changes: latency from its stalls and time from the identity made anew."""
     stalls = {name: cycles * (waits if name == reason else 1.0) for name, cycles in of.stalls.items()}
     assert of.latency is not None
@@ -197,7 +199,7 @@ def test_planted_changes_are_recovered(launch: Read) -> None:
         ({"clock": 0.9}, "clock", (1 / 0.9 - 1) * one.time_us),
         ({"reason": reason, "waits": 2.0}, f"waiting:{reason}", share * one.time_us),
     ):
-        found = split(one, planted(one, **changes))  # type: ignore[arg-type]
+        found = split_time(one, planted(one, **changes))  # type: ignore[arg-type]
         assert terms(found)[cause] == pytest.approx(expected, rel=0.01)
         others = [us for name, us in terms(found).items() if name != cause]
         assert max(map(abs, others)) < 1e-9 * one.time_us, cause
@@ -210,7 +212,7 @@ def test_changes_planted_together_are_told_apart(launch: Read) -> None:
     other = planted(one, work=1.2, clock=0.9, reason="barrier", waits=2.0)
     assert one.time_us is not None
     assert other.time_us is not None
-    found = terms(split(one, other))
+    found = terms(split_time(one, other))
     weights = []
     for name in one.stalls:
         a, b = (side.time_us * side.stalls[name] / math.fsum(side.stalls.values()) for side in (one, other))  # type: ignore[operator]
@@ -228,7 +230,7 @@ def test_a_stall_that_is_zero_on_one_side_takes_its_whole_change(launch: Read) -
     assert one.stalls["barrier"] > 0
     other = planted(one, reason="barrier", waits=0.0)
     assert one.time_us is not None
-    there, back = split(one, other), split(other, one)
+    there, back = split_time(one, other), split_time(other, one)
     share = one.stalls["barrier"] / math.fsum(one.stalls.values())
     assert terms(there)["waiting:barrier"] == pytest.approx(-share * one.time_us, rel=1e-9)
     assert terms(there) == {cause: -us for cause, us in terms(back).items()}
@@ -238,13 +240,13 @@ def test_a_stall_that_is_zero_on_one_side_takes_its_whole_change(launch: Read) -
 
 def test_a_stall_that_is_zero_on_both_sides_is_a_zero_term() -> None:
     one = made(stalls={"wait": 3.0, "membar": 0.0, "selected": 1.0})
-    found = terms(split(one, replace(one, time_us=24.0, instructions=2e6)))
+    found = terms(split_time(one, replace(one, time_us=24.0, instructions=2e6)))
     assert found["waiting:membar"] == 0.0
     assert found["work"] > 0
 
 
-def made(**changes: object) -> Identity:
-    plain = Identity(
+def made(**changes: object) -> TimeIdentity:
+    plain = TimeIdentity(
         time_us=10.0,
         clock_hz=1e9,
         instructions=1e6,
@@ -264,7 +266,7 @@ def test_without_stalls_waiting_is_one_term() -> None:
         made(stalls={}, stalls_whole=False),
         made(stalls={}, stalls_whole=False, latency=8.0, time_us=20.0),
     )
-    found = split(one, other)
+    found = split_time(one, other)
     assert found.depth == "waiting undivided"
     assert terms(found)["waiting"] == pytest.approx(10.0)
     assert terms(found)["work"] == 0.0
@@ -274,7 +276,7 @@ def test_without_stalls_waiting_is_one_term() -> None:
 def test_with_some_stalls_only_the_others_stay_undivided() -> None:
     one = made(stalls={"wait": 1.0}, stalls_whole=False)
     other = made(stalls={"wait": 1.0}, stalls_whole=False, latency=8.0, time_us=20.0)
-    found = split(one, other)
+    found = split_time(one, other)
     assert found.depth == "full"
     assert terms(found)["waiting:wait"] == pytest.approx(0.0, abs=1e-12), "it did not change"
     assert terms(found)["waiting"] == pytest.approx(10.0)
@@ -284,11 +286,11 @@ def test_with_some_stalls_only_the_others_stay_undivided() -> None:
 def test_stalls_that_stand_for_a_part_of_the_latency_are_not_blown_up_to_all_of_it() -> None:
     one = made(stalls={"wait": 1.0})
     other = made(stalls={"wait": 1.0}, latency=8.0, time_us=20.0)
-    assert terms(split(one, other))["waiting"] == pytest.approx(10.0)
+    assert terms(split_time(one, other))["waiting"] == pytest.approx(10.0)
 
 
 def test_stalls_that_one_side_alone_has_are_not_divided() -> None:
-    found = split(made(), made(stalls={}, stalls_whole=False, latency=8.0, time_us=20.0))
+    found = split_time(made(), made(stalls={}, stalls_whole=False, latency=8.0, time_us=20.0))
     assert found.depth == "waiting undivided"
     assert terms(found)["waiting"] == pytest.approx(10.0)
 
@@ -296,7 +298,7 @@ def test_stalls_that_one_side_alone_has_are_not_divided() -> None:
 @pytest.mark.parametrize("lacking", ["instructions", "latency", "warps", "schedulers", "active_share"])
 def test_without_a_factor_the_split_is_cycles_and_clock(lacking: str) -> None:
     one, other = made(**{lacking: None}), made(cycles=18_000.0, clock_hz=0.9e9, time_us=20.0)
-    found = split(one, other)
+    found = split_time(one, other)
     assert found.depth == "cycles"
     assert list(terms(found)) == ["cycles", "clock"]
     assert terms(found)["cycles"] == pytest.approx(log_mean(10, 20) * math.log(1.8))
@@ -305,28 +307,28 @@ def test_without_a_factor_the_split_is_cycles_and_clock(lacking: str) -> None:
 
 
 def test_without_a_clock_it_is_cycles_over_time() -> None:
-    found = split(made(clock_hz=None), made(cycles=18_000.0, time_us=20.0))
+    found = split_time(made(clock_hz=None), made(cycles=18_000.0, time_us=20.0))
     assert (found.depth, found.clock_from_time) == ("cycles", True)
     assert abs(found.residue_us) < 1e-12
 
 
 def test_with_neither_there_is_no_split() -> None:
-    found = split(made(clock_hz=None, cycles=None), made())
+    found = split_time(made(clock_hz=None, cycles=None), made())
     assert (found.depth, found.terms, found.flagged) == ("none", (), "")
 
 
 def test_a_launch_without_a_time_has_no_difference() -> None:
     with pytest.raises(ValueError, match="without a time"):
-        split(made(time_us=None), made())
+        split_time(made(time_us=None), made())
 
 
 def test_a_large_residue_is_flagged_with_its_share() -> None:
-    assert split(made(), made(time_us=10.4)).flagged == "3.8 % of the time and 100 % of the change"
-    small = split(made(), made(time_us=20.0, instructions=1.97e6))
+    assert split_time(made(), made(time_us=10.4)).flagged == "3.8 % of the time and 100 % of the change"
+    small = split_time(made(), made(time_us=20.0, instructions=1.97e6))
     assert abs(small.residue_us) == pytest.approx(0.3)
     assert not small.flagged
-    assert split(made(time_us=1000.0), made(time_us=1000.2)).flagged == "100 % of the change"
-    assert "all of the change" in split(made(), made(instructions=2e6)).flagged, (
+    assert split_time(made(time_us=1000.0), made(time_us=1000.2)).flagged == "100 % of the change"
+    assert "all of the change" in split_time(made(), made(instructions=2e6)).flagged, (
         "the time did not change at all"
     )
 
@@ -357,8 +359,8 @@ def concepts(**changes: Value) -> dict[str, Value]:
     return {**plain, **changes}
 
 
-def one_of(values: Mapping[str, Value], other: Mapping[str, Value] | None = None) -> Identity:
-    return identities(values, other or values, {})[0]
+def one_of(values: Mapping[str, Value], other: Mapping[str, Value] | None = None) -> TimeIdentity:
+    return read_identities(values, other or values, {})[0]
 
 
 def test_the_factors_are_read_with_their_fallbacks() -> None:
@@ -379,11 +381,11 @@ def test_the_factors_are_read_with_their_fallbacks() -> None:
 
 def test_a_factor_is_read_alike_on_both_sides() -> None:
     sm_warps = Value(15.4, "warp")
-    a, b = identities(
+    a, b = read_identities(
         concepts(sm_warps_active=sm_warps), concepts(sm_warps_active=sm_warps, warps_active=NOT_COLLECTED), {}
     )
     assert a.warps == b.warps == 15.4 / 4, "else the change of the counter reads as one of the warps"
-    a, b = identities(concepts(), concepts(sm_warps_active=sm_warps, warps_active=NOT_COLLECTED), {})
+    a, b = read_identities(concepts(), concepts(sm_warps_active=sm_warps, warps_active=NOT_COLLECTED), {})
     assert (a.warps, b.warps) == (None, None)
     assert a.missing == b.missing == ("warps_active",)
 
@@ -396,7 +398,7 @@ def test_what_is_no_number_above_zero_is_missing_and_no_factor(value: Value) -> 
     one = one_of(concepts(inst_issued=value))
     assert one.instructions is None
     assert one.missing == ("inst_issued",)
-    assert split(one, one).depth == "cycles"
+    assert split_time(one, one).depth == "cycles"
 
 
 def test_cycles_are_missed_only_where_they_would_help() -> None:
@@ -407,7 +409,7 @@ def test_cycles_are_missed_only_where_they_would_help() -> None:
 
 def test_a_stall_without_a_number_is_missing_by_its_reason() -> None:
     stalls = {"wait": (Value(3.0), Value(3.0)), "barrier": (Value(1.0), NOT_COLLECTED)}
-    a, b = identities(concepts(), concepts(), stalls)
+    a, b = read_identities(concepts(), concepts(), stalls)
     assert a.stalls == b.stalls == {"wait": 3.0}
     assert a.missing == ("barrier",)
     assert not a.stalls_whole
@@ -421,10 +423,10 @@ def test_times_in_any_unit_are_microseconds() -> None:
         (0.013056, "ms"),
         (13.056e-6, "second"),
     ):
-        assert time_us(Value(number, unit)) == pytest.approx(13.056)
-    assert time_us(Value(13_056, "ns")) == 13.056
-    assert time_us(Value(13_056, "cycle")) is None
-    assert time_us(Value(None, "ns", state=State.FAILED)) is None
+        assert usable_time_us(Value(number, unit)) == pytest.approx(13.056)
+    assert usable_time_us(Value(13_056, "ns")) == 13.056
+    assert usable_time_us(Value(13_056, "cycle")) is None
+    assert usable_time_us(Value(None, "ns", state=State.FAILED)) is None
     assert one_of(concepts(sm_clock=Value(1.5, "cycle/nsecond"))).clock_hz == pytest.approx(1.5e9)
 
 
@@ -435,7 +437,7 @@ def test_a_waterfall_leads_from_the_old_time_to_the_new_and_never_under_zero(
         one, other = both(a, b)
         assert one.time_us is not None
         assert other.time_us is not None
-        told = steps(one.time_us, split(one, other))
+        told = waterfall_steps(one.time_us, split_time(one, other))
         sums = list(itertools.accumulate((step.us for step in told), initial=one.time_us))
         assert sums[-1] == pytest.approx(other.time_us)
         assert min(sums) > -1e-9 * one.time_us
@@ -446,7 +448,9 @@ def test_a_waterfall_tells_what_adds_before_what_takes_away_and_the_small_ones_t
     other = made(
         stalls={"wait": 1.0, "barrier": 3.0, "drain": 0.002, "selected": 0.998}, latency=5.0, time_us=13.0
     )
-    labels = [step.label for step in steps(10.0, split(one, other))]
+    steps = waterfall_steps(10.0, split_time(one, other))
+    labels = [step.label for step in steps]
     assert labels == [
-        "work", "waiting: barrier", "waiting: wait", OTHER, "parallelism", "balance", "clock", RESIDUE,
+        "work", "waiting: barrier", "waiting: wait", OTHER_REASONS,
+        "parallelism", "balance", "clock", RESIDUE,
     ]  # fmt: skip

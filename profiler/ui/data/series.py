@@ -72,14 +72,17 @@ def history(
 
 
 @st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def roofline_paths(now: index.Stamp, family: str, workload: str, gpu: str) -> list[roofline_path.Path]:
+def roofline_paths(
+    now: index.Stamp, family: str, workload: str, gpu: str
+) -> list[roofline_path.RooflinePath]:
     """The path of each kernel through the roofline of its GPU, the longest kernel first."""
-    series = trend(now, roofline_path.SERIES, family, workload, gpu, "versions", Evidence.MEASURED)
+    series = trend(now, roofline_path.LAUNCH_METRIC, family, workload, gpu, "versions", Evidence.MEASURED)
     of_family = {run.run_id: run for run in index.runs(now)}
     found = lineages.lineage(now, family)
     parents = {one.version.id: one.version.parent for one in found.statuses} if found else None
     return [
-        roofline_path.path(one, index.store().load, of_family, index.table(now), parents) for one in series
+        roofline_path.load_roofline_path(one, index.store().load, of_family, index.table(now), parents)
+        for one in series
     ]
 
 

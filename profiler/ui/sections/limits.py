@@ -8,7 +8,7 @@ import streamlit as st
 
 from profiler.evidence import Evidence, Launch, chip_of
 from profiler.explain import occupancy_whatif
-from profiler.explain.roofline import roofline
+from profiler.explain.roofline import roofline_of
 from profiler.reports import LaunchDetail
 from profiler.store import ResultInfo, RunInfo
 from profiler.ui import addresses, controls, markup
@@ -20,7 +20,7 @@ from profiler.ui.views import launch_pairs, occupancy_limits, roofline_points, r
 def show_roofline(now: index.Stamp, run: RunInfo, launch: Launch) -> None:
     """Tables, then the chart, then what is missing; no chart where there is no point."""
     chip = chip_of(run.compute_capability) if run.compute_capability else None
-    found = roofline(launch, index.table(now), chip, run.ncu_version)
+    found = roofline_of(launch, index.table(now), chip, run.ncu_version)
     roofs_box, points_box = st.columns([1, 1], gap="medium")
     roofs_box.html(
         markup.section_head("Roofs", "what was reached of what this GPU can do at the launch's clocks")
@@ -39,7 +39,7 @@ def show_roofline(now: index.Stamp, run: RunInfo, launch: Launch) -> None:
 
 def show_occupancy(launch: Launch, detail: LaunchDetail | None) -> None:
     """Achieved against theoretical, what limits, and the curves that the report carries."""
-    _occupancy(occupancy_whatif.measured(launch.values, detail), "runs_occupancy")
+    _occupancy(occupancy_whatif.measured_occupancy(launch.values, detail), "runs_occupancy")
 
 
 def show_static_occupancy(now: index.Stamp, facts: Sequence[ResultInfo], pick: controls.View) -> None:
@@ -56,7 +56,7 @@ def show_static_occupancy(now: index.Stamp, facts: Sequence[ResultInfo], pick: c
     chosen = named[name]
     with index.errors_shown():
         values = index.launch(now, chosen.result_id).values
-        _occupancy(occupancy_whatif.static(values, chosen.gpu or ""), "runs_static_occupancy")
+        _occupancy(occupancy_whatif.static_occupancy(values, chosen.gpu or ""), "runs_static_occupancy")
     command = f"profiler collect {chosen.version} --full {chosen.version}"
     st.html(
         markup.note(
@@ -91,7 +91,7 @@ def show_roofline_path(
         st.html(line)
 
 
-def _occupancy(found: occupancy_whatif.Fullness, key: str) -> None:
+def _occupancy(found: occupancy_whatif.OccupancyAnalysis, key: str) -> None:
     table_box, *curve_boxes = st.columns([1.15, 1, 1, 1], gap="medium")
     table_box.html(occupancy_limits.table(found))
     for box, one in zip(curve_boxes, found.curves, strict=False):

@@ -116,7 +116,10 @@ def _unknown(gaps: Sequence[Statement], chip: str | None) -> Html:
     told = markup.join((markup.join(asks, "; "), "." * bool(collect)), "")
     parts: list[object] = [markup.state("unknown:"), told]
     if collect and chip:
-        parts += [markup.muted("Collect:"), markup.code(roofline.collecting(chip), title=" ".join(collect))]
+        parts += [
+            markup.muted("Collect:"),
+            markup.code(roofline.collect_command(chip), title=" ".join(collect)),
+        ]
     elif collect:
         parts.append(markup.muted(" ".join(collect)))
     return markup.join(parts)

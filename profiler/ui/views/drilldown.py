@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profiler.compare.comparison import PairComparison
 from profiler.evidence import NOT_COLLECTED, Launch, Value, formatting
 from profiler.explain import drilldown
-from profiler.explain.drilldown import ClassChange, Conflicts
+from profiler.explain.drilldown import BankConflicts, OpcodeClassChange
 from profiler.sass import HotSpot, HotSpotChange, Listing, hotspots
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
@@ -60,7 +60,7 @@ def section(view: str, pair: PairComparison, code: Sequence[Listing]) -> list[Ht
 
 def work(pair: PairComparison) -> list[Html]:
     """Executed instructions by opcode class, largest change first, with the opcodes that came and went."""
-    changes = drilldown.opcode_classes(pair.a.opcodes, pair.b.opcodes)
+    changes = drilldown.opcode_class_changes(pair.a.opcodes, pair.b.opcodes)
     if not changes:
         return [markup.note(markup.state(NO_OPCODES))]
     largest = max(abs(one.b - one.a) for one in changes) or 1.0
@@ -105,7 +105,7 @@ def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
 
 def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
     """The hardware's conflicts: what the access pattern explains, and arbitration; then the lines."""
-    sides = [drilldown.conflicts(launch) for launch in (pair.a, pair.b)]
+    sides = [drilldown.bank_conflicts(launch) for launch in (pair.a, pair.b)]
     rows = [
         _value_row(
             "bank conflicts, by the hardware", drilldown.CONFLICTS, sides[0].counted, sides[1].counted
@@ -135,7 +135,7 @@ def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
 
 def tensor_cores(pair: PairComparison) -> list[Html]:
     """The tensor pipe beside the counter of matrix work alone, where the chip has it, and the opcodes."""
-    a, b = drilldown.tensor(pair.a), drilldown.tensor(pair.b)
+    a, b = drilldown.tensor_pipe(pair.a), drilldown.tensor_pipe(pair.b)
     executed = (a.instructions, b.instructions)
     rows = [
         _value_row("tensor pipe busy, HFMA2.MMA too", a.pipe_name, a.pipe, b.pipe),
@@ -159,7 +159,7 @@ _RESIDUE = (
 _NO_MATRIX = "No counter of matrix work alone here (sm_90 has one): the opcode mix decides"
 
 
-def _class_row(one: ClassChange, largest: float) -> Row:
+def _class_row(one: OpcodeClassChange, largest: float) -> Row:
     kind = "tensor" if one.matrix else "scalar or data movement"
     told = []
     for words, opcodes in (("added", one.added), ("vanished", one.vanished)):
@@ -225,7 +225,7 @@ def _value_row(label: str, hint: str, a: Value, b: Value) -> Row:
     return Row((markup.tag("span", label, title=hint), markup.value(a), markup.value(b), change))
 
 
-def _residue(side: Conflicts) -> Value:
+def _residue(side: BankConflicts) -> Value:
     """What no access pattern explains; the state of what is missing where a number is."""
     if side.residue is None:
         return side.counted if side.counted.number is None else side.excess

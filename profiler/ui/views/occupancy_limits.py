@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.evidence import Evidence, Value, formatting
-from profiler.explain.occupancy_whatif import Curve, Fullness
+from profiler.explain.occupancy_whatif import OccupancyAnalysis, OccupancyCurve
 from profiler.store import ResultInfo
 from profiler.ui import markup
 from profiler.ui.charts import style
@@ -17,7 +17,7 @@ from profiler.ui.theme import light
 _HEIGHT_PX = 210
 
 
-def table(found: Fullness) -> Html:
+def table(found: OccupancyAnalysis) -> Html:
     """Achieved and theoretical occupancy, then the limit of each resource; what binds is said."""
     rows = [
         Row(("achieved", _achieved(found), "")),
@@ -34,7 +34,7 @@ def table(found: Fullness) -> Html:
     return markup.table("occupancy", (Column(""), Column("", right=True), Column("")), rows)
 
 
-def sentence(found: Fullness) -> str:
+def sentence(found: OccupancyAnalysis) -> str:
     """What limits, and the nearest change of one resource that would let more warps in."""
     if not found.binding:
         return "What limits is not known: no limit is in the report."
@@ -52,7 +52,7 @@ def sentence(found: Fullness) -> str:
     return f"{limits}. More with one change alone: {'; '.join(gains)}."
 
 
-def curve(one: Curve, most: float | None) -> tuple[Figure, str]:
+def curve(one: OccupancyCurve, most: float | None) -> tuple[Figure, str]:
     """Active warps per SM over one resource, the launch's own value marked; and the same in words."""
     layout = style.layout(_HEIGHT_PX)
     layout["margin"] = {"l": 8, "r": 12, "t": 26, "b": 40, "pad": 0}
@@ -92,7 +92,7 @@ def curve(one: Curve, most: float | None) -> tuple[Figure, str]:
     return {"data": traces, "layout": layout}, words
 
 
-def notes(found: Fullness) -> list[Html]:
+def notes(found: OccupancyAnalysis) -> list[Html]:
     """The curves that are not there, each by name."""
     by_state: dict[str, list[str]] = {}
     for metric, state in found.missing:
@@ -114,13 +114,13 @@ def functions(facts: Sequence[ResultInfo]) -> dict[str, ResultInfo]:
     return found
 
 
-def _achieved(found: Fullness) -> Html:
+def _achieved(found: OccupancyAnalysis) -> Html:
     if found.evidence is Evidence.STATIC:
         return markup.state("not measured")
     return markup.value(found.achieved)
 
 
-def _warps(found: Fullness) -> Html:
+def _warps(found: OccupancyAnalysis) -> Html:
     share, most = found.theoretical.number, found.most_warps
     if share is None or most is None:
         return Html("")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.evidence import Rate, Value, formatting
-from profiler.explain.roofline import LEVELS, UNKNOWN, UNUSED, Point, Roof, Roofline, collecting
+from profiler.explain.roofline import LEVELS, UNKNOWN, UNUSED, Roof, Roofline, RooflinePoint, collect_command
 from profiler.ui import markup
 from profiler.ui.charts import roofline_chart
 from profiler.ui.charts.style import Figure
@@ -108,7 +108,7 @@ def notes(found: Roofline, chip: str | None, levels: Sequence[str] = LEVELS) -> 
     told = dict.fromkeys(roof.note for roof in roofs if roof.note)
     lines = [line for roof in roofs for line in _missing(roof)]
     if lines:
-        lines.append(markup.note(markup.backticks_as_code(f"All of them at once: `{collecting(chip)}`")))
+        lines.append(markup.note(markup.backticks_as_code(f"All of them at once: `{collect_command(chip)}`")))
     return [*lines, *(markup.note(markup.backticks_as_code(one)) for one in told)]
 
 
@@ -125,12 +125,12 @@ def _missing(roof: Roof) -> list[Html]:
     return found
 
 
-def _mark(point: Point) -> roofline_chart.Mark:
+def _mark(point: RooflinePoint) -> roofline_chart.Mark:
     symbol, words = roofline_chart.SYMBOLS[point.level], hover(point, point.precision)
     return roofline_chart.Mark(point.intensity, point.work, point.level, words, symbol, row=point.precision)
 
 
-def hover(point: Point, name: str) -> str:
+def hover(point: RooflinePoint, name: str) -> str:
     """A point in full, for the pointer: plain text with line breaks."""
     work = formatting.quantity(Value(point.work, point.unit))
     share = (
@@ -143,7 +143,7 @@ def hover(point: Point, name: str) -> str:
     return f"<b>{markup.escaped(name)}</b><br>{where}<br>{work}, {intensity}{share}"
 
 
-def _knee(point: Point) -> Html:
+def _knee(point: RooflinePoint) -> Html:
     if point.knee is None:
         return markup.state("peak missing")
     return markup.escaped(formatting.digits(point.knee, whole=False))

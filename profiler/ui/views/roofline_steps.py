@@ -8,7 +8,7 @@ from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import Value, brief_list, formatting
 from profiler.explain.roofline import LEVELS
-from profiler.explain.roofline_path import Path, Step
+from profiler.explain.roofline_path import PathStep, RooflinePath
 from profiler.history.trend import ABSENT
 from profiler.ui import markup
 from profiler.ui.charts import roofline_chart
@@ -30,7 +30,7 @@ def not_measured(versions: Sequence[str]) -> tuple[str, str]:
     )
 
 
-def named(paths: Sequence[Path], kernels: str) -> dict[str, Path]:
+def named(paths: Sequence[RooflinePath], kernels: str) -> dict[str, RooflinePath]:
     """The paths by the name of their kernel, those with a point first; UnknownName where none fits."""
     fits = name_filter(kernels or None)
     names = trend_lines.line_names([one.trend for one in paths])
@@ -42,7 +42,7 @@ def named(paths: Sequence[Path], kernels: str) -> dict[str, Path]:
     return {names[one.trend.part, one.trend.mode]: one for one in kept}
 
 
-def chart(found: Path, level: str) -> tuple[Figure, str] | None:
+def chart(found: RooflinePath, level: str) -> tuple[Figure, str] | None:
     """Roofs once, a point a version, an arrow from each to the next that compares; None without a point."""
     steps, roofs = found.on(level), found.roofs
     if not steps or roofs is None:
@@ -62,7 +62,7 @@ def chart(found: Path, level: str) -> tuple[Figure, str] | None:
     return figure, f"roofline path of {found.trend.base_name} seen from {level}: {names}"
 
 
-def table(found: Path, level: str) -> Html:
+def table(found: RooflinePath, level: str) -> Html:
     """A row a version: its work, intensity and share of what is attainable; or why it has none."""
     rows = []
     for step in found.steps:
@@ -96,7 +96,7 @@ def table(found: Path, level: str) -> Html:
     return markup.table("path under the roofs", columns, rows)
 
 
-def notes(found: Path, level: str) -> list[Html]:
+def notes(found: RooflinePath, level: str) -> list[Html]:
     """Whose roofs are drawn, which arrows are missing and why, what the newest version lacks."""
     lines: list[Html] = []
     steps = found.on(level)
@@ -114,7 +114,7 @@ def notes(found: Path, level: str) -> list[Html]:
     return told + roofline_points.notes(newest.roofline, newest.chip, (level,))
 
 
-def _mark(step: Step, level: str, newest: bool) -> roofline_chart.Mark:
+def _mark(step: PathStep, level: str, newest: bool) -> roofline_chart.Mark:
     point = step.point(level)
     assert point is not None
     name = step.at.version
@@ -128,13 +128,13 @@ def _mark(step: Step, level: str, newest: bool) -> roofline_chart.Mark:
     )
 
 
-def _place(step: Step, level: str) -> tuple[float, float]:
+def _place(step: PathStep, level: str) -> tuple[float, float]:
     point = step.point(level)
     assert point is not None
     return point.intensity, point.work
 
 
-def _why(step: Step, level: str) -> Html:
+def _why(step: PathStep, level: str) -> Html:
     if step.at.wrong:
         return markup.status_tag(step.gap)
     if step.roofline is None or not step.roofline.points:

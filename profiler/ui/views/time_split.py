@@ -8,9 +8,15 @@ from dataclasses import dataclass, replace
 
 from profiler.compare.comparison import Comparison, PairComparison
 from profiler.evidence import MetricTable, formatting
-from profiler.explain.explanation import Explanation, explain, level, notes, signed, to_collect
-from profiler.explain.time_identity import WAITING
-from profiler.explain.waterfall import RESIDUE, Step, largest_step, steps
+from profiler.explain.explanation import Explanation, counters_to_collect, explain
+from profiler.explain.sentence import format_change, format_side, split_notes
+from profiler.explain.time_identity import (
+    RESIDUE,
+    WAITING,
+    WaterfallStep,
+    largest_step_us,
+    waterfall_steps,
+)
 from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.charts import style
@@ -38,12 +44,11 @@ def of(comparison: Comparison, pair: PairComparison, table: MetricTable) -> Expl
 
 def answer(told: Explanation) -> Html:
     """The one sentence, and what a reader should know before believing it."""
-    sentence, residue, rest = told.sentence.partition(" Residue ")
-    words = markup.join((sentence, markup.muted(f"{residue}{rest}".strip())))
+    words = markup.join((told.sentence_parts.answer, markup.muted(told.sentence_parts.remainder)))
     whole = _WITH_UNIT.sub(r'<span class="nw">\g<0></span>', words)  # a number keeps its unit beside it
     lines = [markup.paragraph(Html(whole))]
     if told.split:
-        lines += [markup.note(note) for note in notes(told.split, bool(told.causes))]
+        lines += [markup.note(note) for note in split_notes(told.split, bool(told.causes))]
     return markup.join(lines, "")
 
 
@@ -51,7 +56,7 @@ def lacking(told: Explanation) -> Html:
     """Which lines of metrics.txt a deeper split needs; empty where nothing is missing or nothing changed."""
     rows = [
         Row((one.lines, one.label, markup.code(one.names), markup.muted(one.why)))
-        for one in to_collect([told])
+        for one in counters_to_collect([told])
     ]
     if not rows or told.verdict is Verdict.SAME:
         return Html("")
@@ -104,23 +109,23 @@ def waterfall(told: Explanation) -> Figure | None:
 
 def _bars(told: Explanation, a_us: float, b_us: float) -> Iterator[_Bar]:
     largest, reached = max(a_us, b_us), a_us
-    yield _Bar("A", 0.0, a_us, level(a_us, largest), "muted")
-    found = steps(a_us, told.split) if told.split else ()
+    yield _Bar("A", 0.0, a_us, format_side(a_us, largest), "muted")
+    found = waterfall_steps(a_us, told.split) if told.split else ()
     for step in found:
-        text = signed(step.us, largest, largest_step(found))
+        text = format_change(step.us, largest, largest_step_us(found))
         yield _Bar(step.label, reached, step.us, text, _role(step, text, judged=_trusted(step, told)))
         reached += step.us
-    yield _Bar("B", 0.0, b_us, level(b_us, largest), "ink")
+    yield _Bar("B", 0.0, b_us, format_side(b_us, largest), "ink")
 
 
-def _trusted(step: Step, told: Explanation) -> bool:
+def _trusted(step: WaterfallStep, told: Explanation) -> bool:
     """Whether the step is a cause: the verdict says that the time moved, and no flag is on the step."""
     if not told.causes or told.split is None or told.split.flagged:
         return False
     return not (told.split.reasons_flagged and step.label.startswith(f"{WAITING}: "))
 
 
-def _role(step: Step, text: str, *, judged: bool) -> str:
+def _role(step: WaterfallStep, text: str, *, judged: bool) -> str:
     """A cause has the colour of its direction; what nobody judged, or what rounds to nothing, is grey."""
     if step.label == RESIDUE:
         return ""

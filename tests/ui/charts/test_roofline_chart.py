@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profiler.evidence import metric_table
-from profiler.explain.roofline import roofline
+from profiler.explain.roofline import roofline_of
 from profiler.ui.charts import label_sides, roofline_chart
 from profiler.ui.views import roofline_points
 from tests.explain.test_roofline import PEAK, launch, whole
@@ -92,7 +92,7 @@ def test_a_cluster_of_labels_covers_neither_points_nor_each_other() -> None:
 
 
 def test_a_roof_that_is_not_known_is_not_drawn_and_its_metric_is_named() -> None:
-    found = roofline(launch(whole(**{PEAK.format("ffma"): None})), TABLE, "sm_80")
+    found = roofline_of(launch(whole(**{PEAK.format("ffma"): None})), TABLE, "sm_80")
     slopes, ceilings = roofline_points.lines(found)
     assert [one.label for one in slopes] == ["DRAM"]
     assert ceilings == []
@@ -104,6 +104,6 @@ def test_a_roof_that_is_not_known_is_not_drawn_and_its_metric_is_named() -> None
 
 
 def test_a_launch_with_nothing_has_no_table_of_zeros() -> None:
-    found = roofline(launch({}), TABLE, "sm_80")
+    found = roofline_of(launch({}), TABLE, "sm_80")
     assert "No roof" in roofline_points.roofs(found)
     assert "<td" not in roofline_points.roofs(found)
