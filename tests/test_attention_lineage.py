@@ -48,7 +48,7 @@ def functions(lineage: catalog.Catalog, cold_build: object) -> dict[tuple[str, i
     """The main function of each good version by head dim."""
     good = [version for version in lineage.versions if version.state == "good"]
     found = {}
-    for one in resources.version_resources(lineage, good, [ARCH]):
+    for one in resources.version_resources(lineage, good, [ARCH], launch_configs=cpu_check.launch_configs):
         assert isinstance(one, VersionResources), one
         assert one.missing == ()
         for function in one.functions:

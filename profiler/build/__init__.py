@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from profiler.build.lower_bounds import workload_bounds as workload_bounds
     from profiler.build.occupancy import Occupancy as Occupancy
     from profiler.build.opcode_counts import CodeSummary as CodeSummary
-    from profiler.build.resources import BlockConfig as BlockConfig
     from profiler.build.resources import FunctionResources as FunctionResources
+    from profiler.build.resources import LaunchConfig as LaunchConfig
     from profiler.build.resources import VersionResources as VersionResources
     from profiler.build.resources import version_resources as version_resources
     from profiler.build.toolchain import Tool as Tool
@@ -30,6 +30,6 @@ __getattr__ = lazy(
     lower_bounds="LowerBounds PeakRates workload_bounds",
     occupancy="Occupancy",
     opcode_counts="CodeSummary",
-    resources="BlockConfig FunctionResources VersionResources version_resources",
+    resources="LaunchConfig FunctionResources VersionResources version_resources",
     toolchain="Tool find_tool require_tool",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,19 +14,23 @@ from profiler.build import library, opcode_counts
 from profiler.build.library import BuiltLibrary, FailedBuild, Progress, ResourceUsage
 from profiler.build.occupancy import Occupancy, occupancy
 from profiler.build.opcode_counts import CodeSummary
-from profiler.catalog import Catalog, Problem, Version, load_problem
-from profiler.emulator import cpu_check
+from profiler.catalog import Catalog, Problem, Version, Workload, load_problem
 from profiler.errors import ProfilerError
 
 LAUNCHES_FILE = "launches.json"  # beside the library: what the CPU saw the launcher ask for
 
 
-class BlockConfig(NamedTuple):
-    """What a launch asks for, as the CPU check saw it."""
+class LaunchConfig(NamedTuple):
+    """What a launch of one kernel function asks for."""
 
     kernel: str  # without template arguments
     threads: int  # a block
     shared_bytes: int  # dynamic, a block
+
+
+# The launches of a version on each of some workloads. Block size and dynamic shared memory are not in the
+# binary: somebody has to run the launcher, and this room comes before the one that can.
+LaunchConfigs = Callable[[Version, Problem, Sequence[Workload]], Mapping[Workload, Sequence[LaunchConfig]]]
 
 
 @dataclass(frozen=True)
@@ -118,53 +122,59 @@ def version_resources(
     versions: Sequence[Version],
     arches: Sequence[str] | None = None,
     *,
+    launch_configs: LaunchConfigs,
     progress: Progress | None = None,
     jobs: int | None = None,
     limit_s: float = library.TIME_LIMIT_S,
 ) -> Iterator[VersionResources | FailedBuild]:
-    """Build versions and take them apart, in the order given. Raises CannotJudge where there is no nvcc.
+    """Build versions and say what their functions cost, in the order given.
 
-    limit_s: of the compiler for one version, which has failed after it.
+    launch_configs runs a version's launcher (cpu_check.launch_configs does); called once for each library.
+    limit_s: of the compiler for one version, which has failed after it. Raises CannotJudge where there is no
+    nvcc.
     """
     problem = load_problem(catalog)
-    with ThreadPoolExecutor(
-        jobs or os.cpu_count() or 1
-    ) as pool:  # a version is taken apart while the next one compiles
-        waiting: list[FailedBuild | Future[VersionResources]] = [
-            made
-            if isinstance(made, FailedBuild)
-            else pool.submit(_take_apart, catalog.by_id[made.version], made, problem)
-            for made in library.build(
+
+    def examine(built: BuiltLibrary) -> VersionResources:
+        return _examine(catalog.by_id[built.version], built, problem, launch_configs)
+
+    # One version is taken apart while the next one compiles.
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        pending: list[FailedBuild | Future[VersionResources]] = [
+            outcome if isinstance(outcome, FailedBuild) else pool.submit(examine, outcome)
+            for outcome in library.build(
                 catalog, versions, arches, progress=progress, jobs=jobs, limit_s=limit_s
             )
         ]
-        for one in waiting:
-            yield one if isinstance(one, FailedBuild) else one.result()
+        for result in pending:
+            yield result if isinstance(result, FailedBuild) else result.result()
 
 
-def _take_apart(version: Version, built: BuiltLibrary, problem: Problem) -> VersionResources:
+def _examine(
+    version: Version, built: BuiltLibrary, problem: Problem, launch_configs: LaunchConfigs
+) -> VersionResources:
     missing: dict[str, None] = {}
-    geometry: Mapping[int, Sequence[BlockConfig]] = {}
+    launches: Mapping[int, Sequence[LaunchConfig]] = {}
     codes: dict[tuple[str, str], CodeSummary] = {}
     try:
-        geometry = _geometry(version, built.library.with_name(LAUNCHES_FILE), problem)
+        launches = _launches(version, built.library.with_name(LAUNCHES_FILE), problem, launch_configs)
     except ProfilerError as error:
         missing[f"{version.id}: block size and shared memory unknown: {_first_line(error)}"] = None
     for arch in built.arches:
         try:
-            for found in opcode_counts.summarize_code(opcode_counts.dump_sass(built.library, arch), arch):
-                codes[found.function, arch] = found
+            for code in opcode_counts.summarize_code(opcode_counts.dump_sass(built.library, arch), arch):
+                codes[code.function, arch] = code
         except ProfilerError as error:
             missing[f"{version.id}: machine code unknown: {_first_line(error)}"] = None
-    names = {opcode_counts.function_name(one.function) for one in built.resources}
+    names = {opcode_counts.function_name(usage.function) for usage in built.resources}
     functions = []
-    for resources in sorted(built.resources, key=lambda one: (built.arches.index(one.arch), _order(one))):
-        head_dim = opcode_counts.template_integer(resources.function)
+    for usage in sorted(built.resources, key=lambda usage: (built.arches.index(usage.arch), _order(usage))):
+        head_dim = opcode_counts.template_integer(usage.function)
         if head_dim is None or head_dim in version.head_dims:
-            name = opcode_counts.function_name(resources.function)
+            name = opcode_counts.function_name(usage.function)
             role = version.roles.get(name, "main" if len(names) == 1 else name)
-            code = codes.get((resources.function, resources.arch))
-            functions.append(_function(version, name, role, head_dim, resources, code, geometry))
+            code_summary = codes.get((usage.function, usage.arch))
+            functions.append(_function(version, name, role, head_dim, usage, code_summary, launches))
     return VersionResources(version, built, tuple(functions), tuple(missing))
 
 
@@ -173,42 +183,41 @@ def _function(
     name: str,
     role: str,
     head_dim: int | None,
-    resources: ResourceUsage,
+    usage: ResourceUsage,
     code: CodeSummary | None,
-    geometry: Mapping[int, Sequence[BlockConfig]],
+    launches: Mapping[int, Sequence[LaunchConfig]],
 ) -> FunctionResources:
     threads: set[int] = set()
     shared: dict[int, int | None] = {}
     for size in version.head_dims if head_dim is None else (head_dim,):
-        launches = [one for one in geometry.get(size, ()) if one.kernel == name]
-        threads.update(one.threads for one in launches)
-        dynamic = max((one.shared_bytes for one in launches), default=None)
-        shared[size] = None if dynamic is None else resources.static_shared_bytes + dynamic
+        own = [launch for launch in launches.get(size, ()) if launch.kernel == name]
+        threads.update(launch.threads for launch in own)
+        dynamic = max((launch.shared_bytes for launch in own), default=None)
+        shared[size] = None if dynamic is None else usage.static_shared_bytes + dynamic
     block = max(threads, default=None)
     fits = None
     if block is not None:
         most = max(size for size in shared.values() if size is not None)
-        fits = occupancy(resources.arch, resources.registers, block, most)
-    return FunctionResources(version, name, role, head_dim, resources, code, block, shared, fits)
+        fits = occupancy(usage.arch, usage.registers, block, most)
+    return FunctionResources(version, name, role, head_dim, usage, code, block, shared, fits)
 
 
-def _geometry(version: Version, kept: Path, problem: Problem) -> dict[int, tuple[BlockConfig, ...]]:
-    """The launches by head dim, on the smallest workload that the problem checks."""
-    if kept.is_file():
-        rows = json.loads(kept.read_text(encoding="utf-8"))
-        return {int(size): tuple(BlockConfig(*row) for row in found) for size, found in rows.items()}
-    checked = {size: problem.check_workloads(version.dtype, (size,)) for size in version.head_dims}
-    workloads = {size: found[0] for size, found in checked.items() if found}
-    shapes = cpu_check.launch_shapes(version, problem, list(workloads.values()))
-    found = {
-        size: tuple(
-            BlockConfig(one.kernel.partition("<")[0].split("::")[-1], one.threads, one.shared_bytes)
-            for one in shapes[workload]
-        )
-        for size, workload in workloads.items()
+def _launches(
+    version: Version, path: Path, problem: Problem, launch_configs: LaunchConfigs
+) -> dict[int, tuple[LaunchConfig, ...]]:
+    """The launches by head dim, on the smallest workload that the problem checks; stored at `path`."""
+    if path.is_file():
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        return {int(size): tuple(LaunchConfig(*row) for row in launches) for size, launches in rows.items()}
+    workloads = {
+        size: candidates[0]
+        for size in version.head_dims
+        if (candidates := problem.check_workloads(version.dtype, (size,)))
     }
-    kept.write_text(json.dumps(found), encoding="utf-8")
-    return found
+    by_workload = launch_configs(version, problem, list(workloads.values()))
+    by_head_dim = {size: tuple(by_workload[workload]) for size, workload in workloads.items()}
+    path.write_text(json.dumps(by_head_dim), encoding="utf-8")
+    return by_head_dim
 
 
 def _order(resources: ResourceUsage) -> tuple[str, int]:

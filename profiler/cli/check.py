@@ -107,13 +107,13 @@ def document(checked: Sequence[VersionCheck]) -> dict[str, object]:
 
 def print_checked(checked: Sequence[VersionCheck]) -> None:
     """A row a version; below, what stands against those that are not as expected."""
-    from profiler.build import facts
+    from profiler.emulator import facts
 
     header = ("version", "state", "outcome", "runs", "max error", "wavefronts", "conflicts", "found")
     print_table(header, [_row(one) for one in checked], right=(3, 4, 5, 6))
     for one in checked:
         if not one.as_expected and (one.runs or one.error):
-            say(f"\n{facts.check_line(one)}")
+            say(f"\n{facts.summary_line(one)}")
             for line in _findings(one):
                 say(f"  {line}")
     say("\nmodelled on the CPU: wavefronts and conflicts of the first workload and schedule (seed 0)")
@@ -135,7 +135,7 @@ def judge(checked: Sequence[VersionCheck]) -> Exit:
 
 
 def _row(one: VersionCheck) -> list[str]:
-    from profiler.build import facts
+    from profiler.emulator import facts
 
     if not one.runs:
         why = "does not compile" if one.error else "no workload"
@@ -158,7 +158,7 @@ def _row(one: VersionCheck) -> list[str]:
         "not finite" if None in errors or worst is None else f"{worst:.2g}",
         str(first.shared_wavefronts),
         str(first.bank_conflicts),
-        facts.what(seen) if seen else _apart(facts.input_error(one.runs)),
+        facts.describe_failure(seen) if seen else _apart(facts.largest_input_error(one.runs)),
     ]
 
 

@@ -56,18 +56,24 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Build, take apart, print, judge."""
-    from profiler.build import resources as build_resources
+    from profiler.build import FailedBuild, VersionResources, version_resources
     from profiler.catalog import catalog
+    from profiler.emulator import cpu_check
 
     lineage = catalog.load_catalog(arguments.catalog)
     chosen = lineage.pick(arguments.versions)
     examined = list(
-        build_resources.version_resources(
-            lineage, chosen, arguments.arch, progress=progress(), jobs=arguments.jobs
+        version_resources(
+            lineage,
+            chosen,
+            arguments.arch,
+            launch_configs=cpu_check.launch_configs,
+            progress=progress(),
+            jobs=arguments.jobs,
         )
     )
-    found = [one for one in examined if isinstance(one, build_resources.VersionResources)]
-    failed = [one for one in examined if not isinstance(one, build_resources.VersionResources)]
+    found = [one for one in examined if isinstance(one, VersionResources)]
+    failed = [one for one in examined if isinstance(one, FailedBuild)]
     if arguments.json:
         print_json(document(found, failed))
     elif examined:

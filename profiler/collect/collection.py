@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from profiler.build import FailedBuild, facts, opcode_counts, resources
+from profiler.build import FailedBuild, opcode_counts, resources, static_facts
 from profiler.bundles import Result
 from profiler.bundles.run_json import dump_result
 from profiler.catalog import Catalog, Version, source_sha256
@@ -29,7 +29,7 @@ from profiler.collect.machine import Machine
 from profiler.collect.plan import Job, Pace
 from profiler.collect.settings import Settings
 from profiler.collect.staging import Staging
-from profiler.emulator import cpu_check
+from profiler.emulator import cpu_check, facts
 from profiler.errors import CannotJudge, ProfilerError
 
 Progress = Callable[[int, int, str, float | None], None]  # jobs ended, of how many, what, seconds left
@@ -230,7 +230,11 @@ class Collection:
             for arch, versions in self._by_arch().items():
                 limit_s = self.context.build_limit_s()
                 for found in resources.version_resources(
-                    self.catalog, versions, arch and [arch], limit_s=limit_s
+                    self.catalog,
+                    versions,
+                    arch and [arch],
+                    launch_configs=cpu_check.launch_configs,
+                    limit_s=limit_s,
                 ):
                     self._keep_static(found)
         except CannotJudge as error:
@@ -277,7 +281,7 @@ class Collection:
                     **about,
                     workload=None if head_dim is None else f"head dim {head_dim}",
                     problem={} if head_dim is None else {"head_dim": head_dim, "dtype": version.dtype},
-                    facts=tuple(facts.static_facts(function) for function in functions),
+                    facts=tuple(static_facts(function) for function in functions),
                 )
                 for head_dim, functions in by_head_dim.items()
             ]
@@ -318,7 +322,7 @@ class Collection:
         }
 
     def _modelled(self, version: Version, workload: Any, cells: Sequence[cpu_check.CheckRun]) -> Result:
-        status, why = facts.status(cells)
+        status, why = facts.result_status(cells)
         return Result(
             version.family,
             version.id,
@@ -328,6 +332,6 @@ class Collection:
             reason=why,
             source_sha256=source_sha256(self.catalog, version),
             flags=version.flags,
-            check=facts.outcome(cells, self.context.problem),
+            check=facts.check_outcome(cells, self.context.problem),
             facts=(facts.modelled_facts(cells),),
         )

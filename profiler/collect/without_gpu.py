@@ -13,13 +13,20 @@ from pathlib import Path
 from typing import Any
 
 from profiler import __version__
-from profiler.build import FailedBuild, FunctionResources, VersionResources, facts, resources, toolchain
+from profiler.build import (
+    FailedBuild,
+    FunctionResources,
+    VersionResources,
+    resources,
+    static_facts,
+    toolchain,
+)
 from profiler.build.library import remove_abandoned
 from profiler.bundles import COLLECT, Result, Run, bundle, location
 from profiler.catalog import Catalog, Problem, Version, Workload, load_problem, source_sha256
 from profiler.collect import bundle_files
 from profiler.collect.git_state import command_output
-from profiler.emulator import CheckRun, VersionCheck, cpu_check
+from profiler.emulator import CheckRun, VersionCheck, cpu_check, facts
 from profiler.errors import CannotJudge
 
 Progress = Callable[[str, str], None]  # version id, what happened
@@ -53,7 +60,11 @@ def dissect(
     problem: Problem = load_problem(catalog)
     tools = {name: toolchain.require_tool(name).version for name in ("nvcc", "cuobjdump", "nvdisasm")}
     told = progress or (lambda _version, _what: None)
-    examined = list(resources.version_resources(catalog, chosen, arches, progress=told, jobs=jobs))
+    examined = list(
+        resources.version_resources(
+            catalog, chosen, arches, launch_configs=cpu_check.launch_configs, progress=told, jobs=jobs
+        )
+    )
     checked = {
         one.version: one for one in cpu_check.check_versions(chosen, problem, jobs=jobs, progress=told)
     }
@@ -84,7 +95,7 @@ def dissect(
             + [str(one.error).splitlines()[0] for one in checked.values() if one.error]
         ),
         unexpected=tuple(
-            facts.check_line(one) for one in checked.values() if not one.as_expected and not one.error
+            facts.summary_line(one) for one in checked.values() if not one.as_expected and not one.error
         ),
         over_budget=tuple(
             f"{one.version.id} on {one.arch}, head dim {one.head_dim}: {', '.join(one.over_budget)}"
@@ -138,20 +149,20 @@ def _results(
             about,
             workload=None if head_dim is None else f"head dim {head_dim}",
             problem={} if head_dim is None else {"head_dim": head_dim, "dtype": version.dtype},
-            facts=tuple(facts.static_facts(function) for function in functions),
+            facts=tuple(static_facts(function) for function in functions),
         )
     by_workload: dict[Workload, list[CheckRun]] = {}
     for cell in checked.runs:
         by_workload.setdefault(cell.workload, []).append(cell)
     for workload, cells in by_workload.items():
-        status, why = facts.status(cells)
+        status, why = facts.result_status(cells)
         yield replace(
             about,
             workload=workload.label,
             problem=workload.sizes(),
             status=status,
             reason=why,
-            check=facts.outcome(cells, problem),
+            check=facts.check_outcome(cells, problem),
             facts=(facts.modelled_facts(cells),),
         )
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from profiler.build import LaunchConfig
 from profiler.catalog import Problem, Version, Workload, source_files
 from profiler.catalog.problem import ALL_STAGES, workload_json
 from profiler.catalog.sources import include_folders, planted_bug, without_include_flags
@@ -242,11 +243,14 @@ def check_versions(
             one.close()
 
 
-def launch_shapes(
+def launch_configs(
     version: Version, problem: Problem, workloads: Sequence[Workload]
-) -> dict[Workload, tuple[LaunchShape, ...]]:
-    """What the version's launcher asks for on each workload: grid, block and dynamic shared memory."""
-    return {cell.workload: cell.launches for cell in check(version, problem, workloads, (0,))}
+) -> dict[Workload, tuple[LaunchConfig, ...]]:
+    """The launches that the version's launcher asks for on each workload."""
+    return {
+        run.workload: tuple(launch.config for launch in run.launches)
+        for run in check(version, problem, workloads, (0,))
+    }
 
 
 def expected_defects(version: Version) -> tuple[ExpectedDefect, ...]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from profiler.build import LaunchConfig
 from profiler.catalog import OutputCheck
 from profiler.errors import CannotJudge
 
@@ -63,7 +65,13 @@ class LaunchShape:
     @property
     def threads(self) -> int:
         """Threads a block."""
-        return self.block[0] * self.block[1] * self.block[2]
+        return math.prod(self.block)
+
+    @property
+    def config(self) -> LaunchConfig:
+        """What occupancy depends on, under the kernel's plain name: no namespace, no template arguments."""
+        name = self.kernel.partition("<")[0].split("::")[-1]
+        return LaunchConfig(name, self.threads, self.shared_bytes)
 
 
 @dataclass(frozen=True)

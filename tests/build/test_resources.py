@@ -81,7 +81,9 @@ def _cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def take(mine: catalog.Catalog, name: str, arches: Sequence[str] = ("sm_89", "sm_90a")) -> VersionResources:
-    (one,) = resources.version_resources(mine, mine.pick([name]), arches)
+    (one,) = resources.version_resources(
+        mine, mine.pick([name]), arches, launch_configs=cpu_check.launch_configs
+    )
     assert isinstance(one, VersionResources), one
     return one
 
@@ -143,7 +145,7 @@ def test_functions_of_a_head_dim_that_the_version_does_not_take_are_left_out(min
 @needs_gxx
 def test_launches_are_looked_at_once(mine: catalog.Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
     first = take(mine, "split")
-    monkeypatch.setattr(cpu_check, "launch_shapes", lambda *_: pytest.fail("the CPU ran it again"))
+    monkeypatch.setattr(cpu_check, "launch_configs", lambda *_: pytest.fail("the CPU ran it again"))
     assert take(mine, "split").functions == first.functions
 
 
@@ -168,7 +170,7 @@ def test_without_gxx_shared_memory_and_occupancy_are_unknown_and_cannot_pass(
     def refuse(*_: object) -> None:
         raise CannotJudge("there is no g++")
 
-    monkeypatch.setattr(cpu_check, "launch_shapes", refuse)
+    monkeypatch.setattr(cpu_check, "launch_configs", refuse)
     split = take(mine, "split", ["sm_80"])
     one = function(split, "sm_80", "part", 64)
     assert one.occupancy is None

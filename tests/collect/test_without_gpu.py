@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import facts as build_facts
 from profiler.build import library, toolchain
 from profiler.bundles import Facts, LocalRoot, Result, bundle
 from profiler.catalog import catalog
@@ -394,9 +393,9 @@ def test_without_its_tools_nothing_is_kept(
 
 def test_a_checks_line_says_what_came_of_it(lineage: catalog.Catalog) -> None:
     from profiler.catalog import sources
-    from profiler.emulator import cpu_check
+    from profiler.emulator import cpu_check, facts
 
     problem = sources.load_object(lineage, lineage.problem)
     (caught, good) = cpu_check.check_versions(lineage.pick(["v2d_b", "v2c_v1"]), problem, seeds=[0])
-    assert build_facts.check_line(good) == "v2d_b: passed in all 8 runs"
-    assert build_facts.check_line(caught) == "v2c_v1: caught in all 1 runs"
+    assert facts.summary_line(good) == "v2d_b: passed in all 8 runs"
+    assert facts.summary_line(caught) == "v2c_v1: caught in all 1 runs"

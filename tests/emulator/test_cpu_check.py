@@ -147,10 +147,11 @@ def test_a_version_without_a_source_is_left_out():
     assert list(cpu_check.check_versions([planned], PROBLEM)) == []
 
 
-def test_launch_shapes_tell_what_the_launcher_asks_for():
+def test_launches_tell_what_the_launcher_asks_for():
     size = PROBLEM.workload(m=1, n=17, k=1)
-    ((launch,),) = cpu_check.launch_shapes(gemm("tiled"), PROBLEM, [size]).values()
-    assert (launch.grid, launch.threads, launch.shared_bytes) == ((2, 1, 1), 256, 2048)
+    (run,) = cpu_check.check(gemm("tiled"), PROBLEM, [size], [0])
+    assert [launch.grid for launch in run.launches] == [(2, 1, 1)]
+    assert cpu_check.launch_configs(gemm("tiled"), PROBLEM, [size]) == {size: (("tiled", 256, 2048),)}
 
 
 def test_an_fp8_cell_tells_the_quantisation_error_apart():
