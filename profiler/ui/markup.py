@@ -61,14 +61,16 @@ def muted(text: object) -> Html:
 
 def href(page: str, parameters: Mapping[str, str | Sequence[str] | None]) -> str:
     """The address of a view: the page and its whole state as plain query parameters; None is left out."""
-    kept = {name: value for name, value in parameters.items() if value not in (None, "", (), [])}
-    return f"./{page}" + ("?" + urlencode(kept, doseq=True) if kept else "")
+    given = {name: value for name, value in parameters.items() if value not in (None, "", (), [])}
+    return f"./{page}" + ("?" + urlencode(given, doseq=True) if given else "")
 
 
 def link(address: str, text: object, title: str = "") -> Html:
     """A link that stays in its tab (Streamlit opens a new one otherwise)."""
-    shown = f' title="{escape(title, quote=True)}"' if title else ""
-    return Html(f'<a href="{escape(address, quote=True)}" target="_self"{shown}>{escaped(text)}</a>')
+    title_attribute = f' title="{escape(title, quote=True)}"' if title else ""
+    return Html(
+        f'<a href="{escape(address, quote=True)}" target="_self"{title_attribute}>{escaped(text)}</a>'
+    )
 
 
 def address_link(address: str) -> Html:
@@ -89,11 +91,11 @@ def quantity(number: str, unit: str = "") -> Html:
     return Html(escaped(number) + units)
 
 
-def value(shown: Value, scale: formatting.Scale | None = None) -> Html:
+def value(metric: Value, scale: formatting.Scale | None = None) -> Html:
     """A value as a number with its unit, as its text, or as the state that stands in its place."""
-    if shown.state is not State.PRESENT:
-        return state(formatting.state_words(shown))
-    return quantity(*formatting.quantity(shown, scale))
+    if metric.state is not State.PRESENT:
+        return state(formatting.state_words(metric))
+    return quantity(*formatting.quantity(metric, scale))
 
 
 def verdict(word: str, change: str = "", reason: str = "") -> Html:

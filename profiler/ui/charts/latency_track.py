@@ -1,4 +1,4 @@
-"""One latency on a log line from its floor, with the best baseline; one scale for all rows of a table."""
+"""A version's latency beside its lower bound and the best baseline: a mark on a log line, and in words."""
 
 from __future__ import annotations
 
@@ -11,53 +11,57 @@ from profiler.history.version_latency import VersionLatency
 from profiler.ui import markup
 from profiler.ui.markup import Html
 
-_ROOM = 1.08  # beyond the slowest
+_MARGIN = 1.08  # beyond the slowest
 
 
 @dataclass(frozen=True)
 class Scale:
-    """From the least to the most that any row shows, as times of a row's own floor or in ns."""
+    """The log line that all rows of a table share, in ns or as times of each row's own lower bound."""
 
     low: float
     high: float
 
-    def at(self, number: float) -> float:
-        """Percent of the line."""
+    def percent(self, number: float) -> float:
+        """How far along the line the number lies."""
         share = math.log(max(number, self.low) / self.low) / math.log(self.high / self.low)
         return round(min(share, 1.0) * 100, 2)
 
 
-def scale(numbers: Iterable[float]) -> Scale | None:
+def scale_of(numbers: Iterable[float]) -> Scale | None:
     """The scale that all of them fit on; None where there are none."""
-    known = [one for one in numbers if one > 0]
-    return Scale(min(known), max(max(known), min(known) * 2) * _ROOM) if known else None
+    positive = [number for number in numbers if number > 0]
+    return Scale(min(positive), max(max(positive), min(positive) * 2) * _MARGIN) if positive else None
 
 
-def line(on: Scale, own: float, floor: float | None, baseline: float | None, words: str) -> Html:
-    """┃ the floor, ▾ the baseline, ● the version, all in the scale's unit."""
-    marks = [f'<i class="stem" style="left:{on.at(floor) if floor else 0}%;right:{100 - on.at(own)}%"></i>']
-    if floor:
-        marks.append(f'<i class="floor" style="left:{on.at(floor)}%"></i>')
+def track(scale: Scale, latency: float, bound: float | None, baseline: float | None, title: str) -> Html:
+    """┃ the lower bound, ▾ the baseline, ● the version, all in the scale's unit; `title` for the pointer."""
+    start, end = scale.percent(bound) if bound else 0, 100 - scale.percent(latency)
+    marks = [f'<i class="stem" style="left:{start}%;right:{end}%"></i>']
+    if bound:
+        marks.append(f'<i class="floor" style="left:{scale.percent(bound)}%"></i>')
     if baseline:
-        marks.append(f'<i class="base" style="left:{on.at(baseline)}%"></i>')
-    marks.append(f'<i class="dot" style="left:{on.at(own)}%"></i>')
-    return Html(f'<span class="track" title="{markup.escaped(words)}">{"".join(marks)}</span>')
+        marks.append(f'<i class="base" style="left:{scale.percent(baseline)}%"></i>')
+    marks.append(f'<i class="dot" style="left:{scale.percent(latency)}%"></i>')
+    return Html(f'<span class="track" title="{markup.escaped(title)}">{"".join(marks)}</span>')
 
 
-def gap(one: VersionLatency) -> Html:
-    """How many times its floor; a dash where its run computed none."""
-    if one.times_bound is None:
+def times_bound(latency: VersionLatency) -> Html:
+    """How many times its lower bound; a dash where its run computed none."""
+    times = latency.times_bound
+    if times is None:
         return markup.muted("–")
-    words = f"{formatting.TIMES}{formatting.digits(one.times_bound)}" + (" ?" if one.times_bound < 1 else "")
-    return markup.tag("span", words, title=floor_words(one))
+    doubt = " ?" if times < 1 else ""  # nothing is faster than its bound
+    return markup.tag(
+        "span", f"{formatting.TIMES}{formatting.digits(times)}{doubt}", title=bound_words(latency)
+    )
 
 
-def floor_words(one: VersionLatency) -> str:
-    """The floor and which one it is."""
-    if one.bound_ns is None:
+def bound_words(latency: VersionLatency) -> str:
+    """The lower bound, and what sets it."""
+    if latency.bound_ns is None:
         return "no floor: its run computed none"
-    words = f"floor {nanoseconds(one.bound_ns)}, by {one.binding}"
-    below = one.times_bound is not None and one.times_bound < 1
+    words = f"floor {nanoseconds(latency.bound_ns)}, by {latency.binding}"
+    below = latency.times_bound is not None and latency.times_bound < 1
     return f"{words}; nothing can be shorter: the floor or the timing is wrong" if below else words
 
 

@@ -7,21 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profiler.evidence import Value, formatting
-from profiler.ui.charts import label_sides, style
-from profiler.ui.charts.scales import axis_share, log_ticks, plotly_text
-from profiler.ui.charts.style import FONT, MUTED_FONT, Figure, annotation
+from profiler.ui.charts import style
+from profiler.ui.charts.labels import box_right_of, label_sides, plotly_text
+from profiler.ui.charts.scales import axis_share, log_ticks
+from profiler.ui.charts.style import FONT, HOVER_TEXT, MUTED_FONT, Figure, annotation
 from profiler.ui.theme import light
 
 _HEIGHT_PX, _AXIS_PX, _FLAG_PX = 430, 52, 17
-_WIDTH_PX, _PLOT_PX = 700, 290  # for which labels are placed
+# The plot for which label positions are chosen: Plotly tells a server nothing of the window's size.
+_ASSUMED_WIDTH_PX, _ASSUMED_HEIGHT_PX = 700, 290
 _LABEL_SHARE = 0.045  # of the chart's height, which a line of text takes
-_DECADES = 3.0  # that an axis has at least
+_FEWEST_DECADES = 3.0  # of an axis
 SYMBOLS = {"DRAM": "circle", "L2": "square", "L1": "diamond"}
+Span = tuple[float, float]  # the ends of an axis
 
 
 @dataclass(frozen=True)
 class Slope:
-    """A level of memory: bytes a second."""
+    """The bandwidth of a level of memory, which is a slope under the ceilings."""
 
     label: str
     bytes_per_second: float
@@ -29,7 +32,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """A precision's most operations a second."""
+    """The most operations a second of a precision."""
 
     label: str
     peak: float
@@ -37,7 +40,7 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Mark:
-    """One point: operations per byte, operations a second."""
+    """A kernel's point: operations per byte and operations a second."""
 
     x: float
     y: float
@@ -45,12 +48,12 @@ class Mark:
     hover: str
     symbol: str = "circle"
     strong: bool = True
-    row: str = ""  # what the points of one height are together; written once, at their right
+    row: str = ""  # what the points of one height have in common; written once, at the right of the last
 
 
 @dataclass(frozen=True)
 class Arrow:
-    """From one point to another."""
+    """An arrow from one point to another, each as (x, y)."""
 
     start: tuple[float, float]
     end: tuple[float, float]
@@ -64,7 +67,7 @@ def figure(
     title: str = "operations per byte",
 ) -> Figure:
     """The chart; every line and point has its name beside it. Marks must not be empty."""
-    xs, ys = _ranges(slopes, ceilings, marks)
+    xs, ys = _spans(slopes, ceilings, marks)
     layout = style.layout(_HEIGHT_PX)
     flags = len(slopes) + 1 if ceilings else 0
     layout["margin"] = {"l": 8, "r": 16, "t": 30 + _FLAG_PX * flags, "b": _AXIS_PX, "pad": 0}
@@ -76,64 +79,66 @@ def figure(
         annotation(f"<b>{plotly_text(scale.unit)}</b>", 0, 1, yanchor="bottom", xanchor="left", yshift=4)
     ]
     layout["shapes"] = []
-    most = max((one.peak for one in ceilings), default=ys[1])
-    traces = [_slope(one, xs, ys, most) for one in slopes]
-    traces += [_ceiling(one, slopes, xs) for one in ceilings]
-    for text, shape in _flags(slopes, ceilings, ys):
-        layout["annotations"].append(text)
-        layout["shapes"].append(shape)
+    top = max((ceiling.peak for ceiling in ceilings), default=ys[1])
+    traces = [_slope(slope, xs, ys, top) for slope in slopes]
+    traces += [_ceiling(ceiling, slopes, xs) for ceiling in ceilings]
+    for flag, pole in _flags(slopes, ceilings, ys):
+        layout["annotations"].append(flag)
+        layout["shapes"].append(pole)
     layout["annotations"] += _ceiling_labels(ceilings, ys)
-    layout["annotations"] += [_arrow(one) for one in arrows]
+    layout["annotations"] += [_arrow(arrow) for arrow in arrows]
     layout["annotations"] += _row_labels(marks)
     traces += _rows(marks)
     traces.append(_marks(marks, xs, ys))
     return {"data": traces, "layout": layout}
 
 
-def _ranges(
-    slopes: Sequence[Slope], ceilings: Sequence[Ceiling], marks: Sequence[Mark]
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where everything is seen: the points, the knees of the highest ceiling, every ceiling."""
-    top = max((one.peak for one in ceilings), default=0.0)
-    knees = [top / one.bytes_per_second for one in slopes] if top else []
-    xs = [one.x for one in marks] + knees
-    ys = [one.y for one in marks] + [one.peak for one in ceilings]
-    return _wide(min(xs) / 4, max(xs) * 12), _wide(min(ys) / 4, max(ys) * (1.25 if top else 8))
+def _spans(slopes: Sequence[Slope], ceilings: Sequence[Ceiling], marks: Sequence[Mark]) -> tuple[Span, Span]:
+    """Where everything is seen: the points, every ceiling, and where the slopes meet the highest one."""
+    top = max((ceiling.peak for ceiling in ceilings), default=0.0)
+    knees = [top / slope.bytes_per_second for slope in slopes] if top else []
+    xs = [mark.x for mark in marks] + knees
+    ys = [mark.y for mark in marks] + [ceiling.peak for ceiling in ceilings]
+    return _widened(min(xs) / 4, max(xs) * 12), _widened(min(ys) / 4, max(ys) * (1.25 if top else 8))
 
 
-def _wide(low: float, high: float) -> tuple[float, float]:
-    room = 10 ** max(0.0, _DECADES - math.log10(high / low))
-    return low / room, high
+def _widened(low: float, high: float) -> Span:
+    """The span made longer at its lower end where it has too few decades to be read as logarithmic."""
+    return low / 10 ** max(0.0, _FEWEST_DECADES - math.log10(high / low)), high
 
 
-def _axis(span: tuple[float, float], divisor: float, title: str) -> Figure:
+def _axis(span: Span, divisor: float, title: str) -> Figure:
     low, high = span
-    marks = log_ticks(low / divisor, high / divisor)
+    ticks = log_ticks(low / divisor, high / divisor)
     return {
         **style.axis(title),
         "type": "log",
         "range": [math.log10(low), math.log10(high)],
-        "tickvals": [mark * divisor for mark in marks],
-        "ticktext": [f"{mark:,.10g}".replace(",", formatting.THIN) for mark in marks],
+        "tickvals": [tick * divisor for tick in ticks],
+        "ticktext": [f"{tick:,.10g}".replace(",", formatting.THIN) for tick in ticks],
         "automargin": True,
     }
 
 
-def _slope(slope: Slope, xs: tuple[float, float], ys: tuple[float, float], most: float) -> Figure:
+def _slope(slope: Slope, xs: Span, ys: Span, top: float) -> Figure:
     """Up to the highest ceiling, else to the chart's edge."""
     start = max(xs[0], ys[0] / slope.bytes_per_second)
-    end = min(xs[1], most / slope.bytes_per_second)
-    rate = formatting.quantity(Value(slope.bytes_per_second, "byte/s"))
+    end = min(xs[1], top / slope.bytes_per_second)
     return {
         **_line("solid"),
         "x": [start, end],
         "y": [start * slope.bytes_per_second, end * slope.bytes_per_second],
-        "hovertemplate": f"<b>{plotly_text(slope.label)}</b><br>{plotly_text(str(rate))}<extra></extra>",
+        "hovertemplate": f"<b>{plotly_text(slope.label)}</b><br>{plotly_text(_rate(slope))}<extra></extra>",
     }
 
 
-def _ceiling(ceiling: Ceiling, slopes: Sequence[Slope], xs: tuple[float, float]) -> Figure:
-    steepest = max((one.bytes_per_second for one in slopes), default=0.0)
+def _rate(slope: Slope) -> str:
+    return str(formatting.quantity(Value(slope.bytes_per_second, "byte/s")))
+
+
+def _ceiling(ceiling: Ceiling, slopes: Sequence[Slope], xs: Span) -> Figure:
+    """From the steepest slope to the right edge."""
+    steepest = max((slope.bytes_per_second for slope in slopes), default=0.0)
     start = ceiling.peak / steepest if steepest else xs[0]
     return {
         **_line("solid"),
@@ -151,50 +156,61 @@ def _line(dash: str) -> Figure:
     }
 
 
-def _flags(
-    slopes: Sequence[Slope], ceilings: Sequence[Ceiling], ys: tuple[float, float]
-) -> list[tuple[Figure, Figure]]:
-    """A name above each knee on a pole of its own height: the leftmost stands highest, so none crosses."""
-    top = max((one.peak for one in ceilings), default=0.0)
-    found = []
-    order = sorted(slopes, key=lambda one: one.bytes_per_second) if top else []
-    place = axis_share(top, *ys, log=True) if top else 0.0
-    for index, slope in enumerate(order):
+def _flags(slopes: Sequence[Slope], ceilings: Sequence[Ceiling], ys: Span) -> list[tuple[Figure, Figure]]:
+    """The name of each slope above its knee, on a pole of its own height.
+
+    The leftmost stands highest, so that no name crosses another's pole.
+    """
+    if not ceilings:
+        return []
+    top = max(ceiling.peak for ceiling in ceilings)
+    base = axis_share(top, *ys, log=True)
+    flags = []
+    for index, slope in enumerate(sorted(slopes, key=lambda slope: slope.bytes_per_second)):
         knee, height = top / slope.bytes_per_second, _FLAG_PX * (index + 1)
-        rate = formatting.quantity(Value(slope.bytes_per_second, "byte/s"))
-        look = {"xanchor": "left", "yanchor": "bottom", "xshift": 2, "yshift": height - 2, "font": MUTED_FONT}
         text = annotation(
-            f"{plotly_text(slope.label)} {plotly_text(str(rate))}", math.log10(knee), place, xref="x", **look
+            f"{plotly_text(slope.label)} {plotly_text(_rate(slope))}",
+            math.log10(knee),
+            base,
+            xref="x",
+            xanchor="left",
+            yanchor="bottom",
+            xshift=2,
+            yshift=height - 2,
+            font=MUTED_FONT,
         )
         pole = {
             "type": "line",
             "xref": "x",
             "yref": "paper",  # a pole tied to the axis would end at the plot's edge
             "ysizemode": "pixel",
-            "yanchor": place,
+            "yanchor": base,
             "x0": knee,
             "x1": knee,
             "y0": 0,
             "y1": height + 12,
             "line": {"color": light("line"), "width": 1},
         }
-        found.append((text, pole))
-    return found
+        flags.append((text, pole))
+    return flags
 
 
-def _ceiling_labels(ceilings: Sequence[Ceiling], ys: tuple[float, float]) -> list[Figure]:
+def _ceiling_labels(ceilings: Sequence[Ceiling], ys: Span) -> list[Figure]:
     """Names at the right end above each ceiling; those that lie too close share one line of text."""
     groups: list[list[Ceiling]] = []
-    for one in sorted(ceilings, key=lambda one: -one.peak):
-        apart = math.log10(groups[-1][0].peak / one.peak) if groups else math.inf
-        if apart < _LABEL_SHARE * math.log10(ys[1] / ys[0]):
-            groups[-1].append(one)
+    for ceiling in sorted(ceilings, key=lambda ceiling: -ceiling.peak):
+        decades_below = math.log10(groups[-1][0].peak / ceiling.peak) if groups else math.inf
+        if decades_below < _LABEL_SHARE * math.log10(ys[1] / ys[0]):
+            groups[-1].append(ceiling)
         else:
-            groups.append([one])
+            groups.append([ceiling])
     return [
         annotation(
             plotly_text(
-                ", ".join(f"{one.label} {formatting.quantity(Value(one.peak, 'FLOP/s'))}" for one in group)
+                ", ".join(
+                    f"{ceiling.label} {formatting.quantity(Value(ceiling.peak, 'FLOP/s'))}"
+                    for ceiling in group
+                )
             ),
             1.0,
             math.log10(group[0].peak),
@@ -207,7 +223,7 @@ def _ceiling_labels(ceilings: Sequence[Ceiling], ys: tuple[float, float]) -> lis
     ]
 
 
-def _last(marks: Sequence[Mark]) -> list[Mark]:
+def _last_of_rows(marks: Sequence[Mark]) -> list[Mark]:
     """The rightmost point of each named row."""
     last: dict[tuple[str, float], Mark] = {}
     for mark in marks:
@@ -218,60 +234,74 @@ def _last(marks: Sequence[Mark]) -> list[Mark]:
 
 
 def _row_labels(marks: Sequence[Mark]) -> list[Figure]:
-    """What the points of one height are, once, right of the last of them."""
-    look = {"xref": "x", "yref": "y", "xanchor": "left", "yanchor": "middle", "xshift": 8, "font": FONT}
+    """The name of each row, right of its last point."""
     return [
-        annotation(f"<b>{plotly_text(one.row)}</b>", math.log10(one.x), math.log10(one.y), **look)
-        for one in _last(marks)
+        annotation(
+            f"<b>{plotly_text(mark.row)}</b>",
+            math.log10(mark.x),
+            math.log10(mark.y),
+            xref="x",
+            yref="y",
+            xanchor="left",
+            yanchor="middle",
+            xshift=8,
+            font=FONT,
+        )
+        for mark in _last_of_rows(marks)
     ]
 
 
 def _rows(marks: Sequence[Mark]) -> list[Figure]:
-    """A thin stroke through the points that are one work seen from several levels."""
-    by_work: dict[float, list[Mark]] = {}
+    """A thin stroke through the points that are one rate of work seen from several levels of memory."""
+    by_height: dict[float, list[Mark]] = {}
     for mark in marks:
-        by_work.setdefault(mark.y, []).append(mark)
+        by_height.setdefault(mark.y, []).append(mark)
     return [
         {
             **_line("dot"),
-            "x": [min(one.x for one in row), max(one.x for one in row)],
+            "x": [min(mark.x for mark in row), max(mark.x for mark in row)],
             "y": [height, height],
             "hoverinfo": "skip",
         }
-        for height, row in by_work.items()
+        for height, row in by_height.items()
         if len(row) > 1
     ]
 
 
-def _marks(marks: Sequence[Mark], xs: tuple[float, float], ys: tuple[float, float]) -> Figure:
-    inks = [light("ink" if one.strong else "muted") for one in marks]
+def _marks(marks: Sequence[Mark], xs: Span, ys: Span) -> Figure:
+    colours = [light("ink" if mark.strong else "muted") for mark in marks]
     return {
         "type": "scatter",
         "mode": "markers+text",
-        "x": [one.x for one in marks],
-        "y": [one.y for one in marks],
-        "text": [plotly_text(one.label) for one in marks],
-        "textposition": _places(marks, xs, ys),
+        "x": [mark.x for mark in marks],
+        "y": [mark.y for mark in marks],
+        "text": [plotly_text(mark.label) for mark in marks],
+        "textposition": _sides(marks, xs, ys),
         "textfont": FONT,
-        "marker": {"symbol": [one.symbol for one in marks], "size": 9, "color": inks},
+        "marker": {"symbol": [mark.symbol for mark in marks], "size": 9, "color": colours},
         "cliponaxis": False,
-        "hovertext": [one.hover for one in marks],
-        "hovertemplate": "%{hovertext}<extra></extra>",
+        "hovertext": [mark.hover for mark in marks],
+        "hovertemplate": HOVER_TEXT,
     }
 
 
-def _places(marks: Sequence[Mark], xs: tuple[float, float], ys: tuple[float, float]) -> list[str]:
+def _sides(marks: Sequence[Mark], xs: Span, ys: Span) -> list[str]:
     """The side of each label, on a chart of middling width."""
-    places = [
-        (_WIDTH_PX * axis_share(one.x, *xs, log=True), _PLOT_PX * axis_share(one.y, *ys, log=True))
-        for one in marks
+    points = [
+        (
+            _ASSUMED_WIDTH_PX * axis_share(mark.x, *xs, log=True),
+            _ASSUMED_HEIGHT_PX * axis_share(mark.y, *ys, log=True),
+        )
+        for mark in marks
     ]
-    ends = {one: place for one, place in zip(marks, places, strict=True) if one in _last(marks)}
-    taken = [label_sides.box_right_of(*place, one.row) for one, place in ends.items()]
-    return label_sides.label_sides(places, [one.label for one in marks], taken)
+    last = _last_of_rows(marks)
+    last_points = {mark: point for mark, point in zip(marks, points, strict=True) if mark in last}
+    row_labels = [box_right_of(*point, mark.row) for mark, point in last_points.items()]
+    return label_sides(points, [mark.label for mark in marks], row_labels)
 
 
 def _arrow(arrow: Arrow) -> Figure:
+    # An arrow is an annotation without text; on a logarithmic axis an annotation's place is a log10.
     (x, y), (to_x, to_y) = arrow.start, arrow.end
     return {
         "x": math.log10(to_x),

@@ -1,37 +1,33 @@
-"""Shares over versions as stacked grey bars, with a legend below; hatched where there are none."""
+"""Shares over versions as stacked grey bars with a legend below, as a plain Plotly dictionary."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from profiler.ui.charts import style
-from profiler.ui.charts.scales import plotly_text
-from profiler.ui.charts.style import FONT, MUTED_FONT, TRANSPARENT, Figure, annotation
-from profiler.ui.theme import HATCH, RAMP
+from profiler.ui.charts.labels import plotly_text
+from profiler.ui.charts.style import FONT, HOVER_TEXT, MUTED_FONT, TRANSPARENT, Figure, annotation
+from profiler.ui.theme import RAMP
 
 _HEIGHT_PX, _TITLE_PX, _AXIS_PX, _LEGEND_PX = 260, 34, 46, 60
+Shares = Mapping[str, float]  # percent by class; they add up to 100
 
 
 def figure(
     title: str,
     caption: str,
     labels: Sequence[str],
-    found: Mapping[str, Mapping[str, float] | str],
+    bars: Mapping[str, Shares | str],
     gutter: int = 8,
 ) -> Figure:
-    """One bar a label, which adds up to 100 %; `found` has its shares, or why there are none.
+    """One bar a label: its shares, or a hatch with the reason why there are none.
 
-    `gutter` is what a figure above leaves at its right, so that both have the same columns.
+    `gutter` is what the chart above leaves at its right, so that both have the same columns.
     """
-    total = _HEIGHT_PX + _TITLE_PX
-    layout = style.layout(total + _AXIS_PX + _LEGEND_PX)
+    layout = style.layout(_TITLE_PX + _HEIGHT_PX + _AXIS_PX + _LEGEND_PX)
     layout["barmode"] = "stack"
     layout["margin"] = {"l": 8, "r": gutter, "t": _TITLE_PX, "b": _AXIS_PX + _LEGEND_PX, "pad": 0}
     layout["hovermode"] = "closest"
-    names = list(dict.fromkeys(name for one in found.values() if not isinstance(one, str) for name in one))
-    traces = [_class(name, RAMP[index][0], labels, found) for index, name in enumerate(names)]
-    gaps = [(at, found[label]) for at, label in enumerate(labels) if isinstance(found.get(label), str)]
-    traces.append(_gaps([(at, str(words)) for at, words in gaps]))
     layout["yaxis"] = {
         **style.axis(""),
         "range": [0, 100],
@@ -39,6 +35,7 @@ def figure(
         "automargin": True,
         "showgrid": True,
     }
+    # The hatch has an axis of its own: on the stack's it would stand on top of the bars.
     layout["yaxis2"] = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
     layout["xaxis"] = {
         **style.axis(""),
@@ -49,55 +46,61 @@ def figure(
     head = f"<b>{plotly_text(title)}</b>  {plotly_text(caption)}"
     layout["annotations"] = [annotation(head, 0.0, 1.0, xanchor="left", yanchor="bottom", yshift=6)]
     layout["showlegend"] = True
-    layout["legend"] = {
-        "orientation": "h",
-        "font": MUTED_FONT,
-        "x": 0,
-        "xanchor": "left",
-        "y": 0,
-        "yref": "container",
-        "yanchor": "bottom",
-        "itemclick": False,
-        "itemdoubleclick": False,
-        "itemwidth": 30,
-    }
+    layout["legend"] = _LEGEND
+    classes = dict.fromkeys(name for bar in bars.values() if not isinstance(bar, str) for name in bar)
+    traces = [_class(name, RAMP[index][0], labels, bars) for index, name in enumerate(classes)]
+    gaps = [(index, bars[label]) for index, label in enumerate(labels) if isinstance(bars.get(label), str)]
+    traces.append(_gaps([(index, str(reason)) for index, reason in gaps]))
     return {"data": traces, "layout": layout}
 
 
-def _class(
-    name: str, colour: str, labels: Sequence[str], found: Mapping[str, Mapping[str, float] | str]
-) -> Figure:
-    places, numbers = [], []
-    for at, label in enumerate(labels):
-        one = found.get(label)
-        if one is not None and not isinstance(one, str):
-            places.append(at)
-            numbers.append(one.get(name, 0.0))
+_LEGEND: Figure = {
+    "orientation": "h",
+    "font": MUTED_FONT,
+    "x": 0,
+    "xanchor": "left",
+    "y": 0,
+    "yref": "container",
+    "yanchor": "bottom",
+    "itemclick": False,
+    "itemdoubleclick": False,
+    "itemwidth": 30,
+}
+
+
+def _class(name: str, colour: str, labels: Sequence[str], bars: Mapping[str, Shares | str]) -> Figure:
+    """The share of one class in every bar."""
+    positions, numbers = [], []
+    for index, label in enumerate(labels):
+        bar = bars.get(label)
+        if bar is not None and not isinstance(bar, str):
+            positions.append(index)
+            numbers.append(bar.get(name, 0.0))
     return {
         "type": "bar",
         "name": plotly_text(name),
-        "x": places,
+        "x": positions,
         "y": numbers,
         "width": 0.72,
         "marker": {"color": colour, "line": {"width": 0}},
         "hovertext": [
-            f"<b>{plotly_text(labels[at])}</b><br>{plotly_text(name)}: {number:.1f} %"
-            for at, number in zip(places, numbers, strict=True)
+            f"<b>{plotly_text(labels[index])}</b><br>{plotly_text(name)}: {number:.1f} %"
+            for index, number in zip(positions, numbers, strict=True)
         ],
-        "hovertemplate": "%{hovertext}<extra></extra>",
+        "hovertemplate": HOVER_TEXT,
     }
 
 
 def _gaps(gaps: Sequence[tuple[int, str]]) -> Figure:
-    pattern = {"shape": "/", "fgcolor": HATCH[0], "bgcolor": TRANSPARENT, "size": 10, "solidity": 0.12}
+    """A hatched column at each index, with its reason under the pointer."""
     return {
         "type": "bar",
-        "x": [at for at, _ in gaps],
+        "x": [index for index, _ in gaps],
         "y": [1.0 for _ in gaps],
         "yaxis": "y2",
         "showlegend": False,
         "width": 0.94,
-        "marker": {"color": TRANSPARENT, "line": {"width": 0}, "pattern": pattern},
-        "hovertext": [plotly_text(words) for _, words in gaps],
-        "hovertemplate": "%{hovertext}<extra></extra>",
+        "marker": {"color": TRANSPARENT, "line": {"width": 0}, "pattern": style.hatch_pattern()},
+        "hovertext": [plotly_text(reason) for _, reason in gaps],
+        "hovertemplate": HOVER_TEXT,
     }

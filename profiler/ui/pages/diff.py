@@ -86,7 +86,7 @@ if evidence is Evidence.MEASURED:
         else:
             st.html(markup.section_head("Verdict", "ncu duration, not latency"))
             st.html(launch_pairs.verdict(pair))
-        if ticks := launch_pairs.duration_ticks(pair):
+        if ticks := launch_pairs.duration_chart(pair):
             st.plotly_chart(
                 ticks, theme=None, config=style.CONFIG, key="diff_ticks", alt=launch_pairs.alt(pair)
             )

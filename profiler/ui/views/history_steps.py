@@ -10,7 +10,7 @@ from profiler.history.change_points import VERSIONS, History, Step
 from profiler.history.trend import Trend, TrendPoint
 from profiler.statistics import Verdict
 from profiler.ui import markup
-from profiler.ui.charts.scales import plotly_text
+from profiler.ui.charts.labels import plotly_text
 from profiler.ui.charts.small_multiples import Line
 from profiler.ui.charts.style import Figure
 from profiler.ui.markup import Column, Html, Row
@@ -116,7 +116,7 @@ def _traces(change: Step, line: Line, axis: str, places: Mapping[str, float], ov
         return point.created.timestamp() * 1000 if over == "time" else places.get(point.version)
 
     x = at(change.likeliest)
-    y = next((point.y for point in line.points if point.at == x and point.y is not None), None)
+    y = next((point.y for point in line.points if point.x == x and point.y is not None), None)
     ends = [place for place in map(at, change.possible) if place is not None]
     if x is None or y is None:
         return []

@@ -12,7 +12,7 @@ from profiler.evidence import NCU_DURATION, Evidence, Launch, formatting
 from profiler.statistics import Verdict
 from profiler.store import VersionInfo
 from profiler.ui import addresses, markup
-from profiler.ui.charts import style
+from profiler.ui.charts import duration_ticks, style
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.views import metric_changes
 
@@ -215,7 +215,7 @@ def unpaired(comparison: Comparison) -> Html:
     )
 
 
-def duration_ticks(pair: PairComparison | None) -> style.Figure | None:
+def duration_chart(pair: PairComparison | None) -> style.Figure | None:
     """Both durations in one unit; None where a side has none."""
     change = pair.headline if pair else None
     if change is None or change.a.number is None or change.b.number is None:
@@ -226,7 +226,7 @@ def duration_ticks(pair: PairComparison | None) -> style.Figure | None:
         for name, value in (("A", change.a), ("B", change.b))
         if value.number is not None
     ]
-    return style.ticks(sides, f"ncu duration, {scale.unit}")
+    return duration_ticks.figure(sides, f"ncu duration, {scale.unit}")
 
 
 def alt(pair: PairComparison | None) -> str:
@@ -297,7 +297,7 @@ def launches_notes(comparison: Comparison) -> list[Html]:
 
 def choose(comparison: Comparison, kernel: str | None) -> PairComparison | None:
     """The pair that the address names; else the longest with a duration on both sides; else any."""
-    pairs = sorted(comparison.pairs, key=lambda pair: duration_ticks(pair) is None)
+    pairs = sorted(comparison.pairs, key=lambda pair: duration_chart(pair) is None)
     named = (pair for pair in pairs if pair.kernel == kernel)
     return next(named, pairs[0] if pairs else None)
 

@@ -66,13 +66,13 @@ def attained(lineage: Lineage) -> Html | None:
     # Times of the floor, so that workloads of all sizes fit on one line; alone where a run computed none.
     known = [(own, beside) for _, _, _, own, _, beside in found if own.bound_ns]
     shares = [one.ns / own.bound_ns for own, beside in known for one in (own, beside) if one and own.bound_ns]
-    scale = latency_track.scale([1.0, *shares]) if shares else None
+    scale = latency_track.scale_of([1.0, *shares]) if shares else None
     rows: list[Row] = []
     for gpu, workload, best, own, base, beside in found:
         picture = Html("")
         if scale and own.bound_ns:
             other = beside.ns / own.bound_ns if beside else None
-            picture = latency_track.line(
+            picture = latency_track.track(
                 scale, own.ns / own.bound_ns, 1.0, other, _track_words(own, base, beside)
             )
         rows.append(
@@ -83,7 +83,7 @@ def attained(lineage: Lineage) -> Html | None:
                     _link(best, lineage),
                     markup.tag("span", markup.value(Value(own.ns, "ns")), title=own.mode),
                     picture,
-                    latency_track.gap(own),
+                    latency_track.times_bound(own),
                     f"{formatting.TIMES}{formatting.digits(beside.ns / own.ns)}"
                     if beside
                     else markup.muted("–"),
@@ -113,7 +113,7 @@ def attained_caption(lineage: Lineage) -> str:
 
 
 def _track_words(own: VersionLatency, base: VersionStatus | None, beside: VersionLatency | None) -> str:
-    words = [latency_track.nanoseconds(own.ns), latency_track.floor_words(own)]
+    words = [latency_track.nanoseconds(own.ns), latency_track.bound_words(own)]
     words += [f"{base.version.id} {latency_track.nanoseconds(beside.ns)}"] if base and beside else []
     return "; ".join(words)
 
@@ -182,7 +182,7 @@ def _best(lineage: Lineage) -> tuple[object, str, object]:
         return markup.state("not measured"), "", markup.muted("only others' kernels were timed")
     best, own, place = measured[0]
     words: list[object] = [markup.value(Value(own.ns, "ns"))]
-    words.extend([latency_track.gap(own), "of its floor"] if own.times_bound else [])
+    words.extend([latency_track.times_bound(own), "of its floor"] if own.times_bound else [])
     return markup.code(best.version.id), place, markup.join(words)
 
 

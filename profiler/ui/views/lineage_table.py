@@ -206,7 +206,9 @@ def _latency(one: VersionStatus, choice: Choice) -> Html:
         median = markup.tag("span", markup.value(Value(own.ns, _NANOSECONDS)), title=own.mode)
         if own.times_bound is None:
             return median
-        return _two(median, markup.join((latency_track.gap(own), markup.tag("span", "of floor", "u"))))
+        return _two(
+            median, markup.join((latency_track.times_bound(own), markup.tag("span", "of floor", "u")))
+        )
     if one.is_wrong:
         return markup.muted("–")
     return markup.state("not measured")
@@ -216,7 +218,7 @@ def _scale(lineage: Lineage, choice: Choice) -> latency_track.Scale | None:
     """The one line that all latencies lie on, from the lowest floor; None where no run computed a floor."""
     known = [own for one in lineage.statuses if (own := choice.attained(one))]
     floors = [own.bound_ns for own in known if own.bound_ns]
-    return latency_track.scale([*floors, *(own.ns for own in known)]) if floors else None
+    return latency_track.scale_of([*floors, *(own.ns for own in known)]) if floors else None
 
 
 def _track_head(lineage: Lineage, choice: Choice) -> Html:
@@ -235,8 +237,8 @@ def _track(one: VersionStatus, lineage: Lineage, choice: Choice, scale: latency_
     if own is None:
         return Html("")
     beside = None if base is None or base is one else base.latencies[choice.workload, choice.gpu].ns
-    words = f"{latency_track.nanoseconds(own.ns)}; {latency_track.floor_words(own)}"
-    return latency_track.line(scale, own.ns, own.bound_ns, beside, words)
+    words = f"{latency_track.nanoseconds(own.ns)}; {latency_track.bound_words(own)}"
+    return latency_track.track(scale, own.ns, own.bound_ns, beside, words)
 
 
 def _claimed(version: Version, choice: Choice) -> Html:

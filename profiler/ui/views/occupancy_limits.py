@@ -9,7 +9,7 @@ from profiler.explain.occupancy_whatif import OccupancyAnalysis, OccupancyCurve
 from profiler.store import ResultInfo
 from profiler.ui import markup
 from profiler.ui.charts import style
-from profiler.ui.charts.scales import plotly_text
+from profiler.ui.charts.labels import plotly_text
 from profiler.ui.charts.style import FONT, Figure, annotation
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.theme import light

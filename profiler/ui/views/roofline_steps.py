@@ -12,7 +12,7 @@ from profiler.explain.roofline_path import PathStep, RooflinePath
 from profiler.history.trend import ABSENT
 from profiler.ui import markup
 from profiler.ui.charts import roofline_chart
-from profiler.ui.charts.scales import shorten
+from profiler.ui.charts.labels import shorten
 from profiler.ui.charts.style import Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.views import roofline_points, trend_lines

@@ -20,7 +20,7 @@ from profiler.explain.time_identity import (
 from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.charts import style
-from profiler.ui.charts.scales import plotly_text
+from profiler.ui.charts.labels import plotly_text
 from profiler.ui.charts.style import FONT, TRANSPARENT, Figure
 from profiler.ui.markup import Column, Html, Row
 from profiler.ui.theme import HATCH, light

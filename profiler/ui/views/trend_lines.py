@@ -18,7 +18,7 @@ from profiler.history.trend import ABSENT, LATENCY, Trend, TrendPoint
 from profiler.statistics import MIN_FLOOR_PAIRS, Floor
 from profiler.ui import addresses, markup
 from profiler.ui.charts import small_multiples, stacked_shares
-from profiler.ui.charts.scales import shorten
+from profiler.ui.charts.labels import shorten
 from profiler.ui.charts.style import Figure
 from profiler.ui.data.timelines import timelines
 from profiler.ui.markup import Column, Html, Row
@@ -98,7 +98,7 @@ def picture(
             panels.append(_panel(fitting, labels, versions, over, floors))
     if over != "time":
         panels = _over_lineage(panels, versions, lineage)
-    at = [point.at for panel in panels for line in panel.lines for point in line.points]
+    at = [point.x for panel in panels for line in panel.lines for point in line.points]
     if over == "time":
         axis = small_multiples.Axis(time=True, span=(min(at), max(at)) if at else (0.0, 1.0))
     else:
@@ -112,7 +112,7 @@ def _over_lineage(
     panels: Sequence[small_multiples.Panel], versions: Sequence[str], lineage: Lineage | None
 ) -> list[small_multiples.Panel]:
     """The panels with a hatch where a version has no result at all, and no line between two branches."""
-    told = {point.at for panel in panels for line in panel.lines for point in line.points}
+    told = {point.x for panel in panels for line in panel.lines for point in line.points}
     states = lineage.wrong if lineage else {}
     blank = tuple(
         (float(place), states.get(version, NO_RESULT))
@@ -133,7 +133,7 @@ def _branched(
         return line
     points = list(line.points[:1])
     for before, point in pairwise(line.points):
-        one, last = lineage.by_id.get(versions[int(point.at)]), versions[int(before.at)]
+        one, last = lineage.by_id.get(versions[int(point.x)]), versions[int(before.x)]
         origin = one.correct_ancestor.id if one and one.correct_ancestor else None
         if origin != last and (one is not None or last in lineage.by_id):
             made = f" · made from {origin}" if origin else ""

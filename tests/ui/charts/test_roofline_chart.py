@@ -10,7 +10,7 @@ import pytest
 
 from profiler.evidence import metric_table
 from profiler.explain.roofline import roofline_of
-from profiler.ui.charts import label_sides, roofline_chart
+from profiler.ui.charts import labels, roofline_chart
 from profiler.ui.views import roofline_points
 from tests.explain.test_roofline import PEAK, launch, whole
 
@@ -83,12 +83,12 @@ def test_labels_of_close_neighbours_do_not_lie_on_one_side() -> None:
 def test_a_cluster_of_labels_covers_neither_points_nor_each_other() -> None:
     points = [(100.0 + 9 * index, 100.0 + 14 * index) for index in range(6)]
     names = [f"version{index}" for index in range(6)]
-    sides = label_sides.label_sides(points, names)
+    sides = labels.label_sides(points, names)
     boxes = [
-        label_sides._box(*point, name, *label_sides._SIDES[side])
+        labels._box(*point, name, *labels._SIDES[side])
         for point, name, side in zip(points, names, sides, strict=True)
     ]
-    assert all(label_sides._overlap(a, b) == 0 for a, b in combinations(boxes, 2))
+    assert all(labels._overlap(a, b) == 0 for a, b in combinations(boxes, 2))
 
 
 def test_a_roof_that_is_not_known_is_not_drawn_and_its_metric_is_named() -> None:

@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 
 from profiler.evidence import State, Value
-from profiler.ui.charts import small_multiples, style
-from profiler.ui.charts.scales import axis_share, log_ticks, shorten, spread_apart, value_range
+from profiler.ui.charts import duration_ticks, small_multiples, style
+from profiler.ui.charts.labels import shorten, spread_apart
+from profiler.ui.charts.scales import axis_share, log_ticks, value_range
 from profiler.ui.charts.small_multiples import (
     FAILED,
     MAX_POINTS,
@@ -165,9 +166,9 @@ def test_thinning_keeps_gaps_breaks_and_the_last_point() -> None:
     line[700] = Point(700, None, gap="not collected")
     kept = thinned(line, 100)
     assert len(kept) <= 103
-    assert kept[-1].at == 999
-    assert [point.at for point in kept if point.y is None] == [700]
-    assert [point.at for point in kept if not point.joined] == [510]
+    assert kept[-1].x == 999
+    assert [point.x for point in kept if point.y is None] == [700]
+    assert [point.x for point in kept if not point.joined] == [510]
 
 
 def test_a_chart_of_many_points_stays_under_what_svg_draws_smoothly() -> None:
@@ -198,7 +199,7 @@ def test_long_names_lose_their_middle() -> None:
 
 
 def test_two_ticks_stand_at_their_values_from_zero() -> None:
-    figure = style.ticks((("A", 6.19, "6.19 ms"), ("B", 3.48, "3.48 ms")), "ncu duration, ms")
+    figure = duration_ticks.figure((("A", 6.19, "6.19 ms"), ("B", 3.48, "3.48 ms")), "ncu duration, ms")
     assert [trace["x"] for trace in figure["data"]] == [[6.19], [3.48]]
     assert figure["data"][0]["y"] > figure["data"][1]["y"]  # A above B
     assert figure["layout"]["xaxis"]["range"][0] == 0
