@@ -10,7 +10,7 @@ from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.gate.acknowledgement import Acknowledgement
+    from profiler.gate import Acknowledgement
 
 _DESCRIPTION = """\
 Let a known regression of a version pass: the gate lists it and does not fail. Kept as a decision record

@@ -10,10 +10,8 @@ from profiler.cli.gate_output import answer, weighty
 from profiler.cli.gate_report import GateReport
 from profiler.compare.resolve_names import is_file_name, resolve_family_version
 from profiler.evidence import Evidence
-from profiler.gate import acknowledgement, judgement
+from profiler.gate import CellFilter, acknowledgement, find_pairs, judgement, pair_of_sides
 from profiler.gate.baseline_lookup import BaselineLookup
-from profiler.gate.comparison_pairs import find_pairs, pair_of_sides
-from profiler.gate.inventory import CellFilter
 
 if TYPE_CHECKING:
     import argparse

@@ -92,10 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.cli import gate_output, gate_report, known, output
     from profiler.compare import comparison, counter_noise, environment_change, noise_floor
     from profiler.evidence import Evidence, metric_table
-    from profiler.gate import acknowledgement
-    from profiler.gate.comparison_pairs import find_pairs
-    from profiler.gate.inventory import CellFilter
-    from profiler.gate.judgement import judge
+    from profiler.gate import CellFilter, acknowledgement, find_pairs, judge
 
     files = [gate_output.destination(Path(name)) for name in arguments.out]
     table = metric_table.load_metrics()

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from profiler.cli.comparison import cell, code
 from profiler.cli.gate_report import TITLES, GateReport, finding_lines
-from profiler.gate.finding import Finding, Outcome
+from profiler.gate import Finding, Outcome
 
 SHOWN = 30  # rows of a table, and things said in one; a pull request is no log
 SAID = 4

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 from profiler.cli.gate_markdown import markdown
 from profiler.cli.gate_report import TITLES, GateReport, finding_lines, heading
 from profiler.errors import Exit, ProfilerError
-from profiler.gate.finding import Finding, Outcome
+from profiler.gate import Finding, Outcome
 
 SUFFIXES = {".txt": "text", ".json": "json", ".md": "markdown", ".xml": "junit"}
 _NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

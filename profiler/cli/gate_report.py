@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from profiler.errors import Exit
-from profiler.gate.finding import Finding, Outcome, Verdicts
+from profiler.gate import Finding, Outcome, Verdicts
 from profiler.statistics import share_text
 
 WORDS = {

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from profiler.cli.output import print_table, say
 from profiler.evidence import Evidence, formatting
-from profiler.gate.acknowledgement import Acknowledgement
+from profiler.gate import Acknowledgement
 from profiler.history.trend import LATENCY
-from profiler.regressions.cause import CauseFinder
-from profiler.regressions.regression import CORRECTNESS, Coverage, Regression, VersionRun
-from profiler.regressions.search import RegressionReport
+from profiler.regressions import CauseFinder, Coverage, Regression, RegressionReport, VersionRun
 from profiler.statistics import Verdict
 
 SCHEMA = 1
@@ -53,7 +51,7 @@ def document(found: RegressionReport, causes: CauseFinder) -> dict[str, object]:
 
 
 def _row(one: Regression, due_to: str) -> tuple[str, ...]:
-    word = "⊘ wrong" if one.series.concept == CORRECTNESS else formatting.verdict(Verdict.WORSE)
+    word = "⊘ wrong" if one.became_wrong else formatting.verdict(Verdict.WORSE)
     mode = one.series.mode if one.series.concept == LATENCY else ""
     place = (one.series.workload, one.series.gpu, mode, one.series.evidence.value)
     where = ", ".join(filter(None, place))

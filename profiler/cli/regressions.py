@@ -40,8 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.evidence import metric_table
     from profiler.gate import acknowledgement
     from profiler.history import baselines, lineage
-    from profiler.regressions.cause import CauseFinder
-    from profiler.regressions.search import find_regressions
+    from profiler.regressions import CauseFinder, find_regressions
 
     store, root, table = output.open_store(), location.open_root(), metric_table.load_metrics()
     records = decisions.load_decisions(root)

@@ -1,0 +1,36 @@
+"""Pass or fail: versions, runs and reports judged against their baselines, and what somebody let pass."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.gate.acknowledgement import Acknowledgement as Acknowledgement
+    from profiler.gate.acknowledgement import LapsedAcknowledgement as LapsedAcknowledgement
+    from profiler.gate.acknowledgement import acknowledge as acknowledge
+    from profiler.gate.acknowledgement import find_acknowledgement as find_acknowledgement
+    from profiler.gate.acknowledgement import list_acknowledgements as list_acknowledgements
+    from profiler.gate.acknowledgement import withdraw as withdraw
+    from profiler.gate.comparison_pairs import ComparisonPair as ComparisonPair
+    from profiler.gate.comparison_pairs import find_pairs as find_pairs
+    from profiler.gate.comparison_pairs import pair_of_sides as pair_of_sides
+    from profiler.gate.finding import Check as Check
+    from profiler.gate.finding import Finding as Finding
+    from profiler.gate.finding import Outcome as Outcome
+    from profiler.gate.finding import Verdicts as Verdicts
+    from profiler.gate.inventory import CellFilter as CellFilter
+    from profiler.gate.judgement import judge as judge
+    from profiler.gate.judgement import judge_comparisons as judge_comparisons
+    from profiler.gate.pins import set_baseline as set_baseline
+    from profiler.gate.pins import unset_baseline as unset_baseline
+
+__getattr__ = lazy(
+    __name__,
+    acknowledgement="""Acknowledgement LapsedAcknowledgement acknowledge find_acknowledgement
+    list_acknowledgements withdraw""",
+    comparison_pairs="ComparisonPair find_pairs pair_of_sides",
+    finding="Check Finding Outcome Verdicts",
+    inventory="CellFilter",
+    judgement="judge judge_comparisons",
+    pins="set_baseline unset_baseline",
+)

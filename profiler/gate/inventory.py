@@ -80,7 +80,7 @@ def results_by_version(rows: Sequence[ResultInfo]) -> list[VersionResults]:
             for row in own
             if row.kind == "cell" and row.status == BROKEN
         }
-        wrong = next((row.reason or row.status for row in own if _is_wrong(row)), None)
+        wrong = next((row.reason or row.status for row in own if is_wrong(row)), None)
         runs = {cell: row.run_id for cell, row in cells.items()}
         made = {cell: row.created for cell, row in cells.items()}
         found.append(VersionResults(family, version, runs, broken, made, wrong))
@@ -91,7 +91,7 @@ def _age(row: ResultInfo) -> tuple[datetime, str]:
     return row.created, row.run_id
 
 
-def _is_wrong(row: ResultInfo) -> bool:
+def is_wrong(row: ResultInfo) -> bool:
     """Whether a check found it so; the CPU can run every version, so what failed there is wrong."""
     return row.status == "wrong" or (row.status == BROKEN and row.evidence is Evidence.MODELLED)
 

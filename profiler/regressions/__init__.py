@@ -1,0 +1,24 @@
+"""What is worse now in the index, since when, how sure, and why."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.regressions.cause import Cause as Cause
+    from profiler.regressions.cause import CauseFinder as CauseFinder
+    from profiler.regressions.regression import Regression as Regression
+    from profiler.regressions.regression import RegressionKind as RegressionKind
+    from profiler.regressions.regression import SeriesKey as SeriesKey
+    from profiler.regressions.regression import VersionRun as VersionRun
+    from profiler.regressions.report import RegressionReport as RegressionReport
+    from profiler.regressions.report import find_regressions as find_regressions
+    from profiler.regressions.search import Coverage as Coverage
+
+__getattr__ = lazy(
+    __name__,
+    cause="Cause CauseFinder",
+    regression="Regression RegressionKind SeriesKey VersionRun",
+    report="RegressionReport find_regressions",
+    search="Coverage",
+)

@@ -20,7 +20,7 @@ from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable
 from profiler.explain.explanation import explain
 from profiler.history.trend import LATENCY
-from profiler.regressions.regression import CORRECTNESS, Regression, VersionRun
+from profiler.regressions.regression import Regression, VersionRun
 
 if TYPE_CHECKING:
     from profiler.bundles import Root
@@ -51,34 +51,38 @@ class CauseFinder:
     wobble: CounterNoiseLookup | None = None  # by which counters that do not repeat exactly are judged
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
 
-    def find(self, one: Regression) -> Cause:
+    def find(self, regression: Regression) -> Cause:
         """The cause of a regression: by its counters where both runs have some."""
-        told = self._circumstances(one)
-        environment = "; ".join(f"{each.field} {each.before} → {each.after}" for each in told.environment)
-        if one.series.concept == CORRECTNESS:
-            return Cause(told.code.why, _due_to(one, told), environment)
-        parts = [self._split(one)]
+        changes = self._changes(regression)
+        environment = "; ".join(
+            f"{change.field} {change.before} → {change.after}" for change in changes.environment
+        )
+        due_to = _due_to(regression, changes)
+        if regression.became_wrong:
+            return Cause(changes.code.why, due_to, environment)
+        parts = [self._time_split(regression)]
         if not parts[0]:
-            if told.code.word == SAME and one.series.evidence is Evidence.MEASURED:
+            if changes.code.word == SAME and regression.series.evidence is Evidence.MEASURED:
                 parts.append("the machine code is the same: the environment moved")
-            elif told.code.word != SAME:
-                parts.append(told.code.why)
-        if one.changed_with:
-            parts.append(f"with it: {', '.join(one.changed_with)}")
+            elif changes.code.word != SAME:
+                parts.append(changes.code.why)
+        if regression.changed_with:
+            parts.append(f"with it: {', '.join(regression.changed_with)}")
         if environment:
             parts.append(environment)
-        return Cause("; ".join(filter(None, parts)), _due_to(one, told), environment)
+        return Cause("; ".join(filter(None, parts)), due_to, environment)
 
-    def _circumstances(self, one: Regression) -> RunChanges:
+    def _changes(self, regression: Regression) -> RunChanges:
+        """What differs from the last run of the old level to the first that surely has the new one."""
         load = run_code_loader(self.root)
-        after = one.possible[-1]
-        met = dict.fromkeys(spot.run_id for spot in (one.before, *one.possible))
+        before, after = regression.before, regression.possible[-1]
+        run_ids = dict.fromkeys(run.run_id for run in (before, *regression.possible))
         return run_changes(
-            [run for run in map(self._run, met) if run is not None],
-            (load(one.before.run_id), one.before.version),
+            [run for run in map(self._run, run_ids) if run is not None],
+            (load(before.run_id), before.version),
             (load(after.run_id), after.version),
-            one.series.part,
-            one.series.evidence,
+            regression.series.part,
+            regression.series.evidence,
         )
 
     def _run(self, run_id: str) -> RunInfo | None:
@@ -86,40 +90,47 @@ class CauseFinder:
             self._runs[run_id] = self.store.run(run_id)
         return self._runs[run_id]
 
-    def _split(self, one: Regression) -> str:
-        """The sentence that splits the change of the launch's time; "" where no counters tell."""
-        if one.series.evidence is not Evidence.MEASURED:
+    def _time_split(self, regression: Regression) -> str:
+        """The sentence that splits the change of the launch's time; "" where there are no counters for it."""
+        series = regression.series
+        if series.evidence is not Evidence.MEASURED:
             return ""
-        ends = (one.before, one.possible[-1])
-        if not all((run := self._run(spot.run_id)) is not None and run.launches for spot in ends):
-            return ""
+        before, after = regression.before, regression.possible[-1]
+        for end in (before, after):
+            run = self._run(end.run_id)
+            if run is None or not run.launches:
+                return ""
         with suppress(UnknownName):  # a side that cannot be told from others has no split
-            for told in explain(self._compared(one, *ends), self.table):
-                fits = one.series.concept == LATENCY or told.kernel == one.series.part.removesuffix("#0")
-                if (fits or told.kernel == one.series.part) and told.causes:
-                    return told.sentence
+            for explanation in explain(self._compare(regression, before, after), self.table):
+                # A latency is of the whole call: the first launch with causes speaks for it.
+                is_of_series = series.concept == LATENCY or explanation.kernel in (
+                    series.part,
+                    series.part.removesuffix("#0"),
+                )
+                if is_of_series and explanation.causes:
+                    return explanation.sentence
         return ""
 
-    def _compared(self, one: Regression, *ends: VersionRun) -> Comparison:
-        place = one.series
+    def _compare(self, regression: Regression, before: VersionRun, after: VersionRun) -> Comparison:
+        series = regression.series
         a, b = (
             self.store.side(
-                run_id=spot.run_id,
-                family=place.family,
-                version=spot.version,
-                workload=place.workload,
-                gpu=place.gpu,
-                evidence=place.evidence,
+                run_id=run.run_id,
+                family=series.family,
+                version=run.version,
+                workload=series.workload,
+                gpu=series.gpu,
+                evidence=series.evidence,
             )
-            for spot in ends
+            for run in (before, after)
         )
         return compare(a, b, self.table, across=("driver", "ncu"), wobble=self.wobble)
 
 
-def _due_to(one: Regression, told: RunChanges) -> str:
+def _due_to(regression: Regression, changes: RunChanges) -> str:
     """What it can be due to. Facts depend on source and compiler alone, so no environment moves them."""
-    if one.series.evidence is Evidence.MEASURED:
-        return told.cause
-    if told.code.word == CHANGED:
+    if regression.series.evidence is Evidence.MEASURED:
+        return changes.cause
+    if changes.code.word == CHANGED:
         return "code"
-    return "compiler" if told.environment else UNKNOWN
+    return "compiler" if changes.environment else UNKNOWN

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from profiler.compare.comparison import HEADLINE
 from profiler.compare.metric_verdict import is_exact
 from profiler.evidence import Evidence, Metric, Value, formatting
-from profiler.regressions.regression import EXACT, Regression, Search, SeriesKey, VersionRun
+from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
+from profiler.regressions.search import Search
 from profiler.statistics import WATCHED_FACTS, WatchedFact
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _regression(
             metric.concept,
         ),
         metric.label,
-        EXACT,
+        RegressionKind.EXACT,
         values.run(step.before, run_ids),
         (values.run(step.after, run_ids),),
         now,

@@ -1,157 +1,89 @@
-"""What is worse now in an index: the standing regressions of every version, and what could not be told."""
+"""What a search for regressions goes by, and what it has looked at so far."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from profiler.compare.comparison import HEADLINE
 from profiler.compare.counter_noise import KeyedNoiseLookup
 from profiler.compare.latency import FloorLookup
-from profiler.evidence import Evidence, MetricTable, Value
-from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
-from profiler.history.baselines import Baselines, Pin
-from profiler.history.lineage import Lineage
-from profiler.history.trend import LATENCY
-from profiler.regressions.exact_regressions import find_exact_regressions
-from profiler.regressions.regression import (
-    CORRECTNESS,
-    RUNS,
-    STEP,
-    Coverage,
-    Regression,
-    Search,
-    SeriesKey,
-    VersionRun,
-)
-from profiler.regressions.time_regressions import find_time_regressions
+from profiler.evidence import Evidence, MetricTable
+from profiler.history.baselines import Baseline, Baselines, LostPin
+from profiler.history.lineage import REJECTED, Lineage
 
 if TYPE_CHECKING:
-    from profiler.store import ResultInfo, Store
+    from profiler.store import Store
 
 
 @dataclass(frozen=True)
-class RegressionReport:
-    """What is worse now: what nobody let pass first, then wrong results, latency, the largest effect."""
+class UnclearReason:
+    """Why nobody can say whether a newest result is worse."""
 
-    regressions: tuple[Regression, ...]
-    coverage: Coverage
+    why: str
+    command: str  # what would tell; "" where nothing would
+
+
+@dataclass
+class Coverage:
+    """What was looked at, and what of it nobody could judge."""
+
+    families: int = 0
+    series: Counter[str] = field(default_factory=Counter)  # by kind of evidence
+    pairs: int = 0  # newest results compared with the run before or a baseline
+    unclear: Counter[UnclearReason] = field(default_factory=Counter)
 
     @property
-    def open(self) -> tuple[Regression, ...]:
-        """Those that nobody let pass."""
-        return tuple(one for one in self.regressions if one.acknowledged is None)
+    def words(self) -> str:
+        """What was looked at."""
+        kinds = ", ".join(f"{self.series[kind]} {kind}" for kind in Evidence if self.series[kind])
+        families = f"{self.families} famil{'ies' if self.families != 1 else 'y'}"
+        series = f"the series of {families} ({kinds})" if kinds else f"{families}, no series"
+        histories = f"looked at: {series}, each run of a version against those before it"
+        timings = f"{self.pairs} newest timings against the run before or a baseline"
+        return f"{histories}, and {timings}" if self.pairs else histories
 
 
-def find_regressions(
-    store: Store,
-    table: MetricTable,
-    *,
-    family: str | None = None,
-    lineages: Mapping[str, Lineage] | None = None,
-    floors: FloorLookup = lambda *_: None,
-    wobbles: KeyedNoiseLookup = lambda *_: None,
-    acknowledged: Sequence[Acknowledgement] = (),
-    pins: Sequence[Pin] = (),
-) -> RegressionReport:
-    """What is worse now in every family, or in one.
+@dataclass(frozen=True)
+class Search:
+    """One family in an index, and what its newest results are judged by."""
 
-    Calls and ncu durations: by the steps of their history, by the newest runs against those before, and by
-    the newest against the baseline, which is what is pinned, else the parent, else the version before. What
-    repeats exactly (compiler facts, the model, counts): between the runs of one version. A rejected version
-    has nothing to lose, and a wrong one no speed. `floors` judge the calls of two runs, `wobbles` their ncu
-    durations.
-    """
-    looked = Coverage()
-    kept: dict[SeriesKey, Regression] = {}
-    for name in [family] if family is not None else store.families():
-        own_pins = tuple(pin for pin in pins if pin.family == name)
-        baselines = Baselines(store, name, own_pins, (lineages or {}).get(name))
-        search = Search(store, table, baselines, floors, looked, wobbles)
-        looked.families += 1
-        for one in (*_correctness(search), *find_time_regressions(search), *find_exact_regressions(search)):
-            kept[one.series] = _told(kept[one.series], one) if one.series in kept else one
-    told = [_passed(one, acknowledged) for one in kept.values()]
-    return RegressionReport(tuple(sorted(told, key=_first)), looked)
+    store: Store
+    table: MetricTable
+    baselines: Baselines  # of the family
+    floors: FloorLookup
+    coverage: Coverage  # of all families searched; it grows
+    wobbles: KeyedNoiseLookup = lambda *_: None  # how far ncu's counters move by themselves
 
+    @property
+    def family(self) -> str:
+        """The family that is searched."""
+        return self.baselines.family
 
-def _told(held: Regression, other: Regression) -> Regression:
-    """The first that was found, unless its own newest runs got worse again since."""
-    newer = other.possible[0].created > held.possible[-1].created
-    return (
-        replace(other, earlier_steps=held.earlier_steps + 1)
-        if newer and (held.kind, other.kind) == (STEP, RUNS)
-        else held
-    )
+    @property
+    def lineage(self) -> Lineage | None:
+        """How the versions of the family descend; None where no run keeps a catalogue of it."""
+        return self.baselines.lineage
 
+    @property
+    def rejected(self) -> frozenset[str]:
+        """The versions that are wrong on purpose, and have nothing to lose."""
+        statuses = self.lineage.statuses if self.lineage else ()
+        return frozenset(status.version.id for status in statuses if status.version.state == REJECTED)
 
-def _passed(one: Regression, acknowledged: Iterable[Acknowledgement]) -> Regression:
-    """With what lets it pass, or did; what is wrong nobody can let pass."""
-    place = one.series
-    if place.concept == CORRECTNESS:
-        return one
-    found = find_acknowledgement(
-        acknowledged,
-        family=place.family,
-        version=place.version,
-        workload=place.workload,
-        gpu=place.gpu,
-        concept=place.concept,
-        made=one.now.created,
-        effect=one.effect,
-    )
-    if isinstance(found, LapsedAcknowledgement):
-        return replace(one, lapsed=found)
-    return replace(one, acknowledged=found)
+    @property
+    def wrong(self) -> dict[str, dict[str, str]]:
+        """The versions without a speed, as `load_trends` takes them."""
+        return {self.family: self.lineage.wrong} if self.lineage else {}
 
-
-def _first(one: Regression) -> tuple[object, ...]:
-    order = (CORRECTNESS, LATENCY, HEADLINE)
-    concept = one.series.concept
-    rank = order.index(concept) if concept in order else len(order)
-    return one.acknowledged is not None, rank, -one.size, one.series
-
-
-def _correctness(search: Search) -> Iterator[Regression]:
-    """What was right and is wrong now, once for each version, workload, GPU and kind of evidence."""
-    rows = search.store.results(family=search.family)
-    wrong = [row for row in rows if _is_wrong(row) and row.version not in search.rejected]
-    cells = dict.fromkeys((row.version, row.workload or "", row.gpu or "", row.evidence) for row in wrong)
-    for version, workload, gpu, evidence in cells:
-        history = search.store.results(
-            family=search.family,
-            version=version,
-            workload=workload,
-            gpu=gpu,
-            evidence=evidence,
-            latest=False,
-        )
-        by_run: dict[VersionRun, list[ResultInfo]] = {}
-        for row in sorted(history, key=lambda row: (row.created, row.run_id)):
-            by_run.setdefault(VersionRun(row.run_id, version, row.created), []).append(row)
-        state = {spot: next((row for row in own if _is_wrong(row)), None) for spot, own in by_run.items()}
-        spots = list(state)
-        right = [place for place, spot in enumerate(spots) if state[spot] is None]
-        if not right or right[-1] == len(spots) - 1:
-            continue
-        now = state[spots[-1]]
-        assert now is not None
-        where = (search.family, version, workload, gpu, evidence)
-        reason = now.reason or now.status
-        yield Regression(
-            SeriesKey(*where, "", "", CORRECTNESS),
-            CORRECTNESS,
-            CORRECTNESS,
-            spots[right[-1]],
-            (spots[right[-1] + 1],),
-            spots[-1],
-            Value(None, text="right"),
-            Value(None, text="wrong"),
-            reason,
-        )
-
-
-def _is_wrong(row: ResultInfo) -> bool:
-    """Whether a check found it so; the CPU can run every version, so what failed there is wrong."""
-    return row.status == "wrong" or (row.status == "failed" and row.evidence is Evidence.MODELLED)
+    def baseline(
+        self, version: str, workload: str, gpu: str, versions_present: Collection[str]
+    ) -> Baseline | None:
+        """What a version's newest results are compared with; a pin that is lost is counted as unclear."""
+        baseline = self.baselines.for_regressions(version, workload, gpu, versions_present)
+        if isinstance(baseline, LostPin):
+            why = f"the baseline of {self.family} is lost: {baseline.why}"
+            self.coverage.unclear[UnclearReason(why, baseline.command)] += 1
+            return None
+        return baseline

@@ -13,8 +13,7 @@ from profiler.compare.resolve_names import side_of_report
 from profiler.errors import Exit, UnknownName
 from profiler.evidence import Evidence, Launch, Session, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values
-from profiler.gate import judgement
-from profiler.gate.comparison_pairs import ComparisonPair
+from profiler.gate import ComparisonPair, judgement
 from profiler.reports import read as reports_read
 from profiler.statistics import Verdict
 

@@ -13,11 +13,9 @@ from profiler.compare.comparison import Comparison, MetricChange, compare
 from profiler.errors import Exit
 from profiler.evidence import Launch, Session, Side, Value, metric_table
 from profiler.evidence.values import pack_values
-from profiler.gate.comparison_pairs import ComparisonPair
-from profiler.gate.finding import Finding, Outcome
-from profiler.gate.judgement import judge
+from profiler.gate import ComparisonPair, Finding, Outcome, judge
 from profiler.history.overview import load_overview
-from profiler.regressions.search import find_regressions
+from profiler.regressions import find_regressions
 from profiler.statistics import Verdict
 from profiler.store import Store
 from tests import made

@@ -18,8 +18,7 @@ from profiler.compare.comparison import Comparison, compare
 from profiler.compare.resolve_names import resolve_all
 from profiler.errors import Exit
 from profiler.evidence import Latency, Side, metric_table
-from profiler.gate import judgement
-from profiler.gate.comparison_pairs import ComparisonPair
+from profiler.gate import ComparisonPair, judgement
 from profiler.statistics import Floor, Verdict
 from profiler.store import Store, open_store
 from tests.made import START, fresh_database, postgres

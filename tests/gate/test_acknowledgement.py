@@ -15,8 +15,7 @@ from profiler.bundles import LocalRoot, Root, Run, decisions, location
 from profiler.cli import main
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence import metric_table
-from profiler.gate import acknowledgement
-from profiler.gate.acknowledgement import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
+from profiler.gate import Acknowledgement, LapsedAcknowledgement, acknowledgement, find_acknowledgement
 from profiler.store import Store, open_store
 from tests import lineages
 from tests.lineages import FAMILY

@@ -11,8 +11,7 @@ import pytest
 from profiler import cli
 from profiler.compare import noise_floor
 from profiler.evidence import metric_table
-from profiler.regressions.regression import Coverage
-from profiler.regressions.search import RegressionReport, find_regressions
+from profiler.regressions import Coverage, RegressionReport, find_regressions
 from profiler.store import open_store
 from profiler.ui.views import regression_list
 from tests import lineages, timed_runs

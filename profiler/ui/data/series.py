@@ -16,9 +16,7 @@ from profiler.history import overview as overviewing
 from profiler.history import trend as trending
 from profiler.history.change_points import History, find_change_points
 from profiler.history.trend import LATENCY, Trend
-from profiler.regressions import search as regressing
-from profiler.regressions.cause import Cause, CauseFinder
-from profiler.regressions.regression import Regression
+from profiler.regressions import Cause, CauseFinder, Regression, RegressionReport, find_regressions
 from profiler.ui.data import index, lineages
 
 
@@ -94,16 +92,16 @@ def overview(now: index.Stamp) -> overviewing.Overview:
     )
 
 
-def regressions(now: index.Stamp) -> regressing.RegressionReport:
+def regressions(now: index.Stamp) -> RegressionReport:
     """What is worse now in every family."""
     today = datetime.now(UTC).date()  # on which an acknowledgement may end
     return _regressions(now, tuple(decisions.decision_ids(location.open_root())), today)
 
 
 @st.cache_resource(show_spinner="Looking for what got worse …", max_entries=2)
-def _regressions(now: index.Stamp, decided: tuple[str, ...], today: date) -> regressing.RegressionReport:
+def _regressions(now: index.Stamp, decided: tuple[str, ...], today: date) -> RegressionReport:
     records = decisions.load_decisions(location.open_root())
-    return regressing.find_regressions(
+    return find_regressions(
         index.store(),
         index.table(now),
         lineages=lineages.lineages_by_family(now),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from profiler.evidence import Evidence, Value, formatting
 from profiler.history.lineage import GOOD, PLANNED, Lineage, VersionStatus
 from profiler.history.version_latency import VersionLatency
-from profiler.regressions.search import RegressionReport
+from profiler.regressions import RegressionReport
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track
 from profiler.ui.markup import Column, Html, Row, Tile

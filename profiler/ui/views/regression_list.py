@@ -8,9 +8,7 @@ from hashlib import sha256
 from profiler.compare import latency_words
 from profiler.evidence import Evidence, formatting
 from profiler.history.trend import LATENCY
-from profiler.regressions.cause import Cause
-from profiler.regressions.regression import BASELINE, CORRECTNESS, Coverage, Regression, VersionRun
-from profiler.regressions.search import RegressionReport
+from profiler.regressions import Cause, Coverage, Regression, RegressionKind, RegressionReport, VersionRun
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row, Tile
@@ -54,7 +52,7 @@ def tiles(shown: Sequence[Regression], causes: Sequence[Cause], looked: Coverage
     passed = len(shown) - len(still)
     moved = sum(cause.is_environment for cause in causes)
     unclear = sum(looked.unclear.values())
-    wrong = sum(one.series.concept == CORRECTNESS for one in still)
+    wrong = sum(one.became_wrong for one in still)
     versions = len({one.subject for one in still})
     of_versions = f"of {versions} version{'s' * (versions != 1)}" if still else "nothing"
     results = f"newest result{'s' * (unclear != 1)}"
@@ -153,13 +151,13 @@ def nothing(looked: Coverage) -> Html:
 
 
 def _verdict(one: Regression) -> Html:
-    if one.series.concept == CORRECTNESS:
+    if one.became_wrong:
         return markup.status_tag("wrong")
     return markup.verdict(Verdict.WORSE, one.change, one.how_sure)
 
 
 def _level(one: Regression) -> Html:
-    if one.series.concept == CORRECTNESS:
+    if one.became_wrong:
         return markup.muted("right → wrong")
     numbers = [value.number for value in (one.a, one.b) if value.number is not None]
     scale = formatting.scale_for(one.b.unit, max(map(abs, numbers))) if numbers else None
@@ -174,7 +172,7 @@ def _level(one: Regression) -> Html:
 def _interval(one: Regression) -> Html:
     """The interval, its kind, and the A/A floor beside it."""
     if one.interval is None:
-        return markup.muted(one.basis) if one.series.concept != CORRECTNESS else Html("")
+        return markup.muted(one.basis) if not one.became_wrong else Html("")
     words = f"({one.interval_kind})"
     floor = latency_words.short_floor(one.floor) if one.series.concept == LATENCY else ""
     return markup.join((str(one.interval), markup.muted(words), markup.muted(floor)))
@@ -238,10 +236,10 @@ def _links(one: Regression) -> Html:
         place.family,
         workload=place.workload,
         gpu=place.gpu,
-        metrics=() if place.concept == CORRECTNESS else (place.concept,),
+        metrics=() if one.became_wrong else (place.concept,),
         evidence=place.evidence.value,
     )
-    words = "diff with the baseline" if one.kind == BASELINE else "diff of the two runs"
+    words = "diff with the baseline" if one.kind is RegressionKind.BASELINE else "diff of the two runs"
     found = [markup.link(view.href, words), markup.link(series, "trend" if measured else "facts over time")]
     found.append(markup.link(addresses.run(after.run_id), "the run", title=after.run_id))
     return markup.join(found, " · ")

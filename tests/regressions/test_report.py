@@ -19,9 +19,8 @@ from profiler.evidence import metric_table
 from profiler.gate import acknowledgement
 from profiler.history import baselines, lineage
 from profiler.history.trend import load_latency_trends
-from profiler.regressions.cause import CauseFinder
-from profiler.regressions.regression import BASELINE, CORRECTNESS, EXACT, RUNS, STEP, Regression
-from profiler.regressions.search import RegressionReport, find_regressions
+from profiler.regressions import CauseFinder, Regression, RegressionKind, RegressionReport, find_regressions
+from profiler.regressions.regression import CORRECTNESS
 from profiler.store import import_paths, open_store
 from tests import lineages, timed_runs
 from tests.timed_runs import GPU, WARM, WORKLOAD, run
@@ -73,7 +72,7 @@ class TestCalls:
             run({"v1": 175.1e3}, 1, sass={"v1": "b"}),
         )
         one = only(tmp_path)
-        assert (one.kind, one.series.concept, one.series.version) == (RUNS, "latency", "v1")
+        assert (one.kind, one.series.concept, one.series.version) == (RegressionKind.RUNS, "latency", "v1")
         assert one.effect == pytest.approx(0.03, abs=0.008)
         assert one.interval is not None
         assert one.interval.low > 0
@@ -103,7 +102,7 @@ class TestCalls:
     def test_a_slower_version_of_one_run_is_judged_by_the_rounds(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 170e3, "v2": 175.1e3}, 0))
         one = only(tmp_path)
-        assert (one.kind, one.held_against) == (BASELINE, "the version before, v1")
+        assert (one.kind, one.held_against) == (RegressionKind.BASELINE, "the version before, v1")
         assert one.before.run_id == one.now.run_id
         assert one.interval_kind == "99 %"
         assert one.detectable is not None
@@ -122,7 +121,7 @@ class TestCalls:
         ]
         timed_runs.seal(tmp_path, *runs)
         one = only(tmp_path)
-        assert one.kind == STEP
+        assert one.kind == RegressionKind.STEP
         assert [spot.run_id for spot in one.possible] == [runs[12].run_id]
         assert one.now.run_id == runs[-1].run_id
         assert one.interval is not None
@@ -147,7 +146,7 @@ class TestCalls:
         runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
         one = only(tmp_path)
-        assert (one.kind, one.held_against) == (RUNS, "")
+        assert (one.kind, one.held_against) == (RegressionKind.RUNS, "")
         assert (one.before.run_id, one.possible[0].run_id) == (runs[1].run_id, runs[2].run_id)
         assert one.now.run_id == runs[4].run_id
 
@@ -162,7 +161,7 @@ class TestCalls:
         runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
         one = only(tmp_path)
-        assert (one.kind, one.earlier_steps) == (RUNS, 1)
+        assert (one.kind, one.earlier_steps) == (RegressionKind.RUNS, 1)
         assert one.effect == pytest.approx(210 / 178 - 1, abs=0.01)
         assert one.b.number == pytest.approx(210e3, rel=0.01)
 
@@ -219,7 +218,7 @@ class TestFacts:
             look(tmp_path).regressions, key=lambda one: one.series.concept, reverse=True
         )
         assert (spills.kind, spills.series.concept, registers.series.concept) == (
-            EXACT,
+            RegressionKind.EXACT,
             "static_spills",
             "static_registers",
         )
@@ -361,7 +360,11 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
     assert look(tmp_path).regressions == (), "the newer of the two is the faster one"
     assert cli.main(["baseline", "set", "ncar", "MW_DivToMult", "--why", "it ships"]) == 0
     one = only(tmp_path)
-    assert (one.series.version, one.series.concept, one.kind) == ("MW_Baseline", "duration", BASELINE)
+    assert (one.series.version, one.series.concept, one.kind) == (
+        "MW_Baseline",
+        "duration",
+        RegressionKind.BASELINE,
+    )
     assert one.held_against == "pinned ncar/MW_DivToMult"
     assert one.basis == "unreplicated: one launch a side"
     assert one.change == "+77.8 %"

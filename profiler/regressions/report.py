@@ -1,0 +1,109 @@
+"""All that is worse now in an index: each series once, with what lets it pass, in the order of weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from profiler.compare.comparison import HEADLINE
+from profiler.compare.counter_noise import KeyedNoiseLookup
+from profiler.compare.latency import FloorLookup
+from profiler.evidence import MetricTable
+from profiler.gate import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
+from profiler.history.baselines import Baselines, Pin
+from profiler.history.lineage import Lineage
+from profiler.history.trend import LATENCY
+from profiler.regressions.correctness_regressions import find_correctness_regressions
+from profiler.regressions.exact_regressions import find_exact_regressions
+from profiler.regressions.regression import CORRECTNESS, Regression, RegressionKind, SeriesKey
+from profiler.regressions.search import Coverage, Search
+from profiler.regressions.time_regressions import find_time_regressions
+
+if TYPE_CHECKING:
+    from profiler.store import Store
+
+
+@dataclass(frozen=True)
+class RegressionReport:
+    """What is worse now: what nobody let pass first, then wrong results, latency, the largest effect."""
+
+    regressions: tuple[Regression, ...]
+    coverage: Coverage
+
+    @property
+    def open(self) -> tuple[Regression, ...]:
+        """Those that nobody let pass."""
+        return tuple(regression for regression in self.regressions if regression.acknowledged is None)
+
+
+def find_regressions(
+    store: Store,
+    table: MetricTable,
+    *,
+    family: str | None = None,
+    lineages: Mapping[str, Lineage] | None = None,
+    floors: FloorLookup = lambda *_: None,
+    wobbles: KeyedNoiseLookup = lambda *_: None,
+    acknowledged: Sequence[Acknowledgement] = (),
+    pins: Sequence[Pin] = (),
+) -> RegressionReport:
+    """What is worse now in every family, or in one.
+
+    Calls and ncu durations: by the steps of their history, by the newest runs against those before, and by
+    the newest against the baseline (`Baselines.for_regressions`). What repeats exactly (compiler facts, the
+    model, counts): between the runs of one version. A rejected version has nothing to lose, and a wrong one
+    no speed. `floors` judge the calls of two runs, `wobbles` their ncu durations.
+    """
+    coverage = Coverage()
+    by_series: dict[SeriesKey, Regression] = {}
+    for name in [family] if family is not None else store.families():
+        own_pins = tuple(pin for pin in pins if pin.family == name)
+        baselines = Baselines(store, name, own_pins, (lineages or {}).get(name))
+        search = Search(store, table, baselines, floors, coverage, wobbles)
+        coverage.families += 1
+        for regression in (
+            *find_correctness_regressions(search),
+            *find_time_regressions(search),
+            *find_exact_regressions(search),
+        ):
+            first = by_series.get(regression.series)
+            by_series[regression.series] = regression if first is None else _of_one_series(first, regression)
+    regressions = [_with_acknowledgement(regression, acknowledged) for regression in by_series.values()]
+    return RegressionReport(tuple(sorted(regressions, key=_weight)), coverage)
+
+
+def _of_one_series(first: Regression, other: Regression) -> Regression:
+    """The one that was found first, unless its own newest runs got worse again since."""
+    is_newer = other.possible[0].created > first.possible[-1].created
+    if is_newer and (first.kind, other.kind) == (RegressionKind.STEP, RegressionKind.RUNS):
+        return replace(other, earlier_steps=first.earlier_steps + 1)
+    return first
+
+
+def _with_acknowledgement(regression: Regression, acknowledged: Iterable[Acknowledgement]) -> Regression:
+    """With what lets it pass, or did; what is wrong nobody can let pass."""
+    if regression.became_wrong:
+        return regression
+    series = regression.series
+    acknowledgement = find_acknowledgement(
+        acknowledged,
+        family=series.family,
+        version=series.version,
+        workload=series.workload,
+        gpu=series.gpu,
+        concept=series.concept,
+        made=regression.now.created,
+        effect=regression.effect,
+    )
+    if isinstance(acknowledgement, LapsedAcknowledgement):
+        return replace(regression, lapsed=acknowledgement)
+    return replace(regression, acknowledged=acknowledgement)
+
+
+def _weight(regression: Regression) -> tuple[object, ...]:
+    """The order of the report: open before acknowledged, wrong, latency, duration, the rest; large first."""
+    concepts = (CORRECTNESS, LATENCY, HEADLINE)
+    concept = regression.series.concept
+    rank = concepts.index(concept) if concept in concepts else len(concepts)
+    return regression.acknowledged is not None, rank, -regression.size, regression.series
