@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 from profiler.advice import stall_levers
-from profiler.advice.stall_levers import NOT_WAITING, PEAK_PCT, WAITS
+from profiler.advice.stall_levers import ISSUING_REASONS, PEAK_PCT, STALL_REASONS
 from profiler.advice.statement import (
     BOTTLENECK,
     LEVER,
     MOST_PART,
     NO_ACTION,
-    Gap,
-    Input,
-    Reading,
+    LaunchInputs,
+    MetricInput,
+    OpenQuestion,
     Statement,
     doubted,
     valid,
@@ -23,7 +23,7 @@ from profiler.build.occupancy import LIMITS, occupancy
 from profiler.compare.metric_verdict import SHORT_NS
 from profiler.evidence import Evidence, Metric, Value, formatting
 
-Finding = Statement | Gap
+Finding = Statement | OpenQuestion
 
 ISSUE_PCT = 80.0  # of cycles with an issue: from here on fewer instructions count, not shorter waits
 WAIT_SHARE = 0.15  # of the latency of an issue: a reason below it is not worth a statement of its own
@@ -40,13 +40,13 @@ _ROSE = 1.05  # times the baseline
 _NEAR_PP = 5.0  # a pipe this near to the compute throughput is what makes it
 
 
-def findings(reading: Reading, stalls: Mapping[str, Metric]) -> tuple[Finding, ...]:
+def find_bottlenecks(reading: LaunchInputs, stalls: Mapping[str, Metric]) -> tuple[Finding, ...]:
     """Every statement that the launch's own counters carry, and every question that they leave open.
 
     `stalls` are the stall reasons that metrics.txt declares and the chip has. Taking a counter away never
     adds a lever: each rule runs on all the counters that it chooses by, or becomes a Gap.
     """
-    rules: tuple[Callable[[Reading], Iterator[Finding]], ...] = (
+    rules: tuple[Callable[[LaunchInputs], Iterator[Finding]], ...] = (
         _limit,
         _idle,
         _occupancy,
@@ -60,11 +60,11 @@ def findings(reading: Reading, stalls: Mapping[str, Metric]) -> tuple[Finding, .
 
 
 def _say(
-    reading: Reading,
+    reading: LaunchInputs,
     name: str,
     kind: str,
     text: str,
-    inputs: tuple[Input, ...],
+    inputs: tuple[MetricInput, ...],
     *,
     share: float | None = None,
     weight: float = 0.0,
@@ -83,12 +83,12 @@ def _say(
     return Statement(name, kind, text, inputs, Evidence.MEASURED, sure, known, bounded, weight)
 
 
-def _limit(reading: Reading) -> Iterator[Finding]:
+def _limit(reading: LaunchInputs) -> Iterator[Finding]:
     """The unit nearest to its peak, or none."""
     names = ("sol_compute", "sol_memory", "sol_dram", "sol_l2", "sol_l1")
     compute, memory, dram, l2, l1 = inputs = reading.of(*names)
     if not valid(inputs):
-        yield Gap("limit", "which unit limits the time", inputs, main=True)
+        yield OpenQuestion("limit", "which unit limits the time", inputs, main=True)
         return
     shown = f"compute at {compute.shown}, memory at {memory.shown} of peak"
     share = max(compute.number, memory.number) / 100
@@ -108,7 +108,9 @@ def _limit(reading: Reading) -> Iterator[Finding]:
         yield _compute_limit(reading, inputs, f"Compute limits it: {shown}", share)
 
 
-def _compute_limit(reading: Reading, inputs: tuple[Input, ...], text: str, share: float) -> Statement:
+def _compute_limit(
+    reading: LaunchInputs, inputs: tuple[MetricInput, ...], text: str, share: float
+) -> Statement:
     """A lever only where the busiest pipe is known: one that metrics.txt counts, all of them being there."""
     pipes = reading.of("tensor_busy", "pipe_fma", "pipe_alu", "pipe_xu", "pipe_lsu")
     if not valid(pipes):
@@ -130,26 +132,32 @@ def _compute_limit(reading: Reading, inputs: tuple[Input, ...], text: str, share
     return _say(reading, "limit:compute", BOTTLENECK, text, used, share=share, lever=lever)
 
 
-def _waiting(reading: Reading, stalls: Mapping[str, Metric]) -> Iterator[Finding]:
+def _waiting(reading: LaunchInputs, stalls: Mapping[str, Metric]) -> Iterator[Finding]:
     """What warps wait for. A missing reason may be the largest: the others are held against what is left."""
     latency, issue = reading.of("warp_latency", "issue_active")
     known = {reason: reading[metric.concept] for reason, metric in stalls.items()}
     bad = tuple(one for one in known.values() if not one.valid)
     sums = sum(one.number for one in known.values() if one.valid)
     if not (latency.valid and issue.valid and latency.number and known):
-        yield Gap("waiting", "what warps wait for", (latency, issue, *bad), main=True)
+        yield OpenQuestion("waiting", "what warps wait for", (latency, issue, *bad), main=True)
         return
     if sums > latency.number * _MOST_STALLS:
         against = doubted(latency, *(one for one in known.values() if one.valid and one.number))
-        yield Gap("waiting", "what warps wait for: the stalls are more than the latency", against, main=True)
+        yield OpenQuestion(
+            "waiting", "what warps wait for: the stalls are more than the latency", against, main=True
+        )
         return
     rest = max(latency.number * (1 + _SLACK) - sums, 0.0) if bad else 0.0
     waits = sorted(
-        ((one.number, reason) for reason, one in known.items() if one.valid and reason not in NOT_WAITING),
+        (
+            (one.number, reason)
+            for reason, one in known.items()
+            if one.valid and reason not in ISSUING_REASONS
+        ),
         reverse=True,
     )
     if not waits or waits[0][0] <= rest:
-        yield Gap("waiting", "what warps wait for", (latency, issue, *bad), main=True)
+        yield OpenQuestion("waiting", "what warps wait for", (latency, issue, *bad), main=True)
         return
     if issue.number >= ISSUE_PCT:
         text = f"Schedulers issue in {issue.shown} of their cycles: instructions are the limit, not waiting."
@@ -164,10 +172,15 @@ def _waiting(reading: Reading, stalls: Mapping[str, Metric]) -> Iterator[Finding
 
 
 def _wait(
-    reading: Reading, reason: str, stall: Input, latency: Input, issue: Input, share: float
+    reading: LaunchInputs,
+    reason: str,
+    stall: MetricInput,
+    latency: MetricInput,
+    issue: MetricInput,
+    share: float,
 ) -> Statement:
-    means = WAITS[reason].means if reason in WAITS else reason
-    advice = stall_levers.for_wait(reason, reading)
+    means = STALL_REASONS[reason].means if reason in STALL_REASONS else reason
+    advice = stall_levers.advice_for_stall(reason, reading)
     cycles = f"{formatting.digits(stall.number)} of {latency.shown}s between two issues"
     text = f"Warps wait for {means} ({reason}): {cycles}; schedulers issue in {issue.shown} of cycles"
     text += f"; {advice.words}." if advice.words else "."
@@ -177,16 +190,16 @@ def _wait(
     return _say(reading, name, BOTTLENECK, text, inputs, share=at_most, lever=advice.lever, confidence=sure)
 
 
-def _idle(reading: Reading) -> Iterator[Finding]:
+def _idle(reading: LaunchInputs) -> Iterator[Finding]:
     """SMs without work: a grid too small, or blocks that do not come out even."""
     names = ("sm_cycles_active", "sm_cycles_elapsed", "waves", "grid_size", "sm_count")
     active, elapsed, waves, grid, sms = inputs = reading.of(*names)
     if not valid(inputs) or not elapsed.number:
-        yield Gap("idle", "whether SMs stand idle", inputs)
+        yield OpenQuestion("idle", "whether SMs stand idle", inputs)
         return
     never = not all(one.number for one in (active, waves, grid, sms))  # a launch that ran has all of them
     if never or active.number > MOST_PART * elapsed.number:
-        yield Gap("idle", "whether SMs stand idle", doubted(*inputs))
+        yield OpenQuestion("idle", "whether SMs stand idle", doubted(*inputs))
         return
     share = 1 - active.number / elapsed.number
     if share < IDLE_SHARE:
@@ -197,7 +210,7 @@ def _idle(reading: Reading) -> Iterator[Finding]:
     yield _say(reading, "idle", BOTTLENECK, text, inputs, share=share, lever=lever)
 
 
-def _occupancy(reading: Reading) -> Iterator[Finding]:
+def _occupancy(reading: LaunchInputs) -> Iterator[Finding]:
     """Too few warps to hide latency, and what limits them; where no unit is at its peak and blocks wait."""
     limits = {
         "registers": reading["limit_registers"],
@@ -211,10 +224,12 @@ def _occupancy(reading: Reading) -> Iterator[Finding]:
     theory, achieved, none, waves, compute, memory = facts = reading.of(*names)
     inputs = (*facts, *limits.values())
     if not valid(inputs):
-        yield Gap("occupancy", "whether more warps would hide latency, and what limits them", inputs)
+        yield OpenQuestion("occupancy", "whether more warps would hide latency, and what limits them", inputs)
         return
     if nothing_fits := doubted(*(one for one in limits.values() if not one.number)):  # but it ran
-        yield Gap("occupancy", "whether more warps would hide latency, and what limits them", nothing_fits)
+        yield OpenQuestion(
+            "occupancy", "whether more warps would hide latency, and what limits them", nothing_fits
+        )
         return
     hidden = theory.number > OCCUPANCY_PCT or none.number < NO_ELIGIBLE_PCT
     if hidden or waves.number < 1 or max(compute.number, memory.number) >= PEAK_PCT:
@@ -236,7 +251,7 @@ def _occupancy(reading: Reading) -> Iterator[Finding]:
     yield _say(reading, "occupancy", LEVER, text, used, share=share, lever=lever, confidence=sure)
 
 
-def _register_step(reading: Reading, binding: list[str], blocks: float) -> str:
+def _register_step(reading: LaunchInputs, binding: list[str], blocks: float) -> str:
     """From how many registers on one block more fits; "" where our limits do not give ncu's own number."""
     registers, threads = reading.of("registers", "block_size")
     if binding != ["registers"] or reading.chip not in LIMITS or not (registers.valid and threads.valid):
@@ -249,18 +264,20 @@ def _register_step(reading: Reading, binding: list[str], blocks: float) -> str:
     return f"With {step} registers in place of {now} one block more fits." if step else ""
 
 
-def _shared(reading: Reading) -> Iterator[Finding]:
+def _shared(reading: LaunchInputs) -> Iterator[Finding]:
     """Bank conflicts: the excess is the access pattern's, the rest of the counter is arbitration."""
     conflicts, excess, every = reading.of("shared_conflicts", "shared_excess", "shared_wavefronts_source")
     if not (excess.valid and every.valid):
-        yield Gap("shared", "whether shared memory is accessed without conflicts", (excess, every))
+        yield OpenQuestion("shared", "whether shared memory is accessed without conflicts", (excess, every))
         return
     if excess.number > MOST_PART * every.number:
-        yield Gap("shared", "whether shared memory is accessed without conflicts", doubted(excess, every))
+        yield OpenQuestion(
+            "shared", "whether shared memory is accessed without conflicts", doubted(excess, every)
+        )
         return
     if excess.number > 0 and every.number:
         latency, *stalls = reading.of("warp_latency", "stall_short_scoreboard", "stall_mio_throttle")
-        inputs: tuple[Input, ...] = (excess, every)
+        inputs: tuple[MetricInput, ...] = (excess, every)
         part, share = excess.number / every.number, None
         if latency.valid and latency.number and valid(tuple(stalls)):
             inputs = (*inputs, latency, *stalls)
@@ -279,11 +296,11 @@ def _shared(reading: Reading) -> Iterator[Finding]:
         yield _say(reading, "shared:arbitration", NO_ACTION, text, (conflicts, excess, every), weight=weight)
 
 
-def _tensor(reading: Reading) -> Iterator[Finding]:
+def _tensor(reading: LaunchInputs) -> Iterator[Finding]:
     """Multiply-adds outside the tensor cores, by the opcodes alone: HFMA2 keeps the tensor pipe busy too."""
     matrix, fused, every = reading.opcodes(), reading.opcodes("FFMA", "HFMA2"), reading.every_opcode
     if not every.valid:
-        yield Gap("tensor", "whether the tensor cores are used", (every,))
+        yield OpenQuestion("tensor", "whether the tensor cores are used", (every,))
         return
     if matrix.number or fused.number < SCALAR_SHARE * every.number:
         return
@@ -293,13 +310,13 @@ def _tensor(reading: Reading) -> Iterator[Finding]:
     yield _say(reading, "tensor:unused", LEVER, text, inputs, share=share, lever=lever, confidence=sure)
 
 
-def _local(reading: Reading) -> Iterator[Finding]:
+def _local(reading: LaunchInputs) -> Iterator[Finding]:
     """Local memory: spills only where a counter of spills says so; else it may be a local array."""
     spills, loads, stores = reading.of("spill_insts", "local_load_sectors", "local_store_sectors")
     executed = reading["inst_executed"]
     if spills.valid and executed.valid and executed.number:
         if spills.number > MOST_PART * executed.number:
-            yield Gap("local", "whether registers spill", doubted(spills, executed))
+            yield OpenQuestion("local", "whether registers spill", doubted(spills, executed))
         elif spills.number:
             share = spills.number / executed.number
             text = f"{spills.shown} instructions spill registers, {share:.1%} of all.".replace("%", " %")
@@ -307,7 +324,7 @@ def _local(reading: Reading) -> Iterator[Finding]:
             yield _say(reading, "spills", LEVER, text, inputs, share=share, lever=lever)
         return
     if not (loads.valid and stores.valid):
-        yield Gap("local", "whether registers spill", (spills, loads, stores))
+        yield OpenQuestion("local", "whether registers spill", (spills, loads, stores))
     elif loads.number + stores.number:
         text = (
             f"Local memory is used ({loads.shown}s loaded, {stores.shown}s stored): spills or local arrays, "
@@ -316,19 +333,19 @@ def _local(reading: Reading) -> Iterator[Finding]:
         yield _say(reading, "local", BOTTLENECK, text, (loads, stores, spills))
 
 
-def _sectors(reading: Reading) -> Iterator[Finding]:
+def _sectors(reading: LaunchInputs) -> Iterator[Finding]:
     """Sectors that coalesced accesses would not have touched."""
     excess, loads, stores = inputs = reading.of(
         "global_excess", "global_load_sectors", "global_store_sectors"
     )
     latency, *stalls = waits = reading.of("warp_latency", "stall_long_scoreboard", "stall_lg_throttle")
     if not valid((*inputs, *waits)) or not latency.number:
-        yield Gap("sectors", "whether global memory is accessed coalesced", (*inputs, *waits))
+        yield OpenQuestion("sectors", "whether global memory is accessed coalesced", (*inputs, *waits))
         return
     every = loads.number + stores.number
     waited = sum(one.number for one in stalls)
     if excess.number > MOST_PART * every or waited > _MOST_STALLS * latency.number:
-        yield Gap("sectors", "whether global memory is accessed coalesced", doubted(*inputs, *waits))
+        yield OpenQuestion("sectors", "whether global memory is accessed coalesced", doubted(*inputs, *waits))
         return
     if not every or excess.number < EXCESS_SHARE * every:
         return
@@ -340,13 +357,13 @@ def _sectors(reading: Reading) -> Iterator[Finding]:
     yield _say(reading, "sectors", LEVER, f"{text}.", (*inputs, *waits), share=share, lever=lever)
 
 
-def _divergence(reading: Reading) -> Iterator[Finding]:
+def _divergence(reading: LaunchInputs) -> Iterator[Finding]:
     """Lanes that an instruction is not executed for."""
     threads = reading["threads_per_inst_on"]
     if not threads.valid:
-        yield Gap("divergence", "whether warps diverge", (threads,))
+        yield OpenQuestion("divergence", "whether warps diverge", (threads,))
     elif not 0 < threads.number <= _LANES * MOST_PART:
-        yield Gap("divergence", "whether warps diverge", doubted(threads))
+        yield OpenQuestion("divergence", "whether warps diverge", doubted(threads))
     elif threads.number < FULL_WARPS:
         text = f"An instruction works for {formatting.digits(threads.number)} of 32 threads."
         lever = "keep the lanes of a warp together: bounds outside the loop, rows of one length in a warp"

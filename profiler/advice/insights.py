@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from profiler.advice import bottleneck, what_changed, without_gpu
@@ -12,13 +12,13 @@ from profiler.advice.statement import (
     KINDS,
     LEVER,
     UNKNOWN,
-    Gap,
-    Input,
-    Reading,
+    LaunchInputs,
+    MetricInput,
+    OpenQuestion,
     Statement,
     listed,
 )
-from profiler.advice.without_gpu import Cell, Traffic
+from profiler.advice.subject import ComparedSide, Subject
 from profiler.compare.comparison import Comparison
 from profiler.compare.match_launches import kernel_filter, launch_labels
 from profiler.errors import CannotJudge, UnknownName
@@ -40,87 +40,67 @@ _REFUSED = ("over-budget", "launch-refused")  # rejected before a number could b
 
 
 @dataclass(frozen=True)
-class Case:
-    """What is known of one version. A comparison's B is this version."""
-
-    label: str
-    measured: Cell | None = None
-    facts: tuple[Cell, ...] = ()  # static and modelled
-    wrong: str | None = None  # why its results are wrong, or why it was rejected
-    against: str | None = None  # the baseline's name
-    why: str = ""  # why that one, or why there is none
-    traffic: Traffic = field(default_factory=dict)  # shared-memory traffic by workload and source line
-    elsewhere: bool = False  # whether it was checked on other workloads than those of `facts`
-    waits_for: str = ""  # of a version of which there is nothing yet: what its catalogue says
-
-    @property
-    def checked(self) -> bool:
-        """Whether a run on the CPU held its numbers against the reference."""
-        return self.elsewhere or any(cell.side.evidence is Evidence.MODELLED for cell in self.facts)
-
-
-@dataclass(frozen=True)
 class Insights:
     """The answer: what was looked at, and the statements, what concerns most of the time first."""
 
-    case: Case
+    subject: Subject
     launch: str  # what was looked at of a measured version; "" where nothing was measured
     why_launch: str
     statements: tuple[Statement, ...]
     hidden: int  # statements beyond MOST
 
-    def document(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The insights for JSON: numbers in base units, null with a state where there is none."""
-        case, side = self.case, self._side
+        subject, side = self.subject, self._side
         return {
             "schema": SCHEMA,
-            "version": case.label,
-            "against": case.against,
-            "against_why": case.why,
+            "version": subject.label,
+            "against": subject.baseline,
+            "against_why": subject.baseline_why,
             "gpu": side.gpu if side else None,
             "workload": side.workload if side else None,
             "launch": self.launch or None,
             "launch_why": self.why_launch or None,
-            "correct": False if case.wrong else True if case.checked else None,
-            "statements": [one.as_json() for one in self.statements],
+            "correct": False if subject.wrong else True if subject.checked else None,
+            "statements": [one.to_dict() for one in self.statements],
             "hidden": self.hidden,
         }
 
     @property
     def _side(self) -> Side | None:
-        return self.case.measured.side if self.case.measured else None
+        return self.subject.measured.side if self.subject.measured else None
 
 
-def insights(case: Case, table: MetricTable, kernel: str | None = None) -> Insights:
+def find_insights(subject: Subject, table: MetricTable, kernel: str | None = None) -> Insights:
     """The statements about a version, ranked; a wrong one gets those on its correctness alone.
 
     Raises UnknownName where no launch fits `kernel`, CannotJudge where there is nothing at all.
     """
-    if case.wrong:
-        return Insights(case, "", "", tuple(_correctness(case, table)), 0)
-    if case.waits_for:
-        nothing = Statement("version", UNKNOWN, case.waits_for, (), Evidence.MEASURED, "no data")
-        return Insights(case, "", "", (nothing,), 0)
-    found: list[Statement | Gap] = []
+    if subject.wrong:
+        return Insights(subject, "", "", tuple(_correctness(subject, table)), 0)
+    if subject.waits_for:
+        nothing = Statement("version", UNKNOWN, subject.waits_for, (), Evidence.MEASURED, "no data")
+        return Insights(subject, "", "", (nothing,), 0)
+    found: list[Statement | OpenQuestion] = []
     name = why = ""
-    if case.measured:
-        if case.measured.side.launches:
-            launch, name, why = choose(case.measured.side, table, kernel)
-            found += measured(case.measured, launch, table)
-        if case.measured.against:
-            found += what_changed.latencies(case.measured.against)
-    elif not case.facts:
+    if subject.measured:
+        if subject.measured.side.launches:
+            launch, name, why = choose_launch(subject.measured.side, table, kernel)
+            found += launch_statements(subject.measured, launch, table)
+        if subject.measured.comparison:
+            found += what_changed.latency_statements(subject.measured.comparison)
+    elif not subject.facts:
         raise CannotJudge(
-            f"{case.label}: neither measured nor examined: `profiler dissect` or `profiler collect`"
+            f"{subject.label}: neither measured nor examined: `profiler dissect` or `profiler collect`"
         )
-    found += without_gpu.findings(case.facts, table, case.traffic)
-    if not case.measured or not case.measured.side.launches:
-        found.append(_never(case, table))
-    kept, hidden = ranked(found)
-    return Insights(case, name, why, kept, hidden)
+    found += without_gpu.fact_statements(subject.facts, table, subject.traffic)
+    if not subject.measured or not subject.measured.side.launches:
+        found.append(_never(subject, table))
+    kept, hidden = rank_statements(found)
+    return Insights(subject, name, why, kept, hidden)
 
 
-def choose(side: Side, table: MetricTable, kernel: str | None) -> tuple[Launch, str, str]:
+def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> tuple[Launch, str, str]:
     """The longest launch by ncu's duration among those asked for, its label, and why it is the one."""
     wanted = kernel_filter(kernel)
     named = [
@@ -133,7 +113,7 @@ def choose(side: Side, table: MetricTable, kernel: str | None) -> tuple[Launch, 
         asked = f"no kernel matches {kernel!r}" if kernel else "no launch"
         raise UnknownName(f"{asked} in {side.label}; there are {there or 'none'}")
     chip = chip_of(side.compute_capability) if side.compute_capability else None
-    times = [Reading(launch, table, chip)["duration"] for launch, _ in named]
+    times = [LaunchInputs(launch, table, chip)["duration"] for launch, _ in named]
     known = [one.number for one in times if one.valid]
     place = max(range(len(named)), key=lambda at: times[at].number if times[at].valid else -1.0)
     launch, label = named[place]
@@ -148,23 +128,25 @@ def choose(side: Side, table: MetricTable, kernel: str | None) -> tuple[Launch, 
     return launch, label, why + (f"; {lost} without a duration" if lost else "")
 
 
-def measured(cell: Cell, launch: Launch, table: MetricTable) -> tuple[Statement | Gap, ...]:
+def launch_statements(
+    cell: ComparedSide, launch: Launch, table: MetricTable
+) -> tuple[Statement | OpenQuestion, ...]:
     """Everything that one launch's counters say, and everything they leave open; not ranked, not cut."""
     side = cell.side
     chip = chip_of(side.compute_capability) if side.compute_capability else None
     stalls = stall_metrics(table, chip)
-    told: Sequence[Explanation] = explain(cell.against, table) if cell.against else ()
+    told: Sequence[Explanation] = explain(cell.comparison, table) if cell.comparison else ()
     own = next((one for one in told if one.pair.b is launch), None)
-    reading = Reading(launch, table, chip, own.pair.a if own else None)
-    found = [*bottleneck.findings(reading, stalls)]
+    reading = LaunchInputs(launch, table, chip, own.pair.a if own else None)
+    found = [*bottleneck.find_bottlenecks(reading, stalls)]
     if own:
-        found += what_changed.findings(own, reading, stalls, told)
-    elif cell.against:
-        found.append(_unpaired(cell.against, reading["duration"]))
+        found += what_changed.change_statements(own, reading, stalls, told)
+    elif cell.comparison:
+        found.append(_unpaired(cell.comparison, reading["duration"]))
     return tuple(found)
 
 
-def ranked(found: Iterable[Statement | Gap]) -> tuple[tuple[Statement, ...], int]:
+def rank_statements(found: Iterable[Statement | OpenQuestion]) -> tuple[tuple[Statement, ...], int]:
     """At most MOST statements: by the share of time concerned, what is unknown last, and how many fell away.
 
     A main question that is open has a statement of its own; the others share one. Advice that two statements
@@ -172,7 +154,7 @@ def ranked(found: Iterable[Statement | Gap]) -> tuple[tuple[Statement, ...], int
     """
     found = list(found)
     said = [one for one in found if isinstance(one, Statement)]
-    gaps = [one for one in found if isinstance(one, Gap)]
+    gaps = [one for one in found if isinstance(one, OpenQuestion)]
     causes = {one.lever for one in said if one.kind != LEVER and one.lever}
     known = [one for one in said if one.kind != UNKNOWN and not (one.kind == LEVER and one.lever in causes)]
     open_ = [one for one in said if one.kind == UNKNOWN]
@@ -186,7 +168,7 @@ def ranked(found: Iterable[Statement | Gap]) -> tuple[tuple[Statement, ...], int
     return kept, len(known) + len(open_) - len(kept)
 
 
-def _unknown(name: str, asks: str, gaps: Sequence[Gap]) -> Statement:
+def _unknown(name: str, asks: str, gaps: Sequence[OpenQuestion]) -> Statement:
     """A question that stays open, with what to collect; nothing follows from it."""
     bad = tuple({one.name: one for gap in gaps for one in gap.bad}.values())
     kinds = {one.value.state for one in bad}
@@ -200,7 +182,7 @@ def _unknown(name: str, asks: str, gaps: Sequence[Gap]) -> Statement:
     return Statement(name, UNKNOWN, text, bad, evidence, sure)
 
 
-def _wanted(bad: Sequence[Input]) -> Iterator[str]:
+def _wanted(bad: Sequence[MetricInput]) -> Iterator[str]:
     """What to collect, by why it is not there: the lines of metrics.txt, and ncu's name where none has it."""
     for state in dict.fromkeys(one.state for one in bad):
         of = [one for one in bad if one.state == state]
@@ -211,16 +193,18 @@ def _wanted(bad: Sequence[Input]) -> Iterator[str]:
         yield f"{_ASKS.get(state, f'{state.capitalize()}:')} {where}{told}."
 
 
-def _never(case: Case, table: MetricTable) -> Statement:
+def _never(subject: Subject, table: MetricTable) -> Statement:
     metric = table.by_concept.get("duration")
     name = metric.alternatives[0].name if metric else "duration"
-    missing = Input(name, "duration", "ncu duration", NOT_COLLECTED, None, metric.line if metric else None)
-    version = case.label.rpartition("/")[2]
+    missing = MetricInput(
+        name, "duration", "ncu duration", NOT_COLLECTED, None, metric.line if metric else None
+    )
+    version = subject.label.rpartition("/")[2]
     text = f"Unknown: {_NEVER_MEASURED}. On a machine with a GPU: `profiler collect {version}`."
     return Statement("time", UNKNOWN, text, (missing,), Evidence.MEASURED, "no data")
 
 
-def _unpaired(comparison: Comparison, duration: Input) -> Statement:
+def _unpaired(comparison: Comparison, duration: MetricInput) -> Statement:
     group = next((one for one in comparison.ambiguous), None)
     why = (
         f"its launches are ambiguous: {group.why}"
@@ -231,21 +215,21 @@ def _unpaired(comparison: Comparison, duration: Input) -> Statement:
     return Statement("change", UNKNOWN, text, (duration,), Evidence.MEASURED, "no pair")
 
 
-def _correctness(case: Case, table: MetricTable) -> Iterable[Statement]:
+def _correctness(subject: Subject, table: MetricTable) -> Iterable[Statement]:
     """What is wrong, with the largest error that was seen; a wrong version has no other statement."""
-    assert case.wrong is not None
-    cells = [cell for cell in case.facts if cell.side.evidence is Evidence.MODELLED]
-    readings = [Reading(without_gpu.main_launch(cell.side), table) for cell in cells]
+    assert subject.wrong is not None
+    cells = [cell for cell in subject.facts if cell.side.evidence is Evidence.MODELLED]
+    readings = [LaunchInputs(without_gpu.main_launch(cell.side), table) for cell in cells]
     errors = [
         (reading["modelled_error"], reading.named("modelled__findings", "schedules with findings"))
         for reading in readings
     ]
     worst = max(errors, key=lambda pair: pair[0].number if pair[0].valid else -1.0, default=())
-    inputs = tuple(worst)[-1:] if case.wrong.startswith(_REFUSED) else tuple(worst)  # no number came out
-    lever = next((way for kind, way in _WAYS_OUT.items() if case.wrong.startswith(kind)), None)
-    word = "Rejected" if case.wrong.startswith(_REFUSED) else "Wrong"
-    text = f"{word}, so it has no speed and nothing else is said: {case.wrong}."
-    evidence = Evidence.MODELLED if cells else Evidence.STATIC if case.facts else Evidence.MEASURED
+    inputs = tuple(worst)[-1:] if subject.wrong.startswith(_REFUSED) else tuple(worst)  # no number came out
+    lever = next((way for kind, way in _WAYS_OUT.items() if subject.wrong.startswith(kind)), None)
+    word = "Rejected" if subject.wrong.startswith(_REFUSED) else "Wrong"
+    text = f"{word}, so it has no speed and nothing else is said: {subject.wrong}."
+    evidence = Evidence.MODELLED if cells else Evidence.STATIC if subject.facts else Evidence.MEASURED
     sure = "by the check on the CPU" if cells else "by its last check"
     valid = all(one.valid for one in inputs)
     yield Statement(CORRECTNESS, CORRECTNESS, text, inputs, evidence, sure, lever if valid else None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from profiler.advice.statement import MOST_PART, Input, Reading, doubted, valid
+from profiler.advice.statement import MOST_PART, LaunchInputs, MetricInput, doubted, valid
 
 SWIZZLE = "swizzle or pad the shared-memory tile"
 LESS_DRAM = (
@@ -21,7 +21,7 @@ PEAK_PCT = (
 )
 
 
-class Wait(NamedTuple):
+class StallReason(NamedTuple):
     """One stall reason: what the warps wait for, and what shortens it; "" where nothing is to be done.
 
     Source: Nsight Compute Profiling Guide, "Warp Stall Reasons".
@@ -31,47 +31,47 @@ class Wait(NamedTuple):
     lever: str
 
 
-WAITS = {
-    "long_scoreboard": Wait("data from L1, L2 or DRAM", ""),
-    "short_scoreboard": Wait("shared memory or special functions (exp, rcp)", ""),
-    "mio_throttle": Wait("a full queue to shared memory and special functions", ""),
-    "wait": Wait(
+STALL_REASONS = {
+    "long_scoreboard": StallReason("data from L1, L2 or DRAM", ""),
+    "short_scoreboard": StallReason("shared memory or special functions (exp, rcp)", ""),
+    "mio_throttle": StallReason("a full queue to shared memory and special functions", ""),
+    "wait": StallReason(
         "the fixed latency of the instruction before",
         "give each warp more independent work: unroll, interleave two tiles, or spend fewer instructions",
     ),
-    "barrier": Wait(
+    "barrier": StallReason(
         "the other warps of the block at a barrier",
         "fewer __syncthreads: named barriers, mbarriers or warp specialisation; even out the warps' work",
     ),
-    "math_pipe_throttle": Wait(
+    "math_pipe_throttle": StallReason(
         "a busy arithmetic pipe",
         "less work for the busiest pipe: fold constants, drop conversions, move work to another pipe",
     ),
-    "gmma": Wait(
+    "gmma": StallReason(
         "wgmma in flight",
         "overlap wgmma with the softmax: two tiles in turn (ping-pong), wait for the older group only",
     ),
-    "lg_throttle": Wait(
+    "lg_throttle": StallReason(
         "a full queue to local and global memory", "fewer and wider loads and stores: 128 bits a thread"
     ),
-    "tex_throttle": Wait("a full queue to the texture unit", "fewer texture or surface accesses"),
-    "no_instruction": Wait(
+    "tex_throttle": StallReason("a full queue to the texture unit", "fewer texture or surface accesses"),
+    "no_instruction": StallReason(
         "the next instruction: a cache miss or a jump", "a smaller loop body: less unrolling, fewer branches"
     ),
-    "imc_miss": Wait(
+    "imc_miss": StallReason(
         "constants and kernel parameters",
         "read constants and parameters once, before the loop",
     ),
-    "branch_resolving": Wait(
+    "branch_resolving": StallReason(
         "the target of a branch", "fewer branches in the loop: predicates, loop bounds known"
     ),
-    "dispatch_stall": Wait("the dispatcher", ""),
-    "drain": Wait("stores that drain at the warp's end", "store the result wide and coalesced"),
-    "membar": Wait("a memory fence", "fewer or narrower fences: block scope where that is enough"),
-    "sleeping": Wait("its own sleep", "sleep less: wait on an mbarrier in place of polling"),
-    "misc": Wait("something that ncu does not name", ""),
+    "dispatch_stall": StallReason("the dispatcher", ""),
+    "drain": StallReason("stores that drain at the warp's end", "store the result wide and coalesced"),
+    "membar": StallReason("a memory fence", "fewer or narrower fences: block scope where that is enough"),
+    "sleeping": StallReason("its own sleep", "sleep less: wait on an mbarrier in place of polling"),
+    "misc": StallReason("something that ncu does not name", ""),
 }
-NOT_WAITING = ("selected", "not_selected")  # a warp that issues, and one that was ready and passed over
+ISSUING_REASONS = ("selected", "not_selected")  # a warp that issues, and one that was ready and passed over
 
 
 class Advice(NamedTuple):
@@ -82,19 +82,19 @@ class Advice(NamedTuple):
 
     lever: str
     words: str
-    inputs: tuple[Input, ...]
+    inputs: tuple[MetricInput, ...]
 
 
-def for_wait(reason: str, reading: Reading) -> Advice:
+def advice_for_stall(reason: str, reading: LaunchInputs) -> Advice:
     """The lever against a stall reason, from the counters that tell its causes apart."""
     if reason == "long_scoreboard":
         return _data(reading)
     if reason in ("short_scoreboard", "mio_throttle"):
         return _shared(reading)
-    return Advice(WAITS[reason].lever if reason in WAITS else "", "", ())
+    return Advice(STALL_REASONS[reason].lever if reason in STALL_REASONS else "", "", ())
 
 
-def _data(reading: Reading) -> Advice:
+def _data(reading: LaunchInputs) -> Advice:
     """Waiting for data: latency can be hidden, a unit at its peak cannot."""
     dram, l2 = inputs = reading.of("sol_dram", "sol_l2")
     if not valid(inputs):
@@ -111,7 +111,7 @@ def _data(reading: Reading) -> Advice:
     return Advice(lever, f"{busy}: latency, not bandwidth", inputs)
 
 
-def _shared(reading: Reading) -> Advice:
+def _shared(reading: LaunchInputs) -> Advice:
     """Waiting for shared memory: the access pattern is to blame only where its excess says so."""
     excess, every = inputs = reading.of("shared_excess", "shared_wavefronts_source")
     if not valid(inputs):

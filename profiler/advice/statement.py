@@ -29,7 +29,7 @@ _MATRIX = re.compile(r"([HIBDQO]|F8)MMA|[HIQB]GMMA|UT[CX]\w*MMA")
 
 
 @dataclass(frozen=True)
-class Input:
+class MetricInput:
     """One number that a statement rests on, or why there is none; `baseline` None: there is no baseline."""
 
     name: str  # exact ncu name; an opcode mix adds [OPCODE]
@@ -70,7 +70,7 @@ class Input:
         known = self.baseline is not None and self.baseline.number is not None
         return str(formatting.quantity(self.baseline)) if known and self.baseline else None
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The input for JSON, in base units."""
         baseline = self.baseline
         return {
@@ -95,7 +95,7 @@ class Statement:
     id: str
     kind: str  # one of KINDS
     text: str
-    inputs: tuple[Input, ...]
+    inputs: tuple[MetricInput, ...]
     evidence: Evidence
     confidence: str  # how far it can be believed, in words
     lever: str | None = None
@@ -107,7 +107,7 @@ class Statement:
             raise ValueError(f"{self.id}: a lever must not rest on {[one.name for one in self.bad]}")
 
     @property
-    def bad(self) -> tuple[Input, ...]:
+    def bad(self) -> tuple[MetricInput, ...]:
         """The inputs that are missing or cannot be true."""
         return tuple(one for one in self.inputs if not one.valid)
 
@@ -121,13 +121,13 @@ class Statement:
         """What it concerns of the time; a weight stands in where that is not known, or not what counts."""
         return max(self.weight, self.share or 0.0)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The statement for JSON."""
         return {
             "id": self.id,
             "kind": self.kind,
             "text": self.text,
-            "metrics": [one.as_json() for one in self.inputs],
+            "metrics": [one.to_dict() for one in self.inputs],
             "evidence": self.evidence.value,
             "valid": self.valid,
             "lever": self.lever,
@@ -137,22 +137,22 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Gap:
+class OpenQuestion:
     """A question that the data do not carry, and the inputs that are missing for it."""
 
     id: str
     asks: str  # in words that follow "unknown:"
-    inputs: tuple[Input, ...]
+    inputs: tuple[MetricInput, ...]
     main: bool = False  # what anybody would ask first: it gets a statement of its own
 
     @property
-    def bad(self) -> tuple[Input, ...]:
+    def bad(self) -> tuple[MetricInput, ...]:
         """The inputs that are missing or cannot be true."""
         return tuple(one for one in self.inputs if not one.valid)
 
 
 @dataclass(frozen=True)
-class Reading:
+class LaunchInputs:
     """One launch by the concepts of metrics.txt, beside the same counters of the baseline's launch."""
 
     launch: Launch
@@ -161,46 +161,46 @@ class Reading:
     baseline: Launch | None = None
     mix: str = OPCODES  # what its opcodes are called: executed, or sites in the code
 
-    def __getitem__(self, concept: str) -> Input:
+    def __getitem__(self, concept: str) -> MetricInput:
         metric = self.table.by_concept.get(concept)
         if metric is None:
-            return Input(concept, concept, concept, NOT_COLLECTED)
+            return MetricInput(concept, concept, concept, NOT_COLLECTED)
         name, value = self.table.resolve(metric, self.launch.values, self.chip)
-        return Input(name, concept, metric.label, value, self._before(name), metric.line)
+        return MetricInput(name, concept, metric.label, value, self._before(name), metric.line)
 
-    def named(self, name: str, label: str = "") -> Input:
+    def named(self, name: str, label: str = "") -> MetricInput:
         """A value by its exact name, for what metrics.txt does not declare."""
-        return Input(name, "", label or name, self.launch.values.value(name), self._before(name))
+        return MetricInput(name, "", label or name, self.launch.values.value(name), self._before(name))
 
-    def of(self, *concepts: str) -> tuple[Input, ...]:
+    def of(self, *concepts: str) -> tuple[MetricInput, ...]:
         """Several concepts."""
         return tuple(self[concept] for concept in concepts)
 
     def _before(self, name: str) -> Value | None:
         return None if self.baseline is None else self.baseline.values.value(name)
 
-    def opcodes(self, *names: str) -> Input:
+    def opcodes(self, *names: str) -> MetricInput:
         """Instructions of these opcodes together; 0 is a real 0, since a mix names all that is there.
 
         Without names: matrix instructions of every kind.
         """
         total, shown = _sum(self.launch.opcodes, names), "+".join(names) or "*MMA"
         before = None if self.baseline is None else _sum(self.baseline.opcodes, names)
-        return Input(f"{self.mix}[{shown}]", "", f"{shown} instructions", total, before)
+        return MetricInput(f"{self.mix}[{shown}]", "", f"{shown} instructions", total, before)
 
     @property
-    def every_opcode(self) -> Input:
+    def every_opcode(self) -> MetricInput:
         """All instructions of the opcode mix."""
         before = None if self.baseline is None else _all(self.baseline.opcodes)
-        return Input(f"{self.mix}[*]", "", "instructions", _all(self.launch.opcodes), before)
+        return MetricInput(f"{self.mix}[*]", "", "instructions", _all(self.launch.opcodes), before)
 
 
-def doubted(*inputs: Input) -> tuple[Input, ...]:
+def doubted(*inputs: MetricInput) -> tuple[MetricInput, ...]:
     """The same inputs where they contradict each other: nothing may rest on them."""
     return tuple(replace(one, doubted=True) for one in inputs)
 
 
-def valid(inputs: tuple[Input, ...]) -> bool:
+def valid(inputs: tuple[MetricInput, ...]) -> bool:
     """Whether all of them hold numbers that can be true."""
     return all(one.valid for one in inputs)
 

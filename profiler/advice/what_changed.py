@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from profiler.advice import stall_levers
-from profiler.advice.stall_levers import WAITS, Advice
+from profiler.advice.stall_levers import STALL_REASONS, Advice
 from profiler.advice.statement import (
     CHANGE,
     UNKNOWN,
-    Gap,
-    Input,
-    Reading,
+    LaunchInputs,
+    MetricInput,
+    OpenQuestion,
     Statement,
     between,
     plausible,
@@ -51,15 +51,15 @@ _FACTORS = {  # what of a launch each cause is read from
 _MOVED = (Verdict.BETTER, Verdict.WORSE)
 
 
-def findings(
-    told: Explanation, reading: Reading, stalls: Mapping[str, Metric], others: Sequence[Explanation]
-) -> Iterator[Statement | Gap]:
+def change_statements(
+    told: Explanation, reading: LaunchInputs, stalls: Mapping[str, Metric], others: Sequence[Explanation]
+) -> Iterator[Statement | OpenQuestion]:
     """What changed in the launch, its main cause, what went against it, and which other launches moved."""
     duration = reading["duration"]
     if told.verdict in (Verdict.NOT_COMPARABLE, Verdict.MISSING):
         inputs = (duration, *_before(duration))
         if told.verdict is Verdict.MISSING:
-            yield Gap("change", "whether it got faster", inputs, main=True)
+            yield OpenQuestion("change", "whether it got faster", inputs, main=True)
         else:
             yield Statement("change", UNKNOWN, told.sentence, inputs, Evidence.MEASURED, "not comparable")
     elif told.verdict is Verdict.UNCLEAR:
@@ -69,15 +69,15 @@ def findings(
         yield from _causes(told, reading, stalls)
     if told.verdict in _MOVED and told.missing:
         wanted = tuple(_wanted(one.concept, reading) for one in told.missing)
-        yield Gap("split", "all causes of the change", wanted)
+        yield OpenQuestion("split", "all causes of the change", wanted)
     yield from _elsewhere(told, others)
 
 
-def latencies(comparison: Comparison) -> Iterator[Statement]:
+def latency_statements(comparison: Comparison) -> Iterator[Statement]:
     """What timed calls say, a mode each: they decide, and counters explain."""
     for one in comparison.latency:
         a, b = (NOT_COLLECTED if ns is None else Value(ns, "ns") for ns in (one.a_ns, one.b_ns))
-        metric = Input(f"latency ({one.mode})", "latency", "latency", b, a)
+        metric = MetricInput(f"latency ({one.mode})", "latency", "latency", b, a)
         decided = one.verdict not in UNJUDGED
         settled = f" To settle it: `{one.settle}`." if one.settle else ""
         word = one.verdict.value.replace("_", " ")
@@ -108,7 +108,7 @@ def _rests_on(decision: Decision) -> str:
     return f"{decision.rule}, {decision.rounds} rounds"
 
 
-def _headline(told: Explanation, reading: Reading) -> Statement:
+def _headline(told: Explanation, reading: LaunchInputs) -> Statement:
     used = ("duration", *(_known(reading, CONCEPTS) if told.split else ()))
     inputs = reading.of(*dict.fromkeys(used))
     sure = _sure(told.pair)
@@ -124,12 +124,12 @@ def _headline(told: Explanation, reading: Reading) -> Statement:
     )
 
 
-def _known(reading: Reading, concepts: Sequence[str]) -> list[str]:
+def _known(reading: LaunchInputs, concepts: Sequence[str]) -> list[str]:
     """Those that the launch carries: the identity has several forms of some."""
     return [one for one in concepts if reading[one].valid]
 
 
-def _causes(told: Explanation, reading: Reading, stalls: Mapping[str, Metric]) -> Iterator[Statement]:
+def _causes(told: Explanation, reading: LaunchInputs, stalls: Mapping[str, Metric]) -> Iterator[Statement]:
     """The largest cause, and the largest that adds time; none that is not to be trusted."""
     if told.split is None or told.split.flagged or told.delta_us is None:
         return
@@ -147,7 +147,7 @@ def _causes(told: Explanation, reading: Reading, stalls: Mapping[str, Metric]) -
 
 
 def _cause(
-    term: Term, told: Explanation, reading: Reading, stalls: Mapping[str, Metric], *, sure: bool
+    term: Term, told: Explanation, reading: LaunchInputs, stalls: Mapping[str, Metric], *, sure: bool
 ) -> Statement:
     """One cause with its counters; a lever where it adds time and the whole split is there."""
     kind, _, reason = term.cause.partition(":")
@@ -181,7 +181,9 @@ def _cause(
 def _words(kind: str, reason: str) -> str:
     if kind == WAITING:
         return (
-            f"waiting for {WAITS[reason].means}" if reason in WAITS else f"waiting ({reason or 'the rest'})"
+            f"waiting for {STALL_REASONS[reason].means}"
+            if reason in STALL_REASONS
+            else f"waiting ({reason or 'the rest'})"
         )
     return {
         WORK: "the number of instructions",
@@ -192,7 +194,7 @@ def _words(kind: str, reason: str) -> str:
     }[kind]
 
 
-def _factor(inputs: Sequence[Input]) -> str:
+def _factor(inputs: Sequence[MetricInput]) -> str:
     """The first counter on both sides."""
     first = inputs[0] if inputs else None
     if first is None or first.baseline is None or first.before is None:
@@ -200,9 +202,9 @@ def _factor(inputs: Sequence[Input]) -> str:
     return f" ({first.label.partition(':')[0]} {between(first.baseline, first.value)})"
 
 
-def _advice(kind: str, reason: str, pair: PairComparison, reading: Reading) -> Advice:
+def _advice(kind: str, reason: str, pair: PairComparison, reading: LaunchInputs) -> Advice:
     if kind == WAITING and reason:
-        return stall_levers.for_wait(reason, reading)
+        return stall_levers.advice_for_stall(reason, reading)
     if kind == WORK:
         added = [one.opcode for one in _added(pair)]
         lever = f"save what was added: {', '.join(added)}" if added else ""
@@ -221,7 +223,7 @@ def _advice(kind: str, reason: str, pair: PairComparison, reading: Reading) -> A
     return Advice("", "", ())
 
 
-def _fewer_warps(reading: Reading) -> Advice:
+def _fewer_warps(reading: LaunchInputs) -> Advice:
     """A lever only where the theoretical occupancy fell and what its block takes of the SM grew."""
     inputs = reading.of("occupancy_theoretical", "registers", "shared_dynamic", "shared_static", "block_size")
     if not valid(inputs) or not all(_known_before(one) for one in inputs):
@@ -240,17 +242,17 @@ def _fewer_warps(reading: Reading) -> Advice:
     return Advice("; ".join(lever), ", ".join((words, *grown)), inputs)
 
 
-def _known_before(one: Input) -> bool:
+def _known_before(one: MetricInput) -> bool:
     """Whether the baseline has a number that can be true."""
     return one.baseline is not None and one.baseline.number is not None and plausible(one.baseline)
 
 
-def _both(one: Input) -> str:
+def _both(one: MetricInput) -> str:
     assert one.baseline is not None
     return between(one.baseline, one.value)
 
 
-def _was(one: Input) -> float:
+def _was(one: MetricInput) -> float:
     assert one.baseline is not None
     assert one.baseline.number is not None
     return float(one.baseline.number)
@@ -287,7 +289,7 @@ def _elsewhere(told: Explanation, others: Sequence[Explanation]) -> Iterator[Sta
     more = f" and {len(moved) - 3} more" if len(moved) > 3 else ""
     headlines = [one.pair.headline for one in moved[:3]]
     inputs = tuple(
-        Input(one.metric, one.concept, f"{one.label}, {of.kernel}", one.b, one.a)
+        MetricInput(one.metric, one.concept, f"{one.label}, {of.kernel}", one.b, one.a)
         for one, of in zip(headlines, moved, strict=False)
         if one
     )
@@ -303,12 +305,12 @@ def _share(told: Explanation, us: float | None) -> float | None:
     return min(abs(us) / longest, 1.0) if us is not None and longest else None
 
 
-def _before(duration: Input) -> tuple[Input, ...]:
+def _before(duration: MetricInput) -> tuple[MetricInput, ...]:
     """The baseline's duration as an input of its own, where it is what is missing."""
     if duration.baseline is None or duration.baseline.number is not None:
         return ()
     return (
-        Input(
+        MetricInput(
             duration.name,
             duration.concept,
             f"{duration.label}, baseline",
@@ -319,10 +321,10 @@ def _before(duration: Input) -> tuple[Input, ...]:
     )
 
 
-def _wanted(concept: str, reading: Reading) -> Input:
+def _wanted(concept: str, reading: LaunchInputs) -> MetricInput:
     """What the full split lacks: B's own value, or a missing one where only A lacks it."""
     one = reading[concept]
     if not one.valid:
         return one
     before = one.baseline if one.baseline is not None and one.baseline.number is None else NOT_COLLECTED
-    return Input(one.name, concept, f"{one.label}, baseline", before, None, one.line)
+    return MetricInput(one.name, concept, f"{one.label}, baseline", before, None, one.line)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from profiler.advice import stall_levers
 from profiler.advice.statement import (
@@ -11,19 +10,18 @@ from profiler.advice.statement import (
     CHANGE,
     LEVER,
     UNKNOWN,
-    Gap,
-    Input,
-    Reading,
+    LaunchInputs,
+    MetricInput,
+    OpenQuestion,
     Statement,
     between,
     valid,
 )
+from profiler.advice.subject import ComparedSide, SharedTraffic
 from profiler.build.occupancy import LIMITS, occupancy
-from profiler.compare.comparison import Comparison, MetricChange
+from profiler.compare.comparison import MetricChange
 from profiler.evidence import Evidence, Launch, MetricTable, Side, brief_list, formatting, natural_key
 from profiler.statistics import Verdict
-
-Traffic = Mapping[str, Sequence[tuple[str, int, str, int, int, int]]]  # see lineage.lines
 
 LOW_PCT = 25.0  # theoretical occupancy at which room for another block is worth a word
 STEP = 0.25  # a cut in registers or shared memory that is larger than this is another kernel
@@ -49,25 +47,14 @@ _CHANGES = (
 )
 
 
-@dataclass(frozen=True)
-class Cell:
-    """The facts of one workload and architecture, and what they are held against; None: nothing."""
-
-    side: Side
-    against: Comparison | None = None
-
-    @property
-    def place(self) -> str:
-        """Where it is, in words."""
-        return " ".join(filter(None, (self.side.workload, self.side.gpu)))
-
-
-def findings(cells: Sequence[Cell], table: MetricTable, traffic: Traffic) -> tuple[Statement | Gap, ...]:
+def fact_statements(
+    cells: Sequence[ComparedSide], table: MetricTable, traffic: SharedTraffic
+) -> tuple[Statement | OpenQuestion, ...]:
     """Every statement that static and modelled facts carry; each stands for all places, naming the worst."""
     ordered = sorted(cells, key=lambda cell: natural_key(cell.place))
     static = [(cell, _reading(cell, table)) for cell in ordered if cell.side.evidence is Evidence.STATIC]
     modelled = [(cell, _reading(cell, table)) for cell in ordered if cell.side.evidence is Evidence.MODELLED]
-    found: list[Statement | Gap] = []
+    found: list[Statement | OpenQuestion] = []
     for rule in (_budget, _spills, _room, _tensor, _copies, _local):
         found += _worst([(cell, *one) for cell, reading in static for one in rule(reading)])
     found += _worst(
@@ -83,20 +70,22 @@ def main_launch(side: Side) -> Launch:
     return next((one for one in side.launches if one.base_name == "main"), side.launches[0])
 
 
-def _reading(cell: Cell, table: MetricTable) -> Reading:
+def _reading(cell: ComparedSide, table: MetricTable) -> LaunchInputs:
     launch = main_launch(cell.side)
-    pairs = cell.against.pairs if cell.against else ()
+    pairs = cell.comparison.pairs if cell.comparison else ()
     before = next((pair.a for pair in pairs if pair.b is launch), None)
     chip = cell.side.gpu.rstrip("af") if cell.side.gpu and cell.side.gpu.startswith("sm_") else None
-    return Reading(launch, table, chip, before, mix="static__opcode")
+    return LaunchInputs(launch, table, chip, before, mix="static__opcode")
 
 
-def _worst(found: Sequence[tuple[Cell, Statement | Gap, float]]) -> Iterator[Statement | Gap]:
+def _worst(
+    found: Sequence[tuple[ComparedSide, Statement | OpenQuestion, float]],
+) -> Iterator[Statement | OpenQuestion]:
     """Of equal statements from several places the one with the highest severity, which names the others."""
-    by_id: dict[str, list[tuple[float, Cell, Statement]]] = {}
-    gaps: dict[str, Gap] = {}
+    by_id: dict[str, list[tuple[float, ComparedSide, Statement]]] = {}
+    gaps: dict[str, OpenQuestion] = {}
     for cell, one, severity in found:
-        if isinstance(one, Gap):
+        if isinstance(one, OpenQuestion):
             gaps.setdefault(one.id, one)
         else:
             by_id.setdefault(one.id, []).append((severity, cell, one))
@@ -118,26 +107,26 @@ def _worst(found: Sequence[tuple[Cell, Statement | Gap, float]]) -> Iterator[Sta
 
 
 def _static(
-    name: str, kind: str, text: str, inputs: tuple[Input, ...], weight: float, lever: str = ""
+    name: str, kind: str, text: str, inputs: tuple[MetricInput, ...], weight: float, lever: str = ""
 ) -> Statement:
     known = lever if lever and valid(inputs) else None
     return Statement(name, kind, text, inputs, Evidence.STATIC, _EXACT, known, weight=weight)
 
 
-_Rule = Iterator[tuple[Statement | Gap, float]]  # with a severity among places
+_Rule = Iterator[tuple[Statement | OpenQuestion, float]]  # with a severity among places
 
 
-def _budget(reading: Reading) -> _Rule:
+def _budget(reading: LaunchInputs) -> _Rule:
     told = reading.named("static__over_budget", "over budget")
     if told.value.text not in (None, "", "nothing"):  # a text, so never a valid number
         text = f"Over its budget: {told.value.text}"
         yield _static("budget", BOTTLENECK, text, (told,), 0.9), 0.0
 
 
-def _spills(reading: Reading) -> _Rule:
+def _spills(reading: LaunchInputs) -> _Rule:
     spills, registers = reading.of("static_spills", "static_registers")
     if not spills.valid:
-        yield Gap("spills", "whether registers spill", (spills,)), 0.0
+        yield OpenQuestion("spills", "whether registers spill", (spills,)), 0.0
     elif spills.number:
         text = f"{spills.shown} of registers spill at {registers.shown} a thread"
         yield (
@@ -146,12 +135,12 @@ def _spills(reading: Reading) -> _Rule:
         )
 
 
-def _room(reading: Reading) -> _Rule:
+def _room(reading: LaunchInputs) -> _Rule:
     """How far the kernel is from one more block on an SM."""
     names = ("static_registers", "static_threads", "static_shared", "static_occupancy", "static_blocks")
     registers, threads, shared, pct, blocks = inputs = reading.of(*names)
     if not valid(inputs) or reading.chip not in LIMITS:
-        yield Gap("room", "how many blocks fit on an SM", inputs), 0.0
+        yield OpenQuestion("room", "how many blocks fit on an SM", inputs), 0.0
         return
     if pct.number > LOW_PCT or not blocks.number:
         return
@@ -202,20 +191,20 @@ def _shared_for(chip: str, registers: int, threads: int, shared: int, blocks: in
     return None
 
 
-def _tensor(reading: Reading) -> _Rule:
+def _tensor(reading: LaunchInputs) -> _Rule:
     matrix, fused, every = inputs = (
         reading.opcodes(),
         reading.opcodes("FFMA", "HFMA2"),
         reading.every_opcode,
     )
     if not every.valid:
-        yield Gap("tensor", "whether the code has tensor-core instructions", (every,)), 0.0
+        yield OpenQuestion("tensor", "whether the code has tensor-core instructions", (every,)), 0.0
     elif not matrix.number and fused.number:
         text = f"No tensor-core instruction in the code, but FFMA and HFMA2 in {fused.number:.0f} places"
         yield _static("tensor:unused", LEVER, text, inputs, 0.7, stall_levers.MATRIX), fused.number
 
 
-def _copies(reading: Reading) -> _Rule:
+def _copies(reading: LaunchInputs) -> _Rule:
     """Tiles that travel through registers, on chips that can copy past them."""
     copies, loads, stores = inputs = (
         reading.opcodes(*_ASYNC),
@@ -223,7 +212,7 @@ def _copies(reading: Reading) -> _Rule:
         reading.opcodes("STS"),
     )
     if not valid(inputs):
-        yield Gap("copies", "whether tiles are copied asynchronously", inputs), 0.0
+        yield OpenQuestion("copies", "whether tiles are copied asynchronously", inputs), 0.0
     elif (
         not copies.number and loads.number and stores.number and reading.chip not in ("sm_70", "sm_75", None)
     ):
@@ -232,7 +221,7 @@ def _copies(reading: Reading) -> _Rule:
         yield _static("copies", LEVER, text, inputs, 0.5, lever), loads.number
 
 
-def _local(reading: Reading) -> _Rule:
+def _local(reading: LaunchInputs) -> _Rule:
     """Local arrays; what spills is said by the spills."""
     local, spills = inputs = (reading.opcodes("LDL", "STL"), reading["static_spills"])
     if valid(inputs) and local.number and not spills.number:
@@ -241,12 +230,12 @@ def _local(reading: Reading) -> _Rule:
         yield _static("local", LEVER, text, inputs, 0.6, lever), local.number
 
 
-def _conflicts(cell: Cell, reading: Reading, traffic: Traffic) -> _Rule:
+def _conflicts(cell: ComparedSide, reading: LaunchInputs, traffic: SharedTraffic) -> _Rule:
     conflicts, wavefronts, _ = inputs = reading.of(
         "modelled_conflicts", "modelled_wavefronts", "modelled_ideal"
     )
     if not valid(inputs):
-        yield Gap("conflicts", "whether shared memory is accessed without conflicts", inputs), 0.0
+        yield OpenQuestion("conflicts", "whether shared memory is accessed without conflicts", inputs), 0.0
         return
     if not conflicts.number or not wavefronts.number:
         return
@@ -265,13 +254,13 @@ def _conflicts(cell: Cell, reading: Reading, traffic: Traffic) -> _Rule:
     yield one, share
 
 
-def _changes(found: Sequence[tuple[Cell, Reading]]) -> Iterator[Statement]:
+def _changes(found: Sequence[tuple[ComparedSide, LaunchInputs]]) -> Iterator[Statement]:
     """What moved against the baseline, at the place where something got worse, else where most moved."""
-    moved: list[tuple[tuple[bool, int], Cell, Reading, list[MetricChange]]] = []
+    moved: list[tuple[tuple[bool, int], ComparedSide, LaunchInputs, list[MetricChange]]] = []
     for cell, reading in found:
-        pairs = cell.against.pairs if cell.against else ()
+        pairs = cell.comparison.pairs if cell.comparison else ()
         pair = next((pair for pair in pairs if pair.b is reading.launch), None)
-        if pair is None or cell.against is None or not cell.against.comparable:
+        if pair is None or cell.comparison is None or not cell.comparison.comparable:
             continue
         changes = [
             one
@@ -280,19 +269,19 @@ def _changes(found: Sequence[tuple[Cell, Reading]]) -> Iterator[Statement]:
         ]
         worse = any(one.verdict is Verdict.WORSE for one in changes)
         moved.append(((worse, len(changes)), cell, reading, changes))
-    blocked = next((cell for cell, _ in found if cell.against and not cell.against.comparable), None)
-    if not moved and blocked and blocked.against:
-        why = "; ".join(one.words for one in blocked.against.blocked_by)
+    blocked = next((cell for cell, _ in found if cell.comparison and not cell.comparison.comparable), None)
+    if not moved and blocked and blocked.comparison:
+        why = "; ".join(one.words for one in blocked.comparison.blocked_by)
         kind = blocked.side.evidence
-        what = f"what changed against {blocked.against.a.label} ({blocked.place})"
+        what = f"what changed against {blocked.comparison.a.label} ({blocked.place})"
         text = f"Unknown: {what}: not comparable, {why}."
         yield Statement(f"change:{kind.value}", UNKNOWN, text, (), kind, "not comparable")
     if not moved:
         return
     _, cell, reading, changes = max(moved, key=lambda entry: entry[0])
-    assert cell.against is not None
+    assert cell.comparison is not None
     evidence = cell.side.evidence
-    name, against = f"change:{evidence.value}", cell.against.a.label
+    name, against = f"change:{evidence.value}", cell.comparison.a.label
     if not changes:
         inputs = reading.of(*(one for one in _CHANGES if one.startswith(evidence.value)))[:_SHOWN_CHANGES]
         text = f"Nothing moved against {against} in what {_WHO[evidence]} says"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from profiler.advice.insights import Insights
-from profiler.advice.statement import UNKNOWN, Input, Statement, between
+from profiler.advice.statement import UNKNOWN, MetricInput, Statement, between
 from profiler.cli.output import say
 from profiler.evidence import formatting
 
@@ -31,8 +31,8 @@ def print_text(found: Insights) -> None:
 
 def markdown(found: Insights) -> str:
     """The statements as a list, the metrics folded below."""
-    case = found.case
-    title = f"### `{case.label}`" + (f" against `{case.against}`" if case.against else "")
+    case = found.subject
+    title = f"### `{case.label}`" + (f" against `{case.baseline}`" if case.baseline else "")
     lines = [title, ""]
     if found.launch:
         lines += [f"`{_tick(found.launch)}`: {found.why_launch}.", ""]
@@ -60,17 +60,17 @@ def markdown(found: Insights) -> str:
             "",
             "</details>",
         ]
-    if not case.against and case.why:
-        lines += ["", f"{case.why[:1].upper()}{case.why[1:]}."]
+    if not case.baseline and case.baseline_why:
+        lines += ["", f"{case.baseline_why[:1].upper()}{case.baseline_why[1:]}."]
     return "\n".join(lines) + "\n"
 
 
 def _head(found: Insights) -> list[str]:
-    case, lines = found.case, []
+    case, lines = found.subject, []
     measured = case.measured.side if case.measured else None
     where = ", ".join(filter(None, (measured.gpu, measured.workload))) if measured else ""
     lines.append(f"{case.label}{f'  ({where})' if where else ''}")
-    lines.append(f"against {case.against}: {case.why}" if case.against else case.why)
+    lines.append(f"against {case.baseline}: {case.baseline_why}" if case.baseline else case.baseline_why)
     if found.launch:
         lines.append(f"{found.launch}: {found.why_launch}")
     return [line for line in lines if line]
@@ -88,11 +88,11 @@ def _numbers(one: Statement) -> str:
     return "; ".join((*told, *([f"and {more} more: --json"] if more > 0 else [])))
 
 
-def _value(metric: Input) -> str:
+def _value(metric: MetricInput) -> str:
     return metric.state if not metric.valid else metric.shown
 
 
-def _baseline(metric: Input) -> str:
+def _baseline(metric: MetricInput) -> str:
     return "–" if metric.baseline is None else str(formatting.quantity(metric.baseline))
 
 

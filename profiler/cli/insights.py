@@ -44,15 +44,17 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, and print."""
-    from profiler.advice.insights import insights
+    from profiler.advice.insights import find_insights
     from profiler.cli import advising, known
     from profiler.evidence import metric_table
 
     table = metric_table.load_metrics()
     where = (arguments.workload, arguments.gpu)
-    found = insights(known.case(arguments.version, arguments.against, *where, table), table, arguments.kernel)
+    found = find_insights(
+        known.load_subject(arguments.version, arguments.against, *where, table), table, arguments.kernel
+    )
     if arguments.json:
-        print_json(found.document())
+        print_json(found.to_dict())
     elif arguments.markdown:
         print(advising.markdown(found), end="")
     else:

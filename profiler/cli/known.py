@@ -10,8 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler.advice.insights import Case
-from profiler.advice.without_gpu import Cell
+from profiler.advice.subject import ComparedSide, Subject
 from profiler.bundles import location
 from profiler.catalog import Version
 from profiler.cli import output
@@ -28,7 +27,9 @@ if TYPE_CHECKING:
 _RUN = re.compile(r"(^|~)\d{8}T\d{6}-")  # how the id of a run begins
 
 
-def case(name: str, against: str | None, workload: str | None, gpu: str | None, table: MetricTable) -> Case:
+def load_subject(
+    name: str, against: str | None, workload: str | None, gpu: str | None, table: MetricTable
+) -> Subject:
     """The version's sides, each beside the baseline's: the one named, else the nearest correct ancestor."""
     opener = lru_cache(maxsize=1)(output.open_store)
     try:
@@ -60,15 +61,15 @@ def case(name: str, against: str | None, workload: str | None, gpu: str | None, 
             (None, baseline.why) if isinstance(baseline, NoBaseline) else (baseline.name, baseline.words)
         )
     with catalogued((base or "",), opener):
-        cells = tuple(Cell(one, _against(base, one, opener, table)) for one in sides)
-        measured = Cell(side, _against(base, side, opener, table)) if side else None
+        cells = tuple(ComparedSide(one, _against(base, one, opener, table)) for one in sides)
+        measured = ComparedSide(side, _against(base, side, opener, table)) if side else None
         if against is not None:
             resolve_names.check_name(against, opener)
-    if base and not any(one.against for one in (*cells, *([measured] if measured else []))):
+    if base and not any(one.comparison for one in (*cells, *([measured] if measured else []))):
         why = f"{base} shares no workload and GPU with it"
         base = None
     elsewhere = stands is not None and Evidence.MODELLED in stands.evidence
-    return Case(label, measured, cells, _wrong(held, stands), base, why, traffic, elsewhere)
+    return Subject(label, measured, cells, _wrong(held, stands), base, why, traffic, elsewhere)
 
 
 @contextmanager
@@ -96,10 +97,12 @@ def note_forgotten(names: Iterable[str], opener: StoreOpener) -> None:
             print(f"profiler: run {run.run_id} was forgotten: nothing is judged by it", file=sys.stderr)
 
 
-def _unmade(family: str, version: Version) -> Case:
+def _unmade(family: str, version: Version) -> Subject:
     parent = f" Its parent: `profiler insights {version.parent}`." if version.parent else ""
     words = f"{_nothing_of(family, version)}.{parent}"
-    return Case(f"{family}/{version.id}", waits_for=words, why="nothing to hold against a baseline")
+    return Subject(
+        f"{family}/{version.id}", waits_for=words, baseline_why="nothing to hold against a baseline"
+    )
 
 
 def _nothing_of(family: str, version: Version) -> str:

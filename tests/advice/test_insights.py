@@ -11,9 +11,18 @@ from random import Random
 import pytest
 
 from profiler.advice import what_changed
-from profiler.advice.insights import MOST, Case, Insights, insights, measured, ranked
-from profiler.advice.statement import KINDS, Gap, Input, Reading, Statement, between, is_matrix, listed
-from profiler.advice.without_gpu import Cell
+from profiler.advice.insights import MOST, Insights, find_insights, launch_statements, rank_statements
+from profiler.advice.statement import (
+    KINDS,
+    LaunchInputs,
+    MetricInput,
+    OpenQuestion,
+    Statement,
+    between,
+    is_matrix,
+    listed,
+)
+from profiler.advice.subject import ComparedSide, Subject
 from profiler.compare.comparison import compare
 from profiler.compare.latency import LatencyComparison
 from profiler.compare.metric_verdict import CounterNoise
@@ -44,8 +53,8 @@ def side(path: Path) -> Side:
 
 def of(path: Path, against: Path | None = None, kernel: str | None = None) -> Insights:
     b = side(path)
-    cell = Cell(b, compare(side(against), b, TABLE) if against else None)
-    return insights(Case(path.stem, cell, against=against.stem if against else None), TABLE, kernel)
+    cell = ComparedSide(b, compare(side(against), b, TABLE) if against else None)
+    return find_insights(Subject(path.stem, cell, baseline=against.stem if against else None), TABLE, kernel)
 
 
 def by_id(found: Insights) -> dict[str, Statement]:
@@ -54,8 +63,8 @@ def by_id(found: Insights) -> dict[str, Statement]:
 
 def everything(b: Side, launch: Launch, a: Side | None = None) -> dict[str, Statement]:
     """Every statement on one launch by its id, before six of them are chosen."""
-    found = measured(Cell(b, compare(a, b, TABLE) if a else None), launch, TABLE)
-    assert ranked(found)[1] >= 0
+    found = launch_statements(ComparedSide(b, compare(a, b, TABLE) if a else None), launch, TABLE)
+    assert rank_statements(found)[1] >= 0
     return {one.id: one for one in found if isinstance(one, Statement)}
 
 
@@ -137,7 +146,7 @@ def test_nor_does_it_in_a_pair(reports: Path, swap: bool, spoil: str) -> None:
 def test_without_any_counter_all_is_unknown_and_names_the_lines_to_collect(reports: Path) -> None:
     whole = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
     bare = replace(whole.launches[0], values=pack_values({}), opcodes={})
-    found = insights(Case("bare", Cell(replace(whole, launches=(bare,)))), TABLE)
+    found = find_insights(Subject("bare", ComparedSide(replace(whole, launches=(bare,)))), TABLE)
     assert {one.kind for one in found.statements} == {"unknown"}
     assert {one.id for one in found.statements} == {"limit", "waiting", "others"}
     for one in found.statements:
@@ -183,8 +192,8 @@ def test_conflicts_that_rose_while_the_excess_stayed_zero_stand_before_what_is_k
         replace(one, values=pack_values({**one.values, name: Value(7000.0, "")}))
         for one in map(slim, b.launches)
     ]
-    cell = Cell(b, compare(replace(b, launches=tuple(before)), b, TABLE))
-    one = by_id(insights(Case("b", cell), TABLE))["shared:arbitration"]
+    cell = ComparedSide(b, compare(replace(b, launches=tuple(before)), b, TABLE))
+    one = by_id(find_insights(Subject("b", cell), TABLE))["shared:arbitration"]
     assert "(baseline 7\u2009000)" in one.text
     assert one.lever is None
     assert one.rank == 0.5
@@ -244,8 +253,8 @@ def test_counters_that_contradict_each_other_carry_no_advice(
     values = dict(launch.values)
     changed = spoil(values)
     bad = replace(launch, values=pack_values({**values, **changed}))
-    found = measured(Cell(b), bad, TABLE)
-    (gap,) = [one for one in found if isinstance(one, Gap) and one.id == prefix]
+    found = launch_statements(ComparedSide(b), bad, TABLE)
+    (gap,) = [one for one in found if isinstance(one, OpenQuestion) and one.id == prefix]
     assert {*changed} <= {one.name for one in gap.bad}
     assert {one.state for one in gap.bad} == {"implausible"}
     assert not [
@@ -334,8 +343,8 @@ def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> No
             },
         ),
     ):
-        cell = Cell(b, compare(a, b, TABLE, wobble=wobble))
-        told = by_id(insights(Case("v", cell, against="a"), TABLE, "279"))
+        cell = ComparedSide(b, compare(a, b, TABLE, wobble=wobble))
+        told = by_id(find_insights(Subject("v", cell, baseline="a"), TABLE, "279"))
         assert {told[name].confidence for name in asked} == wanted
 
 
@@ -351,7 +360,7 @@ def test_a_latency_says_the_rounds_or_the_pairs_it_rests_on(rule: str, rests: st
     found = compare(plain, plain, TABLE)
     decision = Decision(Verdict.WORSE, "+3 %", rule, effect=0.03, interval=Interval(0.02, 0.04), rounds=25)
     timed = replace(found, latency=(LatencyComparison("events", None, None, decision),))
-    (one,) = what_changed.latencies(timed)
+    (one,) = what_changed.latency_statements(timed)
     assert one.confidence == rests
 
 
@@ -382,7 +391,7 @@ def test_a_short_launch_that_moved_is_unclear_and_gives_no_cause(reports: Path) 
 def test_two_gpus_give_no_change(reports: Path) -> None:
     a, b = (side(reports / "ncar" / name) for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep"))
     other = replace(a, gpu="NVIDIA A100 80GB PCIe")
-    told = by_id(insights(Case("b", Cell(b, compare(other, b, TABLE))), TABLE))
+    told = by_id(find_insights(Subject("b", ComparedSide(b, compare(other, b, TABLE))), TABLE))
     assert told["change"].kind == "unknown"
     assert "GPU" in told["change"].text
     assert not [name for name in told if name.startswith("cause:")]
@@ -396,14 +405,14 @@ def test_without_counters_for_causes_the_change_says_so_and_what_to_collect(repo
 
 
 def test_a_wrong_version_gets_its_correctness_and_nothing_else(reports: Path) -> None:
-    cell = Cell(side(reports / "ncar/MW_Baseline.ncu-rep"))
-    found = insights(Case("v2", cell, wrong="race:read-after-write at v2b.cu:119"), TABLE)
+    cell = ComparedSide(side(reports / "ncar/MW_Baseline.ncu-rep"))
+    found = find_insights(Subject("v2", cell, wrong="race:read-after-write at v2b.cu:119"), TABLE)
     (one,) = found.statements
     assert (one.kind, one.share) == ("correctness", None)
     assert "v2b.cu:119" in one.text
     assert one.lever is not None
     assert "order the write and the read" in one.lever
-    assert found.document()["correct"] is False
+    assert found.to_dict()["correct"] is False
 
 
 @pytest.mark.parametrize("name", [*REAL, "mistic/profileHIGGS.ncu-rep", "csv/kernel_0009.metrics.csv"])
@@ -420,7 +429,7 @@ def test_at_most_six_statements_and_the_unknown_ones_last(reports: Path, name: s
 def test_the_document_is_strict_json_of_the_documented_shape(reports: Path) -> None:
     folder = reports / "ncar"
     found = of(folder / "MW_Baseline.ncu-rep", folder / "MW_DivToMult.ncu-rep")
-    document = json.loads(json.dumps(found.document(), allow_nan=False))
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     told = (Path(__file__).resolve().parents[2] / "docs" / "insights.md").read_text("utf-8")
     statement = document["statements"][0]
     for key in (*document, *statement, *statement["metrics"][0]):
@@ -440,23 +449,23 @@ def test_a_kernel_that_is_not_there_is_refused_with_those_that_are(reports: Path
 
 
 def test_a_lever_on_a_missing_counter_is_a_defect() -> None:
-    missing = Input("x", "x", "x", NOT_COLLECTED)
+    missing = MetricInput("x", "x", "x", NOT_COLLECTED)
     with pytest.raises(ValueError, match="must not rest on"):
         Statement("x", "lever", "text", (missing,), Evidence.MEASURED, "sure", "do it")
 
 
 def test_advice_that_a_cause_carries_already_takes_no_place_of_its_own() -> None:
-    one = Input("x", "x", "x", Value(1.0))
+    one = MetricInput("x", "x", "x", Value(1.0))
     cause = Statement("waiting", "bottleneck", "", (one,), Evidence.MEASURED, "", "swizzle", 0.3)
     lever = Statement("shared", "lever", "", (one,), Evidence.MEASURED, "", "swizzle", 0.4)
-    assert ranked([lever, cause])[0] == (cause,)
-    assert ranked([lever])[0] == (lever,)
+    assert rank_statements([lever, cause])[0] == (cause,)
+    assert rank_statements([lever])[0] == (lever,)
 
 
 def test_open_questions_share_one_statement_but_for_the_main_ones() -> None:
-    missing = tuple(Input(name, name, name, NOT_COLLECTED, line=at) for at, name in enumerate("abc", 5))
-    gaps = [Gap(str(at), f"whether {at}", missing[at : at + 1], main=at == 0) for at in range(3)]
-    kept, hidden = ranked(gaps)
+    missing = tuple(MetricInput(name, name, name, NOT_COLLECTED, line=at) for at, name in enumerate("abc", 5))
+    gaps = [OpenQuestion(str(at), f"whether {at}", missing[at : at + 1], main=at == 0) for at in range(3)]
+    kept, hidden = rank_statements(gaps)
     assert [one.id for one in kept] == ["0", "others"]
     assert kept[1].text == "Unknown: whether 1; whether 2. To collect: metrics.txt:6–7 (b, c)."
     assert hidden == 0
@@ -466,7 +475,7 @@ def test_a_baseline_is_read_under_the_same_counter_as_the_version(reports: Path)
     a, b = (
         side(reports / "ncar" / name).launches[2] for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep")
     )
-    one = Reading(b, TABLE, "sm_70", a)["sm_clock"]
+    one = LaunchInputs(b, TABLE, "sm_70", a)["sm_clock"]
     assert one.baseline is not None
     assert one.baseline == a.values[one.name]
 
@@ -477,8 +486,8 @@ def test_a_duration_that_is_a_text_is_no_duration(reports: Path) -> None:
     first, *others = whole.launches
     held = {**first.values, "gpu__time_duration.sum": Value(None, "ns", "12,3x")}
     damaged = replace(whole, launches=(replace(first, values=pack_values(held)), *others))
-    found = insights(Case("x", Cell(damaged, None)), TABLE)
-    assert "1 without a duration" in json.dumps(found.document())
+    found = find_insights(Subject("x", ComparedSide(damaged, None)), TABLE)
+    assert "1 without a duration" in json.dumps(found.to_dict())
 
 
 def test_two_values_share_their_unit() -> None:

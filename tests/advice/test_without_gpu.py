@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from profiler import cli
-from profiler.advice.insights import Case, insights
+from profiler.advice.insights import find_insights
 from profiler.advice.statement import Statement
-from profiler.advice.without_gpu import Cell
+from profiler.advice.subject import ComparedSide, Subject
 from profiler.bundles import Facts
 from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values
@@ -61,7 +61,7 @@ def static(opcodes: dict[str, float] | None = None, **values: Value) -> Side:
 
 
 def said(side: Side) -> dict[str, Statement]:
-    return {one.id: one for one in insights(Case("v", facts=(Cell(side),)), TABLE).statements}
+    return {one.id: one for one in find_insights(Subject("v", facts=(ComparedSide(side),)), TABLE).statements}
 
 
 def test_the_step_without_a_swizzle_is_told_where_its_conflicts_are(
@@ -164,7 +164,7 @@ def test_a_version_is_correct_where_it_was_checked_and_nobody_knows_where_not(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert asked(committed, monkeypatch, capsys, "v2d_c", "--workload", "head dim 64")["correct"] is True
-    assert insights(Case("v", facts=(Cell(static()),)), TABLE).document()["correct"] is None
+    assert find_insights(Subject("v", facts=(ComparedSide(static()),)), TABLE).to_dict()["correct"] is None
 
 
 def test_a_version_of_another_type_is_held_against_nothing_and_says_so(

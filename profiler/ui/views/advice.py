@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from profiler.advice import insights
-from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, Input, Statement, between
-from profiler.advice.without_gpu import Cell, Traffic
+from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, MetricInput, Statement, between
+from profiler.advice.subject import ComparedSide, SharedTraffic, Subject
 from profiler.compare.comparison import Comparison, PairComparison
 from profiler.evidence import Evidence, Launch, MetricTable, Side, chip_of, formatting
 from profiler.explain import roofline
@@ -22,31 +22,31 @@ _ASKED = re.compile(r" (?=To collect:|Failed, to collect again:)")
 
 
 def of_pair(
-    comparison: Comparison, pair: PairComparison, table: MetricTable, traffic: Traffic
+    comparison: Comparison, pair: PairComparison, table: MetricTable, traffic: SharedTraffic
 ) -> tuple[Statement, ...]:
     """What B's chosen launch calls for, held against A; of a wrong B only what is wrong.
 
     `traffic` is B's shared memory by workload and source line, where its run keeps that.
     """
     b = comparison.b
-    cell = Cell(replace(b, launches=(pair.b,)), replace(comparison, pairs=(pair,)))
+    cell = ComparedSide(replace(b, launches=(pair.b,)), replace(comparison, pairs=(pair,)))
     measured = b.evidence is Evidence.MEASURED
     facts = () if measured else (cell,)
-    case = insights.Case(b.label, cell if measured else None, facts, b.wrong, traffic=traffic)
-    return insights.insights(case, table).statements
+    case = Subject(b.label, cell if measured else None, facts, b.wrong, traffic=traffic)
+    return insights.find_insights(case, table).statements
 
 
 def of_launch(launch: Launch, capability: str | None, table: MetricTable) -> tuple[Statement, ...]:
     """What one measured launch calls for by itself. `capability` is its GPU's, as "9.0"."""
     side = Side(launch.base_name, (launch,), compute_capability=capability)
-    return insights.insights(insights.Case(side.label, Cell(side)), table).statements
+    return insights.find_insights(Subject(side.label, ComparedSide(side)), table).statements
 
 
 def answer_pair(
     comparison: Comparison,
     pair: PairComparison,
     table: MetricTable,
-    traffic: Traffic | None = None,
+    traffic: SharedTraffic | None = None,
     elsewhere: bool = False,
 ) -> Html:
     """What B's chosen launch calls for."""
@@ -132,7 +132,7 @@ def _hover(one: Statement) -> str:
     return "; ".join((*numbers, one.confidence))
 
 
-def _number(metric: Input) -> str:
+def _number(metric: MetricInput) -> str:
     if not metric.valid:
         return metric.state
     if metric.baseline is not None and metric.baseline.number is not None:
