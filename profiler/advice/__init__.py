@@ -1,0 +1,21 @@
+"""What to try next with a version: at most six statements, each with the numbers that it rests on."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.advice.insights import Insights as Insights
+    from profiler.advice.insights import find_insights as find_insights
+    from profiler.advice.statement import MetricInput as MetricInput
+    from profiler.advice.statement import Statement as Statement
+    from profiler.advice.subject import ComparedSide as ComparedSide
+    from profiler.advice.subject import SharedTraffic as SharedTraffic
+    from profiler.advice.subject import Subject as Subject
+
+__getattr__ = lazy(
+    __name__,
+    insights="Insights find_insights",
+    statement="MetricInput Statement",
+    subject="ComparedSide SharedTraffic Subject",
+)

@@ -23,7 +23,8 @@ from profiler.compare.comparison import Comparison
 from profiler.compare.match_launches import kernel_filter, launch_labels
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, brief_list, chip_of
-from profiler.explain.explanation import Explanation, explain, stall_metrics
+from profiler.explain import Explanation, explain
+from profiler.explain.explanation import stall_metrics
 
 MOST = 6
 SCHEMA = 1

@@ -19,19 +19,9 @@ from profiler.advice.statement import (
 )
 from profiler.compare.comparison import Comparison, OpcodeChange, PairComparison
 from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value, formatting
-from profiler.explain.explanation import Explanation
+from profiler.explain import Explanation, Term
 from profiler.explain.sentence import format_change, format_time
-from profiler.explain.time_identity import (
-    BALANCE,
-    CLOCK,
-    CONCEPTS,
-    CYCLES,
-    FULL,
-    PARALLELISM,
-    WAITING,
-    WORK,
-    Term,
-)
+from profiler.explain.time_identity import BALANCE, CLOCK, CONCEPTS, CYCLES, FULL, PARALLELISM, WAITING, WORK
 from profiler.statistics import Decision, Verdict, floor, share_text
 from profiler.statistics.decision import UNJUDGED
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import textwrap
 
-from profiler.advice.insights import Insights
-from profiler.advice.statement import UNKNOWN, MetricInput, Statement, between
+from profiler.advice import Insights, MetricInput, Statement
+from profiler.advice.statement import UNKNOWN, between
 from profiler.cli.output import say
 from profiler.evidence import formatting
 

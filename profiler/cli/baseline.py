@@ -9,7 +9,7 @@ from profiler.cli.output import add_filters, add_json, print_json, print_table, 
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.history.baselines import Baseline, Pin
+    from profiler.history import Baseline, Pin
 
 _DESCRIPTION = """\
 A baseline is set for a family, or for one workload or GPU of it (--workload, --gpu), which then counts there

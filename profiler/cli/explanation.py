@@ -22,7 +22,8 @@ from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
 from profiler.compare.comparison import Comparison
 from profiler.evidence import formatting
-from profiler.explain.explanation import Explanation, count_launches, counters_to_collect, describe_depth
+from profiler.explain import Explanation, counters_to_collect
+from profiler.explain.explanation import count_launches, describe_depth
 from profiler.explain.sentence import format_change, format_side, split_notes
 from profiler.explain.time_identity import NO_SPLIT, largest_step_us, waterfall_steps
 from profiler.statistics import Verdict

@@ -44,7 +44,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, and print."""
-    from profiler.advice.insights import find_insights
+    from profiler.advice import find_insights
     from profiler.cli import advising, known
     from profiler.evidence import metric_table
 

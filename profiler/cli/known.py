@@ -10,16 +10,16 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler.advice.subject import ComparedSide, Subject
+from profiler.advice import ComparedSide, Subject
 from profiler.bundles import location
 from profiler.catalog import Version
 from profiler.cli import output
 from profiler.compare import comparison, counter_noise, environment_change, noise_floor, resolve_names
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence, MetricTable, Side
-from profiler.history import lineage
+from profiler.history import VersionStatus, lineage
 from profiler.history.baselines import NoBaseline, for_advice
-from profiler.history.lineage import PLANNED, VersionStatus
+from profiler.history.lineage import PLANNED
 
 if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener

@@ -5,7 +5,7 @@ from __future__ import annotations
 from profiler.cli.output import print_table, say
 from profiler.evidence import Evidence, formatting
 from profiler.gate import Acknowledgement
-from profiler.history.trend import LATENCY
+from profiler.history import LATENCY
 from profiler.regressions import CauseFinder, Coverage, Regression, RegressionReport, VersionRun
 from profiler.statistics import Verdict
 

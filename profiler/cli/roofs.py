@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from profiler.cli.output import print_table, say
 from profiler.cli.showing import Chosen
 from profiler.evidence import MetricTable, Rate, Value, chip_of, formatting
-from profiler.explain.roofline import UNUSED, Roof, Roofline, RooflinePoint, collect_command, roofline_of
+from profiler.explain import Roof, Roofline, RooflinePoint, roofline_of
+from profiler.explain.roofline import UNUSED, collect_command
 
 
 def every(chosen: Chosen, table: MetricTable) -> list[Roofline]:

@@ -9,7 +9,8 @@ from itertools import groupby
 from profiler.cli.output import print_table, say
 from profiler.errors import CannotJudge
 from profiler.evidence import formatting
-from profiler.history.change_points import VERSIONS, History, Step
+from profiler.history import LATENCY, History, Step, TrendPoint
+from profiler.history.change_points import VERSIONS
 from profiler.history.step_words import (
     LAST_POINT,
     code_words,
@@ -19,7 +20,6 @@ from profiler.history.step_words import (
     size_words,
     where_words,
 )
-from profiler.history.trend import LATENCY, TrendPoint
 
 
 def document(concept: str, found: Sequence[History]) -> dict[str, object]:

@@ -8,7 +8,8 @@ from itertools import groupby
 from profiler.cli.output import print_table, say
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, formatting
-from profiler.history.trend import ABSENT, Trend, TrendPoint
+from profiler.history import Trend, TrendPoint
+from profiler.history.trend import ABSENT
 
 
 def document(one: Trend) -> dict[str, object]:

@@ -1,0 +1,42 @@
+"""Why a launch takes the time it takes: the split of a change, the roofline, occupancy, and drill-downs."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.explain.drilldown import BankConflicts as BankConflicts
+    from profiler.explain.drilldown import OpcodeClassChange as OpcodeClassChange
+    from profiler.explain.drilldown import TensorPipe as TensorPipe
+    from profiler.explain.explanation import CounterToCollect as CounterToCollect
+    from profiler.explain.explanation import Explanation as Explanation
+    from profiler.explain.explanation import MissingCounter as MissingCounter
+    from profiler.explain.explanation import counters_to_collect as counters_to_collect
+    from profiler.explain.explanation import explain as explain
+    from profiler.explain.occupancy_whatif import OccupancyAnalysis as OccupancyAnalysis
+    from profiler.explain.occupancy_whatif import OccupancyCurve as OccupancyCurve
+    from profiler.explain.occupancy_whatif import measured_occupancy as measured_occupancy
+    from profiler.explain.occupancy_whatif import static_occupancy as static_occupancy
+    from profiler.explain.roofline import Roof as Roof
+    from profiler.explain.roofline import Roofline as Roofline
+    from profiler.explain.roofline import RooflinePoint as RooflinePoint
+    from profiler.explain.roofline import roofline_of as roofline_of
+    from profiler.explain.roofline_path import PathStep as PathStep
+    from profiler.explain.roofline_path import RooflinePath as RooflinePath
+    from profiler.explain.roofline_path import load_roofline_path as load_roofline_path
+    from profiler.explain.sentence import SentenceParts as SentenceParts
+    from profiler.explain.time_identity import Term as Term
+    from profiler.explain.time_identity import TimeIdentity as TimeIdentity
+    from profiler.explain.time_identity import TimeSplit as TimeSplit
+    from profiler.explain.time_identity import WaterfallStep as WaterfallStep
+
+__getattr__ = lazy(
+    __name__,
+    drilldown="BankConflicts OpcodeClassChange TensorPipe",
+    explanation="CounterToCollect Explanation MissingCounter counters_to_collect explain",
+    occupancy_whatif="OccupancyAnalysis OccupancyCurve measured_occupancy static_occupancy",
+    roofline="Roof Roofline RooflinePoint roofline_of",
+    roofline_path="PathStep RooflinePath load_roofline_path",
+    sentence="SentenceParts",
+    time_identity="Term TimeIdentity TimeSplit WaterfallStep",
+)

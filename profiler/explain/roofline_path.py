@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from profiler.evidence import Launch, MetricTable, chip_of
 from profiler.explain.roofline import LEVELS, Roofline, RooflinePoint, roofline_of
-from profiler.history.trend import Trend, TrendPoint
+from profiler.history import Trend, TrendPoint
 
 if TYPE_CHECKING:
     from profiler.store import RunInfo

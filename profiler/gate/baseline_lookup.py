@@ -20,8 +20,8 @@ from profiler.compare.resolve_names import (
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence, Side
 from profiler.gate.inventory import Cell, VersionResults, cell_of, results_by_version
-from profiler.history import lineage
-from profiler.history.baselines import BEST, IMPLICIT, PINNED, TORCH, Baseline, Baselines, run_before
+from profiler.history import Baseline, Baselines, lineage
+from profiler.history.baselines import BEST, IMPLICIT, PINNED, TORCH, run_before
 from profiler.store import Rows
 
 if TYPE_CHECKING:

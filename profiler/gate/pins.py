@@ -8,7 +8,8 @@ from profiler.bundles import Root, decisions
 from profiler.bundles.decisions import BASELINE, UNSET_BASELINE
 from profiler.errors import UnknownName
 from profiler.evidence import brief_list, nearest_first
-from profiler.history.baselines import TORCH, Pin, list_pins
+from profiler.history import Pin
+from profiler.history.baselines import TORCH, list_pins
 
 if TYPE_CHECKING:
     from profiler.store import Store

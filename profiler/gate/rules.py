@@ -10,7 +10,7 @@ from profiler.compare.comparison import HEADLINE, Comparison, MetricChange, Pair
 from profiler.compare.latency import LatencyComparison
 from profiler.compare.metric_verdict import decide_inexact, is_exact
 from profiler.evidence import Evidence, Launch, MetricTable, State, Value, formatting
-from profiler.explain.explanation import explain
+from profiler.explain import explain
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome
 from profiler.statistics import Verdict, counters, facts

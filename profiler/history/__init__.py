@@ -1,0 +1,46 @@
+"""What happened over versions and runs: trends, change points, the overview, the lineage, and baselines."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.history.baselines import Baseline as Baseline
+    from profiler.history.baselines import Baselines as Baselines
+    from profiler.history.baselines import LostPin as LostPin
+    from profiler.history.baselines import Pin as Pin
+    from profiler.history.catalog_snapshot import CatalogSnapshot as CatalogSnapshot
+    from profiler.history.catalog_snapshot import load_newest_snapshot as load_newest_snapshot
+    from profiler.history.catalog_snapshot import load_snapshot as load_snapshot
+    from profiler.history.change_points import History as History
+    from profiler.history.change_points import SeriesView as SeriesView
+    from profiler.history.change_points import Step as Step
+    from profiler.history.change_points import find_change_points as find_change_points
+    from profiler.history.lineage import Lineage as Lineage
+    from profiler.history.lineage import VersionStatus as VersionStatus
+    from profiler.history.lineage import load_lineage as load_lineage
+    from profiler.history.lineage import load_lineages as load_lineages
+    from profiler.history.overview import Overview as Overview
+    from profiler.history.overview import OverviewCell as OverviewCell
+    from profiler.history.overview import OverviewRow as OverviewRow
+    from profiler.history.overview import load_overview as load_overview
+    from profiler.history.speedups import Speedup as Speedup
+    from profiler.history.speedups import load_speedups as load_speedups
+    from profiler.history.trend import LATENCY as LATENCY
+    from profiler.history.trend import Trend as Trend
+    from profiler.history.trend import TrendPoint as TrendPoint
+    from profiler.history.trend import load_latency_trends as load_latency_trends
+    from profiler.history.trend import load_trends as load_trends
+    from profiler.history.version_latency import VersionLatency as VersionLatency
+
+__getattr__ = lazy(
+    __name__,
+    baselines="Baseline Baselines LostPin Pin",
+    catalog_snapshot="CatalogSnapshot load_newest_snapshot load_snapshot",
+    change_points="History SeriesView Step find_change_points",
+    lineage="Lineage VersionStatus load_lineage load_lineages",
+    overview="Overview OverviewCell OverviewRow load_overview",
+    speedups="Speedup load_speedups",
+    trend="LATENCY Trend TrendPoint load_latency_trends load_trends",
+    version_latency="VersionLatency",
+)

@@ -18,8 +18,8 @@ from profiler.compare.environment_change import (
 from profiler.compare.metric_verdict import CounterNoiseLookup
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable
-from profiler.explain.explanation import explain
-from profiler.history.trend import LATENCY
+from profiler.explain import explain
+from profiler.history import LATENCY
 from profiler.regressions.regression import Regression, VersionRun
 
 if TYPE_CHECKING:

@@ -11,9 +11,7 @@ from profiler.compare.counter_noise import KeyedNoiseLookup
 from profiler.compare.latency import FloorLookup
 from profiler.evidence import MetricTable
 from profiler.gate import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
-from profiler.history.baselines import Baselines, Pin
-from profiler.history.lineage import Lineage
-from profiler.history.trend import LATENCY
+from profiler.history import LATENCY, Baselines, Lineage, Pin
 from profiler.regressions.correctness_regressions import find_correctness_regressions
 from profiler.regressions.exact_regressions import find_exact_regressions
 from profiler.regressions.regression import CORRECTNESS, Regression, RegressionKind, SeriesKey

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from profiler.compare.counter_noise import KeyedNoiseLookup
 from profiler.compare.latency import FloorLookup
 from profiler.evidence import Evidence, MetricTable
-from profiler.history.baselines import Baseline, Baselines, LostPin
-from profiler.history.lineage import REJECTED, Lineage
+from profiler.history import Baseline, Baselines, Lineage, LostPin
+from profiler.history.lineage import REJECTED
 
 if TYPE_CHECKING:
     from profiler.store import Store

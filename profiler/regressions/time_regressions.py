@@ -11,15 +11,8 @@ from profiler.compare.comparison import HEADLINE
 from profiler.compare.latency import noise_command
 from profiler.compare.metric_verdict import SHORT_NS, Judgement, judge
 from profiler.evidence import Evidence, Metric, Value
-from profiler.history import change_points
-from profiler.history.trend import (
-    LATENCY,
-    LATENCY_METRIC,
-    Trend,
-    TrendPoint,
-    load_latency_trends,
-    load_trends,
-)
+from profiler.history import LATENCY, Trend, TrendPoint, change_points, load_latency_trends, load_trends
+from profiler.history.trend import LATENCY_METRIC
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.search import Search, UnclearReason
 from profiler.statistics import MIN_POINTS, ChangePoint, Decision, Floor, Interval, Verdict, floor, pair

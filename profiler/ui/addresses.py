@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from profiler.evidence import Evidence, natural_key
-from profiler.history.lineage import Lineage
+from profiler.history import Lineage
 from profiler.store import CellInfo, RunInfo, VersionInfo
 from profiler.ui import markup
 from profiler.ui.markup import Html

@@ -10,19 +10,17 @@ from random import Random
 
 import pytest
 
-from profiler.advice import what_changed
-from profiler.advice.insights import MOST, Insights, find_insights, launch_statements, rank_statements
-from profiler.advice.statement import (
-    KINDS,
-    LaunchInputs,
+from profiler.advice import (
+    ComparedSide,
+    Insights,
     MetricInput,
-    OpenQuestion,
     Statement,
-    between,
-    is_matrix,
-    listed,
+    Subject,
+    find_insights,
+    what_changed,
 )
-from profiler.advice.subject import ComparedSide, Subject
+from profiler.advice.insights import MOST, launch_statements, rank_statements
+from profiler.advice.statement import KINDS, LaunchInputs, OpenQuestion, between, is_matrix, listed
 from profiler.compare.comparison import compare
 from profiler.compare.latency import LatencyComparison
 from profiler.compare.metric_verdict import CounterNoise

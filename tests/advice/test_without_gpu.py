@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from profiler import cli
-from profiler.advice.insights import find_insights
-from profiler.advice.statement import Statement
-from profiler.advice.subject import ComparedSide, Subject
+from profiler.advice import ComparedSide, Statement, Subject, find_insights
 from profiler.bundles import Facts
 from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values

@@ -14,7 +14,7 @@ from profiler.errors import Exit
 from profiler.evidence import Launch, Session, Side, Value, metric_table
 from profiler.evidence.values import pack_values
 from profiler.gate import ComparisonPair, Finding, Outcome, judge
-from profiler.history.overview import load_overview
+from profiler.history import load_overview
 from profiler.regressions import find_regressions
 from profiler.statistics import Verdict
 from profiler.store import Store

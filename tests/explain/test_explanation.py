@@ -17,7 +17,7 @@ from profiler.compare import resolve_names
 from profiler.compare.comparison import Comparison, compare
 from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values
-from profiler.explain.explanation import Explanation, counters_to_collect, explain
+from profiler.explain import Explanation, counters_to_collect, explain
 from profiler.explain.sentence import format_change, format_time
 from profiler.statistics import Verdict
 

@@ -25,7 +25,8 @@ from profiler.evidence import (
 )
 from profiler.evidence.tensor_pipes import tensor_paths
 from profiler.evidence.values import pack_values
-from profiler.explain.roofline import UNKNOWN, UNUSED, USED, Roofline, roofline_of
+from profiler.explain import Roofline, roofline_of
+from profiler.explain.roofline import UNKNOWN, UNUSED, USED
 from profiler.reports import read as reports_read
 from tests import made
 from tests.conftest import ROOT

@@ -10,8 +10,10 @@ import pytest
 
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Value, metric_table
 from profiler.evidence.values import pack_values
-from profiler.explain.roofline_path import LAUNCH_METRIC, load_roofline_path
-from profiler.history.trend import ABSENT, Trend, TrendPoint, load_trends
+from profiler.explain import load_roofline_path
+from profiler.explain.roofline_path import LAUNCH_METRIC
+from profiler.history import Trend, TrendPoint, load_trends
+from profiler.history.trend import ABSENT
 from profiler.store import import_paths, open_store
 from tests import made
 from tests.explain.test_roofline import whole

@@ -13,13 +13,12 @@ import pytest
 
 from profiler.compare.resolve_names import side_of_report
 from profiler.evidence import NOT_COLLECTED, Launch, Report, State, Value, chip_of, metric_table
+from profiler.explain import TimeIdentity, TimeSplit
 from profiler.explain.sentence import compose_sentence, split_notes
 from profiler.explain.time_identity import (
     CONCEPTS,
     OTHER_REASONS,
     RESIDUE,
-    TimeIdentity,
-    TimeSplit,
     log_mean,
     log_ratio,
     read_identities,

@@ -15,7 +15,8 @@ from profiler.bundles import LocalRoot, Root, Run, Samples, bundle, decisions, l
 from profiler.cli import main
 from profiler.errors import CannotJudge, UnknownName
 from profiler.gate import pins
-from profiler.history.baselines import Baselines, list_pins
+from profiler.history import Baselines
+from profiler.history.baselines import list_pins
 from profiler.store import Store, forget_run, open_store, rebuild_index
 from tests import lineages, timed_runs
 from tests.lineages import FAMILY

@@ -16,8 +16,8 @@ from profiler.bundles import COLLECT, Facts, LocalRoot, Result, Run, Samples, bu
 from profiler.cli import main
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Value, metric_table
-from profiler.history.change_points import RUNS, VERSIONS, History, change_points_in, find_change_points
-from profiler.history.trend import load_latency_trends, load_trends
+from profiler.history import History, find_change_points, load_latency_trends, load_trends
+from profiler.history.change_points import RUNS, VERSIONS, change_points_in
 from profiler.statistics import MIN_POINTS, Verdict, change_points
 from profiler.store import Store, import_paths
 

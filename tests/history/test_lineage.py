@@ -10,9 +10,8 @@ import pytest
 from profiler.bundles import Result, location
 from profiler.errors import BadBundle
 from profiler.evidence import Evidence
-from profiler.history import lineage
+from profiler.history import Lineage, lineage
 from profiler.history.catalog_snapshot import working_tree_difference
-from profiler.history.lineage import Lineage
 from profiler.store import open_store
 from tests import lineages
 from tests.conftest import ROOT

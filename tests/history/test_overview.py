@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from profiler.evidence import State, metric_table
-from profiler.history.overview import SHOWN, Overview, OverviewCell, load_overview
+from profiler.history import Overview, OverviewCell, load_overview
+from profiler.history.overview import SHOWN
 from profiler.statistics import Verdict
 from profiler.store import Store, import_paths, open_store
 

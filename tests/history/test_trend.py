@@ -12,7 +12,8 @@ import pytest
 
 from profiler.errors import UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, metric_table
-from profiler.history.trend import ABSENT, Trend, load_trends
+from profiler.history import Trend, load_trends
+from profiler.history.trend import ABSENT
 from profiler.store import Environment, Point, RunInfo, Series, Store, VersionInfo, import_paths, open_store
 from tests.made import DURATION, imported, launch
 

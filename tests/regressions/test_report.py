@@ -17,8 +17,7 @@ from profiler.compare import noise_floor
 from profiler.compare.metric_verdict import CounterNoise
 from profiler.evidence import metric_table
 from profiler.gate import acknowledgement
-from profiler.history import baselines, lineage
-from profiler.history.trend import load_latency_trends
+from profiler.history import baselines, lineage, load_latency_trends
 from profiler.regressions import CauseFinder, Regression, RegressionKind, RegressionReport, find_regressions
 from profiler.regressions.regression import CORRECTNESS
 from profiler.store import import_paths, open_store

@@ -8,7 +8,7 @@ import pytest
 from profiler.bundles import location
 from profiler.catalog.problem import ACCEPTANCE
 from profiler.collect.machine import Machine
-from profiler.history.lineage import Lineage, load_lineages
+from profiler.history import Lineage, load_lineages
 from profiler.history.version_latency import lower_bound_of, newest_latencies
 from profiler.store import open_store
 from profiler.ui.views import lineage_summary, lineage_table

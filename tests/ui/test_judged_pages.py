@@ -10,8 +10,7 @@ import pytest
 
 from profiler.bundles import location
 from profiler.compare import noise_floor
-from profiler.history import lineage
-from profiler.history.speedups import load_speedups
+from profiler.history import lineage, load_speedups
 from profiler.statistics import Verdict
 from profiler.store import open_store
 from profiler.ui.charts import small_multiples

@@ -8,7 +8,7 @@ import pytest
 
 from profiler.bundles import location
 from profiler.errors import BadBundle
-from profiler.history.lineage import Lineage, load_lineages
+from profiler.history import Lineage, load_lineages
 from profiler.store import open_store
 from profiler.ui.views import lineage_table
 from tests import lineages

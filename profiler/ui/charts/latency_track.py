@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from profiler.evidence import Value, formatting
-from profiler.history.version_latency import VersionLatency
+from profiler.history import VersionLatency
 from profiler.ui import markup
 from profiler.ui.markup import Html
 

@@ -9,10 +9,8 @@ import streamlit as st
 
 from profiler.bundles import location
 from profiler.errors import ProfilerError
-from profiler.history import catalog_snapshot, speedups
+from profiler.history import CatalogSnapshot, Speedup, catalog_snapshot, speedups
 from profiler.history import lineage as lineages
-from profiler.history.catalog_snapshot import CatalogSnapshot
-from profiler.history.speedups import Speedup
 from profiler.store import VersionInfo
 from profiler.ui.data import index
 from profiler.ui.views import version_sources

@@ -11,11 +11,9 @@ from profiler.compare import counter_noise
 from profiler.evidence import Evidence
 from profiler.explain import roofline_path
 from profiler.gate import acknowledgement
-from profiler.history import baselines
+from profiler.history import LATENCY, History, Trend, baselines, find_change_points
 from profiler.history import overview as overviewing
 from profiler.history import trend as trending
-from profiler.history.change_points import History, find_change_points
-from profiler.history.trend import LATENCY, Trend
 from profiler.regressions import Cause, CauseFinder, Regression, RegressionReport, find_regressions
 from profiler.ui.data import index, lineages
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from profiler.history import change_points
-from profiler.history.trend import Trend, TrendPoint
+from profiler.history import Trend, TrendPoint, change_points
 
 
 def timelines(one: Trend) -> list[tuple[str | None, Trend]]:

@@ -6,7 +6,7 @@ import streamlit as st
 
 from profiler.errors import ProfilerError
 from profiler.evidence import Evidence
-from profiler.history.trend import Trend
+from profiler.history import Trend
 from profiler.ui import addresses, controls, markup
 from profiler.ui.charts import style
 from profiler.ui.data import index, lineages, series

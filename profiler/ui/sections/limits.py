@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from profiler.evidence import Evidence, Launch, chip_of
-from profiler.explain import occupancy_whatif
-from profiler.explain.roofline import roofline_of
+from profiler.explain import occupancy_whatif, roofline_of
 from profiler.reports import LaunchDetail
 from profiler.store import ResultInfo, RunInfo
 from profiler.ui import addresses, controls, markup

@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from profiler.advice import insights
-from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, MetricInput, Statement, between
-from profiler.advice.subject import ComparedSide, SharedTraffic, Subject
+from profiler.advice import ComparedSide, MetricInput, SharedTraffic, Statement, Subject, insights
+from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, between
 from profiler.compare.comparison import Comparison, PairComparison
 from profiler.evidence import Evidence, Launch, MetricTable, Side, chip_of, formatting
 from profiler.explain import roofline

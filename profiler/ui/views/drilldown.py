@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from profiler.compare.comparison import PairComparison
 from profiler.evidence import NOT_COLLECTED, Launch, Value, formatting
-from profiler.explain import drilldown
-from profiler.explain.drilldown import BankConflicts, OpcodeClassChange
+from profiler.explain import BankConflicts, OpcodeClassChange, drilldown
 from profiler.sass import HotSpot, HotSpotChange, Listing, hotspots
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row

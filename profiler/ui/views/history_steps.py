@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from profiler.evidence import brief_list, natural_key
-from profiler.history import step_words
-from profiler.history.change_points import VERSIONS, History, Step
-from profiler.history.trend import Trend, TrendPoint
+from profiler.history import History, Step, Trend, TrendPoint, step_words
+from profiler.history.change_points import VERSIONS
 from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.charts.labels import plotly_text

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.evidence import Evidence, Value, formatting
-from profiler.history.lineage import GOOD, PLANNED, Lineage, VersionStatus
-from profiler.history.version_latency import VersionLatency
+from profiler.history import Lineage, VersionLatency, VersionStatus
+from profiler.history.lineage import GOOD, PLANNED
 from profiler.regressions import RegressionReport
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track

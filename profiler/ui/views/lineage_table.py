@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from profiler.catalog import Claim, Version
 from profiler.evidence import Evidence, Launch, State, Value, formatting
-from profiler.history.lineage import BASELINE, GOOD, PLANNED, Lineage, VersionStatus
-from profiler.history.speedups import Speedup
-from profiler.history.version_latency import VersionLatency
+from profiler.history import Lineage, Speedup, VersionLatency, VersionStatus
+from profiler.history.lineage import BASELINE, GOOD, PLANNED
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track, lineage_graph
 from profiler.ui.markup import Column, Html, Row

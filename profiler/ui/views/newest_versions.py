@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from profiler.compare import latency_words
 from profiler.compare.latency import LatencyComparison
 from profiler.evidence import MetricTable, Value, formatting
-from profiler.history.overview import SHOWN, Overview, OverviewCell, OverviewRow
+from profiler.history import Overview, OverviewCell, OverviewRow
+from profiler.history.overview import SHOWN
 from profiler.store import RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row, Tile

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.evidence import Evidence, Value, formatting
-from profiler.explain.occupancy_whatif import OccupancyAnalysis, OccupancyCurve
+from profiler.explain import OccupancyAnalysis, OccupancyCurve
 from profiler.store import ResultInfo
 from profiler.ui import markup
 from profiler.ui.charts import style

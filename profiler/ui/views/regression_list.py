@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from profiler.compare import latency_words
 from profiler.evidence import Evidence, formatting
-from profiler.history.trend import LATENCY
+from profiler.history import LATENCY
 from profiler.regressions import Cause, Coverage, Regression, RegressionKind, RegressionReport, VersionRun
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup

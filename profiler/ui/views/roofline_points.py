@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.evidence import Rate, Value, formatting
-from profiler.explain.roofline import LEVELS, UNKNOWN, UNUSED, Roof, Roofline, RooflinePoint, collect_command
+from profiler.explain import Roof, Roofline, RooflinePoint
+from profiler.explain.roofline import LEVELS, UNKNOWN, UNUSED, collect_command
 from profiler.ui import markup
 from profiler.ui.charts import roofline_chart
 from profiler.ui.charts.style import Figure

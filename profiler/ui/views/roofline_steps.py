@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import Value, brief_list, formatting
+from profiler.explain import PathStep, RooflinePath
 from profiler.explain.roofline import LEVELS
-from profiler.explain.roofline_path import PathStep, RooflinePath
 from profiler.history.trend import ABSENT
 from profiler.ui import markup
 from profiler.ui.charts import roofline_chart

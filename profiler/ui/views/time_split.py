@@ -8,15 +8,9 @@ from dataclasses import dataclass, replace
 
 from profiler.compare.comparison import Comparison, PairComparison
 from profiler.evidence import MetricTable, formatting
-from profiler.explain.explanation import Explanation, counters_to_collect, explain
+from profiler.explain import Explanation, WaterfallStep, counters_to_collect, explain
 from profiler.explain.sentence import format_change, format_side, split_notes
-from profiler.explain.time_identity import (
-    RESIDUE,
-    WAITING,
-    WaterfallStep,
-    largest_step_us,
-    waterfall_steps,
-)
+from profiler.explain.time_identity import RESIDUE, WAITING, largest_step_us, waterfall_steps
 from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.charts import style

@@ -13,8 +13,8 @@ from profiler.compare.latency import FloorLookup
 from profiler.compare.match_launches import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable, brief_list, formatting, opcodes
-from profiler.history.lineage import Lineage
-from profiler.history.trend import ABSENT, LATENCY, Trend, TrendPoint
+from profiler.history import LATENCY, Lineage, Trend, TrendPoint
+from profiler.history.trend import ABSENT
 from profiler.statistics import MIN_FLOOR_PAIRS, Floor
 from profiler.ui import addresses, markup
 from profiler.ui.charts import small_multiples, stacked_shares

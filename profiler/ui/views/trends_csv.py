@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
-from profiler.history.trend import Trend
+from profiler.history import Trend
 
 HEADS = (
     *(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from profiler.evidence import metric_table
-from profiler.explain.roofline import roofline_of
+from profiler.explain import roofline_of
 from profiler.ui.charts import labels, roofline_chart
 from profiler.ui.views import roofline_points
 from tests.explain.test_roofline import PEAK, launch, whole

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from profiler.evidence import Evidence, Value
-from profiler.history.change_points import RUNS, History
-from profiler.history.trend import Trend, TrendPoint
+from profiler.history import History, Trend, TrendPoint
+from profiler.history.change_points import RUNS
 from profiler.ui.data.timelines import timelines
 from profiler.ui.views import history_steps, trend_lines
 from tests.ui.views.test_history_steps import history, series

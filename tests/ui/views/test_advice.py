@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN, Statement
+from profiler.advice import Statement
+from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN
 from profiler.compare import resolve_names
 from profiler.compare.comparison import Comparison, compare
 from profiler.evidence import Evidence, metric_table

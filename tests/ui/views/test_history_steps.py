@@ -8,8 +8,8 @@ import numpy as np
 
 from profiler.compare.environment_change import CodeChange, EnvironmentChange, RunChanges
 from profiler.evidence import Evidence, Value, load_metrics
-from profiler.history.change_points import RUNS, History, Step, change_points_in
-from profiler.history.trend import Trend, TrendPoint
+from profiler.history import History, Step, Trend, TrendPoint
+from profiler.history.change_points import RUNS, change_points_in
 from profiler.statistics import Verdict
 from profiler.ui.theme import light
 from profiler.ui.views import history_steps, trend_lines

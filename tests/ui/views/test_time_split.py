@@ -10,7 +10,7 @@ import pytest
 from profiler.compare import resolve_names
 from profiler.compare.comparison import Comparison, compare
 from profiler.evidence import metric_table
-from profiler.explain.explanation import Explanation
+from profiler.explain import Explanation
 from profiler.ui.theme import HATCH, light
 from profiler.ui.views import time_split
 from tests.ui.test_pages import NCAR, charts, page, text

@@ -9,8 +9,8 @@ import pytest
 from profiler.bundles import location
 from profiler.errors import UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, metric_table
-from profiler.history.lineage import load_lineages
-from profiler.history.trend import ABSENT, Trend, TrendPoint
+from profiler.history import Trend, TrendPoint, load_lineages
+from profiler.history.trend import ABSENT
 from profiler.store import open_store
 from profiler.ui.charts.small_multiples import FAILED, gaps_of_all_lines
 from profiler.ui.views import trend_lines, trends_csv
