@@ -19,9 +19,9 @@ from profiler.advice.statement import (
     doubted,
     valid,
 )
-from profiler.build.occupancy import LIMITS, occupancy
+from profiler.build.occupancy import occupancy
 from profiler.compare.metric_verdict import SHORT_NS
-from profiler.evidence import Evidence, Metric, Value, formatting
+from profiler.evidence import ARCHITECTURES, Evidence, Metric, Value, find_architecture, formatting
 
 Finding = Statement | OpenQuestion
 
@@ -218,7 +218,8 @@ def _occupancy(reading: LaunchInputs) -> Iterator[Finding]:
         "warps": reading["limit_warps"],
         "blocks": reading["limit_blocks"],
     }
-    if reading.chip in ("sm_90", "sm_100", "sm_120"):
+    architecture = find_architecture(reading.chip)
+    if architecture is not None and architecture.limits_barriers:
         limits["barriers"] = reading["limit_barriers"]
     names = ("occupancy_theoretical", "occupancy", "no_eligible", "waves", "sol_compute", "sol_memory")
     theory, achieved, none, waves, compute, memory = facts = reading.of(*names)
@@ -254,7 +255,11 @@ def _occupancy(reading: LaunchInputs) -> Iterator[Finding]:
 def _register_step(reading: LaunchInputs, binding: list[str], blocks: float) -> str:
     """From how many registers on one block more fits; "" where our limits do not give ncu's own number."""
     registers, threads = reading.of("registers", "block_size")
-    if binding != ["registers"] or reading.chip not in LIMITS or not (registers.valid and threads.valid):
+    if (
+        binding != ["registers"]
+        or reading.chip not in ARCHITECTURES
+        or not (registers.valid and threads.valid)
+    ):
         return ""
     now, block = int(registers.number), int(threads.number)
     if occupancy(reading.chip, now, block, 0).blocks != blocks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from profiler.advice.statement import MOST_PART, LaunchInputs, MetricInput, doubted, valid
+from profiler.evidence import find_architecture
 
 SWIZZLE = "swizzle or pad the shared-memory tile"
 LESS_DRAM = (
@@ -104,7 +105,8 @@ def _data(reading: LaunchInputs) -> Advice:
         return Advice(LESS_DRAM, busy, inputs)
     if l2.number >= PEAK_PCT:
         return Advice(LESS_L2, busy, inputs)
-    if reading.chip in ("sm_70", "sm_75"):
+    architecture = find_architecture(reading.chip)
+    if architecture is not None and not architecture.async_copy:
         lever = "ask for data earlier: load the next tile into registers before computing on this one"
     else:
         lever = "ask for data earlier: prefetch the next tile, one more cp.async or TMA stage"

@@ -18,9 +18,19 @@ from profiler.advice.statement import (
     valid,
 )
 from profiler.advice.subject import ComparedSide, SharedTraffic
-from profiler.build.occupancy import LIMITS, occupancy
+from profiler.build.occupancy import occupancy
 from profiler.compare.comparison import MetricChange
-from profiler.evidence import Evidence, Launch, MetricTable, Side, brief_list, formatting, natural_key
+from profiler.evidence import (
+    ARCHITECTURES,
+    Evidence,
+    Launch,
+    MetricTable,
+    Side,
+    brief_list,
+    find_architecture,
+    formatting,
+    natural_key,
+)
 from profiler.statistics import Verdict
 
 LOW_PCT = 25.0  # theoretical occupancy at which room for another block is worth a word
@@ -139,7 +149,7 @@ def _room(reading: LaunchInputs) -> _Rule:
     """How far the kernel is from one more block on an SM."""
     names = ("static_registers", "static_threads", "static_shared", "static_occupancy", "static_blocks")
     registers, threads, shared, pct, blocks = inputs = reading.of(*names)
-    if not valid(inputs) or reading.chip not in LIMITS:
+    if not valid(inputs) or reading.chip not in ARCHITECTURES:
         yield OpenQuestion("room", "how many blocks fit on an SM", inputs), 0.0
         return
     if pct.number > LOW_PCT or not blocks.number:
@@ -184,7 +194,7 @@ def _registers_for(chip: str, registers: int, threads: int, shared: int, blocks:
 
 def _shared_for(chip: str, registers: int, threads: int, shared: int, blocks: int) -> int | None:
     """The most bytes of shared memory with which one block more fits, within STEP, in steps of its unit."""
-    unit = LIMITS[chip].shared_unit
+    unit = ARCHITECTURES[chip].shared_unit
     for less in range(shared - shared % unit, int(shared * (1 - STEP)) - 1, -unit):
         if less < shared and occupancy(chip, registers, threads, less).blocks > blocks:
             return less
@@ -204,6 +214,12 @@ def _tensor(reading: LaunchInputs) -> _Rule:
         yield _static("tensor:unused", LEVER, text, inputs, 0.7, stall_levers.MATRIX), fused.number
 
 
+def _copies_past_registers(chip: str | None) -> bool:
+    """Whether the chip has cp.async; one that the table of architectures lacks is newer than those."""
+    architecture = find_architecture(chip)
+    return chip is not None and (architecture is None or architecture.async_copy)
+
+
 def _copies(reading: LaunchInputs) -> _Rule:
     """Tiles that travel through registers, on chips that can copy past them."""
     copies, loads, stores = inputs = (
@@ -213,9 +229,7 @@ def _copies(reading: LaunchInputs) -> _Rule:
     )
     if not valid(inputs):
         yield OpenQuestion("copies", "whether tiles are copied asynchronously", inputs), 0.0
-    elif (
-        not copies.number and loads.number and stores.number and reading.chip not in ("sm_70", "sm_75", None)
-    ):
+    elif not copies.number and loads.number and stores.number and _copies_past_registers(reading.chip):
         text = "Tiles go through registers: LDG and STS, and no asynchronous copy in the code"
         lever = "copy tiles with cp.async (or TMA), and compute on one while the next arrives"
         yield _static("copies", LEVER, text, inputs, 0.5, lever), loads.number

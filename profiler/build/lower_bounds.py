@@ -8,23 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from profiler.catalog import Problem, Workload
-from profiler.evidence import State, Value
+from profiler.evidence import State, Value, architecture_of
 
-# Dense FP16 tensor FLOP a clock and SM, the highest of any card of the architecture: a floor may be too low,
-# never too high. Source: NVIDIA's architecture whitepapers (V100, T4, A100, A10, L4, H100, B200, RTX 5090).
-TENSOR_FLOPS = {
-    "7.0": 1024,
-    "7.5": 1024,
-    "8.0": 2048,
-    "8.6": 1024,
-    "8.9": 1024,
-    "9.0": 4096,
-    "10.0": 8192,
-    "12.0": 1024,
-}
-FP8_TENSORS = frozenset({"8.9", "9.0", "10.0", "12.0"})  # twice the rate on 8-bit operands
-# Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions": base 2 exponential.
-EXPONENTIALS = dict.fromkeys(TENSOR_FLOPS, 16)
 TILE_ROWS = 64  # query rows of a block, for the wave-quantised floor
 
 
@@ -101,8 +86,10 @@ def peak_rates(gpu: Mapping[str, Any] | None, dtype: str = "fp16") -> PeakRates:
     """What the GPU can do, from its own attributes (device.Gpu.as_json) at its highest clocks."""
     facts = gpu or {}
     capability, sms, clock_mhz = (facts.get(key) for key in ("compute_capability", "sms", "max_sm_mhz"))
-    tensor, exponentials = TENSOR_FLOPS.get(str(capability)), EXPONENTIALS.get(str(capability))
-    if tensor and dtype == "fp8" and capability in FP8_TENSORS:
+    architecture = architecture_of(str(capability))
+    tensor = architecture.tensor_flops if architecture else None
+    exponentials = architecture.exponentials if architecture else None
+    if tensor and architecture and dtype == "fp8" and architecture.fp8_tensors:
         tensor *= 2
     memory_mhz, bus_bits = facts.get("max_memory_mhz"), facts.get("memory_bus_bits")
     cycles_per_s = sms * clock_mhz * 1e6 if sms and clock_mhz else None

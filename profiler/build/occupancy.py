@@ -6,34 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from profiler.errors import CannotJudge
-
-
-class Limits(NamedTuple):
-    """One SM's limits.
-
-    Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability".
-    """
-
-    warps: int
-    blocks: int
-    shared_bytes: int
-    reserved_bytes: int  # shared memory that the system takes from each block
-    shared_unit: int = 128
-    registers: int = 65536
-    register_unit: int = 256  # registers are given to a warp in such steps
-    warp_unit: int = 4  # warps are spread over four sub-partitions
-
-
-LIMITS = {
-    "sm_70": Limits(64, 32, 96 << 10, 0, 256),
-    "sm_75": Limits(32, 16, 64 << 10, 0, 256),
-    "sm_80": Limits(64, 32, 164 << 10, 1024),
-    "sm_86": Limits(48, 16, 100 << 10, 1024),
-    "sm_89": Limits(48, 24, 100 << 10, 1024),
-    "sm_90": Limits(64, 32, 228 << 10, 1024),
-    "sm_100": Limits(64, 32, 228 << 10, 1024),
-    "sm_120": Limits(48, 24, 100 << 10, 1024),
-}
+from profiler.evidence import ARCHITECTURES, find_architecture
 
 
 class Occupancy(NamedTuple):
@@ -50,19 +23,21 @@ def occupancy(arch: str, registers: int, threads: int, shared_bytes: int) -> Occ
 
     Raises CannotJudge for an architecture whose limits are not known here.
     """
-    limits = LIMITS.get(arch.rstrip("af"))
+    limits = find_architecture(arch)
     if limits is None:
-        raise CannotJudge(f"the limits of {arch} are not known here: it knows {', '.join(LIMITS)}")
+        raise CannotJudge(f"the limits of {arch} are not known here: it knows {', '.join(ARCHITECTURES)}")
     warps = -(-threads // 32)
     per_warp = -(-max(registers, 1) * 32 // limits.register_unit) * limits.register_unit
-    per_partition = limits.registers // limits.warp_unit // per_warp
-    block_shared = -(-(shared_bytes + limits.reserved_bytes) // limits.shared_unit) * limits.shared_unit
+    per_partition = limits.registers // limits.partitions // per_warp
+    block_shared = (
+        -(-(shared_bytes + limits.reserved_shared_bytes) // limits.shared_unit) * limits.shared_unit
+    )
     fits = {
-        "warps": limits.warps // warps,
-        "blocks": limits.blocks,
-        "registers": per_partition * limits.warp_unit // warps,
-        "shared memory": limits.shared_bytes // block_shared if block_shared else limits.blocks,
+        "warps": limits.max_warps // warps,
+        "blocks": limits.max_blocks,
+        "registers": per_partition * limits.partitions // warps,
+        "shared memory": limits.shared_bytes // block_shared if block_shared else limits.max_blocks,
     }
     blocks = min(fits.values())
     limiters = tuple(name for name, count in fits.items() if count == blocks)
-    return Occupancy(blocks, 100.0 * blocks * warps / limits.warps, limiters, fits)
+    return Occupancy(blocks, 100.0 * blocks * warps / limits.max_warps, limiters, fits)

@@ -13,7 +13,6 @@ from typing import Any
 
 from profiler import shipped
 from profiler.catalog.version import (
-    ARCH_PATTERN,
     CAUGHT_BY,
     DEFAULT_ARCHES,
     VERSION_STATES,
@@ -22,6 +21,7 @@ from profiler.catalog.version import (
     Version,
 )
 from profiler.errors import BadCatalog, UnknownName
+from profiler.evidence.gpu_arch import ARCH_PATTERN
 
 DEFAULT_FLAGS = ("-std=c++17", "-O3")
 # Modules that catalogues name by an earlier place: a sealed bundle keeps its catalogue as it was.

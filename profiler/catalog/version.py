@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from profiler.evidence import ARCHITECTURES
+from profiler.evidence.gpu_arch import ARCH_PATTERN
 
 VERSION_STATES = ("good", "rejected", "baseline", "planned")
 # What can catch a rejected version: numbers out of tolerance, or the start of a finding's kind.
@@ -27,8 +29,8 @@ CAUGHT_BY = (
     "timeout",
 )
 DEFAULT_ARCHES = ("sm_80", "sm_89", "sm_90a")
-ARCH_PATTERN = re.compile(r"sm_(\d+)([af]?)")
-SHARED_LIMIT_BYTES = 99 << 10  # what a block may opt in to on sm_86 and sm_89
+# What a block may opt in to on each of them: 99 KiB, on sm_89.
+DEFAULT_SHARED_BYTES = min(ARCHITECTURES[arch.rstrip("a")].block_shared_bytes for arch in DEFAULT_ARCHES)
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Budget:
     """What a version may cost at most, each kernel function on each architecture; None is not judged."""
 
     registers: int | Mapping[int, int] | None = None  # a thread; by head dim where they differ
-    shared_bytes: int | None = SHARED_LIMIT_BYTES  # static and dynamic, a block
+    shared_bytes: int | None = DEFAULT_SHARED_BYTES  # static and dynamic, a block
     spill_bytes: int | None = 0
     stack_bytes: int | None = None
 

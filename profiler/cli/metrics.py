@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from profiler.cli.output import add_json, print_json, print_table, say
 from profiler.errors import Exit
-from profiler.evidence import Evidence, chip_metrics, metric_table, ncu_names, nvperf
+from profiler.evidence import ARCHITECTURES, Evidence, chip_metrics, metric_table, ncu_names, nvperf
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -27,7 +27,7 @@ def add(commands: Commands) -> None:
     )
     what = command.add_mutually_exclusive_group()
     what.add_argument(
-        "--chip", choices=chip_metrics.CHIPS, metavar="sm_NN", help=f"one of {', '.join(chip_metrics.CHIPS)}"
+        "--chip", choices=tuple(ARCHITECTURES), metavar="sm_NN", help=f"one of {', '.join(ARCHITECTURES)}"
     )
     what.add_argument(
         "--check", nargs="?", const="", metavar="FILE", help="check the names in FILE (default: metrics.txt)"
@@ -125,7 +125,7 @@ def _listing(table: metric_table.MetricTable, tier: str) -> dict[str, Any]:
             "metrics": [
                 {
                     "metric": one.name,
-                    "chips": [chip for chip in chip_metrics.CHIPS if chip in one.chips] or None,
+                    "chips": [chip for chip in ARCHITECTURES if chip in one.chips] or None,
                 }
                 for one in metric.alternatives
             ],
@@ -149,7 +149,7 @@ def _print_listing(table: metric_table.MetricTable, tier: str) -> None:
 
 
 def _spelling(one: metric_table.Alternative) -> str:
-    limits = " ".join(chip for chip in chip_metrics.CHIPS if chip in one.chips)
+    limits = " ".join(chip for chip in ARCHITECTURES if chip in one.chips)
     return f"{one.name} @{limits}" if limits else one.name
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from profiler.build import toolchain
 from profiler.collect import find_tools, subprocesses
 from profiler.collect.ncu_command import Ncu
-from profiler.evidence import metric_table, nvperf
+from profiler.evidence import chip_of, nvperf
 
 Json = dict[str, Any]
 
@@ -33,7 +33,7 @@ class Machine:
     def chip(self) -> str | None:
         """sm_90."""
         capability = (self.gpu or {}).get("compute_capability")
-        return metric_table.chip_of(capability) if capability else None
+        return chip_of(capability) if capability else None
 
     def facts(self) -> Json:
         """What a run says of the machine that it was measured on."""

@@ -10,13 +10,11 @@ from functools import cache
 from pathlib import Path
 
 from profiler.errors import CannotJudge, ProfilerError
-from profiler.evidence import MetricTable, ncu_names
+from profiler.evidence import MetricTable, NcuRelease, find_architecture, ncu_names, ncu_release
 
-OLDEST, NEWEST = (2022, 4), (2026, 3)  # the versions whose command lines are known
 CLOCKS = ("none", "base", "boost")
 CACHES = ("none", "all")
 TIERS = ("lean", "full")
-_BOOST_SINCE = (2025, 4)
 
 # Of the stock sections those that fill the pages; one that an ncu does not list is left out. The stalls, the
 # scheduler and the memory tables are in no smaller set. Source: --list-sections of ncu 2024.1.
@@ -49,18 +47,6 @@ DERIVED = {
 }
 SECTION = "ProfilerDerived"
 
-# What `ncu --chips` calls the chip of each compute capability; another one of that capability has the same
-# metrics. Source: ncu --list-chips of 2024.1; the last two, which are newer, have not been tried.
-_CHIPS = {
-    "sm_70": "gv100",
-    "sm_75": "tu102",
-    "sm_80": "ga100",
-    "sm_86": "ga102",
-    "sm_89": "ad102",
-    "sm_90": "gh100",
-    "sm_100": "gb100",
-    "sm_120": "gb202",
-}
 _NVTX_SPECIAL = re.compile(r"[\\@,\[\]/*+]")
 _ASK_S = 120
 
@@ -73,10 +59,11 @@ class Ncu:
     version: str  # 2025.3.1.0
 
     @property
-    def release(self) -> tuple[int, int]:
-        """Year and number: (2025, 3)."""
-        year, number = self.version.split(".")[:2]
-        return int(year), int(number)
+    def release(self) -> NcuRelease:
+        """The release that the version names."""
+        release = NcuRelease.parse(self.version)
+        assert release is not None  # find_tools takes no program for ncu that does not say one
+        return release
 
 
 @dataclass(frozen=True)
@@ -152,12 +139,16 @@ def _refuse_unknown(ncu: Ncu, request: Request) -> None:
     ):
         if word not in known:
             raise ProfilerError(f"{what} {word!r} is none of {', '.join(known)}")
-    if request.clock_control == "boost" and ncu.release < _BOOST_SINCE:
+    if request.clock_control == "boost" and ncu.release < ncu_release.BOOST_CLOCK:
         raise ProfilerError(
-            f"ncu {ncu.version} has no --clock-control boost, which came with 2025.4: write none or base"
+            f"ncu {ncu.version} has no --clock-control boost, which came with "
+            f"{ncu_release.BOOST_CLOCK.short}: write none or base"
         )
-    if ncu.release < OLDEST:
-        raise CannotJudge(f"ncu {ncu.version} is older than 2022.4: install the one of a newer CUDA toolkit")
+    if ncu.release < ncu_release.OLDEST_CALLED:
+        raise CannotJudge(
+            f"ncu {ncu.version} is older than {ncu_release.OLDEST_CALLED.short}: "
+            "install the one of a newer CUDA toolkit"
+        )
     if request.report.suffix != ".ncu-rep":
         raise ProfilerError(f"{request.report}: ncu appends .ncu-rep to any other name")
 
@@ -201,9 +192,10 @@ def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
 
     A list without the duration, which every chip has, is none that can be read: nothing is left out by it.
     """
-    if chip not in _CHIPS:
+    architecture = find_architecture(chip)
+    if architecture is None:
         return None
-    found = parse_query(_said([str(ncu.path), "--query-metrics", "--chips", _CHIPS[chip]]) or "")
+    found = parse_query(_said([str(ncu.path), "--query-metrics", "--chips", architecture.ncu_chip]) or "")
     return found if "gpu__time_duration" in found else None
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from profiler.catalog import Case, check_output
 from profiler.catalog.catalog import PROJECT_KERNELS
 from profiler.catalog.problem import ALL_STAGES, ATTENTION
+from profiler.catalog.version import DEFAULT_SHARED_BYTES
 from profiler.emulator.cpu_library import RUNTIME, build_cpu_library
 from profiler.emulator.run_result import (
     Defect,
@@ -33,10 +34,12 @@ from profiler.emulator.run_result import (
     resolve_lines,
 )
 from profiler.errors import CannotJudge
+from profiler.evidence import ARCHITECTURES
 
 TIME_LIMIT_S = 60.0  # a cell; the slowest of the lineage takes about 1 s
-SHARED_BUDGET_BYTES = 99 << 10  # what every chip since sm_86 gives a block
-SHARED_LIMIT_BYTES = 227 << 10  # what the most generous one gives (sm_90): beyond it a launch is refused
+SHARED_BUDGET_BYTES = DEFAULT_SHARED_BYTES
+# What the most generous architecture gives a block (227 KiB): beyond it a launch is refused.
+SHARED_LIMIT_BYTES = max(architecture.block_shared_bytes for architecture in ARCHITECTURES.values())
 PAGE = 4096
 
 

@@ -5,17 +5,22 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.evidence.gpu_arch import ARCHITECTURES as ARCHITECTURES
+    from profiler.evidence.gpu_arch import Architecture as Architecture
+    from profiler.evidence.gpu_arch import architecture_of as architecture_of
+    from profiler.evidence.gpu_arch import chip_of as chip_of
+    from profiler.evidence.gpu_arch import find_architecture as find_architecture
     from profiler.evidence.launch import Launch as Launch
     from profiler.evidence.launch import Report as Report
     from profiler.evidence.launch import Rule as Rule
     from profiler.evidence.launch import Session as Session
     from profiler.evidence.metric_table import Metric as Metric
     from profiler.evidence.metric_table import MetricTable as MetricTable
-    from profiler.evidence.metric_table import chip_of as chip_of
     from profiler.evidence.metric_table import load_metrics as load_metrics
     from profiler.evidence.naming import brief_list as brief_list
     from profiler.evidence.naming import natural_key as natural_key
     from profiler.evidence.naming import nearest_first as nearest_first
+    from profiler.evidence.ncu_release import NcuRelease as NcuRelease
     from profiler.evidence.rollups import CounterRates as CounterRates
     from profiler.evidence.rollups import Rate as Rate
     from profiler.evidence.side import Latency as Latency
@@ -31,9 +36,11 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
+    gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
     launch="Launch Report Rule Session",
-    metric_table="Metric MetricTable chip_of load_metrics",
+    metric_table="Metric MetricTable load_metrics",
     naming="brief_list natural_key nearest_first",
+    ncu_release="NcuRelease",
     rollups="CounterRates Rate",
     side="Latency Side",
     tensor_pipes="TensorPath",

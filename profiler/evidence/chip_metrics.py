@@ -8,29 +8,8 @@ from functools import cache
 
 from profiler.errors import CannotJudge
 from profiler.evidence import ncu_names, nvperf
-from profiler.evidence.metric_table import CHIPS, Metric, MetricTable
-
-__all__ = [
-    "CHIPS",
-    "check_names",
-    "exists",
-    "is_library_available",
-    "names_to_collect",
-    "nearest_name",
-    "replay_passes",
-]
-
-# What the library calls the chip of each compute capability. It knows GV100, though it does not list it.
-_LIBRARY_NAMES = {
-    "sm_70": "GV100",
-    "sm_75": "TU102",
-    "sm_80": "GA100",
-    "sm_86": "GA102",
-    "sm_89": "AD102",
-    "sm_90": "GH100",
-    "sm_100": "GB100",
-    "sm_120": "GB202",
-}
+from profiler.evidence.gpu_arch import ARCHITECTURES, find_architecture
+from profiler.evidence.metric_table import Metric, MetricTable
 
 # The suffixes of each kind of metric, the usual first. Source: nvperf_host.h, NVPW_RollupOp, NVPW_Submetric.
 _ROLLUPS = ("sum", "avg", "max", "min")
@@ -120,12 +99,12 @@ def check_names(table: MetricTable) -> list[str]:
     found: list[tuple[int, str]] = []
     for metric in table.metrics:
         for one in metric.alternatives:
-            chips = [chip for chip in CHIPS if chip in one.chips] or CHIPS
+            chips = [chip for chip in ARCHITECTURES if chip in one.chips] or list(ARCHITECTURES)
             missing = [chip for chip in chips if exists(one.name, chip) is False]
             if (one.chips and missing) or not any(exists(one.name, chip) for chip in chips):
                 found.append((metric.line, _refusal(one.name, missing if one.chips else ())))
     for name, line in zip(table.captured, table.captured_lines, strict=True):
-        if not any(exists(name, chip) for chip in CHIPS):
+        if not any(exists(name, chip) for chip in ARCHITECTURES):
             found.append((line, _refusal(name, ())))
     return [f"{table.path}:{line}: {message}" for line, message in sorted(found, key=lambda pair: pair[0])]
 
@@ -148,11 +127,11 @@ def nearest_name(name: str, chip: str | None = None) -> str | None:
 
 @cache
 def _chip(chip: str) -> nvperf.Chip | None:
-    library = nvperf.load()
-    if library is None or chip not in _LIBRARY_NAMES:
+    library, architecture = nvperf.load(), find_architecture(chip)
+    if library is None or architecture is None:
         return None
     try:
-        return nvperf.Chip(library, _LIBRARY_NAMES[chip])
+        return nvperf.Chip(library, architecture.library_chip)
     except LookupError:  # a newer library may have dropped an old chip
         return None
 
@@ -161,7 +140,7 @@ def _chip(chip: str) -> nvperf.Chip | None:
 def _bases(chip: str | None) -> dict[str, int]:
     """Every name without suffix that the chip, or any chip, has, with its kind."""
     found: dict[str, int] = {}
-    for one in (chip,) if chip else CHIPS:
+    for one in (chip,) if chip else ARCHITECTURES:
         known = _chip(one)
         for kind in _SUFFIXES:
             found.update(dict.fromkeys(known.base_names(kind) if known else (), kind))

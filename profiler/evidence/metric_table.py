@@ -11,9 +11,9 @@ from pathlib import Path
 
 from profiler import shipped
 from profiler.errors import BadMetricsFile
+from profiler.evidence.gpu_arch import ARCHITECTURES
 from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, Values
 
-CHIPS = ("sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
 DIRECTIONS = ("lower", "higher", "-")
 TIERS = ("lean", "full")
 GROUPS = (
@@ -53,8 +53,8 @@ class Alternative:
     chips: frozenset[str] = frozenset()
 
     def allowed(self, chip: str | None) -> bool:
-        """Whether this spelling holds on the chip; a chip that is none of CHIPS excludes nothing."""
-        return chip not in CHIPS or not self.chips or chip in self.chips
+        """Whether this spelling holds on the chip; a chip that no table knows excludes nothing."""
+        return chip not in ARCHITECTURES or not self.chips or chip in self.chips
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Metric:
         return Evidence(kind) if kind in (Evidence.STATIC, Evidence.MODELLED) else Evidence.MEASURED
 
     def names_for(self, chip: str | None) -> tuple[str, ...]:
-        """The ncu names allowed on the chip, best first; all of them where the chip is none of CHIPS."""
+        """The ncu names allowed on the chip, best first; all of them where the chip is not in the table."""
         return tuple(one.name for one in self.alternatives if one.allowed(chip))
 
 
@@ -177,12 +177,6 @@ def load_with_problems(path: Path | None = None) -> tuple[MetricTable, list[str]
     return table, problems
 
 
-def chip_of(compute_capability: str) -> str:
-    """The chip of a compute capability: "9.0" is sm_90, "12.0" is sm_120."""
-    major, minor = (int(part) for part in compute_capability.split("."))
-    return f"sm_{major}{minor}"
-
-
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Line number and content of every line that says something."""
     for number, line in enumerate(text.split("\n"), 1):
@@ -240,7 +234,7 @@ def _alternatives(cell: str) -> tuple[Alternative, ...]:
         if name in found:
             raise ValueError(f"{name} stands twice: write its chips after one @")
         found[name] = Alternative(
-            name, frozenset(_word("chip", chip, CHIPS, hint=False) for chip in chips.split())
+            name, frozenset(_word("chip", chip, tuple(ARCHITECTURES), hint=False) for chip in chips.split())
         )
     return tuple(found.values())
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from profiler.evidence.gpu_arch import find_architecture
 from profiler.evidence.metric_table import MetricTable
 
 # What each tensor opcode multiplies. Source: CUDA Binary Utilities, "Instruction Set Reference".
@@ -20,7 +21,6 @@ TENSOR_OPCODES = {
 _KINDS = {"fp4": "fp4", "fp4_fp6_fp8": "fp8", "fp8": "fp8", "int8": "int", "int4": "int", "int1": "bit"}
 _KINDS |= {"fp64": "fp64"}
 _ALWAYS_DENSE = ("fp64", "int1")
-_BEFORE_SPARSITY = ("sm_70", "sm_75")  # structured sparsity came with CC 8.0
 _NAME = re.compile(
     r"(?:sm|smsp)__ops_path_tensor_(?:op_(?P<op>[a-z]+)_)?src_(?P<src>\w+?)(?:_dst_(?P<dst>\w+?))?"
     r"(?:_sparsity_(?:on|off))?(?:\.|$)"
@@ -69,7 +69,9 @@ class TensorPath:
 
     def has_sparsity(self, chip: str | None) -> bool:
         """Whether its plain peak would be that of sparse operands."""
-        return chip not in _BEFORE_SPARSITY and self.src not in _ALWAYS_DENSE
+        architecture = find_architecture(chip)
+        sparse = architecture is None or architecture.sparse_tensors
+        return sparse and self.src not in _ALWAYS_DENSE
 
     def covers(self, opcode: str) -> bool:
         """Whether it may count this opcode."""

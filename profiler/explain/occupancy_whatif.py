@@ -6,9 +6,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from profiler.build.occupancy import LIMITS, occupancy
+from profiler.build.occupancy import occupancy
 from profiler.errors import CannotJudge
-from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, Values
+from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, Values, find_architecture
 from profiler.reports import LaunchDetail
 from profiler.reports.instances import Instances
 
@@ -143,10 +143,12 @@ def static_occupancy(values: Values, arch: str) -> OccupancyAnalysis:
     if lacking:
         raise CannotJudge(f"no theoretical occupancy: {', '.join(lacking)} not collected: `profiler static`")
     registers, threads, shared = (int(one or 0) for one in told)
-    now, limits = occupancy(arch, registers, threads, shared), LIMITS[arch.rstrip("af")]
+    now, limits = occupancy(arch, registers, threads, shared), find_architecture(arch)
+    assert limits is not None  # occupancy has refused what the table lacks
+    max_warps = limits.max_warps
 
     def warps(registers: int, threads: int, shared: int) -> float:
-        return occupancy(arch, registers, threads, shared).pct * limits.warps / 100
+        return occupancy(arch, registers, threads, shared).pct * max_warps / 100
 
     ways: dict[str, tuple[str, int, int, int, Callable[[int], float]]] = {
         "registers per thread": ("", registers, 1, _MOST_REGISTERS, lambda x: warps(x, threads, shared)),
@@ -154,7 +156,7 @@ def static_occupancy(values: Values, arch: str) -> OccupancyAnalysis:
             "byte",
             shared,
             0,
-            limits.shared_bytes - limits.reserved_bytes,
+            limits.block_shared_bytes,
             lambda x: warps(registers, threads, x),
         ),
         "threads per block": ("", threads, 32, _MOST_THREADS, lambda x: warps(registers, x, shared)),
@@ -171,7 +173,7 @@ def static_occupancy(values: Values, arch: str) -> OccupancyAnalysis:
         Evidence.STATIC,
         NOT_COLLECTED,
         Value(now.pct, "%"),
-        float(limits.warps),
+        float(max_warps),
         _limiters({name: Value(count, "block") for name, count in now.fits.items()}, {}),
         tuple(curves),
         (),

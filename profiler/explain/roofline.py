@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from profiler.evidence import CounterRates, Launch, MetricTable, Rate, TensorPath, tensor_pipes
+from profiler.evidence import (
+    ARCHITECTURES,
+    CounterRates,
+    Launch,
+    MetricTable,
+    NcuRelease,
+    Rate,
+    TensorPath,
+    find_architecture,
+    ncu_release,
+    tensor_pipes,
+)
 
 LEVELS = ("L1", "L2", "DRAM")
 USED, UNUSED, UNKNOWN = "used", "not used", "unknown"
@@ -20,13 +30,8 @@ _SCALAR = {
 }
 _THREADS = "__sass_thread_inst_executed_op_{}_pred_on"
 # Bytes of one unit of each counter, the sections' own first. L2: what a slice sends to the SMs, else every
-# sector looked up. L1: what loads write back; shared memory is in it only on CC 7.0, which has no other.
+# sector looked up. L1: what loads write back, by the architecture's own counter.
 _L2 = {"lts__lts2xbar_cycles_active": 32, "lts__t_sectors": 32}
-_L1 = {
-    "l1tex__lsu_writeback_active_mem_lgds": ("sm_90", "sm_100", "sm_120"),
-    "l1tex__lsu_writeback_active_mem_lg": ("sm_75", "sm_80", "sm_86", "sm_89"),
-    "l1tex__lsu_writeback_active": ("sm_70",),
-}
 _L1_BYTES = 128
 _SECTORS = (
     "L2 counts every sector looked up (`lts__t_sectors`), writes and other units too: ncu's own roofline "
@@ -125,9 +130,10 @@ def roofline_of(launch: Launch, table: MetricTable, chip: str | None, ncu: str |
     levels = tuple(_levels(rates, chip))
     paths = tensor_pipes.tensor_paths(launch.values)
     scalar = [_scalar(rates, name, launch) for name in _SCALAR]
-    tensor = [_tensor(rates, path, chip, _release(ncu)) for path in paths]
+    release = NcuRelease.parse(ncu)
+    tensor = [_tensor(rates, path, chip, release) for path in paths]
     lacking = _tensor_lacking(
-        launch, rates, tensor, paths, tensor_pipes.DeclaredTensorMetrics(table, chip), _release(ncu)
+        launch, rates, tensor, paths, tensor_pipes.DeclaredTensorMetrics(table, chip), release
     )
     precisions = (*scalar, *tensor, *lacking)
     points = tuple(
@@ -142,11 +148,17 @@ def collect_command(chip: str | None) -> str:
 
 
 def _levels(rates: CounterRates, chip: str | None) -> Iterator[Roof]:
-    own = [base for base, chips in _L1.items() if chip in chips]
-    bases = own or [base for base in _L1 if rates.carries(base)] or list(_L1)[:1]
-    yield _level(rates, "L1", dict.fromkeys(bases[:1], _L1_BYTES))
+    yield _level(rates, "L1", {_l1_counter(rates, chip): _L1_BYTES})
     yield _level(rates, "L2", _L2)
     yield _level(rates, "DRAM", {"dram__bytes": 1})
+
+
+def _l1_counter(rates: CounterRates, chip: str | None) -> str:
+    """The chip's counter of L1; of an unknown chip the newest counter that the report carries."""
+    if architecture := find_architecture(chip):
+        return architecture.l1_counter
+    newest_first = [architecture.l1_counter for architecture in reversed(ARCHITECTURES.values())]
+    return next((counter for counter in newest_first if rates.carries(counter)), newest_first[0])
 
 
 def _level(rates: CounterRates, name: str, bases: dict[str, int]) -> Roof:
@@ -175,15 +187,13 @@ def _scalar(rates: CounterRates, name: str, launch: Launch) -> Roof:
     return Roof(name, "FLOP/s", peak, rate, state, seen)
 
 
-def _tensor(rates: CounterRates, path: TensorPath, chip: str | None, release: tuple[int, ...]) -> Roof:
+def _tensor(rates: CounterRates, path: TensorPath, chip: str | None, release: NcuRelease | None) -> Roof:
     """A tensor path by its counter of dense work, under the dense roof: the sparse one is twice that."""
     base = path.dense if rates.carries(path.dense) or not rates.carries(path.base) else path.base
     rate, peak = rates.rate(base), rates.peak(base if not path.has_sparsity(chip) else path.dense)
-    note = ""
+    note = ncu_release.wrong_tensor_peaks(release, chip) if rate.number else ""
     if rates.rate(path.sparse).number:
         note = f"{path.label} also ran with structured sparsity, which is in no point"
-    elif chip == "sm_89" and rate.number and release and release < (2024, 3, 2):
-        note = "ncu before 2024.3.2 has wrong tensor peaks for CC 8.9"
     state = UNKNOWN if rate.number is None else USED if rate.number else UNUSED
     return Roof(path.label, path.unit, peak, rate, state, note=note)
 
@@ -194,7 +204,7 @@ def _tensor_lacking(
     tensor: list[Roof],
     paths: list[TensorPath],
     collected: tensor_pipes.DeclaredTensorMetrics,
-    release: tuple[int, ...],
+    release: NcuRelease | None,
 ) -> Iterator[Roof]:
     """Tensor work that the launch did, or may have done, and that no counter of the report has."""
     counted = [path for path, roof in zip(paths, tensor, strict=True) if roof.state != UNUSED]
@@ -207,8 +217,8 @@ def _tensor_lacking(
     for opcode in lacking:
         missing = tuple((name, rates.state(name)) for name in collected.names(opcode))
         note = ""
-        if opcode and release and release < (2024, 2):
-            note = _TIMES_512.format(".".join(map(str, release)))
+        if opcode and release and release < ncu_release.TENSOR_OPERATIONS:
+            note = _TIMES_512.format(release)
         name = f"tensor ({opcode})" if opcode else "tensor"
         lost = Rate(None, (), missing)
         yield Roof(name, "op/s", lost, lost, USED if opcode else UNKNOWN, opcode, note)
@@ -222,10 +232,6 @@ def _point(roof: Roof, level: Roof) -> RooflinePoint | None:
     knee = _over(peak, slope)
     reachable = None if peak is None or slope is None else min(peak, intensity * slope)
     return RooflinePoint(roof.name, level.name, intensity, work, roof.unit, knee, reachable)
-
-
-def _release(ncu: str | None) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", (ncu or "").split(" ")[0])[:3])
 
 
 def _root(opcode: str) -> str:

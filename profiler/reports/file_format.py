@@ -13,12 +13,12 @@ from typing import BinaryIO
 
 from profiler.errors import UnreadableReport
 from profiler.evidence import Session
+from profiler.evidence.ncu_release import REPORT_FILE_VERSION, version_number
 
 MAGIC = b"NVR\0"
 MAX_BYTES = 1 << 30  # larger reports are refused unless a caller asks for more
 
 # Source of every field number here: the .proto files in extras/FileFormat of Nsight Compute 2024.1.
-_KNOWN_VERSION = 7  # FileHeader.Version of every report from ncu 2021.2 to 2024.3
 _RESULT_COUNTS = (2, 7, 8, 9)  # BlockHeader: kernel, range, command list and graph results
 _METRIC_TAG = 13 << 3 | 2  # ProfileResult.MetricResults
 _NAME_ID_TAG = 1 << 3  # ProfileMetricResult.NameId
@@ -113,7 +113,7 @@ def _examine(path: Path, stream: BinaryIO, size: int) -> Framing:
         source.take(len(MAGIC))
         version = next((v for n, v in _fields(source.take(source.take_length())) if n == 1), None)
         while source.left:
-            _take_block(source, found, version == _KNOWN_VERSION)
+            _take_block(source, found, version == REPORT_FILE_VERSION)
     except IndexError:
         raise UnreadableReport(
             f"{path}: the report is damaged: a block ends too early; copy it again"
@@ -280,7 +280,7 @@ def _merge(session: Session, message: bytes) -> Session:
             parts = {n: _text(v) for n, v in _fields(value) if isinstance(v, bytes)}
             provider, version = parts.get(1, ""), parts.get(2, "")
             if provider == "Nsight Compute Target":  # "2024.1.1.0 (build 33998838) (public-release)"
-                session = replace(session, ncu_version=session.ncu_version or version.split(" ")[0])
+                session = replace(session, ncu_version=session.ncu_version or version_number(version))
             elif provider == "Display Driver Version":
                 session = replace(session, driver=session.driver or version)
             elif provider == "CUDA Version":

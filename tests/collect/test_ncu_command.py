@@ -10,7 +10,7 @@ import pytest
 from profiler.collect import ncu_command
 from profiler.collect.ncu_command import Ncu, Request
 from profiler.errors import CannotJudge, ProfilerError
-from profiler.evidence import metric_table
+from profiler.evidence import metric_table, ncu_release
 
 REAL = Path(
     "/tmp/w/rd/apt/ncu/usr/lib/x86_64-linux-gnu/nsight-compute/target/linux-desktop-glibc_2_11_3-x64/ncu"
@@ -55,7 +55,7 @@ def test_a_full_capture_imports_the_source_and_takes_the_source_counters(version
 @pytest.mark.parametrize("version", VERSIONS)
 def test_boost_clocks_are_asked_only_of_an_ncu_that_has_them(version: str) -> None:
     ncu = Ncu(Path("ncu"), version)
-    if ncu.release >= (2025, 4):
+    if ncu.release >= ncu_release.BOOST_CLOCK:
         assert "boost" in ncu_command.command_line(ncu, request(clock_control="boost"), PROGRAM)
     else:
         with pytest.raises(ProfilerError, match=r"came with 2025\.4"):

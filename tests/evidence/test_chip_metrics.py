@@ -13,7 +13,7 @@ import pytest
 
 from profiler.cli import metrics as command
 from profiler.errors import CannotJudge, Exit
-from profiler.evidence import Evidence, chip_metrics, metric_table, ncu_names, nvperf
+from profiler.evidence import ARCHITECTURES, Evidence, chip_metrics, chip_of, metric_table, ncu_names, nvperf
 
 TABLE = metric_table.load_metrics()
 LISTS = Path(__file__).resolve().parents[3] / "shared" / "metrics"
@@ -98,7 +98,7 @@ def unlisted(name: str, chip: str) -> bool:
 
 
 @library
-@pytest.mark.parametrize("chip", metric_table.CHIPS)
+@pytest.mark.parametrize("chip", ARCHITECTURES)
 def test_the_first_name_for_a_chip_exists_there_so_the_list_needs_no_library(chip: str) -> None:
     measured = TABLE.of(Evidence.MEASURED)
     names = [metric.names_for(chip)[0] for metric in measured if metric.names_for(chip)]
@@ -114,18 +114,17 @@ def test_a_name_without_a_chip_exists_on_all_of_them() -> None:
         for one in metric.alternatives:
             if not one.chips and one.name not in old_names_of_dram_bytes:
                 assert all(
-                    chip_metrics.exists(one.name, chip) or unlisted(one.name, chip)
-                    for chip in chip_metrics.CHIPS
+                    chip_metrics.exists(one.name, chip) or unlisted(one.name, chip) for chip in ARCHITECTURES
                 ), one.name
 
 
 @library
-@pytest.mark.parametrize("chip", metric_table.CHIPS)
+@pytest.mark.parametrize("chip", ARCHITECTURES)
 def test_every_stall_reason_of_the_chip_is_lean_and_none_is_counted_twice(chip: str) -> None:
     loaded = nvperf.load()
     assert loaded is not None
     start, end = "smsp__average_warps_issue_stalled_", "_per_issue_active"
-    known = nvperf.Chip(loaded, chip_metrics._LIBRARY_NAMES[chip]).base_names(nvperf.RATIO)
+    known = nvperf.Chip(loaded, ARCHITECTURES[chip].library_chip).base_names(nvperf.RATIO)
     reasons = {
         name[len(start) : -len(end)] for name in known if name.startswith(start) and name.endswith(end)
     }
@@ -144,7 +143,7 @@ def test_every_name_that_real_reports_carry_is_known(reports: Path) -> None:
     for path in sorted((reports / "oracle").glob("*.raw.csv")):
         with path.open(encoding="utf-8", newline="") as file:
             names, _, first, *_ = csv.reader(file)
-        chip = metric_table.chip_of(first[names.index("CC")])
+        chip = chip_of(first[names.index("CC")])
         for name in names:
             is_metric = "__" in name and " " not in name and ":" not in name and "Triage" not in name
             # on sm_70 ncu patched SASS itself: the library knows none of those names
@@ -173,7 +172,7 @@ def test_a_name_that_no_chip_has_is_refused_with_its_line_and_the_right_name(
     [cell] = checked(tmp_path, GOOD.replace("gpu__time_duration.sum", wrong))
     assert bare == f"{tmp_path}/metrics.txt:2: no chip has a metric {wrong}: did you mean {right}?"
     assert cell == bare.replace(":2:", ":1:")
-    assert any(chip_metrics.exists(right, chip) for chip in chip_metrics.CHIPS)
+    assert any(chip_metrics.exists(right, chip) for chip in ARCHITECTURES)
 
 
 @library
@@ -200,7 +199,7 @@ def test_a_name_that_no_chip_has_is_refused_with_its_line_and_the_right_name(
     ],
 )
 def test_a_slip_is_answered_with_the_name_that_was_meant(wrong: str, right: str) -> None:
-    assert not any(chip_metrics.exists(wrong, chip) for chip in chip_metrics.CHIPS)
+    assert not any(chip_metrics.exists(wrong, chip) for chip in ARCHITECTURES)
     assert chip_metrics.nearest_name(wrong) == right
 
 
@@ -214,7 +213,7 @@ def test_nothing_is_proposed_where_nothing_is_near(tmp_path: Path) -> None:
 def test_every_renamed_name_leads_to_one_that_exists() -> None:
     for old in ncu_names.RENAMED:
         name = chip_metrics.nearest_name(f"{old}.sum") or ""
-        assert any(chip_metrics.exists(name, chip) for chip in chip_metrics.CHIPS), old
+        assert any(chip_metrics.exists(name, chip) for chip in ARCHITECTURES), old
 
 
 @library
@@ -247,7 +246,7 @@ def test_odd_text_never_harms_the_process() -> None:
 
 
 @library
-@pytest.mark.parametrize("chip", metric_table.CHIPS)
+@pytest.mark.parametrize("chip", ARCHITECTURES)
 def test_the_lean_tier_costs_at_most_eight_passes(chip: str) -> None:
     lean = chip_metrics.replay_passes(chip_metrics.names_to_collect(TABLE, chip, "lean"), chip)
     full = chip_metrics.replay_passes(chip_metrics.names_to_collect(TABLE, chip), chip)

@@ -8,7 +8,17 @@ from pathlib import Path
 import pytest
 
 from profiler.errors import BadMetricsFile, Exit
-from profiler.evidence import NOT_COLLECTED, Metric, MetricTable, State, Value, Values, metric_table
+from profiler.evidence import (
+    ARCHITECTURES,
+    NOT_COLLECTED,
+    Metric,
+    MetricTable,
+    State,
+    Value,
+    Values,
+    chip_of,
+    metric_table,
+)
 from profiler.evidence.metric_table import Alternative
 from profiler.evidence.values import pack_values
 
@@ -57,7 +67,7 @@ def test_the_order_of_the_file_is_the_order_of_the_table() -> None:
     assert lines == sorted(lines)
 
 
-@pytest.mark.parametrize("chip", metric_table.CHIPS)
+@pytest.mark.parametrize("chip", ARCHITECTURES)
 def test_every_term_of_the_time_identity_is_lean_on_every_chip(chip: str) -> None:
     lean = {
         metric.names_for(chip)[0]
@@ -80,15 +90,13 @@ def test_every_term_of_the_time_identity_is_lean_on_every_chip(chip: str) -> Non
 
 
 def test_the_traps_of_each_architecture_are_respected() -> None:
-    first = {chip: TABLE.by_concept["tensor_busy"].names_for(chip)[0] for chip in metric_table.CHIPS}
+    first = {chip: TABLE.by_concept["tensor_busy"].names_for(chip)[0] for chip in ARCHITECTURES}
     assert "type_hmma_hgmma" in first["sm_90"]
     assert "cycles_active_v2" in first["sm_89"]
     assert "subpipe_hmma" in TABLE.by_concept["tensor_float_active"].names_for("sm_100")[0]
     assert TABLE.by_concept["dram_read"].names_for("sm_120")[0] == "dram__bytes_op_read.sum"
     assert TABLE.by_concept["stall_imc_miss"].names_for("sm_100") == ()
-    assert [chip for chip in metric_table.CHIPS if TABLE.by_concept["stall_gmma"].names_for(chip)] == [
-        "sm_90"
-    ]
+    assert [chip for chip in ARCHITECTURES if TABLE.by_concept["stall_gmma"].names_for(chip)] == ["sm_90"]
     assert TABLE.by_concept["shared_conflicts_cp_async"].names_for("sm_86")[0].startswith("smsp__sass_")
 
 
@@ -252,7 +260,7 @@ def test_a_chip_that_the_table_does_not_list_hides_no_number(chip: str) -> None:
 
 @pytest.mark.parametrize(("capability", "chip"), [("9.0", "sm_90"), ("12.0", "sm_120"), ("7.5", "sm_75")])
 def test_a_compute_capability_names_its_chip(capability: str, chip: str) -> None:
-    assert metric_table.chip_of(capability) == chip
+    assert chip_of(capability) == chip
 
 
 # --- real reports, by what NVIDIA's own command line printed of them
@@ -269,7 +277,7 @@ def oracle(reports: Path, name: str) -> list[tuple[str, Values]]:
             for name, unit, cell in zip(names, units, row, strict=True)
             if (value := number(cell, unit))
         }
-        launches.append((metric_table.chip_of(row[names.index("CC")]), pack_values(values)))
+        launches.append((chip_of(row[names.index("CC")]), pack_values(values)))
     return launches
 
 

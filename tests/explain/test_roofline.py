@@ -14,6 +14,7 @@ import pytest
 from profiler.cli import main
 from profiler.compare.resolve_names import side_of_report
 from profiler.evidence import (
+    ARCHITECTURES,
     CounterRates,
     Launch,
     State,
@@ -308,7 +309,7 @@ def test_a_rate_is_read_from_whichever_rollup_there_is() -> None:
     assert CounterRates(pack_values(whole())).peak("dram__x").number is None
 
 
-@pytest.mark.parametrize("chip", metric_table.CHIPS)
+@pytest.mark.parametrize("chip", ARCHITECTURES)
 def test_the_full_tier_collects_what_a_roofline_asks_for(chip: str) -> None:
     if not chip_metrics.is_library_available():
         pytest.skip("NVIDIA's library does not load here: pip install ncu-report, on Linux")

@@ -1,0 +1,174 @@
+"""The facts of each GPU architecture in one table: a new one is a row here, and its names in metrics.txt."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+# A binary for sm_90a has instructions that only sm_90 has, one for sm_100f those of its family.
+# Source: CUDA C++ Programming Guide, "Feature-Set Compiler Targets".
+ARCH_PATTERN = re.compile(r"sm_(\d+)([af]?)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """What holds for every GPU of one compute capability. The defaults are those of the newest GPUs.
+
+    The limits are those of one SM. Source: CUDA C++ Programming Guide, "Technical Specifications per Compute
+    Capability".
+    """
+
+    name: str  # sm_90
+    # One chip of the architecture, as `ncu --chips` and (in capitals) NVIDIA's library call it; another chip
+    # of the same compute capability has the same metrics. Source: ncu --list-chips of 2024.1; gb100 and gb202
+    # are newer than that ncu. The library knows GV100, though it does not list it.
+    ncu_chip: str
+
+    max_warps: int
+    max_blocks: int
+    shared_bytes: int
+    reserved_shared_bytes: int = 1024  # what the system takes from each block
+    shared_unit: int = 128  # shared memory is given to a block in steps of so many bytes
+    registers: int = 65536
+    register_unit: int = 256  # registers are given to a warp in steps of so many
+    partitions: int = 4  # the warps of a block are spread over so many sub-partitions
+    limits_barriers: bool = True  # ncu tells how many blocks the barriers allow, and it can be the limit
+
+    # Dense FP16 tensor FLOP a clock and SM, the highest of any card of the architecture: a lower bound on
+    # time may then be too low, never too high. Source: NVIDIA's architecture whitepapers (V100, T4, A100,
+    # A10, L4, H100, B200, RTX 5090).
+    tensor_flops: int
+    fp8_tensors: bool = True  # twice that rate on 8-bit operands
+    sparse_tensors: bool = True  # the plain peak of a tensor counter is that of structured sparsity
+    # Base-2 exponentials a clock and SM. Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic
+    # Instructions".
+    exponentials: int = 16
+
+    async_copy: bool = True  # cp.async: global to shared memory past the registers
+    # The counter of what loads write back from L1. Shared memory is in it only on CC 7.0, which has no other.
+    l1_counter: str = "l1tex__lsu_writeback_active_mem_lgds"
+
+    @property
+    def compute_capability(self) -> str:
+        """9.0: the last digit of the name is the minor number."""
+        return f"{self.name[3:-1]}.{self.name[-1]}"
+
+    @property
+    def block_shared_bytes(self) -> int:
+        """The most shared memory that one block may opt in to."""
+        return self.shared_bytes - self.reserved_shared_bytes
+
+    @property
+    def library_chip(self) -> str:
+        """What NVIDIA's library calls the chip: GH100."""
+        return self.ncu_chip.upper()
+
+
+ARCHITECTURES: dict[str, Architecture] = {
+    architecture.name: architecture
+    for architecture in (
+        Architecture(
+            name="sm_70",
+            ncu_chip="gv100",
+            max_warps=64,
+            max_blocks=32,
+            shared_bytes=96 << 10,
+            reserved_shared_bytes=0,
+            shared_unit=256,
+            limits_barriers=False,
+            tensor_flops=1024,
+            fp8_tensors=False,
+            sparse_tensors=False,
+            async_copy=False,
+            l1_counter="l1tex__lsu_writeback_active",
+        ),
+        Architecture(
+            name="sm_75",
+            ncu_chip="tu102",
+            max_warps=32,
+            max_blocks=16,
+            shared_bytes=64 << 10,
+            reserved_shared_bytes=0,
+            shared_unit=256,
+            limits_barriers=False,
+            tensor_flops=1024,
+            fp8_tensors=False,
+            sparse_tensors=False,
+            async_copy=False,
+            l1_counter="l1tex__lsu_writeback_active_mem_lg",
+        ),
+        Architecture(
+            name="sm_80",
+            ncu_chip="ga100",
+            max_warps=64,
+            max_blocks=32,
+            shared_bytes=164 << 10,
+            limits_barriers=False,
+            tensor_flops=2048,
+            fp8_tensors=False,
+            l1_counter="l1tex__lsu_writeback_active_mem_lg",
+        ),
+        Architecture(
+            name="sm_86",
+            ncu_chip="ga102",
+            max_warps=48,
+            max_blocks=16,
+            shared_bytes=100 << 10,
+            limits_barriers=False,
+            tensor_flops=1024,
+            fp8_tensors=False,
+            l1_counter="l1tex__lsu_writeback_active_mem_lg",
+        ),
+        Architecture(
+            name="sm_89",
+            ncu_chip="ad102",
+            max_warps=48,
+            max_blocks=24,
+            shared_bytes=100 << 10,
+            limits_barriers=False,
+            tensor_flops=1024,
+            l1_counter="l1tex__lsu_writeback_active_mem_lg",
+        ),
+        Architecture(
+            name="sm_90",
+            ncu_chip="gh100",
+            max_warps=64,
+            max_blocks=32,
+            shared_bytes=228 << 10,
+            tensor_flops=4096,
+        ),
+        Architecture(
+            name="sm_100",
+            ncu_chip="gb100",
+            max_warps=64,
+            max_blocks=32,
+            shared_bytes=228 << 10,
+            tensor_flops=8192,
+        ),
+        Architecture(
+            name="sm_120",
+            ncu_chip="gb202",
+            max_warps=48,
+            max_blocks=24,
+            shared_bytes=100 << 10,
+            tensor_flops=1024,
+        ),
+    )
+}
+
+
+def chip_of(compute_capability: str) -> str:
+    """The name of the architecture with a compute capability: "9.0" is sm_90, "12.0" is sm_120."""
+    major, minor = (int(part) for part in compute_capability.split("."))
+    return f"sm_{major}{minor}"
+
+
+def find_architecture(name: str | None) -> Architecture | None:
+    """The row of an architecture, with or without a suffix (sm_90a); None where the table lacks it."""
+    match = ARCH_PATTERN.fullmatch(name or "")
+    return ARCHITECTURES.get(f"sm_{match[1]}") if match else None
+
+
+def architecture_of(compute_capability: str) -> Architecture | None:
+    """The row of a compute capability ("9.0"); None where the table lacks it."""
+    return find_architecture(f"sm_{compute_capability.replace('.', '')}")

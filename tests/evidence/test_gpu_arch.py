@@ -1,0 +1,148 @@
+"""The table of architectures is the one place that a new GPU has to be written into."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from profiler.build import lower_bounds
+from profiler.build.occupancy import occupancy
+from profiler.cli import parser
+from profiler.collect import ncu_command
+from profiler.evidence import (
+    ARCHITECTURES,
+    Architecture,
+    CounterRates,
+    TensorPath,
+    Value,
+    architecture_of,
+    chip_metrics,
+    chip_of,
+    find_architecture,
+    load_metrics,
+    nvperf,
+)
+from profiler.evidence.values import pack_values
+from profiler.explain import occupancy_whatif, roofline
+
+PACKAGE = Path(roofline.__file__).parents[1]
+NEW = Architecture(
+    name="sm_130",
+    ncu_chip="gx100",
+    max_warps=64,
+    max_blocks=32,
+    shared_bytes=300 << 10,
+    tensor_flops=16384,
+    l1_counter="l1tex__new_counter",
+)
+GPU = {"compute_capability": "13.0", "sms": 100, "max_sm_mhz": 2000}
+
+
+@pytest.fixture
+def new(monkeypatch: pytest.MonkeyPatch) -> Architecture:
+    """An architecture that is in the table and nowhere else."""
+    monkeypatch.setitem(ARCHITECTURES, NEW.name, NEW)
+    return NEW
+
+
+def test_a_new_row_has_an_occupancy(new: Architecture) -> None:
+    assert occupancy("sm_130a", 32, 128, 100 << 10).fits["shared memory"] == 2
+    facts = {
+        "static__registers": Value(64),
+        "static__threads": Value(128),
+        "static__shared_bytes": Value(32 << 10, "byte"),
+    }
+    curves = occupancy_whatif.static(pack_values(facts), "sm_130").curves
+    shared = next(curve for curve in curves if "shared memory" in curve.name)
+    assert max(shared.steps) == new.block_shared_bytes
+
+
+def test_a_new_row_has_lower_bounds_at_its_own_rate(new: Architecture) -> None:
+    rates = {dtype: lower_bounds.peak_rates(GPU, dtype) for dtype in ("fp16", "fp8")}
+    assert rates["fp16"].flops_per_s == 16384 * 100 * 2e9
+    assert rates["fp8"].flops_per_s == 2 * 16384 * 100 * 2e9
+    assert rates["fp16"].exponentials_per_s == 16 * 100 * 2e9
+
+
+def test_without_the_row_nothing_is_known_of_it() -> None:
+    rates = lower_bounds.peak_rates(GPU)
+    assert rates.flops_per_s is None
+    assert rates.exponentials_per_s is None
+    assert TensorPath("", "fp16", "fp32").has_sparsity("sm_130"), "newer than every GPU in the table"
+
+
+def test_a_new_row_may_stand_in_a_metrics_file(new: Architecture, tmp_path: Path) -> None:
+    file = tmp_path / "metrics.txt"
+    file.write_text("x | x | | - | 2% | time | lean | new__name.sum@sm_130, old__name.sum@sm_90\n")
+    [metric] = load_metrics(file).metrics
+    assert metric.names_for(chip_of("13.0")) == ("new__name.sum",)
+    assert metric.names_for("sm_80") == ()
+
+
+def test_a_new_row_is_a_chip_of_the_metrics_command(new: Architecture) -> None:
+    assert parser().parse_args(["metrics", "--chip", "sm_130"]).chip == "sm_130"
+
+
+def test_ncu_is_asked_by_the_chip_of_the_row(new: Architecture, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(ncu_command, "_said", commands.append)
+    assert ncu_command.known_metrics(ncu_command.Ncu(Path("ncu"), "2099.1.0.0"), "sm_130") is None
+    assert commands[0][-2:] == ["--chips", "gx100"]
+
+
+def test_nvidias_library_is_asked_by_the_chip_of_the_row(
+    new: Architecture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Chip:
+        def __init__(self, library: object, name: str) -> None:
+            self.name = name
+
+        def exists(self, name: str) -> bool:
+            return self.name == "GX100"
+
+    monkeypatch.setattr(nvperf, "load", object)
+    monkeypatch.setattr(nvperf, "Chip", Chip)
+    assert chip_metrics.exists("new__name.sum", "sm_130")
+    chip_metrics._chip.cache_clear()
+
+
+def test_a_new_row_has_a_roofline_of_its_own_counter(new: Architecture) -> None:
+    rates = CounterRates(pack_values({}))
+    assert roofline._l1_counter(rates, "sm_130") == "l1tex__new_counter"
+
+
+def test_an_architecture_is_found_with_a_suffix_and_by_its_compute_capability() -> None:
+    assert find_architecture("sm_90a") is architecture_of("9.0") is ARCHITECTURES["sm_90"]
+    assert architecture_of("12.0") is ARCHITECTURES["sm_120"]
+    for unknown in ("sm_37", "sm_9", "90", "", None):
+        assert find_architecture(unknown) is None
+    assert architecture_of("None") is None
+    assert [row.compute_capability for row in ARCHITECTURES.values()][-3:] == ["9.0", "10.0", "12.0"]
+
+
+def test_a_block_may_have_what_the_programming_guide_says() -> None:
+    most = {name: architecture.block_shared_bytes >> 10 for name, architecture in ARCHITECTURES.items()}
+    assert most.items() >= {"sm_70": 96, "sm_75": 64, "sm_80": 163, "sm_89": 99, "sm_90": 227}.items()
+
+
+def test_no_other_module_asks_which_architecture_it_is() -> None:
+    """What depends on the architecture is a field of the table: nothing else compares its name."""
+    allowed = {
+        "evidence/gpu_arch.py",
+        "evidence/ncu_release.py",  # what a release of ncu has wrong for one of them
+        "catalog/version.py",  # what a version is compiled for by default
+    }
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        where = path.relative_to(PACKAGE).as_posix()
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))) if where not in allowed else ():
+            if isinstance(node, ast.Compare | ast.Dict | ast.Tuple | ast.List | ast.Set):
+                found += [
+                    f"{where}:{part.lineno}"
+                    for part in ast.iter_child_nodes(node)
+                    if isinstance(part, ast.Constant) and re.fullmatch(r"sm_\d+[af]?", str(part.value))
+                ]
+    assert found == []
