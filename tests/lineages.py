@@ -14,7 +14,7 @@ from profiler.evidence import Evidence, State, Value
 FAMILY = "mine"
 CATALOG = """
 family = "mine"
-problem = "profiler.catalog.problem:ATTENTION"
+problem = "profiler.catalog.attention:ATTENTION"
 claim_source = "an earlier notebook"
 claim_gpu = "NVIDIA L4"
 [[version]]

@@ -22,7 +22,7 @@ GPU = {"name": "stand-in", "uuid": "GPU-0", "compute_capability": "9.0", "driver
 SMALL = {"batch": 1, "heads": 1, "len_q": 64, "len_kv": 64, "head_dim": 64, "causal": False, "dtype": "fp16"}
 CATALOG = """
 family = "attention"
-problem = "profiler.catalog.problem:ATTENTION"
+problem = "profiler.catalog.attention:ATTENTION"
 [[version]]
 id = "one"
 technique = "a stand-in"

@@ -30,6 +30,6 @@ __getattr__ = lazy(
     lower_bounds="LowerBounds PeakRates workload_bounds",
     occupancy="Occupancy",
     opcode_counts="CodeSummary",
-    resources="LaunchConfig FunctionResources VersionResources version_resources",
+    resources="FunctionResources LaunchConfig VersionResources version_resources",
     toolchain="Tool find_tool require_tool",
 )

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.catalog.attention import ATTENTION as ATTENTION
+    from profiler.catalog.attention import AttentionWorkload as AttentionWorkload
     from profiler.catalog.catalog import Catalog as Catalog
     from profiler.catalog.catalog import load_catalog as load_catalog
     from profiler.catalog.problem import Case as Case
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
+    attention="ATTENTION AttentionWorkload",
     catalog="Catalog load_catalog",
     problem="Case OutputCheck Problem Tolerance Workload check_output",
     sources="load_object load_problem source_files source_sha256",

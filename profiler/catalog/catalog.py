@@ -1,4 +1,4 @@
-"""What a lineage is: the versions of a family in order, and how a catalog.toml is read into them."""
+"""A catalogue: the versions of a family in order, and how its catalog.toml is read."""
 
 from __future__ import annotations
 
@@ -24,14 +24,16 @@ from profiler.errors import BadCatalog, UnknownName
 from profiler.evidence.gpu_arch import ARCH_PATTERN
 
 DEFAULT_FLAGS = ("-std=c++17", "-O3")
-# Modules that catalogues name by an earlier place: a sealed bundle keeps its catalogue as it was.
+# Where modules lie now that catalogues may name by an earlier place: a sealed bundle keeps its catalogue as
+# it was, and users have their own. Catalogues name one object of each module, so the module alone decides.
 MOVED_MODULES = {
-    "profiler.problem": "profiler.catalog.problem",
+    "profiler.problem": "profiler.catalog.attention",
+    "profiler.catalog.problem": "profiler.catalog.attention",
     "profiler.baselines": "profiler.catalog.torch_backends",
 }
 PROJECT_KERNELS = shipped("kernels")
 
-MAX_BYTES = 16 << 20  # of a catalogue: a device would never end
+MAX_BYTES = 16 << 20  # of a catalogue: reading a device would never end
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
@@ -66,21 +68,24 @@ class Catalog:
                 near = difflib.get_close_matches(name, self.by_id, 1)
                 hint = f"; did you mean {near[0]}?" if near else f": it has {', '.join(self.by_id)}"
                 raise UnknownName(f"{self.path} has no version {name}{hint}")
-        wanted = set(names)
-        return tuple(version for version in self.versions if not wanted or version.id in wanted)
+        return tuple(version for version in self.versions if not names or version.id in names)
 
     def why_none_built(self, names: Sequence[str]) -> str:
         """Why none of the named versions, or of all, can be built: `v2e is planned: needs a GPU`."""
-        told = [f"{one.id} is {one.why_not_built}" for one in self.pick(names) if one.why_not_built]
-        return "; ".join(told) if names else f"no version of {self.path} has a source"
+        reasons = [
+            f"{version.id} is {version.why_not_built}"
+            for version in self.pick(names)
+            if version.why_not_built
+        ]
+        return "; ".join(reasons) if names else f"no version of {self.path} has a source"
 
     def correct_ancestor(self, version: Version) -> Version | None:
         """The nearest ancestor that is good: what a version's speed is compared with."""
-        seen = version
-        while seen.parent is not None:
-            seen = self.by_id[seen.parent]
-            if seen.state == "good":
-                return seen
+        ancestor = version
+        while ancestor.parent is not None:
+            ancestor = self.by_id[ancestor.parent]
+            if ancestor.state == "good":
+                return ancestor
         return None
 
 
@@ -89,64 +94,67 @@ def load_catalog(path: Path | None = None) -> Catalog:
 
     Raises BadCatalog, naming the file and the version, for anything that cannot be used.
     """
-    where = path or default_catalog()
-    if where.is_dir():
-        where = where / "catalog.toml"
+    file_path = path or default_catalog()
+    if file_path.is_dir():
+        file_path = file_path / "catalog.toml"
     try:
-        with where.open("rb") as file:
+        with file_path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
-            raise BadCatalog(f"{where}: over {MAX_BYTES >> 20} MiB, so no catalogue: name one with --catalog")
+            raise BadCatalog(
+                f"{file_path}: over {MAX_BYTES >> 20} MiB, so no catalogue: name one with --catalog"
+            )
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         first = "" if path else f"{Path.cwd() / 'kernels' / 'catalog.toml'} or "
-        raise BadCatalog(f"no catalogue at {first}{where}: name one with --catalog PATH") from None
+        raise BadCatalog(f"no catalogue at {first}{file_path}: name one with --catalog PATH") from None
     except (UnicodeDecodeError, OSError) as error:
-        raise BadCatalog(f"{where}: {error}") from None
-    return parse_catalog(text, where.resolve())
+        raise BadCatalog(f"{file_path}: {error}") from None
+    return parse_catalog(text, file_path.resolve())
 
 
-def parse_catalog(text: str, where: Path, *, check_files: bool = True) -> Catalog:
-    """The catalogue in a text that lies at `where`; check_files=False where its sources need not be there."""
+def parse_catalog(text: str, path: Path, *, check_files: bool = True) -> Catalog:
+    """The catalogue in the text of a file; check_files=False where its sources need not exist."""
     try:
-        raw = tomllib.loads(text)
+        document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadCatalog(f"{where}: {error}") from None
-    _known_keys(
-        raw, {"family", "problem", "compile_flags", "claim_source", "claim_gpu", "version"}, str(where)
-    )
-    family = _name(raw.get("family"), f"{where}: family")
-    claimed = {"source": raw.get("claim_source", ""), "gpu": raw.get("claim_gpu", "")}
-    versions: dict[str, Version] = {}
-    flags = _flags(raw, "compile_flags", DEFAULT_FLAGS, str(where))
-    entries = raw.get("version", [])
+        raise BadCatalog(f"{path}: {error}") from None
+    keys = {"family", "problem", "compile_flags", "claim_source", "claim_gpu", "version"}
+    _refuse_unknown_keys(document, keys, str(path))
+    family = _name(document.get("family"), f"{path}: family")
+    claim_defaults = {"source": document.get("claim_source", ""), "gpu": document.get("claim_gpu", "")}
+    compile_flags = _flags(document, "compile_flags", DEFAULT_FLAGS, str(path))
+    entries = document.get("version", [])
     if not isinstance(entries, list):
-        raise BadCatalog(f"{where}: version must be a list of tables: write [[version]]")
+        raise BadCatalog(f"{path}: version must be a list of tables: write [[version]]")
+    versions: dict[str, Version] = {}
     for number, entry in enumerate(entries, 1):
         if not isinstance(entry, dict):
-            raise BadCatalog(f"{where}: version {number} must be a table: write [[version]]")
-        version = _version(
-            entry, f"{where}: version {entry.get('id', number)}", family, where.parent, claimed, flags
-        )
+            raise BadCatalog(f"{path}: version {number} must be a table: write [[version]]")
+        where = f"{path}: version {entry.get('id', number)}"
+        version = _version(entry, where, family, path.parent, claim_defaults, compile_flags)
         if version.id in versions:
-            raise BadCatalog(f"{where}: version {version.id} is there twice")
+            raise BadCatalog(f"{path}: version {version.id} is there twice")
         if version.parent is not None and version.parent not in versions:
             raise BadCatalog(
-                f"{where}: version {version.id} has parent {version.parent}, which no entry before it is"
+                f"{path}: version {version.id} has parent {version.parent}, which no entry before it is"
             )
         if check_files and version.buildable and version.source and not version.source.is_file():
-            raise BadCatalog(f"{where}: version {version.id}: its file {version.source} is not there")
+            raise BadCatalog(f"{path}: version {version.id}: its file {version.source} is not there")
         versions[version.id] = version
     if not versions:
-        raise BadCatalog(f"{where} has no [[version]]")
-    problem = _reference(raw.get("problem"), f"{where}: problem")
-    return Catalog(where, family, problem, flags, tuple(versions.values()))
+        raise BadCatalog(f"{path} has no [[version]]")
+    problem = _reference(document.get("problem"), f"{path}: problem")
+    return Catalog(path, family, problem, compile_flags, tuple(versions.values()))
 
 
 def default_catalog() -> Path:
-    """kernels/catalog.toml in the working directory, else beside the package."""
-    here = Path("kernels/catalog.toml")
-    return here if here.is_file() else PROJECT_KERNELS / "catalog.toml"
+    """kernels/catalog.toml in the working directory, else the project's own."""
+    local = Path("kernels/catalog.toml")
+    return local if local.is_file() else PROJECT_KERNELS / "catalog.toml"
+
+
+# ---- one [[version]]. `where` begins every error: the file and the version, then the key.
 
 
 def _version(
@@ -154,13 +162,12 @@ def _version(
     where: str,
     family: str,
     folder: Path,
-    claimed: dict[str, str],
-    common: tuple[str, ...],
+    claim_defaults: dict[str, str],
+    compile_flags: tuple[str, ...],
 ) -> Version:
-    _known_keys(
-        entry, {"file", *(one.name for one in fields(Version))} - {"family", "source", "include"}, where
-    )
-    state = _word(entry.get("state", "good"), VERSION_STATES, f"{where}: state")
+    keys = {"file", *(field.name for field in fields(Version))} - {"family", "source", "include"}
+    _refuse_unknown_keys(entry, keys, where)
+    state = _one_of(entry.get("state", "good"), VERSION_STATES, f"{where}: state")
     if state != "planned" and ("file" in entry) == ("callable" in entry):
         raise BadCatalog(f"{where}: give either file or callable")
     caught_by = _texts(entry, "caught_by", (), where, CAUGHT_BY)
@@ -172,7 +179,7 @@ def _version(
     for arch in arches:
         check_arch(arch, where)
     head_dims = entry.get("head_dims", [64, 128])
-    if not isinstance(head_dims, list) or not head_dims or any(type(one) is not int for one in head_dims):
+    if not isinstance(head_dims, list) or not head_dims or any(type(size) is not int for size in head_dims):
         raise BadCatalog(f"{where}: head_dims must be a list of whole numbers")
     flags = _flags(entry, "flags", (), where)
     claims, roles = entry.get("claims", []), entry.get("roles", {})
@@ -180,6 +187,7 @@ def _version(
         raise BadCatalog(f"{where}: claims must be a list of tables")
     if not isinstance(roles, dict):
         raise BadCatalog(f"{where}: roles must be a table of kernel function = role")
+    include_flags = [flag for flag in (*flags, *compile_flags) if flag.startswith("-I")]
     return Version(
         id=_name(entry.get("id"), f"{where}: id"),
         family=family,
@@ -189,40 +197,40 @@ def _version(
         source=folder / _text(entry["file"], f"{where}: file") if "file" in entry else None,
         callable=_reference(entry["callable"], f"{where}: callable") if "callable" in entry else None,
         flags=flags,
-        include=tuple((folder / flag[2:]).resolve() for flag in (*flags, *common) if flag.startswith("-I")),
+        include=tuple((folder / flag.removeprefix("-I")).resolve() for flag in include_flags),
         dtypes=_texts(entry, "dtypes", ("fp16",), where),
         head_dims=tuple(head_dims),
         arches=arches,
         reason=_text(entry["reason"], f"{where}: reason") if "reason" in entry else "",
         caught_by=caught_by,
         budget=_budget(entry.get("budget", {}), f"{where}: budget"),
-        claims=tuple(_claim(claim, claimed, f"{where}: claims") for claim in claims),
+        claims=tuple(_claim(claim, claim_defaults, f"{where}: claims") for claim in claims),
         stages=_texts(entry, "stages", (), where),
         roles={name: _text(role, f"{where}: roles") for name, role in roles.items()},
     )
 
 
 def _budget(entry: dict[str, Any], where: str) -> Budget:
-    _known_keys(entry, {one.name for one in fields(Budget)}, where)
+    _refuse_unknown_keys(entry, {field.name for field in fields(Budget)}, where)
     registers = entry.get("registers")
     by_head_dim = registers if isinstance(registers, dict) else {}
     if any(not head_dim.isdecimal() for head_dim in by_head_dim):
         raise BadCatalog(f"{where}: registers by head dim are written {{ 64 = 128, 128 = 168 }}")
     limits = [
         *by_head_dim.items(),
-        *((name, most) for name, most in entry.items() if most is not by_head_dim),
+        *((name, limit) for name, limit in entry.items() if limit is not by_head_dim),
     ]
-    for name, most in limits:
-        if type(most) is not int or most < 0:
+    for name, limit in limits:
+        if type(limit) is not int or limit < 0:  # a bool is an int to isinstance
             raise BadCatalog(f"{where}: {name} must be a whole number from 0")
     if by_head_dim:
-        entry = {**entry, "registers": {int(head_dim): most for head_dim, most in by_head_dim.items()}}
+        entry = {**entry, "registers": {int(head_dim): limit for head_dim, limit in by_head_dim.items()}}
     return Budget(**entry)
 
 
-def _claim(entry: dict[str, Any], claimed: dict[str, str], where: str) -> Claim:
-    _known_keys(entry, {one.name for one in fields(Claim)}, where)
-    entry = {**claimed, "unit": "", **entry}
+def _claim(entry: dict[str, Any], claim_defaults: dict[str, str], where: str) -> Claim:
+    _refuse_unknown_keys(entry, {field.name for field in fields(Claim)}, where)
+    entry = {**claim_defaults, "unit": "", **entry}
     for name in ("value", "high"):
         if name in entry and type(entry[name]) not in (int, float):
             raise BadCatalog(f"{where}: {name} must be a number")
@@ -230,8 +238,11 @@ def _claim(entry: dict[str, Any], claimed: dict[str, str], where: str) -> Claim:
         _text(entry.get(name), f"{where}: {name}")
     if "value" not in entry:
         raise BadCatalog(f"{where}: a claim needs a value")
-    _word(entry.get("kind", "measured"), ("measured", "goal"), f"{where}: kind")
+    _one_of(entry.get("kind", "measured"), ("measured", "goal"), f"{where}: kind")
     return Claim(**entry)
+
+
+# ---- one value
 
 
 def check_arch(arch: str, where: str = "--arch") -> str:
@@ -241,12 +252,12 @@ def check_arch(arch: str, where: str = "--arch") -> str:
     return arch
 
 
-def _known_keys(entry: Mapping[str, Any], known: set[str], where: str) -> None:
+def _refuse_unknown_keys(entry: Mapping[str, Any], keys: set[str], where: str) -> None:
     if not isinstance(entry, dict):
         raise BadCatalog(f"{where} must be a table")
     for key in entry:
-        if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
+        if key not in keys:
+            near = difflib.get_close_matches(key, keys, 1)
             raise BadCatalog(f"{where}: unknown key {key}" + (f"; did you mean {near[0]}?" if near else ""))
 
 
@@ -257,9 +268,9 @@ def _text(value: Any, where: str) -> str:
 
 
 def _reference(value: Any, where: str) -> str:
-    """module:name or file.py:name, by where the module lies now."""
-    place, colon, name = _text(value, where).partition(":")
-    return f"{MOVED_MODULES.get(place, place)}{colon}{name}"
+    """module:name or file.py:name, the module by where it lies now."""
+    module, colon, name = _text(value, where).partition(":")
+    return f"{MOVED_MODULES.get(module, module)}{colon}{name}"
 
 
 def _name(value: Any, where: str) -> str:
@@ -270,17 +281,17 @@ def _name(value: Any, where: str) -> str:
 
 
 def _texts(
-    entry: Mapping[str, Any], key: str, default: tuple[str, ...], where: str, known: tuple[str, ...] = ()
+    entry: Mapping[str, Any], key: str, default: tuple[str, ...], where: str, allowed: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
-    """A list of texts, each of them known where only some are."""
-    value = entry.get(key, list(default))
-    if not isinstance(value, list) or any(not isinstance(one, str) or not one for one in value):
+    """A list of texts; where only some are allowed, of those alone."""
+    texts = entry.get(key, list(default))
+    if not isinstance(texts, list) or any(not isinstance(text, str) or not text for text in texts):
         raise BadCatalog(f"{where}: {key} must be a list of texts")
-    return tuple(_word(one, known, f"{where}: {key}") if known else one for one in value)
+    return tuple(_one_of(text, allowed, f"{where}: {key}") if allowed else text for text in texts)
 
 
 def _flags(entry: Mapping[str, Any], key: str, default: tuple[str, ...], where: str) -> tuple[str, ...]:
-    """A compiler's flags; -I, -D and -U in one word with what they are for."""
+    """A compiler's flags; -I, -D and -U must be in one word with their value."""
     flags = _texts(entry, key, default, where)
     for flag in flags:
         if flag in ("-I", "-D", "-U"):
@@ -288,7 +299,7 @@ def _flags(entry: Mapping[str, Any], key: str, default: tuple[str, ...], where: 
     return flags
 
 
-def _word(value: Any, known: tuple[str, ...], where: str) -> str:
-    if value not in known:
-        raise BadCatalog(f"{where} {value!r} is none of {', '.join(known)}")
+def _one_of(value: Any, allowed: tuple[str, ...], where: str) -> str:
+    if value not in allowed:
+        raise BadCatalog(f"{where} {value!r} is none of {', '.join(allowed)}")
     return str(value)

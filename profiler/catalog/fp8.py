@@ -1,4 +1,4 @@
-"""Knows the 8-bit codes of the fp8 versions: what a code stands for, and how a tensor becomes codes.
+"""The 8-bit codes of the fp8 versions: what a code stands for, and how a tensor becomes codes.
 
 A code is an unsigned byte and stands for (code - 128) * scale, with one float32 scale a head. So 128 is zero.
 The kernels look code - 128 up in a table of 256 halves, where it is exact, and apply the scale later. The
@@ -25,7 +25,7 @@ def quantize(x: NDArray[np.float16]) -> tuple[NDArray[np.uint8], NDArray[np.floa
     values = x.astype(np.float64)
     largest = np.abs(values).max(axis=(-2, -1))
     scales = np.where(largest == 0, 1.0, largest / _STEPS).astype(np.float32)
-    # By the scale as it was rounded, which is the one that the kernel is given.
+    # Divided by the scale as it was rounded to float32: it is what the kernel is given.
     steps = np.rint(values / scales[..., None, None])
     return (np.clip(steps, -_STEPS, _STEPS) + ZERO_CODE).astype(np.uint8), scales
 

@@ -1,4 +1,4 @@
-"""What a version is made from: files, hash, Python object; and where catalogue and sources disagree."""
+"""What a version is made from: files, their hash, a Python object; and whether they fit the catalogue."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ from profiler.errors import BadCatalog, ProfilerError
 _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 _DEFINE_BUG = re.compile(r"^\s*#\s*define\s+(BUG_\w+)\s+(\d+)", re.MULTILINE)
 _MACRO = re.compile(r"-D(\w+)(?:=(\w+))?")
-NO_BUG = "BUG_NONE"
+NO_BUG = "BUG_NONE"  # what sources compare BUG with in a build without a planted bug
+# What load_problem asks for at once. The rest of Problem is asked for where it is used.
+_PROBLEM_ATTRIBUTES = ("name", "symbol", "stages", "workload", "check_workloads", "case")
 
 
 def include_folders(version: Version) -> tuple[Path, ...]:
-    """Where headers are looked for: its -I folders, beside the source, then the project's kernels/."""
-    beside = version.source.parent if version.source else PROJECT_KERNELS
-    return tuple(dict.fromkeys((*version.include, beside.resolve(), PROJECT_KERNELS)))
+    """Where headers are looked for: the version's -I folders, its source's folder, the project's kernels/."""
+    source_folder = version.source.parent.resolve() if version.source else PROJECT_KERNELS
+    return tuple(dict.fromkeys((*version.include, source_folder, PROJECT_KERNELS)))
 
 
 def without_include_flags(flags: Sequence[str]) -> tuple[str, ...]:
-    """The flags but -I, whose folders are those of include_folders, resolved."""
+    """The flags without -I: include_folders has their folders, resolved."""
     return tuple(flag for flag in flags if not flag.startswith("-I"))
 
 
@@ -38,25 +40,28 @@ def source_files(version: Version) -> tuple[Path, ...]:
 
 
 def included_files(source: Path, folders: Sequence[Path]) -> tuple[Path, ...]:
-    """A source and every header it includes, at any depth; headers that are in no folder are the system's."""
-    found: dict[Path, None] = {}
-    waiting = [source.resolve()]
-    while waiting:
-        path = waiting.pop()
-        if path in found:
+    """A source and every header it includes, at any depth.
+
+    A header that none of the folders has is the system's and left out.
+    """
+    included: dict[Path, None] = {}
+    pending = [source.resolve()]
+    while pending:
+        path = pending.pop()
+        if path in included:
             continue
-        found[path] = None
+        included[path] = None
         for mark, name in _INCLUDE.findall(path.read_text(encoding="utf-8", errors="replace")):
-            beside = (path.parent,) if mark == '"' else ()
-            places = (folder / name for folder in (*beside, *folders))
-            waiting += [place.resolve() for place in places if place.is_file()][:1]
-    return tuple(found)
+            own_folder = (path.parent,) if mark == '"' else ()
+            candidates = (folder / name for folder in (*own_folder, *folders))
+            pending += [header.resolve() for header in candidates if header.is_file()][:1]
+    return tuple(included)
 
 
 def source_sha256(catalog: Catalog, version: Version, extra_flags: Sequence[str] = ()) -> str:
     """The hash of what a version is made from: its source, the headers it includes, and its flags.
 
-    For a callable the file that holds it, as far as it can be found without importing it.
+    Of a callable: the file that holds it, where that is found without importing it, and its name.
     """
     digest = hashlib.sha256()
     for path in sorted(source_files(version) or _python_files(catalog, version)):
@@ -66,21 +71,17 @@ def source_sha256(catalog: Catalog, version: Version, extra_flags: Sequence[str]
     return digest.hexdigest()
 
 
-_OF_A_PROBLEM = ("name", "symbol", "stages", "workload", "check_workloads", "case")
-
-
 def load_object(catalog: Catalog, reference: str) -> Any:
-    """What module:name or file.py:name (beside the catalogue) stands for. Raises BadCatalog."""
+    """The object that module:name or file.py:name (beside the catalogue) refers to. Raises BadCatalog."""
     place, _, name = reference.partition(":")
     try:
-        module = _module(catalog.folder / place) if place.endswith(".py") else importlib.import_module(place)
-        return getattr(module, name)
+        if place.endswith(".py"):
+            return getattr(_load_file(catalog.folder / place), name)
+        return getattr(importlib.import_module(place), name)
     except ProfilerError:
         raise
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # whatever somebody's file does; an exit would pass for a verdict
+    # The file is somebody's and may do anything; its exit code would pass for a verdict.
+    except (Exception, SystemExit) as error:
         raise BadCatalog(
             f"{catalog.path}: {reference} cannot be loaded ({type(error).__name__}: {error}): "
             "write module:name, or file.py:name for a file beside the catalogue"
@@ -88,9 +89,9 @@ def load_object(catalog: Catalog, reference: str) -> Any:
 
 
 def load_problem(catalog: Catalog) -> Any:
-    """The catalogue's profiler.catalog.problem.Problem. Raises BadCatalog where a version does not fit it."""
+    """The Problem that the catalogue names. Raises BadCatalog where it is none or does not fit a version."""
     problem = load_object(catalog, catalog.problem)
-    if lacking := [name for name in _OF_A_PROBLEM if not hasattr(problem, name)]:
+    if lacking := [name for name in _PROBLEM_ATTRIBUTES if not hasattr(problem, name)]:
         raise BadCatalog(
             f"{catalog.path}: {catalog.problem} is no problem: it has no {' or '.join(lacking)}; see class "
             "Problem in profiler/catalog/problem.py"
@@ -98,10 +99,10 @@ def load_problem(catalog: Catalog) -> Any:
     for version in catalog.versions:
         for stage in version.stages:
             if stage not in problem.stages:
-                known = ", ".join(problem.stages) or "none"
+                stages = ", ".join(problem.stages) or "none"
                 raise BadCatalog(
                     f"{catalog.path}: version {version.id}: {catalog.problem} has no stage {stage}: "
-                    f"it has {known}"
+                    f"it has {stages}"
                 )
         for dtype in version.dtypes:
             try:
@@ -116,31 +117,28 @@ def load_problem(catalog: Catalog) -> Any:
 
 def inconsistencies(catalog: Catalog) -> list[str]:
     """Where the catalogue and the sources beside it do not fit together, in words; empty where they do."""
-    sources = {path.resolve(): path.read_text(encoding="utf-8") for path in _beside(catalog.folder)}
-    return [*_unused_files(catalog, sources), *_bugs_without_entry(catalog, sources), *_bad_flags(catalog)]
+    paths = sorted(path for pattern in ("*.cu", "*.cuh", "*.h") for path in catalog.folder.glob(pattern))
+    texts = {path.resolve(): path.read_text(encoding="utf-8") for path in paths}
+    return [*_unused_files(catalog, texts), *_bugs_without_entry(catalog, texts), *_bad_flags(catalog)]
 
 
-def _beside(folder: Path) -> list[Path]:
-    return sorted(path for suffix in ("*.cu", "*.cuh", "*.h") for path in folder.glob(suffix))
-
-
-def _unused_files(catalog: Catalog, sources: dict[Path, str]) -> Iterator[str]:
+def _unused_files(catalog: Catalog, texts: dict[Path, str]) -> Iterator[str]:
     used = {version.source.resolve() for version in catalog.versions if version.source}
-    for path in sources:
+    for path in texts:
         if path.suffix == ".cu" and path not in used:
             yield f"{path.name} is no version's file: add an entry to {catalog.path.name}, or remove it"
 
 
-def _bugs_without_entry(catalog: Catalog, sources: dict[Path, str]) -> Iterator[str]:
+def _bugs_without_entry(catalog: Catalog, texts: dict[Path, str]) -> Iterator[str]:
     planted = {bug for version in catalog.versions if (bug := planted_bug(version))}
-    for path, text in sources.items():
+    for path, text in texts.items():
         for name, _ in _DEFINE_BUG.findall(text):
             if name not in planted and name != NO_BUG:
                 yield (f"{path.name} defines {name}, and no version has the flag -DBUG={name}: add its entry")
 
 
 def _bad_flags(catalog: Catalog) -> Iterator[str]:
-    """A misspelt macro would build the version without its idea, or without its bug."""
+    """Macros that no source asks for: misspelt, they build the version without its idea, or its bug."""
     for version in catalog.versions:
         if not version.buildable or version.source is None:
             continue
@@ -152,17 +150,17 @@ def _bad_flags(catalog: Catalog) -> Iterator[str]:
         bug = planted_bug(version)
         if (version.state == "rejected") != (bug is not None):
             yield f"{version.id} is {version.state}: a rejected version, and no other, is a -DBUG build"
-        numbers = [pair for text in texts for pair in _DEFINE_BUG.findall(text)]
-        if bug and (bug not in dict(numbers) or not re.search(rf"\b{bug}\b", _code(texts[0]))):
+        bug_numbers = [pair for text in texts for pair in _DEFINE_BUG.findall(text)]
+        if bug and (bug not in dict(bug_numbers) or not re.search(rf"\b{bug}\b", _code(texts[0]))):
             yield f"{version.id}: its bug {bug} is not in {version.source.name}"
-        taken = [number for _, number in numbers]
-        for name, number in numbers:
-            if taken.count(number) > 1 and name == bug:
+        numbers = [number for _, number in bug_numbers]
+        for name, number in bug_numbers:
+            if numbers.count(number) > 1 and name == bug:
                 yield f"{version.id}: {name} has the number {number} of another bug"
 
 
 def planted_bug(version: Version) -> str | None:
-    """The name after -DBUG=, or None."""
+    """The bug that the version is built with, the name after -DBUG=; None where there is none."""
     matches = (_MACRO.fullmatch(flag) for flag in version.flags)
     return next((match[2] for match in matches if match and match[1] == "BUG"), None)
 
@@ -173,6 +171,7 @@ def _code(text: str) -> str:
 
 
 def _python_files(catalog: Catalog, version: Version) -> list[Path]:
+    """The file that holds a version's callable; none where no file is found."""
     place = (version.callable or "").partition(":")[0]
     if place.endswith(".py"):
         return [catalog.folder / place]
@@ -183,8 +182,8 @@ def _python_files(catalog: Catalog, version: Version) -> list[Path]:
     return [Path(spec.origin)] if spec and spec.origin and Path(spec.origin).is_file() else []
 
 
-def _module(path: Path) -> Any:
-    """A Python file as a module of its own name space, loaded once."""
+def _load_file(path: Path) -> Any:
+    """A Python file as a module, loaded once, under a name that no other file's module has."""
     name = f"profiler_catalog_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)

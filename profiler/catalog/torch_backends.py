@@ -1,4 +1,4 @@
-"""Others' kernels, called as a version is: torch's attention with each backend forced, and xFormers."""
+"""Attention kernels of others, called as versions are: torch's with each backend forced, and xFormers'."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn.attention import SDPBackend
 
-# All take q [batch, heads, len_q, head_dim], k and v [batch, heads, len_kv, head_dim] and give q's shape.
-# causal: key j is visible to query i where j <= i + len_kv - len_q. torch is imported in the functions: most
-# commands never need it.
+# All take q [batch, heads, len_q, head_dim], k and v [batch, heads, len_kv, head_dim], and return q's shape.
+# causal: key j is visible to query i where j <= i + len_kv - len_q. torch is imported inside the functions,
+# since most commands never need it.
 
 
 def sdpa(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Tensor:
@@ -48,18 +48,18 @@ def xformers(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Ten
     except ImportError as error:
         raise CannotJudge(f"xFormers is not installed ({error}): pip install xformers") from None
     mask = attn_bias.LowerTriangularFromBottomRightMask() if causal else None
-    turned = (one.transpose(1, 2) for one in (q, k, v))
-    out: Tensor = ops.memory_efficient_attention(*turned, attn_bias=mask, scale=scale)
+    transposed = (tensor.transpose(1, 2) for tensor in (q, k, v))
+    out: Tensor = ops.memory_efficient_attention(*transposed, attn_bias=mask, scale=scale)
     return out.transpose(1, 2)
 
 
 def _forced(backend: str, q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> Tensor:
-    """With one backend and no other. Raises CannotJudge where it takes not this problem or this device."""
+    """torch's attention with one backend and no other. Raises CannotJudge where it takes no such inputs."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
 
-    only: SDPBackend = getattr(SDPBackend, backend)
+    forced: SDPBackend = getattr(SDPBackend, backend)
     try:
-        with sdpa_kernel(only):
+        with sdpa_kernel(forced):
             return _attention(q, k, v, scale, causal)
     except RuntimeError as error:
         first = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -71,6 +71,6 @@ def _attention(q: Tensor, k: Tensor, v: Tensor, scale: float, causal: bool) -> T
     from torch.nn.attention.bias import causal_lower_right
     from torch.nn.functional import scaled_dot_product_attention as attention
 
-    if causal and q.shape[-2] != k.shape[-2]:  # is_causal=True would align the masks at their start
+    if causal and q.shape[-2] != k.shape[-2]:  # is_causal=True would align the mask at its start
         return attention(q, k, v, attn_mask=causal_lower_right(q.shape[-2], k.shape[-2]), scale=scale)
     return attention(q, k, v, is_causal=causal, scale=scale)

@@ -1,4 +1,4 @@
-"""What a version is: one kernel of a lineage, with its budget, and the figures that others gave for it."""
+"""What a version is: one kernel of a lineage, its budget, and the figures that others gave for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from profiler.evidence import ARCHITECTURES
 from profiler.evidence.gpu_arch import ARCH_PATTERN
 
 VERSION_STATES = ("good", "rejected", "baseline", "planned")
-# What can catch a rejected version: numbers out of tolerance, or the start of a finding's kind.
+# What can catch a rejected version: numbers out of tolerance, or the first words of a defect's kind.
 CAUGHT_BY = (
     "numbers",
     "race",
@@ -37,18 +37,18 @@ DEFAULT_SHARED_BYTES = min(ARCHITECTURES[arch.rstrip("a")].block_shared_bytes fo
 class Budget:
     """What a version may cost at most, each kernel function on each architecture; None is not judged."""
 
-    registers: int | Mapping[int, int] | None = None  # a thread; by head dim where they differ
+    registers: int | Mapping[int, int] | None = None  # a thread; by head dim where the limits differ
     shared_bytes: int | None = DEFAULT_SHARED_BYTES  # static and dynamic, a block
     spill_bytes: int | None = 0
     stack_bytes: int | None = None
 
     def limits(self, head_dim: int | None) -> dict[str, int | None]:
-        """The limit of each fact for a kernel function of this head dim (None: of any)."""
-        most = self.registers
-        if isinstance(most, Mapping):
-            most = max(most.values()) if head_dim is None else most.get(head_dim)
+        """The limit of each fact for a kernel function of one head dim; None for one that serves all."""
+        registers = self.registers
+        if isinstance(registers, Mapping):
+            registers = max(registers.values()) if head_dim is None else registers.get(head_dim)
         return {
-            "registers": most,
+            "registers": registers,
             "shared_bytes": self.shared_bytes,
             "spill_bytes": self.spill_bytes,
             "stack_bytes": self.stack_bytes,
@@ -80,7 +80,7 @@ class Version:
     technique: str
     state: str  # good, rejected, baseline or planned
     source: Path | None = None  # the .cu file
-    callable: str | None = None  # module:function or file.py:function, called as f(q, k, v, scale, causal)
+    callable: str | None = None  # module:function or file.py:function, called with Case.operands
     flags: tuple[str, ...] = ()
     include: tuple[Path, ...] = ()  # the folders of the -I flags, its own and the catalogue's, resolved
     dtypes: tuple[str, ...] = ("fp16",)
@@ -90,8 +90,8 @@ class Version:
     caught_by: tuple[str, ...] = ()  # any one of these must catch a rejected version
     budget: Budget = Budget()
     claims: tuple[Claim, ...] = ()
-    stages: tuple[str, ...] = ()  # of the problem: those that it can be built to stop after
-    roles: Mapping[str, str] = field(default_factory=dict)  # kernel function -> role, where it has several
+    stages: tuple[str, ...] = ()  # the stages of the problem that it can be built to stop after
+    roles: Mapping[str, str] = field(default_factory=dict)  # by kernel function, where it has several
 
     @property
     def dtype(self) -> str:
@@ -111,14 +111,13 @@ class Version:
         return f"planned: {self.reason}" if self.callable is None else "a Python callable"
 
     def supports(self, arch: str) -> bool:
-        """Whether it may be compiled for the architecture: a listed one, or a newer one than a plain one.
+        """Whether it may be compiled for an architecture: a listed one, or newer than a plain one of these.
 
         An architecture with a suffix (sm_90a) has instructions of its own and stands for itself alone.
         """
         if arch in self.arches:
             return True
-        plain = [
-            int(match[1]) for one in self.arches if (match := ARCH_PATTERN.fullmatch(one)) and not match[2]
-        ]
-        wanted = ARCH_PATTERN.fullmatch(arch)
-        return wanted is not None and any(number <= int(wanted[1]) for number in plain)
+        listed = (ARCH_PATTERN.fullmatch(name) for name in self.arches)
+        plain_numbers = [int(match[1]) for match in listed if match and not match[2]]
+        match = ARCH_PATTERN.fullmatch(arch)
+        return match is not None and any(number <= int(match[1]) for number in plain_numbers)

@@ -264,17 +264,12 @@ def _among(option: str, names: list[str], known: set[str], lineage: Catalog) -> 
 
 def workloads(text: str | None, lineage: Catalog, chosen: Sequence[Version]) -> list[dict[str, object]]:
     """The acceptance workloads in every dtype that a version takes, the headline first in each."""
-    from profiler.catalog import problem as problems
-    from profiler.catalog import sources
+    from profiler.catalog import load_problem
+    from profiler.catalog.problem import acceptance_workloads
 
-    problem: Problem = sources.load_problem(lineage)
     dtypes = list(dict.fromkeys(dtype for one in chosen for dtype in one.dtypes))
-    if lineage.problem == "profiler.catalog.problem:ATTENTION":
-        each = [{**one.sizes(), "dtype": dtype} for dtype in dtypes for one in problems.ACCEPTANCE]
-        acceptance = [problem.workload(**sizes) for sizes in each]
-    else:
-        heads = sorted({size for one in lineage.versions for size in one.head_dims})
-        acceptance = [one for dtype in dtypes for one in problem.check_workloads(dtype, heads)]
+    head_dims = sorted({size for one in lineage.versions for size in one.head_dims})
+    acceptance = acceptance_workloads(load_problem(lineage), dtypes, head_dims)
     known = {one.label: one for one in acceptance}
     wanted = _list(text) if text else list(known)
     for label in wanted:

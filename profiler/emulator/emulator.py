@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from profiler.catalog import Case, check_output
+from profiler.catalog import ATTENTION, Case, check_output
 from profiler.catalog.catalog import PROJECT_KERNELS
-from profiler.catalog.problem import ALL_STAGES, ATTENTION
+from profiler.catalog.problem import ALL_STAGES
 from profiler.catalog.version import DEFAULT_SHARED_BYTES
 from profiler.emulator.cpu_library import RUNTIME, build_cpu_library
 from profiler.emulator.run_result import (

@@ -25,7 +25,7 @@ extern "C" int attention_forward(float* x) { scale<64><<<1, 32>>>(x); return (in
 """
 CATALOG = """
 family = "mine"
-problem = "profiler.catalog.problem:ATTENTION"
+problem = "profiler.catalog.attention:ATTENTION"
 [[version]]
 id = "one"
 technique = "t"

@@ -3,7 +3,8 @@
 import pytest
 
 from profiler.build import PeakRates, lower_bounds
-from profiler.catalog.problem import ACCEPTANCE, ATTENTION
+from profiler.catalog import ATTENTION
+from profiler.catalog.attention import ACCEPTANCE
 from profiler.evidence import State
 
 # kernels.md 1c: H100 SXM at 790 TFLOP/s, 3.0 TB/s, 132 SMs, 16 ex2 a clock and SM at 1.755 GHz

@@ -39,7 +39,7 @@ extern "C" int attention_forward(const void* q, const void*, const void*, void* 
 """
 CATALOG = """
 family = "mine"
-problem = "profiler.catalog.problem:ATTENTION"
+problem = "profiler.catalog.attention:ATTENTION"
 [[version]]
 id = "split"
 technique = "t"

@@ -34,7 +34,7 @@ HAVE_NO_LINE = {"numbers", "over-budget", "launch-refused", "crash", "timeout"}
 
 ENTRY = """
 family = "mine"
-problem = "profiler.catalog.problem:ATTENTION"
+problem = "profiler.catalog.attention:ATTENTION"
 [[version]]
 id = "one"
 technique = "the first"
@@ -122,7 +122,7 @@ def test_the_problem_and_every_stage_are_known(lineage: catalog.Catalog) -> None
 
 def test_the_owners_figures_are_labelled_and_complete(lineage: catalog.Catalog) -> None:
     problem = sources.load_object(lineage, lineage.problem)
-    from profiler.catalog.problem import ACCEPTANCE
+    from profiler.catalog.attention import ACCEPTANCE
 
     labels = {workload.label for workload in ACCEPTANCE}
     assert problem.name == "attention"
@@ -263,14 +263,30 @@ def test_a_python_callable_is_a_version(folder: Path) -> None:
     assert sources.source_sha256(mine, two) != before
 
 
+@pytest.mark.parametrize("place", ["profiler.problem", "profiler.catalog.problem"])
+def test_a_problem_that_is_named_by_an_earlier_place_is_found_where_it_lies_now(
+    folder: Path, place: str
+) -> None:
+    mine = read(folder, ENTRY.replace("profiler.catalog.attention:ATTENTION", f"{place}:ATTENTION"))
+    assert mine.problem == "profiler.catalog.attention:ATTENTION"
+    assert sources.load_problem(mine).name == "attention"
+
+
+def test_a_callable_that_is_named_by_an_earlier_place_is_found_where_it_lies_now(folder: Path) -> None:
+    theirs = '[[version]]\nid="two"\ntechnique="t"\nstate="baseline"\ncallable="profiler.baselines:sdpa"\n'
+    mine = read(folder, ENTRY + theirs)
+    assert mine.by_id["two"].callable == "profiler.catalog.torch_backends:sdpa"
+    assert sources.load_object(mine, mine.by_id["two"].callable or "").__name__ == "sdpa"
+
+
 def test_a_problem_of_the_users_own_lies_beside_the_catalogue(folder: Path) -> None:
     (folder / "gemm.py").write_text("PROBLEM = 'C = A B'\n")
-    mine = read(folder, ENTRY.replace("profiler.catalog.problem:ATTENTION", "gemm.py:PROBLEM"))
+    mine = read(folder, ENTRY.replace("profiler.catalog.attention:ATTENTION", "gemm.py:PROBLEM"))
     assert sources.load_object(mine, mine.problem) == "C = A B"
 
 
 @pytest.mark.parametrize(
-    "reference", ["nowhere.py:f", "no.such.module:f", "profiler.catalog.problem:nothing", "math"]
+    "reference", ["nowhere.py:f", "no.such.module:f", "profiler.catalog.attention:nothing", "math"]
 )
 def test_an_object_that_cannot_be_loaded_is_one_line(folder: Path, reference: str) -> None:
     with pytest.raises(BadCatalog, match=f"{reference} cannot be loaded") as caught:
@@ -288,7 +304,7 @@ def test_an_object_that_cannot_be_loaded_is_one_line(folder: Path, reference: st
 )
 def test_a_problem_that_is_none_is_one_line(folder: Path, code: str, says: str) -> None:
     (folder / "mine.py").write_text(code)
-    mine = read(folder, ENTRY.replace("profiler.catalog.problem:ATTENTION", "mine.py:X"))
+    mine = read(folder, ENTRY.replace("profiler.catalog.attention:ATTENTION", "mine.py:X"))
     with pytest.raises(BadCatalog, match=says) as caught:
         sources.load_problem(mine)
     assert "\n" not in str(caught.value)

@@ -11,7 +11,7 @@ from tests.conftest import ROOT
 
 CATALOG = """
 family = "mine"
-problem = "profiler.catalog.problem:ATTENTION"
+problem = "profiler.catalog.attention:ATTENTION"
 [[version]]
 id = "one"
 technique = "t"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from profiler.catalog import catalog, sources, torch_backends
-from profiler.catalog.problem import attention_reference
+from profiler.catalog.attention import attention_reference
 from profiler.errors import CannotJudge
 from tests.conftest import ROOT
 

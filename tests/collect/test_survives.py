@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from profiler.bundles import LocalRoot, bundle, zip_file
-from profiler.catalog import catalog
-from profiler.catalog.problem import ATTENTION
+from profiler.catalog import ATTENTION, catalog
 from profiler.cli import collect as command_module
 from profiler.cli import failures
 from profiler.collect import (
@@ -469,7 +468,7 @@ NAMES = tuple(f"v{number}" for number in range(8))
 def eight(folder: Path, ncu: Any = None, processes: int = 1) -> Any:
     one = '[[version]]\nid = "{}"\ntechnique = "a stand-in"\n'
     one += 'callable = "profiler.catalog.torch_backends:sdpa"\n'
-    head = 'family = "attention"\nproblem = "profiler.catalog.problem:ATTENTION"\n'
+    head = 'family = "attention"\nproblem = "profiler.catalog.attention:ATTENTION"\n'
     (folder / "catalog.toml").write_text(head + "".join(one.format(name) for name in NAMES))
     return begin(folder, Machine(GPU, ncu), versions=NAMES, processes=processes)
 

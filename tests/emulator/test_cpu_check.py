@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.catalog import Version, catalog, sources
-from profiler.catalog.problem import ATTENTION
+from profiler.catalog import ATTENTION, Version, catalog, sources
 from profiler.cli import main
 from profiler.emulator import Defect, SourceLine, cpu_check
 from profiler.emulator.cpu_check import ExpectedDefect

@@ -805,7 +805,7 @@ def planted(folder: Path) -> Path:
         for name, flag in flags.items()
     )
     (folder / "catalog.toml").write_text(
-        f'family = "attention"\nproblem = "profiler.catalog.problem:ATTENTION"\n{entries}'
+        f'family = "attention"\nproblem = "profiler.catalog.attention:ATTENTION"\n{entries}'
     )
     return folder
 

@@ -15,8 +15,8 @@ from typing import TypeVar
 import pytest
 
 from profiler.build import library, opcode_counts, toolchain
-from profiler.catalog import Version, catalog
-from profiler.catalog.problem import ACCEPTANCE, ATTENTION, AttentionWorkload
+from profiler.catalog import ATTENTION, AttentionWorkload, Version, catalog
+from profiler.catalog.attention import ACCEPTANCE
 from profiler.collect import gpu_process, subprocesses
 from profiler.collect.gpu import device
 

@@ -6,8 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from profiler.catalog import check_output
-from profiler.catalog.problem import ATTENTION
+from profiler.catalog import ATTENTION, check_output
 from profiler.catalog.sources import include_folders
 from profiler.collect import find_tools, gpu_process, sanitizer, subprocesses
 from profiler.emulator import Emulator, Schedule, cpu_library

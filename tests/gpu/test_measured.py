@@ -5,7 +5,8 @@ import json
 import pytest
 
 from profiler.build import lower_bounds
-from profiler.catalog.problem import ATTENTION, HEADLINE
+from profiler.catalog import ATTENTION
+from profiler.catalog.attention import HEADLINE
 from profiler.collect import (
     counters,
     doctor,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from profiler.bundles import location
-from profiler.catalog.problem import ACCEPTANCE
+from profiler.catalog.attention import ACCEPTANCE
 from profiler.collect.machine import Machine
 from profiler.history import Lineage, load_lineages
 from profiler.history.version_latency import lower_bound_of, newest_latencies

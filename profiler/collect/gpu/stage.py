@@ -124,7 +124,7 @@ def require_gpu() -> Any:
 def problem_of(request: Json) -> tuple[Catalog, Problem]:
     """The catalogue's place, without its versions, and the problem that it solves."""
     path = Path(request.get("catalog") or catalog.default_catalog()).resolve()
-    reference = request.get("problem") or "profiler.catalog.problem:ATTENTION"
+    reference = request.get("problem") or "profiler.catalog.attention:ATTENTION"
     place = Catalog(path, request.get("family", ""), reference, (), ())
     problem: Problem = sources.load_object(place, reference)
     return place, problem

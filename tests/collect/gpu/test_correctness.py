@@ -10,8 +10,8 @@ import time
 import numpy as np
 import pytest
 
-from profiler.catalog import Case, Tolerance
-from profiler.catalog.problem import ATTENTION, HEADLINE
+from profiler.catalog import ATTENTION, Case, Tolerance
+from profiler.catalog.attention import HEADLINE
 from profiler.collect import gpu_process, subprocesses
 from profiler.collect.gpu import calls, cases, correctness, stage
 from profiler.errors import CannotJudge

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from profiler.catalog.problem import ACCEPTANCE
+from profiler.catalog.attention import ACCEPTANCE
 from profiler.collect.gpu import ncu_target
 from profiler.collect.gpu.launch_probe import PTX
 

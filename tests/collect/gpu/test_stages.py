@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from profiler.catalog.problem import ATTENTION
+from profiler.catalog import ATTENTION
 from profiler.collect.gpu import buffers, correctness, latency, ncu_target, stage
 from tests import hostgpu
 
