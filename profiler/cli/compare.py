@@ -124,8 +124,9 @@ def _compared(
     opener: StoreOpener,
 ) -> list[Comparison]:
     from profiler.compare import comparison as compare_comparison
-    from profiler.compare import counter_noise, environment_change, noise_floor
+    from profiler.compare.noise_model import NoiseModel
 
+    noise = NoiseModel.of_store(opener)
     return [
         compare_comparison.compare(
             a,
@@ -133,9 +134,7 @@ def _compared(
             table,
             across=arguments.across,
             kernel=arguments.kernel,
-            noise=noise_floor.lookup(opener),
-            same_code=environment_change.same_code_lookup(),
-            wobble=counter_noise.lookup(opener),
+            noise=noise,
         )
         for a, b in pairs
     ]

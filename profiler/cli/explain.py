@@ -57,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
     from profiler.cli import comparison, explanation, failing, gate_markdown, known, output
     from profiler.compare import comparison as compare_comparison
-    from profiler.compare import counter_noise, environment_change, noise_floor, resolve_names
+    from profiler.compare import resolve_names
+    from profiler.compare.noise_model import NoiseModel
     from profiler.evidence import metric_table
     from profiler.explain import explanation as explain_explanation
 
@@ -74,9 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
         table,
         across=arguments.across,
         kernel=arguments.kernel,
-        noise=noise_floor.lookup(output.open_store),
-        wobble=counter_noise.lookup(output.open_store),
-        same_code=environment_change.same_code_lookup(),
+        noise=NoiseModel.of_store(output.open_store),
     )
     if not arguments.fail:
         known.note_forgotten(names, output.open_store)

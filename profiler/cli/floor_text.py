@@ -50,7 +50,7 @@ def document(one: StoredFloor) -> dict[str, object]:
 
 def missing(found: Sequence[StoredFloor], timed: Mapping[FloorKey, tuple[str, str]]) -> list[dict[str, Any]]:
     """The GPUs and classes in which calls were timed and some mode has no floor, each with what makes it."""
-    there = {one.place: one.floor.pairs for one in found}
+    there = {one.key: one.floor.pairs for one in found}
     modes: dict[tuple[str, str], list[str]] = defaultdict(list)
     for gpu, mode, length in timed:
         if there.get((gpu, mode, length), 0) < MIN_FLOOR_PAIRS:
@@ -72,7 +72,7 @@ def missing(found: Sequence[StoredFloor], timed: Mapping[FloorKey, tuple[str, st
 
 def lacking(run: Run, floors: Collection[StoredFloor]) -> str:
     """For which calls of a run no floor says how far equal builds lie apart; empty where all have one."""
-    gpu, there = run.provenance.get("gpu") or "", {one.place for one in floors if one.judges}
+    gpu, there = run.provenance.get("gpu") or "", {one.key for one in floors if one.judges}
     by_version: dict[str, dict[str, str]] = defaultdict(dict)  # version -> class -> workload
     for result in run.results:
         for one in result.samples:

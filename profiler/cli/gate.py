@@ -90,7 +90,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
     from profiler.bundles import decisions, location
     from profiler.cli import gate_output, gate_report, known, output
-    from profiler.compare import comparison, counter_noise, environment_change, noise_floor
+    from profiler.compare import comparison
+    from profiler.compare.noise_model import NoiseModel
     from profiler.evidence import Evidence, metric_table
     from profiler.gate import CellFilter, acknowledgement, find_pairs, judge
 
@@ -106,9 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
         table,
         on=arguments.on,
         across=arguments.across,
-        noise=noise_floor.lookup(output.open_store),
-        wobble=counter_noise.lookup(output.open_store),
-        same_code=environment_change.same_code_lookup(),
+        noise=NoiseModel.of_store(output.open_store),
         let_pass=acknowledgement.list_acknowledgements(decisions.load_decisions(root)),
     )
     code = verdicts.exit_code(arguments.allow)

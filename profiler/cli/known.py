@@ -14,7 +14,8 @@ from profiler.advice import ComparedSide, Subject
 from profiler.bundles import location
 from profiler.catalog import Version
 from profiler.cli import output
-from profiler.compare import comparison, counter_noise, environment_change, noise_floor, resolve_names
+from profiler.compare import comparison, resolve_names
+from profiler.compare.noise_model import NoiseModel
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence, MetricTable, Side
 from profiler.history import VersionStatus, lineage
@@ -130,9 +131,7 @@ def _against(
         return None
     if other.wrong:  # its numbers stand beside, but a wrong version is no baseline
         other = replace(other, label=f"{other.label} (wrong)")
-    noise, same_code = noise_floor.lookup(opener), environment_change.same_code_lookup()
-    learned = counter_noise.lookup(opener)
-    return comparison.compare(other, side, table, noise=noise, same_code=same_code, wobble=learned)
+    return comparison.compare(other, side, table, noise=NoiseModel.of_store(opener))
 
 
 def _wrong(held: list[Side], stands: VersionStatus | None) -> str | None:

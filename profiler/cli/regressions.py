@@ -36,25 +36,25 @@ def run(arguments: argparse.Namespace) -> int:
     """Find what is worse, ask why, and print it."""
     from profiler.bundles import decisions, location
     from profiler.cli import output, regression_text
-    from profiler.compare import counter_noise, noise_floor
+    from profiler.compare.noise_model import NoiseModel
     from profiler.evidence import metric_table
     from profiler.gate import acknowledgement
     from profiler.history import baselines, lineage
     from profiler.regressions import CauseFinder, find_regressions
 
     store, root, table = output.open_store(), location.open_root(), metric_table.load_metrics()
+    noise = NoiseModel.of_store(lambda: store)
     records = decisions.load_decisions(root)
     found = find_regressions(
         store,
         table,
         family=arguments.family,
         lineages=lineage.load_lineages(root, store, arguments.family),
-        floors=noise_floor.lookup(lambda: store),
-        wobbles=counter_noise.by_place(lambda: store),
+        noise=noise,
         acknowledged=acknowledgement.list_acknowledgements(records),
         pins=baselines.list_pins(records),
     )
-    causes = CauseFinder(store, root, table, counter_noise.lookup(lambda: store))
+    causes = CauseFinder(store, root, table, noise)
     if arguments.json:
         print_json(regression_text.document(found, causes))
     else:

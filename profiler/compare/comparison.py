@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from profiler.compare.comparability import Difference, find_differences
-from profiler.compare.latency import CodeLookup, FloorLookup, LatencyComparison, compare_latencies
+from profiler.compare.counter_noise import CounterKey, CounterNoise, CounterNoiseLookup
+from profiler.compare.latency import LatencyComparison, compare_latencies
 from profiler.compare.match_launches import (
     AmbiguousLaunches,
     kernel_filter,
@@ -15,14 +16,8 @@ from profiler.compare.match_launches import (
     launch_labels,
     match,
 )
-from profiler.compare.metric_verdict import (
-    SHORT_NS,
-    CounterNoise,
-    CounterNoiseLookup,
-    judge,
-    missing_reason,
-    noise_interval,
-)
+from profiler.compare.metric_verdict import SHORT_NS, judge, missing_reason, noise_interval
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Launch, Metric, MetricTable, Side, State, Value, brief_list, chip_of
 from profiler.statistics import Interval, Verdict
@@ -46,13 +41,11 @@ class MetricChange:
     reason: str
     unreplicated: bool  # better or worse from one launch a side
     judged: bool = True  # whether one direction is better
-    noise_share: float | None = (
-        None  # share of a that a change must exceed, by A/A pairs; None: nobody learned it
-    )
+    noise_share: float | None = None  # of a, that a change must exceed, by A/A pairs; None: not learned
 
     @property
     def interval(self) -> Interval | None:
-        """The change as far as the wobble lets it be known; None without one."""
+        """The change as far as noise lets it be known; None where none was learned."""
         return noise_interval(self.change_pct, self.noise_share)
 
 
@@ -106,8 +99,8 @@ class Comparison:
 
     def label(self, launch: Launch) -> str:
         """What a launch of either side is called: range/kernel#n."""
-        found = self._labels.get(id(launch))
-        return found[1] if found and found[0] is launch else launch.base_name
+        labelled = self._labels.get(id(launch))
+        return labelled[1] if labelled and labelled[0] is launch else launch.base_name
 
     @cached_property
     def _labels(self) -> dict[int, tuple[Launch, str]]:
@@ -117,9 +110,9 @@ class Comparison:
     @property
     def judged(self) -> tuple[str, ...]:
         """The concepts of any pair that have a better direction and a number on a side."""
-        found = (change for pair in self.pairs for change in pair.metrics if change.judged)
-        with_number = (one for one in found if (one.a.number, one.b.number) != (None, None))
-        return tuple(dict.fromkeys(one.concept for one in with_number))
+        judged = (change for pair in self.pairs for change in pair.metrics if change.judged)
+        with_number = (change for change in judged if (change.a.number, change.b.number) != (None, None))
+        return tuple(dict.fromkeys(change.concept for change in with_number))
 
     @property
     def blocked_by(self) -> tuple[Difference, ...]:
@@ -152,48 +145,46 @@ def compare(
     across: Collection[str] = frozenset(),
     kernel: str | None = None,
     top: int | None = None,
-    noise: FloorLookup | None = None,
-    same_code: CodeLookup | None = None,
-    wobble: CounterNoiseLookup | None = None,
+    noise: NoiseModel = UNKNOWN_NOISE,
 ) -> Comparison:
     """Compare two sides: latencies mode by mode, counters launch by launch.
 
     `across` names what of ACROSS may differ. Latencies of one run are judged by its rounds, those of two runs
-    by the floor that `noise` gives; `same_code` is asked whether one that moved ran the same machine code.
-    Counters that do not repeat exactly are judged by what `wobble` learned, else by their threshold alone.
+    by the floor that `noise` knows; counters that do not repeat exactly by what it learned of them, else by
+    their threshold alone.
     """
     found, same = find_differences(a, b, across)
     matching = match(a.launches, b.launches)
-    wanted = kernel_filter(kernel)
-    if kernel is not None and not any(map(wanted, (*a.launches, *b.launches))):
-        there = sorted({launch.base_name for launch in (*a.launches, *b.launches)})
+    is_chosen = kernel_filter(kernel)
+    if kernel is not None and not any(map(is_chosen, (*a.launches, *b.launches))):
+        kernels = sorted({launch.base_name for launch in (*a.launches, *b.launches)})
         raise UnknownName(
-            f"no kernel matches {kernel!r} in {a.label} or {b.label}; there are {brief_list(there)}"
+            f"no kernel matches {kernel!r} in {a.label} or {b.label}; there are {brief_list(kernels)}"
         )
     names = {id(launch): name for launch, name in zip(a.launches, launch_labels(a.launches), strict=True)}
-    blocks = [difference.words for difference in found if difference.blocks]
-    bench = _metric_judge(a, b, table, blocks, wobble)
-    pairs = [bench.pair(x, y, names[id(x)]) for x, y in matching.pairs if wanted(x) or wanted(y)]
+    blocking = [difference.words for difference in found if difference.blocks]
+    judge_pair = _metric_judge(a, b, table, blocking, noise).pair
+    pairs = [judge_pair(x, y, names[id(x)]) for x, y in matching.pairs if is_chosen(x) or is_chosen(y)]
     return Comparison(
         a,
         b,
-        not blocks,
+        not blocking,
         found,
         same,
         tuple(sorted(pairs, key=_longest_first)),
-        tuple(filter(wanted, matching.only_in_a)),
-        tuple(filter(wanted, matching.only_in_b)),
-        tuple(group for group in matching.ambiguous if any(map(wanted, (*group.a, *group.b)))),
-        latency=compare_latencies(a, b, found, noise, same_code),
+        tuple(filter(is_chosen, matching.only_in_a)),
+        tuple(filter(is_chosen, matching.only_in_b)),
+        tuple(group for group in matching.ambiguous if any(map(is_chosen, (*group.a, *group.b)))),
+        latency=compare_latencies(a, b, found, noise),
     ).top(top)
 
 
 def judge_every_metric(
-    found: Comparison, pair: PairComparison, table: MetricTable, wobble: CounterNoiseLookup | None = None
+    comparison: Comparison, pair: PairComparison, table: MetricTable, noise: NoiseModel = UNKNOWN_NOISE
 ) -> PairComparison:
     """A pair of a comparison that was made by a few metrics, by every metric of a table."""
-    blocks = [difference.words for difference in found.blocked_by]
-    return _metric_judge(found.a, found.b, table, blocks, wobble).pair(pair.a, pair.b, pair.kernel)
+    blocking = [difference.words for difference in comparison.blocked_by]
+    return _metric_judge(comparison.a, comparison.b, table, blocking, noise).pair(pair.a, pair.b, pair.kernel)
 
 
 def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
@@ -211,10 +202,12 @@ def _chip(side: Side) -> str | None:
 
 
 def _metric_judge(
-    a: Side, b: Side, table: MetricTable, blocks: Sequence[str], wobble: CounterNoiseLookup | None
+    a: Side, b: Side, table: MetricTable, blocking: Sequence[str], noise: NoiseModel
 ) -> _MetricJudge:
     table = replace(table, metrics=table.of(a.evidence))  # the others cannot be there
-    return _MetricJudge(table, _chip(a), _chip(b), "; ".join(blocks), a, None if blocks else wobble)
+    # What is not comparable is not judged: no index is opened for it.
+    counter_noise = None if blocking else noise.counter_noise
+    return _MetricJudge(table, _chip(a), _chip(b), "; ".join(blocking), CounterKey.of_side(a), counter_noise)
 
 
 def _longest_first(pair: PairComparison) -> float:
@@ -234,13 +227,13 @@ class _MetricJudge:
     chip_a: str | None
     chip_b: str | None
     blocked: str  # why nothing is comparable; "" where it is
-    a: Side
-    wobble: CounterNoiseLookup | None
+    noise_key: CounterKey  # of side A
+    counter_noise: CounterNoiseLookup | None  # None where nothing is judged
 
     def pair(self, a: Launch, b: Launch, name: str) -> PairComparison:
         short = self._is_short(a, b)
-        wobble = partial(self.wobble, self.a, a.base_name) if self.wobble else None
-        metrics = tuple(self._change(metric, a, b, short, wobble) for metric in self.table.metrics)
+        noise = partial(self.counter_noise, self.noise_key, a.base_name) if self.counter_noise else None
+        metrics = tuple(self._change(metric, a, b, short, noise) for metric in self.table.metrics)
         return PairComparison(a, b, name, metrics, _opcode_changes(a, b), launch_differences(a, b))
 
     def _is_short(self, a: Launch, b: Launch) -> bool:
@@ -268,11 +261,11 @@ class _MetricJudge:
         a: Launch,
         b: Launch,
         short: bool,
-        wobble: Callable[[str, bool], CounterNoise | None] | None,
+        noise: Callable[[str, bool], CounterNoise | None] | None,
     ) -> MetricChange:
         name_a, value_a, name_b, value_b = self._values(metric, a, b)
         verdict, reason, change_pct, limit = judge(
-            metric, (name_a, name_b), value_a, value_b, short=short, wobble=wobble
+            metric, (name_a, name_b), value_a, value_b, short=short, noise=noise
         )
         if self.blocked:
             verdict = Verdict.NOT_COMPARABLE

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from profiler.compare.comparability import CORRECTNESS, Difference
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.evidence import Latency, Side
-from profiler.statistics import Decision, Floor, Verdict, facts, floor, pair
+from profiler.statistics import (
+    LIVE_PAIR,
+    MIN_FLOOR_PAIRS,
+    STORED_BASELINE,
+    Decision,
+    Floor,
+    Verdict,
+    facts,
+    judge_live_pair,
+    judge_stored_baseline,
+    typical_ns,
+)
 
-FloorLookup = Callable[[str, str, float], Floor | None]  # by GPU, mode and the latency of A in ns
-RunVersion = tuple[str, str]  # run id, version
-CodeLookup = Callable[
-    [RunVersion, RunVersion], bool | None
-]  # whether both ran one machine code; None: unknown
-
-_ALWAYS = (CORRECTNESS, "GPU", "compute capability", "workload", "dtype", "evidence")
-_BETWEEN_RUNS = (*_ALWAYS, "driver")  # one run has one driver; ncu's settings are no matter of latency
-_ROUNDS = 25
+# What must be equal for two latencies to be compared at all.
+_WITHIN_RUN = (CORRECTNESS, "GPU", "compute capability", "workload", "dtype", "evidence")
+# One run has one driver. The settings of ncu do not matter: calls are timed without it.
+_BETWEEN_RUNS = (*_WITHIN_RUN, "driver")
+_ROUNDS = 25  # of a new collection where nothing says how many are needed
 
 
 @dataclass(frozen=True)
@@ -41,35 +49,30 @@ class LatencyComparison:
     @property
     def live(self) -> bool:
         """Whether both were timed in one run, in the same alternating rounds."""
-        return self.decision.rule == pair.LIVE_PAIR
+        return self.decision.rule == LIVE_PAIR
 
     @property
     def a_ns(self) -> float | None:
         """A's latency: the median, or the mean of short calls."""
-        return _level(self.a)
+        return _typical(self.a)
 
     @property
     def b_ns(self) -> float | None:
         """B's latency, as A's."""
-        return _level(self.b)
+        return _typical(self.b)
 
 
 def compare_latencies(
-    a: Side,
-    b: Side,
-    differences: Iterable[Difference],
-    floors: FloorLookup | None = None,
-    same_code: CodeLookup | None = None,
+    a: Side, b: Side, differences: Iterable[Difference], noise: NoiseModel = UNKNOWN_NOISE
 ) -> tuple[LatencyComparison, ...]:
     """Every mode in which a side was timed, in B's order; nothing where neither was.
 
     Of several runs the newest one in which both were timed counts, unless a side was built anew since: then
-    the newest of each do. Of two runs of one version each side's own does. `floors` gives the noise floor of
-    a place, `same_code` is asked about what moved.
+    the newest of each do. Of two runs of one version each side's own does.
     """
-    blocked = [one for one in differences if one.blocks]
-    modes = dict.fromkeys(one.mode for one in (*b.latencies, *a.latencies))
-    return tuple(_explained(_mode(a, b, mode, blocked, floors), a, b, same_code) for mode in modes)
+    blocking = [difference for difference in differences if difference.blocks]
+    modes = dict.fromkeys(latency.mode for latency in (*b.latencies, *a.latencies))
+    return tuple(_with_code(_compare_mode(a, b, mode, blocking, noise), a, b, noise) for mode in modes)
 
 
 def noise_command(version: str, workload: str | None) -> str:
@@ -77,63 +80,70 @@ def noise_command(version: str, workload: str | None) -> str:
     return shlex.join(["profiler", "noise", version, *(["--workloads", workload] if workload else [])])
 
 
-def _explained(one: LatencyComparison, a: Side, b: Side, same_code: CodeLookup | None) -> LatencyComparison:
+def _with_code(comparison: LatencyComparison, a: Side, b: Side, noise: NoiseModel) -> LatencyComparison:
     """With the machine code in mind: where it is the same, no version got faster or slower."""
-    moved = one.verdict in (Verdict.BETTER, Verdict.WORSE)
-    if not moved or same_code is None or one.a is None or one.b is None or not (a.version and b.version):
-        return one
-    same = same_code((one.a.run_id, a.version), (one.b.run_id, b.version))
-    return replace(one, decision=facts.note_same_code(one.decision, same))
+    if comparison.verdict not in (Verdict.BETTER, Verdict.WORSE):
+        return comparison
+    if comparison.a is None or comparison.b is None or not (a.version and b.version):
+        return comparison
+    same = noise.same_code((comparison.a.run_id, a.version), (comparison.b.run_id, b.version))
+    return replace(comparison, decision=facts.note_same_code(comparison.decision, same))
 
 
-def _mode(
-    a: Side, b: Side, mode: str, blocked: Sequence[Difference], floors: FloorLookup | None
+def _compare_mode(
+    a: Side, b: Side, mode: str, blocking: Sequence[Difference], noise: NoiseModel
 ) -> LatencyComparison:
-    apart = a.version == b.version and a.run_id != b.run_id  # each by its own run, else one stands for both
+    # Two runs of one version stand each for itself; a version's newest runs stand for one another.
+    own_run_only = a.version == b.version and a.run_id != b.run_id
     of_a, of_b = (
-        [one for one in side.latencies if one.mode == mode and (not apart or one.run_id == side.run_id)]
+        [
+            latency
+            for latency in side.latencies
+            if latency.mode == mode and (not own_run_only or latency.run_id == side.run_id)
+        ]
         for side in (a, b)
     )
     if not of_a or not of_b:
         lacking = "A" if not of_a else "B"
-        decision = Decision(Verdict.MISSING, f"{mode}: not timed in {lacking}", pair.LIVE_PAIR)
-        return LatencyComparison(mode, *_first(of_a, of_b), decision, _collect(a, b, _ROUNDS))
+        decision = Decision(Verdict.MISSING, f"{mode}: not timed in {lacking}", LIVE_PAIR)
+        return LatencyComparison(mode, *_newest(of_a, of_b), decision, _collect_command(a, b, _ROUNDS))
     x, y, live = _choose(of_a, of_b)
-    if words := [one.words for one in blocked if one.field in (_ALWAYS if live else _BETWEEN_RUNS)]:
-        rule = pair.LIVE_PAIR if live else floor.STORED_BASELINE
+    must_match = _WITHIN_RUN if live else _BETWEEN_RUNS
+    if words := [difference.words for difference in blocking if difference.field in must_match]:
+        rule = LIVE_PAIR if live else STORED_BASELINE
         return LatencyComparison(mode, x, y, Decision(Verdict.NOT_COMPARABLE, "; ".join(words), rule))
-    here = floors(b.gpu or "", mode, float(floor.typical_ns(x.ns))) if floors else None
-    lacks = here is None or here.pairs < floor.MIN_FLOOR_PAIRS
-    noise = noise_command(b.version, b.workload) if lacks and b.version else ""
+    floor = noise.floor(b.gpu or "", mode, float(typical_ns(x.ns)))
+    lacks_floor = floor is None or floor.pairs < MIN_FLOOR_PAIRS
+    floor_command = noise_command(b.version, b.workload) if lacks_floor and b.version else ""
     if live and a.version == b.version:
-        decision = Decision(Verdict.SAME, "the same samples of one run", pair.LIVE_PAIR, effect=0.0)
-        wanted = 0
+        decision = Decision(Verdict.SAME, "the same samples of one run", LIVE_PAIR, effect=0.0)
+        rounds = 0
     elif live:
-        decision = pair.judge_live_pair(x, y)
-        wanted = decision.rounds_needed or 0
+        decision = judge_live_pair(x, y)
+        rounds = decision.rounds_needed or 0
     else:
-        decision = floor.judge_stored_baseline(x.ns, y.ns, here)
-        wanted = _ROUNDS
-    unclear = decision.verdict is Verdict.UNCLEAR and wanted
-    settle = _collect(a, b, wanted) or noise if unclear else ""
-    return LatencyComparison(mode, x, y, decision, settle, here, noise)
+        decision = judge_stored_baseline(x.ns, y.ns, floor)
+        rounds = _ROUNDS
+    unsettled = decision.verdict is Verdict.UNCLEAR and rounds
+    settle = _collect_command(a, b, rounds) or floor_command if unsettled else ""
+    return LatencyComparison(mode, x, y, decision, settle, floor, floor_command)
 
 
 def _choose(of_a: Sequence[Latency], of_b: Sequence[Latency]) -> tuple[Latency, Latency, bool]:
     """The samples to compare, and whether they are of one run's rounds. Both sequences come newest first."""
-    runs = {one.run_id: one for one in of_a if one.build == of_a[0].build}
+    by_run = {latency.run_id: latency for latency in of_a if latency.build == of_a[0].build}
     for y in of_b:
-        x = runs.get(y.run_id)
+        x = by_run.get(y.run_id)
         if x is not None and y.build == of_b[0].build and not set(x.rounds).isdisjoint(y.rounds):
             return x, y, True
     return of_a[0], of_b[0], False
 
 
-def _first(of_a: Sequence[Latency], of_b: Sequence[Latency]) -> tuple[Latency | None, Latency | None]:
+def _newest(of_a: Sequence[Latency], of_b: Sequence[Latency]) -> tuple[Latency | None, Latency | None]:
     return (of_a[0] if of_a else None), (of_b[0] if of_b else None)
 
 
-def _collect(a: Side, b: Side, rounds: int) -> str:
+def _collect_command(a: Side, b: Side, rounds: int) -> str:
     """The command that times both in alternating rounds; "" for a version against itself."""
     if not a.version or not b.version or a.version == b.version or a.family != b.family:
         return ""
@@ -143,5 +153,5 @@ def _collect(a: Side, b: Side, rounds: int) -> str:
     return shlex.join([*words, "--rounds", str(rounds)])
 
 
-def _level(one: Latency | None) -> float | None:
-    return float(floor.typical_ns(one.ns)) if one is not None and len(one.ns) else None
+def _typical(latency: Latency | None) -> float | None:
+    return float(typical_ns(latency.ns)) if latency is not None and len(latency.ns) else None

@@ -6,29 +6,14 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from profiler.evidence import Evidence, Metric, Side, State, Value
-from profiler.statistics import Decision, Interval, Verdict, counters, share_text
+from profiler.compare.counter_noise import CounterNoise
+from profiler.evidence import Evidence, Metric, State, Value
+from profiler.statistics import Decision, Interval, Verdict, counters
 
 SHORT_NS = 50_000  # below this one launch a side cannot tell a change from noise
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
-SESSION_GROUPS = ("time", "clock")  # repeats within a report say nothing of how these move between two
-
-
-class CounterNoise(NamedTuple):
-    """How far a counter moves by itself."""
-
-    share: float  # of its value
-    pairs: int  # A/A pairs that it was learned from
-    kernel: str  # whose they are; "" for all kernels of the family's workload
-
-    @property
-    def words(self) -> str:
-        """What was learned and from what."""
-        return f"{self.pairs} A/A pairs of {self.kernel or 'its family'} wobble by {share_text(self.share)}"
-
-
-# By A, kernel, exact metric name, and whether only pairs of two runs count.
-CounterNoiseLookup = Callable[[Side, str, str, bool], CounterNoise | None]
+# Repeats within one report share its clocks and session: they say nothing of how these move between two runs.
+SESSION_GROUPS = ("time", "clock")
 
 
 class Judgement(NamedTuple):
@@ -37,11 +22,11 @@ class Judgement(NamedTuple):
     verdict: Verdict
     reason: str
     change_pct: float | None = None
-    limit: float | None = None  # by which a learned wobble judged, as a share of A
+    limit: float | None = None  # by which learned noise judged, as a share of A
 
     @property
     def interval(self) -> Interval | None:
-        """The change as far as the wobble lets it be known, as shares of A; None without one."""
+        """The change as far as noise lets it be known, as shares of A; None without learned noise."""
         return noise_interval(self.change_pct, self.limit)
 
 
@@ -52,11 +37,12 @@ def judge(
     b: Value,
     *,
     short: bool,
-    wobble: Callable[[str, bool], CounterNoise | None] | None = None,
+    noise: Callable[[str, bool], CounterNoise | None] | None = None,
 ) -> Judgement:
     """Judge b against a. `names` are the ncu names the two were read by; `short`: a launch under SHORT_NS.
 
-    `wobble` gives what was learned of a name, where that is anything; it is asked about what is not exact.
+    `noise` gives what was learned of a name, by that name and whether only pairs of two runs count; it is
+    asked only about what does not repeat exactly.
     """
     if a.number is None or b.number is None:
         return Judgement(Verdict.MISSING, missing_reason(a, b))
@@ -69,42 +55,46 @@ def judge(
     difference = b.number - a.number
     if not difference:
         return Judgement(Verdict.SAME, "equal", change_pct)
-    if wobble and a.number and metric.evidence is Evidence.MEASURED and not is_exact(metric, a.unit):
-        sessions = metric.group in SESSION_GROUPS or "/s" in a.unit or a.unit == "hz"
-        learned = wobble(names[0], sessions)
+    if noise and a.number and metric.evidence is Evidence.MEASURED and not is_exact(metric, a.unit):
+        between_runs = metric.group in SESSION_GROUPS or "/s" in a.unit or a.unit == "hz"
+        learned = noise(names[0], between_runs)
+        # Of a short launch only the kernel's own pairs say enough.
         if learned and (learned.kernel or not short):
             decision = decide_inexact(metric, a.number, b.number, learned.share)
             reason = f"{decision.reason}; {learned.words}"
             return Judgement(decision.verdict, reason, change_pct, decision.detectable)
-    limit, over = _relevant(metric, a.number, difference)
-    if not over:
-        return Judgement(Verdict.SAME, f"within {limit}", change_pct)
+    threshold, exceeds = _threshold(metric, a.number, difference)
+    if not exceeds:
+        return Judgement(Verdict.SAME, f"within {threshold}", change_pct)
     if metric.better == "-":
-        return Judgement(Verdict.CHANGED, f"over {limit}; neither direction is better by itself", change_pct)
+        reason = f"over {threshold}; neither direction is better by itself"
+        return Judgement(Verdict.CHANGED, reason, change_pct)
     if short and not is_exact(metric, a.unit):
         reason = (
-            f"over {limit}, but a launch under {SHORT_NS // 1000} µs moves as much by itself: "
+            f"over {threshold}, but a launch under {SHORT_NS // 1000} µs moves as much by itself: "
             "profile several launches a side, or time many calls"
         )
         return Judgement(Verdict.UNCLEAR, reason, change_pct)
-    word = Verdict.BETTER if (difference < 0) == (metric.better == "lower") else Verdict.WORSE
-    sure = "unreplicated: one launch a side" if metric.evidence is Evidence.MEASURED else "exact"
-    reason = f"over {limit}, {metric.better} is better; {sure}"
-    return Judgement(word, reason, change_pct)
+    verdict = Verdict.BETTER if (difference < 0) == (metric.better == "lower") else Verdict.WORSE
+    certainty = "unreplicated: one launch a side" if metric.evidence is Evidence.MEASURED else "exact"
+    return Judgement(verdict, f"over {threshold}, {metric.better} is better; {certainty}", change_pct)
 
 
-def decide_inexact(metric: Metric, a: float, b: float, wobble: float | None) -> Decision:
-    """The rule on counters that do not repeat exactly; `a` is not 0. Unclear beyond the threshold without."""
+def decide_inexact(metric: Metric, a: float, b: float, noise_share: float | None) -> Decision:
+    """The rule on counters that do not repeat exactly: without noise, unclear beyond the threshold.
+
+    `a` is not 0.
+    """
     points = metric.threshold_pp
     margin = metric.threshold if points is None else points / abs(a)
-    return counters.judge_counter(a, b, better=metric.better, exact=False, noise=wobble, margin=margin)
+    return counters.judge_counter(a, b, better=metric.better, exact=False, noise=noise_share, margin=margin)
 
 
-def noise_interval(change_pct: float | None, wobble: float | None) -> Interval | None:
-    """A change as far as a wobble, as a share of A, lets it be known; None without either."""
-    if change_pct is None or wobble is None:
+def noise_interval(change_pct: float | None, noise_share: float | None) -> Interval | None:
+    """A change as far as noise, as a share of A, lets it be known; None without either."""
+    if change_pct is None or noise_share is None:
         return None
-    return Interval(change_pct / 100 - wobble, change_pct / 100 + wobble)
+    return Interval(change_pct / 100 - noise_share, change_pct / 100 + noise_share)
 
 
 def missing_reason(a: Value, b: Value) -> str:
@@ -115,25 +105,26 @@ def missing_reason(a: Value, b: Value) -> str:
     return ", ".join(sides)
 
 
+def is_exact(metric: Metric, unit: str) -> bool:
+    """Counts that the same code on the same data repeats exactly; rates and shares in those groups do not."""
+    rate = "%" in unit or "cycle" in unit or unit.endswith(("/s", "/second"))
+    return metric.group in DETERMINISTIC_GROUPS and not rate
+
+
 def _state(value: Value) -> str:
     return "a text" if value.state is State.PRESENT else value.state.words
 
 
 def _percent(a: float, b: float) -> float | None:
+    """The change in per cent of A; None from 0, and where it is too large for a number."""
     if a == b:
         return 0.0
     change = 100 * (b - a) / abs(a) if a else math.inf
     return change if math.isfinite(change) else None
 
 
-def _relevant(metric: Metric, start: float, difference: float) -> tuple[str, bool]:
+def _threshold(metric: Metric, start: float, difference: float) -> tuple[str, bool]:
     """The threshold in words, and whether the difference is over it. From 0 every relative change is."""
     if metric.threshold_pp is not None:
         return f"{metric.threshold_pp:g} pp", abs(difference) > metric.threshold_pp
     return f"{100 * metric.threshold:g} %", not start or abs(difference) > metric.threshold * abs(start)
-
-
-def is_exact(metric: Metric, unit: str) -> bool:
-    """Counts that the same code on the same data repeats exactly; rates and shares in those groups do not."""
-    rate = "%" in unit or "cycle" in unit or unit.endswith(("/s", "/second"))
-    return metric.group in DETERMINISTIC_GROUPS and not rate

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from profiler.bundles import NOISE, Run, Samples
-from profiler.compare.latency import FloorLookup
-from profiler.statistics import Floor, floor
+from profiler.statistics import MIN_FLOOR_PAIRS, Floor, floor_of_sessions
 from profiler.store import WORKLOAD_CLASSES, workload_class
 
 if TYPE_CHECKING:
+    from profiler.compare.resolve_names import StoreOpener
     from profiler.store import Store
 
 FloorKey = tuple[str, str, str]  # GPU, mode (timer, cache and clock), class of length
+FloorLookup = Callable[[str, str, float], Floor | None]  # by GPU, mode and the latency of A in ns
 
 
 class AAPair(NamedTuple):
@@ -35,14 +36,14 @@ class AAPair(NamedTuple):
     b_ns: Any
 
     @property
-    def place(self) -> FloorKey:
+    def key(self) -> FloorKey:
         """Which floor it belongs to; the first session says how long a call takes."""
         return self.gpu, self.mode, workload_class(float(np.median(self.a_ns)))
 
 
 @dataclass(frozen=True)
 class StoredFloor:
-    """The floor of a place and the A/A pairs behind it."""
+    """The floor of one GPU, mode and class of length, and the A/A pairs behind it."""
 
     gpu: str
     mode: str
@@ -56,34 +57,34 @@ class StoredFloor:
     @property
     def judges(self) -> bool:
         """Whether there are pairs enough to go by."""
-        return self.floor.pairs >= floor.MIN_FLOOR_PAIRS
+        return self.floor.pairs >= MIN_FLOOR_PAIRS
 
     @property
-    def place(self) -> FloorKey:
+    def key(self) -> FloorKey:
         """GPU, mode and class."""
         return self.gpu, self.mode, self.workload_class
 
 
 def stored_floors(store: Store, gpu: str | None = None) -> list[StoredFloor]:
-    """Every place that has A/A pairs in the index: by GPU and mode, short calls first."""
-    return _by_place(
+    """Every floor with A/A pairs in the index: by GPU and mode, short calls first."""
+    return _floors_of_pairs(
         AAPair(
-            one.a.gpu or "",
-            one.a.mode,
-            one.a.run_id,
-            f"{one.a.family}/{one.a.version}",
-            one.a.workload or "",
-            one.a.created,
-            one.a.samples.ns,
-            one.b.samples.ns,
+            pair.a.gpu or "",
+            pair.a.mode,
+            pair.a.run_id,
+            f"{pair.a.family}/{pair.a.version}",
+            pair.a.workload or "",
+            pair.a.created,
+            pair.a.samples.ns,
+            pair.b.samples.ns,
         )
-        for one in store.noise_pairs(gpu=gpu)
+        for pair in store.noise_pairs(gpu=gpu)
     )
 
 
 def floors_of_runs(runs: Iterable[Run]) -> list[StoredFloor]:
-    """As stored(), out of the runs themselves: where there is no index."""
-    return _by_place(
+    """As stored_floors(), out of the runs themselves: where there is no index."""
+    return _floors_of_pairs(
         AAPair(
             run.provenance.get("gpu") or "",
             a.mode,
@@ -97,68 +98,65 @@ def floors_of_runs(runs: Iterable[Run]) -> list[StoredFloor]:
         for run in runs
         if run.provenance.get("purpose") == NOISE
         for result in run.results
-        for a, b in _pairs(result.samples)
+        for a, b in _session_pairs(result.samples)
     )
 
 
 def timed_keys(store: Store) -> dict[FloorKey, tuple[str, str]]:
-    """Where calls were timed, in their newest runs: of each place a version and workload."""
-    found: dict[FloorKey, tuple[str, str]] = {}
+    """Where calls were timed, in their newest runs: for each key a version and workload."""
+    timed: dict[FloorKey, tuple[str, str]] = {}
     for row in store.results(kind="latency"):
         if row.median_ns is not None:
-            place = (row.gpu or "", row.mode, workload_class(row.median_ns))
-            found.setdefault(place, (f"{row.family}/{row.version}", row.workload or ""))
-    return found
+            key = (row.gpu or "", row.mode, workload_class(row.median_ns))
+            timed.setdefault(key, (f"{row.family}/{row.version}", row.workload or ""))
+    return timed
 
 
-def floors(store: Store) -> dict[FloorKey, Floor]:
-    """The floor of every place that has A/A pairs; one of few pairs too, which `floor.decide` refuses.
+def floors_by_key(store: Store) -> dict[FloorKey, Floor]:
+    """All floors; also those of too few pairs, by which `judge_stored_baseline` refuses to judge.
 
-    They are read anew when the index has changed.
+    They are read again when the index has changed.
     """
-    return _floors(store, store.data_version())
+    return _floors_by_key(store, store.data_version())
 
 
-def lookup(opener: Callable[[], Store]) -> FloorLookup:
-    """What gives a comparison its floor; the index is opened when first asked for."""
-    held: list[Store] = []
+def floor_lookup(store_opener: StoreOpener) -> FloorLookup:
+    """The lookup over an index, which is opened when first asked for."""
 
-    def asked(gpu: str, mode: str, ns: float) -> Floor | None:
-        if not held:
-            held.append(opener())
-        return floors(held[0]).get((gpu, mode, workload_class(ns)))
+    def lookup(gpu: str, mode: str, ns: float) -> Floor | None:
+        return floors_by_key(store_opener()).get((gpu, mode, workload_class(ns)))
 
-    return asked
+    return lookup
 
 
 @lru_cache(maxsize=4)
-def _floors(store: Store, _data_version: str) -> dict[FloorKey, Floor]:
-    return {one.place: one.floor for one in stored_floors(store)}
+def _floors_by_key(store: Store, _data_version: str) -> dict[FloorKey, Floor]:
+    return {stored.key: stored.floor for stored in stored_floors(store)}
 
 
-def _pairs(blocks: Sequence[Samples]) -> Iterator[tuple[Samples, Samples]]:
-    """The first and second session of a mode, the third and fourth, …: run.NOISE."""
+def _session_pairs(samples: Sequence[Samples]) -> Iterator[tuple[Samples, Samples]]:
+    """The first and second session of a mode, the third and fourth, …: see run.NOISE."""
     by_mode: dict[str, list[Samples]] = defaultdict(list)
-    for one in blocks:
-        by_mode[one.mode].append(one)
+    for session in samples:
+        by_mode[session.mode].append(session)
     for sessions in by_mode.values():
         yield from zip(sessions[::2], sessions[1::2], strict=False)
 
 
-def _by_place(pairs: Iterable[AAPair]) -> list[StoredFloor]:
-    places: dict[FloorKey, list[AAPair]] = defaultdict(list)
+def _floors_of_pairs(pairs: Iterable[AAPair]) -> list[StoredFloor]:
+    by_key: dict[FloorKey, list[AAPair]] = defaultdict(list)
     for pair in pairs:
-        if _usable(pair.a_ns) and _usable(pair.b_ns):
-            places[pair.place].append(pair)
-    order = sorted(places, key=lambda place: (*place[:2], WORKLOAD_CLASSES.index(place[2])))
-    return [_stored(place, places[place]) for place in order]
+        if _is_usable(pair.a_ns) and _is_usable(pair.b_ns):
+            by_key[pair.key].append(pair)
+    order = sorted(by_key, key=lambda key: (*key[:2], WORKLOAD_CLASSES.index(key[2])))
+    return [_stored_floor(key, by_key[key]) for key in order]
 
 
-def _stored(place: FloorKey, pairs: Sequence[AAPair]) -> StoredFloor:
-    found = floor.floor_of_sessions((pair.a_ns, pair.b_ns) for pair in pairs)
+def _stored_floor(key: FloorKey, pairs: Sequence[AAPair]) -> StoredFloor:
+    floor = floor_of_sessions((pair.a_ns, pair.b_ns) for pair in pairs)
     return StoredFloor(
-        *place,
-        replace(found, pairs=_independent(pairs)),
+        *key,
+        replace(floor, pairs=_independent_pairs(pairs)),
         tuple(dict.fromkeys(pair.version for pair in pairs)),
         tuple(dict.fromkeys(pair.workload for pair in pairs if pair.workload)),
         tuple(dict.fromkeys(pair.run_id for pair in pairs)),
@@ -166,8 +164,8 @@ def _stored(place: FloorKey, pairs: Sequence[AAPair]) -> StoredFloor:
     )
 
 
-def _independent(pairs: Sequence[AAPair]) -> int:
-    """The pairs that count: the versions and workloads of one run went through the same sessions."""
+def _independent_pairs(pairs: Sequence[AAPair]) -> int:
+    """How many pairs count: the versions and workloads of one run went through the same sessions."""
     most: dict[str, int] = {}
     counts = Counter((pair.run_id, pair.version, pair.workload) for pair in pairs)
     for (run_id, _, _), count in counts.items():
@@ -175,6 +173,6 @@ def _independent(pairs: Sequence[AAPair]) -> int:
     return sum(most.values())
 
 
-def _usable(ns: Any) -> bool:
+def _is_usable(ns: Any) -> bool:
     samples = np.asarray(ns, np.float64)
     return bool(len(samples)) and bool((np.isfinite(samples) & (samples > 0)).all())

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from profiler.compare.comparison import Comparison, compare
-from profiler.compare.latency import CodeLookup, FloorLookup
-from profiler.compare.metric_verdict import CounterNoiseLookup
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.evidence import Evidence, MetricTable, Side
 from profiler.gate.acknowledgement import Acknowledgement, find_acknowledgement
 from profiler.gate.comparison_pairs import ComparisonPair
@@ -24,16 +23,12 @@ def judge(
     *,
     on: Collection[str] = (),
     across: Collection[str] = frozenset(),
-    noise: FloorLookup | None = None,
-    same_code: CodeLookup | None = None,
-    wobble: CounterNoiseLookup | None = None,
+    noise: NoiseModel = UNKNOWN_NOISE,
     let_pass: Sequence[Acknowledgement] = (),
 ) -> Verdicts:
     """Hold every subject against its baseline; `on` names what is judged besides time and exact counts."""
     held = [
-        compare(one.a, one.b, table, across=across, noise=noise, same_code=same_code, wobble=wobble)
-        if one.a and one.b
-        else None
+        compare(one.a, one.b, table, across=across, noise=noise) if one.a and one.b else None
         for one in contests
     ]
     return judge_comparisons(contests, held, table, on=on, let_pass=let_pass)

@@ -17,9 +17,9 @@ from profiler.compare.comparison import (
     compare,
     judge_every_metric,
 )
-from profiler.compare.latency import FloorLookup, LatencyComparison, compare_latencies
+from profiler.compare.latency import LatencyComparison, compare_latencies
 from profiler.compare.match_launches import launch_labels
-from profiler.compare.metric_verdict import CounterNoiseLookup
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, State, Value, chip_of
 from profiler.history.baselines import newest_and_before
 from profiler.statistics import Verdict
@@ -93,16 +93,15 @@ def load_overview(
     *,
     cells: int = _CELLS,
     rows: int = _ROWS,
-    noise: FloorLookup | None = None,
-    wobble: CounterNoiseLookup | None = None,
+    noise: NoiseModel = UNKNOWN_NOISE,
 ) -> Overview:
     """The newest state of each family, the one measured last first.
 
     At most `cells` cells with the `rows` longest launches each.
-    `noise` gives the floor by which calls of two runs are judged, `wobble` how counters do.
     """
     found: list[OverviewCell] = []
-    bench = _Bench(table, noise, wobble, rows)
+    # Of up to `cells` families and workloads: no bundles are read for them.
+    bench = _Bench(table, noise.without_same_code(), rows)
     hidden = 0
     for family in _newest_first(store):
         for (workload, gpu, evidence), versions in _newest(store, family).items():
@@ -153,15 +152,14 @@ class _Bench:
     """What every cell of one overview is judged by."""
 
     table: MetricTable
-    noise: FloorLookup | None
-    wobble: CounterNoiseLookup | None
+    noise: NoiseModel
     limit: int  # launches with a row; of the others only the time is judged
 
     def times(self, a: Side, b: Side) -> Comparison:
         """The comparison by the calls and the launches' durations alone."""
         headline = self.table.by_concept.get(HEADLINE)
         only = replace(self.table, metrics=(headline,) if headline else ())
-        return compare(a, b, only, noise=self.noise, wobble=self.wobble)
+        return compare(a, b, only, noise=self.noise)
 
     def duration(self, launch: Launch, side: Side) -> Value:
         """The time of one launch of a side under the profiler, or why there is none."""
@@ -217,7 +215,7 @@ def _rows(side: Side, comparison: Comparison | None, bench: _Bench) -> list[Over
         why = f"ambiguous: {unsettled[id(launch)]}" if id(launch) in unsettled else why
         pair = pairs.get(id(launch))
         if pair and comparison:
-            pair = judge_every_metric(comparison, pair, bench.table, bench.wobble)
+            pair = judge_every_metric(comparison, pair, bench.table, bench.noise)
         shown = _values(launch, SHOWN, bench.table, chip)
         found.append(_row(launch, part, duration, shown, pair, why))
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.compare.latency import FloorLookup, LatencyComparison, compare_latencies
+from profiler.compare.latency import LatencyComparison, compare_latencies
+from profiler.compare.noise_model import NoiseModel
 from profiler.evidence import Latency, Side
 from profiler.history.lineage import Lineage, workload_without_dtype
 from profiler.statistics import Interval
@@ -27,7 +28,7 @@ class Speedup(NamedTuple):
 
 
 def load_speedups(
-    store: Store, lineage: Lineage, workload: str, gpu: str, floors: FloorLookup
+    store: Store, lineage: Lineage, workload: str, gpu: str, noise: NoiseModel
 ) -> dict[str, Speedup]:
     """By version: against its nearest correct ancestor, in the mode that the lineage is shown in.
 
@@ -55,7 +56,8 @@ def load_speedups(
     for version, (a, b) in pairs.items():
         if a.result_id in held and b.result_id in held:
             sides = _side(a, held[a.result_id]), _side(b, held[b.result_id])
-            (compared,) = compare_latencies(*sides, (), floors)
+            # Every version of a lineage is compared: no bundles are read for them.
+            (compared,) = compare_latencies(*sides, (), noise.without_same_code())
             if compared.a_ns and compared.b_ns:
                 effect, interval = compared.decision.effect, compared.decision.interval
                 times = compared.a_ns / compared.b_ns if effect is None else 1 / (1 + effect)

@@ -7,15 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from profiler.compare.comparison import Comparison, compare
-from profiler.compare.environment_change import (
-    CHANGED,
-    SAME,
-    UNKNOWN,
-    RunChanges,
-    run_changes,
-    run_code_loader,
-)
-from profiler.compare.metric_verdict import CounterNoiseLookup
+from profiler.compare.environment_change import RunChanges, run_changes
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, run_code_loader
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable
 from profiler.explain import explain
@@ -48,7 +42,7 @@ class CauseFinder:
     store: Store
     root: Root
     table: MetricTable
-    wobble: CounterNoiseLookup | None = None  # by which counters that do not repeat exactly are judged
+    noise: NoiseModel = UNKNOWN_NOISE
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
 
     def find(self, regression: Regression) -> Cause:
@@ -124,7 +118,9 @@ class CauseFinder:
             )
             for run in (before, after)
         )
-        return compare(a, b, self.table, across=("driver", "ncu"), wobble=self.wobble)
+        # Only launches are split: that their calls got slower is known by now.
+        noise = self.noise.only_counters()
+        return compare(a, b, self.table, across=("driver", "ncu"), noise=noise)
 
 
 def _due_to(regression: Regression, changes: RunChanges) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from profiler.compare.comparison import HEADLINE
-from profiler.compare.counter_noise import KeyedNoiseLookup
-from profiler.compare.latency import FloorLookup
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.evidence import MetricTable
 from profiler.gate import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
 from profiler.history import LATENCY, Baselines, Lineage, Pin
@@ -41,8 +40,7 @@ def find_regressions(
     *,
     family: str | None = None,
     lineages: Mapping[str, Lineage] | None = None,
-    floors: FloorLookup = lambda *_: None,
-    wobbles: KeyedNoiseLookup = lambda *_: None,
+    noise: NoiseModel = UNKNOWN_NOISE,
     acknowledged: Sequence[Acknowledgement] = (),
     pins: Sequence[Pin] = (),
 ) -> RegressionReport:
@@ -51,14 +49,14 @@ def find_regressions(
     Calls and ncu durations: by the steps of their history, by the newest runs against those before, and by
     the newest against the baseline (`Baselines.for_regressions`). What repeats exactly (compiler facts, the
     model, counts): between the runs of one version. A rejected version has nothing to lose, and a wrong one
-    no speed. `floors` judge the calls of two runs, `wobbles` their ncu durations.
+    no speed. `noise` judges the calls of two runs and their ncu durations.
     """
     coverage = Coverage()
     by_series: dict[SeriesKey, Regression] = {}
     for name in [family] if family is not None else store.families():
         own_pins = tuple(pin for pin in pins if pin.family == name)
         baselines = Baselines(store, name, own_pins, (lineages or {}).get(name))
-        search = Search(store, table, baselines, floors, coverage, wobbles)
+        search = Search(store, table, baselines, coverage, noise)
         coverage.families += 1
         for regression in (
             *find_correctness_regressions(search),

@@ -7,8 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from profiler.compare.counter_noise import KeyedNoiseLookup
-from profiler.compare.latency import FloorLookup
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.evidence import Evidence, MetricTable
 from profiler.history import Baseline, Baselines, Lineage, LostPin
 from profiler.history.lineage import REJECTED
@@ -52,9 +51,8 @@ class Search:
     store: Store
     table: MetricTable
     baselines: Baselines  # of the family
-    floors: FloorLookup
     coverage: Coverage  # of all families searched; it grows
-    wobbles: KeyedNoiseLookup = lambda *_: None  # how far ncu's counters move by themselves
+    noise: NoiseModel = UNKNOWN_NOISE
 
     @property
     def family(self) -> str:

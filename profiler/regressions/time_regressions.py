@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from profiler.compare import counter_noise, latency_words
+from profiler.compare import latency_words
 from profiler.compare.comparison import HEADLINE
+from profiler.compare.counter_noise import CounterKey
 from profiler.compare.latency import noise_command
 from profiler.compare.metric_verdict import SHORT_NS, Judgement, judge
 from profiler.evidence import Evidence, Metric, Value
@@ -201,9 +202,9 @@ def _compare_durations(
 ) -> Judgement:
     """Two ncu durations of a series: by the A/A pairs of its place, else by their threshold alone."""
     short = any(point.value.number is not None and point.value.number < SHORT_NS for point in (a, b))
-    key = counter_noise.CounterKey(series.family, series.workload or "", series.gpu or "", series.mode)
-    learned = partial(search.wobbles, key, series.base_name) if series.gpu else None
-    return judge(metric, (a.metric, b.metric), a.value, b.value, short=short, wobble=learned)
+    key = CounterKey(series.family, series.workload or "", series.gpu or "", series.mode)
+    noise = partial(search.noise.counter_noise, key, series.base_name)
+    return judge(metric, (a.metric, b.metric), a.value, b.value, short=short, noise=noise)
 
 
 def _judge_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[Regression]:
@@ -284,7 +285,7 @@ def _judge_duration(point_pair: _PointPair, metric: Metric, search: Search) -> I
 
 def _floor(series: Trend, ns: float, search: Search) -> Floor | None:
     """The A/A floor of a latency; ncu durations have none."""
-    return search.floors(series.gpu or "", series.mode, ns) if series.concept == LATENCY else None
+    return search.noise.floor(series.gpu or "", series.mode, ns) if series.concept == LATENCY else None
 
 
 def _series_key(series: Trend, version: str) -> SeriesKey:

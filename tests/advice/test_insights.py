@@ -22,8 +22,9 @@ from profiler.advice import (
 from profiler.advice.insights import MOST, launch_statements, rank_statements
 from profiler.advice.statement import KINDS, LaunchInputs, OpenQuestion, between, is_matrix, listed
 from profiler.compare.comparison import compare
+from profiler.compare.counter_noise import CounterNoise
 from profiler.compare.latency import LatencyComparison
-from profiler.compare.metric_verdict import CounterNoise
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.compare.resolve_names import side_of_report
 from profiler.errors import UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Side, State, Value, metric_table
@@ -331,17 +332,17 @@ def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> No
     """One launch a side is unreplicated; not so where A/A pairs say how far equal builds lie apart."""
     a, b = (side(reports / f"ncar/MW_{name}.ncu-rep") for name in ("DivToMult", "Baseline"))
     asked = {"change", "cause:work"}
-    for wobble, wanted in (
-        (None, {"unreplicated: one launch a side, under the profiler"}),
+    for noise, wanted in (
+        (UNKNOWN_NOISE, {"unreplicated: one launch a side, under the profiler"}),
         (
-            lambda _side, kernel, *_: CounterNoise(0.1, 9, kernel),
+            NoiseModel(counter_noise=lambda _key, kernel, *_: CounterNoise(0.1, 9, kernel)),
             {
                 "+68 % to +88 % by A/A pairs, under the profiler; 10 % would have shown",
                 "the change by A/A pairs, under the profiler; its split of one launch a side",
             },
         ),
     ):
-        cell = ComparedSide(b, compare(a, b, TABLE, wobble=wobble))
+        cell = ComparedSide(b, compare(a, b, TABLE, noise=noise))
         told = by_id(find_insights(Subject("v", cell, baseline="a"), TABLE, "279"))
         assert {told[name].confidence for name in asked} == wanted
 

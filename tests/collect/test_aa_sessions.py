@@ -76,7 +76,7 @@ def test_the_index_reads_a_noise_run_as_pairs_and_as_nobodys_latency(folder: Pat
     store = Store.open(folder / "index.db")
     store.add(run, {})
     found = noise_floor.stored_floors(store)
-    assert [one.place for one in found] == [
+    assert [one.key for one in found] == [
         ("stand-in", f"events; cache {mode}; clock none", "short") for mode in ("cold", "warm")
     ]
     assert {one.floor.pairs for one in found} == {3}, "both workloads went through the same sessions"

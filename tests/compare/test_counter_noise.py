@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from profiler.bundles import COLLECT, Run, bundle, location, ncu_mode
-from profiler.compare import counter_noise, environment_change, resolve_names
+from profiler.compare import counter_noise, resolve_names
 from profiler.compare.comparison import Comparison, MetricChange, compare
+from profiler.compare.counter_noise import CounterKey, CounterNoise
+from profiler.compare.noise_model import NoiseModel
+from profiler.compare.same_code import same_code_lookup
 from profiler.errors import Exit
 from profiler.evidence import Launch, Session, Side, Value, metric_table
 from profiler.evidence.values import pack_values
@@ -70,7 +73,14 @@ def change(found: Comparison, concept: str = "dram_read") -> MetricChange:
 
 def versus(store: Store, a: str = "v1", b: str = "v2") -> Comparison:
     old, new = (store.side(family="gemms", version=name) for name in (a, b))
-    return compare(old, new, TABLE, wobble=counter_noise.lookup(lambda: store))
+    return compare(old, new, TABLE, noise=NoiseModel.of_store(lambda: store))
+
+
+def learned_noise(
+    store: Store, side: Side, kernel: str, metric: str, between_runs: bool
+) -> CounterNoise | None:
+    noise = NoiseModel.of_store(lambda: store)
+    return noise.counter_noise(CounterKey.of_side(side), kernel, metric, between_runs)
 
 
 class TestLearned:
@@ -80,7 +90,7 @@ class TestLearned:
         read = spread(10, 0.004)
         add(store, "v1", launches(read))
         side = store.side(family="gemms", version="v1")
-        found = counter_noise.lookup(lambda: store)(side, "gemm", READ, False)
+        found = learned_noise(store, side, "gemm", READ, False)
         assert found is not None
         moved = np.abs(np.array(read[1::2]) / np.array(read[::2]) - 1)
         assert found.pairs == 5
@@ -90,13 +100,13 @@ class TestLearned:
     def test_fewer_than_five_pairs_teach_nothing(self, store: Store) -> None:
         add(store, "v1", launches(spread(9, 0.004)))
         side = store.side(family="gemms", version="v1")
-        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is None
+        assert learned_noise(store, side, "gemm", READ, False) is None
 
     def test_repeats_that_executed_other_instructions_did_other_work(self, store: Store) -> None:
         executed = [4096.0 + place for place in range(10)]
         add(store, "v1", launches(spread(10, 0.004), executed=executed))
         side = store.side(family="gemms", version="v1")
-        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is None
+        assert learned_noise(store, side, "gemm", READ, False) is None
 
     def test_imported_reports_of_one_version_are_no_pairs_for_nobody_knows_their_build(
         self, store: Store
@@ -104,20 +114,19 @@ class TestLearned:
         for minute, read in enumerate(spread(12, 0.004)):
             add(store, "v1", launches([read]), minute)
         side = store.side(family="gemms", version="v1")
-        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is None
+        assert learned_noise(store, side, "gemm", READ, False) is None
 
     def test_a_kernel_with_too_few_pairs_goes_by_all_of_the_family(self, store: Store) -> None:
         held = launches(spread(8, 0.004)) + launches(spread(4, 0.004, 9), name="softmax")
         add(store, "v1", [replace(one, ordinal=place) for place, one in enumerate(held)])
         side = store.side(family="gemms", version="v1")
-        found = counter_noise.lookup(lambda: store)(side, "softmax", READ, False)
+        found = learned_noise(store, side, "softmax", READ, False)
         assert found is not None
         assert (found.pairs, found.kernel) == (6, "")
 
     def test_another_gpu_clock_or_workload_lends_nothing(self, store: Store) -> None:
         add(store, "v1", launches(spread(10, 0.004)))
         side = store.side(family="gemms", version="v1")
-        asked = counter_noise.lookup(lambda: store)
         for other in (
             replace(side, gpu="NVIDIA Test 2"),
             replace(side, workload="2x8x2048x64"),
@@ -125,14 +134,14 @@ class TestLearned:
             replace(side, gpu=None),
             replace(side, family=None),
         ):
-            assert asked(other, "gemm", READ, False) is None
+            assert learned_noise(store, other, "gemm", READ, False) is None
 
     def test_it_is_learned_anew_when_the_index_changed(self, store: Store) -> None:
         add(store, "v1", launches(spread(2, 0.004)))
         side = store.side(family="gemms", version="v1")
-        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is None
+        assert learned_noise(store, side, "gemm", READ, False) is None
         add(store, "v1", launches(spread(10, 0.004)), minute=1)
-        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is not None
+        assert learned_noise(store, side, "gemm", READ, False) is not None
 
 
 class TestSessions:
@@ -166,12 +175,12 @@ class TestSessions:
         times = spread(10, 0.01, 5)
         self.collected(store, data, ["aa"] * 10, times)
         self.collected(store, data, ["bb"], [1.03 * times[-1]], "v2", 20)
-        by_pairs = find_regressions(store, TABLE, wobbles=counter_noise.by_place(lambda: store))
+        by_pairs = find_regressions(store, TABLE, noise=NoiseModel.of_store(lambda: store))
         by_threshold = find_regressions(store, TABLE)
         assert by_pairs.regressions == ()
         assert [one.basis for one in by_threshold.regressions] == ["unreplicated: one launch a side"]
         self.collected(store, data, ["cc"], [1.5 * LEVEL], "v3", 30)
-        (one,) = find_regressions(store, TABLE, wobbles=counter_noise.by_place(lambda: store)).regressions
+        (one,) = find_regressions(store, TABLE, noise=NoiseModel.of_store(lambda: store)).regressions
         assert one.series.version == "v3"
         assert one.interval is not None
         assert 0.3 < one.interval.low < one.effect < one.interval.high < 0.7
@@ -181,24 +190,23 @@ class TestSessions:
 
     def test_runs_of_one_machine_code_are_pairs_for_the_duration_too(self, store: Store, data: Path) -> None:
         side = self.collected(store, data, ["aa"] * 10, spread(10, 0.01, 5))
-        asked = counter_noise.lookup(lambda: store)
-        for name, sessions in ((READ, False), (made.DURATION, True)):
-            found = asked(side, "gemm", name, sessions)
+        for name, between_runs in ((READ, False), (made.DURATION, True)):
+            found = learned_noise(store, side, "gemm", name, between_runs)
             assert found is not None
             assert found.pairs == 5
 
     def test_runs_of_other_machine_code_are_none(self, store: Store, data: Path) -> None:
         side = self.collected(store, data, [f"{place:02x}" for place in range(10)], spread(10, 0.01, 5))
-        assert counter_noise.lookup(lambda: store)(side, "gemm", READ, False) is None
+        assert learned_noise(store, side, "gemm", READ, False) is None
 
     @pytest.mark.parametrize(
-        ("equal", "asked"), [(True, counter_noise.PAIRS), (False, counter_noise.RUNS - 2)]
+        ("equal", "asked"), [(True, counter_noise.MAX_PAIRS), (False, counter_noise.MAX_RUNS - 2)]
     )
     def test_of_hundreds_of_runs_the_newest_are_asked_about_and_no_more_than_it_takes(
         self, store: Store, equal: bool, asked: int
     ) -> None:
         """Who is asked reads a bundle. The pairs are of the newest runs, whichever version they are of."""
-        for minute, read in enumerate(spread(counter_noise.RUNS + 20, 0.004)):
+        for minute, read in enumerate(spread(counter_noise.MAX_RUNS + 20, 0.004)):
             add(store, "old" if minute < 60 else "new", launches([read]), minute)
         place = counter_noise.CounterKey("gemms", "", GPU, ncu_mode(SESSION))
         met: list[tuple[tuple[str, str], tuple[str, str]]] = []
@@ -209,9 +217,9 @@ class TestSessions:
 
         learned = counter_noise.learn(store, place, same)
         assert len(met) == asked, "of two versions: no pair leads from one to the other"
-        assert len({one for pair in met for one in pair}) <= counter_noise.RUNS
-        assert len(learned.pairs) == (counter_noise.PAIRS if equal else 0)
-        assert {version for pair in met[: counter_noise.PAIRS] for _, version in pair} == {"new"}
+        assert len({one for pair in met for one in pair}) <= counter_noise.MAX_RUNS
+        assert len(learned.pairs) == (counter_noise.MAX_PAIRS if equal else 0)
+        assert {version for pair in met[: counter_noise.MAX_PAIRS] for _, version in pair} == {"new"}
 
     def test_a_run_is_read_once_whoever_asks(
         self, store: Store, data: Path, monkeypatch: pytest.MonkeyPatch
@@ -227,13 +235,13 @@ class TestSessions:
         monkeypatch.setattr(bundle, "load_run", counted)
         for workload in ("", ""):
             place = counter_noise.CounterKey("gemms", workload, GPU, ncu_mode(SESSION))
-            assert len(counter_noise.learn(store, place, environment_change.same_code_lookup()).pairs) == 2
+            assert len(counter_noise.learn(store, place, same_code_lookup()).pairs) == 2
         assert len(read) == len(set(read)) == 4
 
     def test_repeats_within_a_report_say_nothing_of_the_duration(self, store: Store) -> None:
         add(store, "v1", launches(spread(10, 0.004)))
         side = store.side(family="gemms", version="v1")
-        assert counter_noise.lookup(lambda: store)(side, "gemm", made.DURATION, True) is None
+        assert learned_noise(store, side, "gemm", made.DURATION, True) is None
 
 
 class TestJudged:
@@ -276,7 +284,7 @@ class TestJudged:
         read = spread(10, 0.02)
         for minute, (version, factor) in enumerate((("v1", 1.0), ("v2", 1.04))):
             add(store, version, launches([factor * size for size in read]), minute)
-        (by_pairs,) = load_overview(store, TABLE, rows=3, wobble=counter_noise.lookup(lambda: store)).cells
+        (by_pairs,) = load_overview(store, TABLE, rows=3, noise=NoiseModel.of_store(lambda: store)).cells
         (by_threshold,) = load_overview(store, TABLE, rows=3).cells
         assert [row.worse for row in by_threshold.rows] == [1, 1, 1]
         assert [row.worse for row in by_pairs.rows] == [0, 0, 0]
@@ -287,7 +295,7 @@ class TestGate:
     def verdict(self, store: Store, on: Sequence[str]) -> tuple[Finding | None, Exit]:
         found = versus(store)
         contest = ComparisonPair("gemms/v2", "gemms/v1", found.a, found.b)
-        told = judge([contest], TABLE, on=on, wobble=counter_noise.lookup(lambda: store))
+        told = judge([contest], TABLE, on=on, noise=NoiseModel.of_store(lambda: store))
         one = next((one for one in told.findings if one.concept == "dram_read"), None)
         return one, told.exit_code()
 

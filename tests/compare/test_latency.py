@@ -15,6 +15,7 @@ from profiler import cli
 from profiler.bundles import COLLECT, Result, Run, Samples, bundle
 from profiler.bundles import open_root as data_root
 from profiler.compare.comparison import Comparison, compare
+from profiler.compare.noise_model import NoiseModel
 from profiler.compare.resolve_names import resolve_all
 from profiler.errors import Exit
 from profiler.evidence import Latency, Side, metric_table
@@ -98,11 +99,11 @@ def test_of_two_runs_the_floor_of_the_place_judges(table: metric_table.MetricTab
         return QUIET
 
     a, b = side("v1", timed(run="r1")), side("v2", timed(1.05, run="r2", seed=2))
-    (one,) = judged(a, b, table, noise=quiet).latency
+    (one,) = judged(a, b, table, noise=NoiseModel(floor=quiet)).latency
     assert one.verdict is Verdict.WORSE
     assert one.decision.rule == "stored baseline"
     assert asked == [("GPU", WARM, pytest.approx(1.025e6, rel=0.01))]
-    (one,) = judged(a, b, table, noise=lambda *_: LOUD).latency
+    (one,) = judged(a, b, table, noise=NoiseModel(floor=lambda *_: LOUD)).latency
     assert one.verdict is Verdict.SAME
     assert one.decision.detectable is not None
     assert one.decision.detectable > 0.06
@@ -145,7 +146,9 @@ def test_what_is_wrong_has_no_verdict_and_another_gpu_none_either(table: metric_
     (one,) = judged(a, side("v2", timed(seed=2), wrong="off by 3"), table).latency
     assert one.verdict is Verdict.NOT_COMPARABLE
     assert "off by 3" in one.decision.reason
-    (one,) = judged(a, side("v2", timed(run="r2"), gpu="Other"), table, noise=lambda *_: QUIET).latency
+    (one,) = judged(
+        a, side("v2", timed(run="r2"), gpu="Other"), table, noise=NoiseModel(floor=lambda *_: QUIET)
+    ).latency
     assert one.verdict is Verdict.NOT_COMPARABLE
     assert one.decision.effect is None
     assert (one.a_ns, one.b_ns) != (None, None), "the numbers are still shown"
@@ -155,9 +158,9 @@ def test_another_driver_separates_runs_unless_that_is_the_question(table: metric
     a, b = side("v1", timed(run="r1")), side("v2", timed(run="r2", seed=2))
     a = replace(a, session=replace(a.session, driver="550"))
     b = replace(b, session=replace(b.session, driver="560"))
-    (one,) = judged(a, b, table, noise=lambda *_: QUIET).latency
+    (one,) = judged(a, b, table, noise=NoiseModel(floor=lambda *_: QUIET)).latency
     assert one.verdict is Verdict.NOT_COMPARABLE
-    (one,) = judged(a, b, table, noise=lambda *_: LOUD, across=["driver"]).latency
+    (one,) = judged(a, b, table, noise=NoiseModel(floor=lambda *_: LOUD), across=["driver"]).latency
     assert one.verdict is Verdict.SAME
 
 
@@ -169,13 +172,13 @@ def test_what_moved_with_the_same_machine_code_is_the_environment(table: metric_
         return True
 
     a, b = side("v1", timed()), side("v2", timed(1.03, seed=2))
-    (one,) = judged(a, b, table, same_code=same).latency
+    (one,) = judged(a, b, table, noise=NoiseModel(same_code=same)).latency
     assert one.verdict is Verdict.WORSE
     assert "the machine code is the same" in one.decision.reason
     assert asked == [(("r1", "v1"), ("r1", "v2"))]
-    (one,) = judged(a, b, table, same_code=lambda *_: None).latency
+    (one,) = judged(a, b, table, noise=NoiseModel(same_code=lambda *_: None)).latency
     assert "machine code" not in one.decision.reason
-    judged(a, side("v2", timed(seed=2)), table, same_code=same)
+    judged(a, side("v2", timed(seed=2)), table, noise=NoiseModel(same_code=same))
     assert len(asked) == 1, "of what did not move nobody asks"
 
 

@@ -63,30 +63,30 @@ def test_a_floor_holds_for_its_gpu_mode_and_length_of_call_alone(store: Store) -
     store.add(
         run(sessions(2 * MS, 0.01, MIN_FLOOR_PAIRS), sessions(40 * US, 0.03, MIN_FLOOR_PAIRS, COLD)), {}
     )
-    asked = noise_floor.lookup(lambda: store)
-    long, short = asked("H100", WARM, 5 * MS), asked("H100", COLD, 60 * US)
+    lookup = noise_floor.floor_lookup(lambda: store)
+    long, short = lookup("H100", WARM, 5 * MS), lookup("H100", COLD, 60 * US)
     assert long is not None
     assert short is not None
     assert long.pairs == short.pairs == MIN_FLOOR_PAIRS
     assert 0.005 < long.sd < 0.02
     assert short.sd > 2 * long.sd
     for place in (("A100", WARM, 5 * MS), ("H100", COLD, 5 * MS), ("H100", WARM, 60 * US)):
-        assert asked(*place) is None
+        assert lookup(*place) is None
 
 
 def test_pairs_of_several_runs_add_up_and_a_forgotten_run_is_none(store: Store) -> None:
-    asked = noise_floor.lookup(lambda: store)
+    lookup = noise_floor.floor_lookup(lambda: store)
     store.add(run(sessions(MS * 2, 0.01, 12)), {})
-    one = asked("H100", WARM, 2 * MS)
+    one = lookup("H100", WARM, 2 * MS)
     assert one is not None
     assert one.pairs == 12
     later = run(sessions(2 * MS, 0.01, 9, seed=4), day=1)
     store.add(later, {})
-    both = asked("H100", WARM, 2 * MS)
+    both = lookup("H100", WARM, 2 * MS)
     assert both is not None
     assert both.pairs == 21, "read anew when the index changed"
     store.replace([(later, {}, Labels(hidden=True))])
-    assert noise_floor.floors(store)["H100", WARM, "long"].pairs == 12
+    assert noise_floor.floors_by_key(store)["H100", WARM, "long"].pairs == 12
 
 
 def test_versions_that_went_through_the_same_sessions_are_no_more_pairs(store: Store) -> None:
@@ -103,7 +103,7 @@ def test_a_session_without_a_time_makes_no_pair(store: Store) -> None:
     held = list(sessions(2 * MS, 0.01, 3))
     held[1] = replace(held[1], ns=(0.0, *held[1].ns[1:]))
     store.add(run(held), {})
-    assert noise_floor.floors(store)["H100", WARM, "long"].pairs == 2
+    assert noise_floor.floors_by_key(store)["H100", WARM, "long"].pairs == 2
 
 
 def test_runs_and_their_index_give_the_same_floors(store: Store) -> None:
@@ -115,7 +115,7 @@ def test_runs_and_their_index_give_the_same_floors(store: Store) -> None:
         store.add(one, {})
     ours = noise_floor.floors_of_runs([*runs, run([samples(MS, 1), samples(MS, 2)], day=2, purpose=None)])
     theirs = noise_floor.stored_floors(store)
-    assert [(one.place, one.floor.pairs) for one in ours] == [
+    assert [(one.key, one.floor.pairs) for one in ours] == [
         (("H100", COLD, "long"), 7),
         (("H100", WARM, "short"), 4),
         (("H100", WARM, "long"), 7),
@@ -178,11 +178,11 @@ def test_two_runs_are_judged_by_the_stored_floor_everywhere(
 
 
 def test_insights_are_judged_by_the_stored_floor(two_runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ["insights", NAMES[1], "--against", NAMES[0]]
-    main(asked)
+    lookup = ["insights", NAMES[1], "--against", NAMES[0]]
+    main(lookup)
     assert "`profiler noise v1 --workloads b1`" in " ".join(capsys.readouterr().out.split())
     seal(two_runs, run(sessions(2 * MS, 0.004, MIN_FLOOR_PAIRS)))
-    main(asked)
+    main(lookup)
     assert f"({MIN_FLOOR_PAIRS} A/A pairs)" in " ".join(capsys.readouterr().out.split())
 
 

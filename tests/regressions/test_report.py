@@ -13,8 +13,8 @@ import pytest
 
 from profiler import cli
 from profiler.bundles import Run, Samples, decisions, location
-from profiler.compare import noise_floor
-from profiler.compare.metric_verdict import CounterNoise
+from profiler.compare.counter_noise import CounterNoise
+from profiler.compare.noise_model import NoiseModel
 from profiler.evidence import metric_table
 from profiler.gate import acknowledgement
 from profiler.history import baselines, lineage, load_latency_trends
@@ -32,7 +32,7 @@ def look(data: Path) -> RegressionReport:
         store,
         metric_table.load_metrics(),
         lineages=lineage.load_lineages(root, store),
-        floors=noise_floor.lookup(lambda: store),
+        noise=NoiseModel.of_store(lambda: store),
         acknowledged=acknowledgement.list_acknowledgements(records),
         pins=baselines.list_pins(records),
     )
@@ -373,7 +373,7 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
         store,
         location.open_root(),
         metric_table.load_metrics(),
-        lambda _side, kernel, *_: CounterNoise(1.0, 9, kernel),
+        NoiseModel(counter_noise=lambda _key, kernel, *_: CounterNoise(1.0, 9, kernel)),
     )
     assert "waiting" not in causes.find(one).words, "A/A pairs move as far: splitting noise misleads"
     store.close()

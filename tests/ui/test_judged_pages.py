@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from profiler.bundles import location
-from profiler.compare import noise_floor
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.history import lineage, load_speedups
 from profiler.statistics import Verdict
 from profiler.store import open_store
@@ -63,7 +63,7 @@ class TestLineage:
     ) -> None:
         store = open_store(str(mine))
         found = lineage.load_lineages(location.open_root(str(mine)), store)[lineages.FAMILY]
-        told = load_speedups(store, found, WORKLOAD, GPU, noise_floor.lookup(lambda: store))
+        told = load_speedups(store, found, WORKLOAD, GPU, NoiseModel.of_store(lambda: store))
         store.close()
         assert set(told) == {"alpha"}, "a wrong version has no speed"
         one = told["alpha"]
@@ -91,7 +91,7 @@ class TestLineage:
         )
         store = open_store(str(tmp_path))
         found = lineage.load_lineages(location.open_root(str(tmp_path)), store)[lineages.FAMILY]
-        one = load_speedups(store, found, WORKLOAD, GPU, lambda *_: None)["alpha"]
+        one = load_speedups(store, found, WORKLOAD, GPU, UNKNOWN_NOISE)["alpha"]
         store.close()
         assert (one.compared.verdict, one.interval) == (Verdict.UNCLEAR, None)
 

@@ -11,6 +11,7 @@ import pytest
 
 from profiler.bundles import COLLECT, Capture, ReportFile, Result, Run, bundle, location
 from profiler.compare.latency import compare_latencies
+from profiler.compare.noise_model import UNKNOWN_NOISE
 from profiler.evidence import Latency, Side
 from profiler.ui.charts import latency_samples
 from profiler.ui.views import latency_verdict
@@ -98,7 +99,7 @@ class TestWords:
     def test_two_runs_without_a_floor_are_unclear_and_the_command_stands_there(self) -> None:
         a, b = self.side("v1", A), self.side("v2", replace(B, run_id="other"))
         (one,) = compare_latencies(a, b, ())
-        told = " ".join(latency_verdict.notes(one, b, lambda *_: None))
+        told = " ".join(latency_verdict.notes(one, b, UNKNOWN_NOISE))
         assert "unclear" in latency_verdict.verdict(one)
         assert "no noise floor" in told
         assert "profiler noise v2" in told

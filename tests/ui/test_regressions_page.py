@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from profiler import cli
-from profiler.compare import noise_floor
+from profiler.compare.noise_model import NoiseModel
 from profiler.evidence import metric_table
 from profiler.regressions import Coverage, RegressionReport, find_regressions
 from profiler.store import open_store
@@ -34,7 +34,7 @@ def data(tmp_path: Path) -> Path:
 
 def look(data: Path) -> RegressionReport:
     store = open_store(str(data))
-    found = find_regressions(store, metric_table.load_metrics(), floors=noise_floor.lookup(lambda: store))
+    found = find_regressions(store, metric_table.load_metrics(), noise=NoiseModel.of_store(lambda: store))
     store.close()
     return found
 

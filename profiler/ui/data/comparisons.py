@@ -9,7 +9,6 @@ from difflib import get_close_matches
 import streamlit as st
 
 from profiler.bundles import IMPORT
-from profiler.compare import counter_noise, environment_change
 from profiler.compare.comparison import Comparison, compare
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence import Evidence, Side, brief_list
@@ -79,9 +78,7 @@ def comparison(
         sides[1],
         index.table(now),
         kernel=kernel or None,
-        noise=index.floors(now),
-        same_code=environment_change.same_code_lookup(),
-        wobble=counter_noise.lookup(index.store),
+        noise=index.noise(now),
     )
 
 

@@ -14,8 +14,7 @@ from typing import NamedTuple, Protocol
 import streamlit as st
 
 from profiler.bundles import Run, bundle, location
-from profiler.compare import noise_floor
-from profiler.compare.latency import FloorLookup
+from profiler.compare.noise_model import NoiseModel
 from profiler.errors import ProfilerError
 from profiler.evidence import Launch, metric_table
 from profiler.reports import LaunchDetail
@@ -150,9 +149,9 @@ def launch(now: Stamp, result_id: int) -> Launch:
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
-def floors(now: Stamp) -> FloorLookup:
-    """The noise floor of a GPU, mode and latency."""
-    return noise_floor.lookup(store)
+def noise(now: Stamp) -> NoiseModel:
+    """What the index knows of noise."""
+    return NoiseModel.of_store(store)
 
 
 @st.cache_resource(show_spinner=False, max_entries=KEPT)

@@ -69,9 +69,7 @@ def speed_ups(now: index.Stamp, family: str, workload: str, gpu: str) -> dict[st
     """How much faster each version is than its nearest correct ancestor there."""
     found = lineage(now, family)
     return (
-        speedups.load_speedups(index.store(), found, workload, gpu, index.floors(now))
-        if found and gpu
-        else {}
+        speedups.load_speedups(index.store(), found, workload, gpu, index.noise(now)) if found and gpu else {}
     )
 
 

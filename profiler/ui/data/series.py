@@ -7,7 +7,6 @@ from datetime import UTC, date, datetime
 import streamlit as st
 
 from profiler.bundles import decisions, location
-from profiler.compare import counter_noise
 from profiler.evidence import Evidence
 from profiler.explain import roofline_path
 from profiler.gate import acknowledgement
@@ -85,9 +84,7 @@ def roofline_paths(
 @st.cache_resource(show_spinner=False, max_entries=2)
 def overview(now: index.Stamp) -> overviewing.Overview:
     """The newest state of every family."""
-    return overviewing.load_overview(
-        index.store(), index.table(now), noise=index.floors(now), wobble=counter_noise.lookup(index.store)
-    )
+    return overviewing.load_overview(index.store(), index.table(now), noise=index.noise(now))
 
 
 def regressions(now: index.Stamp) -> RegressionReport:
@@ -103,8 +100,7 @@ def _regressions(now: index.Stamp, decided: tuple[str, ...], today: date) -> Reg
         index.store(),
         index.table(now),
         lineages=lineages.lineages_by_family(now),
-        floors=index.floors(now),
-        wobbles=counter_noise.by_place(index.store),
+        noise=index.noise(now),
         acknowledged=acknowledgement.list_acknowledgements(records),
         pins=baselines.list_pins(records),
     )
@@ -112,9 +108,7 @@ def _regressions(now: index.Stamp, decided: tuple[str, ...], today: date) -> Reg
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def _causes(now: index.Stamp) -> CauseFinder:
-    return CauseFinder(
-        index.store(), location.open_root(), index.table(now), counter_noise.lookup(index.store)
-    )
+    return CauseFinder(index.store(), location.open_root(), index.table(now), index.noise(now))
 
 
 @st.cache_resource(show_spinner=False, max_entries=index.KEPT)

@@ -71,7 +71,7 @@ if evidence is Evidence.MEASURED:
         if timed:
             st.html(markup.section_head("Verdict", latency_verdict.caption(timed)))
             st.html(latency_verdict.verdict(timed))
-            for line in latency_verdict.notes(timed, whole.b, index.floors(now)):
+            for line in latency_verdict.notes(timed, whole.b, index.noise(now)):
                 st.html(line)
             if latency_verdict.has_samples(timed):
                 spread = pick.switch("distribution", latency_verdict.SPREADS, "spread")

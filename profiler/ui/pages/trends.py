@@ -69,8 +69,8 @@ with index.errors_shown():
     lineage = lineages.lineage(now, family)
     ranking = series.trend(now, trend_lines.RANKED_BY, family, workload, gpu, over, evidence)
     found, ranking = trend_lines.fitting(every, ranking, kernels)
-floors = index.floors(now)
-picture = trend_lines.picture(found, names, over, ranking, floors, lineage)
+noise = index.noise(now)
+picture = trend_lines.picture(found, names, over, ranking, noise, lineage)
 every_step = [
     one
     for name, several in found.items()
@@ -85,7 +85,7 @@ if lineage and evidence is Evidence.STATIC and over == trend_lines.OVER[0]:
     mix, alt = trend_lines.opcode_mix(lineage, names, workload, gpu, picture.gutter)
     st.plotly_chart(mix, theme=None, config=style.CONFIG, key="trends_mix", alt=alt)
     st.html(markup.note(trend_lines.MIX))
-for line in (*trend_lines.notes(picture, found, words), *trend_lines.floor_notes(found, floors)):
+for line in (*trend_lines.notes(picture, found, words), *trend_lines.floor_notes(found, noise)):
     st.html(line)
 if any(one.steps for one in every_step):
     st.html(markup.section_head("Steps", history_steps.caption(every_step)))

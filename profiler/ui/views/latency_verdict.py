@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from profiler.compare import latency_words
 from profiler.compare.comparison import Comparison
-from profiler.compare.latency import FloorLookup, LatencyComparison
+from profiler.compare.latency import LatencyComparison
+from profiler.compare.noise_model import NoiseModel
 from profiler.evidence import Latency, Side, Value, formatting
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
@@ -44,12 +45,12 @@ def verdict(one: LatencyComparison) -> Html:
     return markup.big_verdict(parts, latency_words.interval(decision))
 
 
-def notes(one: LatencyComparison, side: Side, floors: FloorLookup) -> list[Html]:
+def notes(one: LatencyComparison, side: Side, noise: NoiseModel) -> list[Html]:
     """What would have shown, the A/A floor, why, what to doubt, and the command that settles it."""
     decision = one.decision
     lines: list[object] = []
     level = one.a_ns or one.b_ns
-    here = floors(side.gpu or "", one.mode, level) if level is not None else None
+    here = noise.floor(side.gpu or "", one.mode, level) if level is not None else None
     words = latency_words.aa_floor(here, side.version, side.workload)
     facts = [markup.escaped(latency_words.detectable(decision)), markup.backticks_as_code(words)]
     lines.append(markup.join(facts, "; "))

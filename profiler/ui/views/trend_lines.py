@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from profiler.compare import latency_words
-from profiler.compare.latency import FloorLookup
 from profiler.compare.match_launches import name_filter
+from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable, brief_list, formatting, opcodes
 from profiler.history import LATENCY, Lineage, Trend, TrendPoint
@@ -77,12 +77,12 @@ def picture(
     versions: Sequence[str],
     over: str,
     ranking: Sequence[Trend],
-    floors: FloorLookup = lambda *_: None,
+    noise: NoiseModel = UNKNOWN_NOISE,
     lineage: Lineage | None = None,
 ) -> Picture:
     """Panels for the metrics in the order asked for; `ranking` has the kernels by time, longest first.
 
-    `floors` gives the band within which equal builds lie, around latencies. Over versions of a `lineage` a
+    `noise` gives the band within which equal builds lie, around latencies. Over versions of a `lineage` a
     line leads to a version only from what it was made from.
     """
     names = line_names((*ranking, *(one for several in found.values() for one in several)))
@@ -95,7 +95,7 @@ def picture(
     for lines in several_lines:
         fitting = [(key, one) for key, one in lines if key in drawn]
         if fitting:
-            panels.append(_panel(fitting, labels, versions, over, floors))
+            panels.append(_panel(fitting, labels, versions, over, noise))
     if over != "time":
         panels = _over_lineage(panels, versions, lineage)
     at = [point.x for panel in panels for line in panel.lines for point in line.points]
@@ -307,26 +307,26 @@ def fitting(
     return found, kept(ranking)
 
 
-def floor_notes(found: Mapping[str, Sequence[Trend]], floors: FloorLookup) -> list[Html]:
+def floor_notes(found: Mapping[str, Sequence[Trend]], noise: NoiseModel) -> list[Html]:
     """How wide the band around each latency is, or the command that finds out; each once."""
     lines = []
     for one in found.get(LATENCY, ()):
-        words = latency_words.aa_floor(_floor(one, floors), one.points[-1].version, one.workload)
-        lines.append(f"{one.mode}: {words}{'; grey band' if band(one, floors) else ''}")
+        words = latency_words.aa_floor(_floor(one, noise), one.points[-1].version, one.workload)
+        lines.append(f"{one.mode}: {words}{'; grey band' if band(one, noise) else ''}")
     return [markup.note(markup.backticks_as_code(line)) for line in dict.fromkeys(lines)]
 
 
-def band(one: Trend, floors: FloorLookup) -> float:
+def band(one: Trend, noise: NoiseModel) -> float:
     """The share by which equal builds lie apart there; 0 where nobody knows, or it is no latency."""
-    here = _floor(one, floors)
+    here = _floor(one, noise)
     return 0.0 if here is None or here.pairs < MIN_FLOOR_PAIRS else math.expm1(here.limit)
 
 
-def _floor(one: Trend, floors: FloorLookup) -> Floor | None:
+def _floor(one: Trend, noise: NoiseModel) -> Floor | None:
     number = one.newest.number
     if one.concept != LATENCY or number is None:
         return None
-    return floors(one.gpu or "", one.mode, float(number))
+    return noise.floor(one.gpu or "", one.mode, float(number))
 
 
 def _panel(
@@ -334,7 +334,7 @@ def _panel(
     labels: Mapping[LineKey, str],
     versions: Sequence[str],
     over: str,
-    floors: FloorLookup,
+    noise: NoiseModel,
 ) -> small_multiples.Panel:
     several = [one for _, one in keyed]
     values = [
@@ -347,7 +347,7 @@ def _panel(
     for key, one in keyed:
         shown = [point for point in one.points if over == "time" or point.version in order]
         points = tuple(_point(point, scale, _place(point, order, over)) for point in shown)
-        lines.append(small_multiples.Line(labels[key], points, band=band(one, floors)))
+        lines.append(small_multiples.Line(labels[key], points, band=band(one, noise)))
     caption = ", ".join(dict.fromkeys(one.evidence.value for one in several))
     if len(several) == 1:
         caption += f", {labels[keyed[0][0]]}"

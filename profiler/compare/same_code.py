@@ -1,0 +1,130 @@
+"""Whether two runs ran the same machine code of a version: by its hash, else by source and compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from profiler.bundles import Facts, Result, Root, Run, bundle, location
+from profiler.errors import ProfilerError
+from profiler.evidence import Evidence, chip_of
+
+SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
+SASS_HASH = "static__sass_sha256"  # the fact that holds the hash of a function's machine code
+
+RunVersion = tuple[str, str]  # run id, version
+# Whether two results ran the same machine code; None: nobody knows.
+SameCodeLookup = Callable[[RunVersion, RunVersion], bool | None]
+_CodePlace = tuple[str, str, str]  # architecture, workload, part
+
+
+class CodeChange(NamedTuple):
+    """Whether the machine code is another, and how that is known."""
+
+    word: str  # same, changed or unknown
+    why: str
+
+
+def code_change(
+    before: tuple[Run | None, str],
+    after: tuple[Run | None, str],
+    part: str,
+    capability: str | None = None,
+) -> CodeChange:
+    """Compare the machine code of a version in two runs, each given with the version's name.
+
+    The hashes of the part decide where both runs keep them, else those of all parts, as for the latency of a
+    whole call. `capability` is that of the GPU: of code for several architectures its own counts.
+    """
+    results_before, results_after = (_results(run, version) for run, version in (before, after))
+    chip = chip_of(capability) if capability else None
+    hashes_a, hashes_b = (_sass_hashes(results, chip) for results in (results_before, results_after))
+    if shared := hashes_a.keys() & hashes_b.keys():
+        shared = {place for place in shared if place[2] == part.partition("#")[0]} or shared
+        changed_parts = sorted({place[2] for place in shared if hashes_a[place] != hashes_b[place]})
+        if changed_parts:
+            return CodeChange(CHANGED, f"SASS of {', '.join(changed_parts)} differs")
+        return CodeChange(SAME, "SASS has the same hash")
+    sources_a, sources_b = (
+        {result.source_sha256 for result in results if result.source_sha256}
+        for results in (results_before, results_after)
+    )
+    if len(sources_a) != 1 or len(sources_b) != 1:
+        return CodeChange(UNKNOWN, "the runs keep no hash of SASS or source")
+    if sources_a != sources_b:
+        return CodeChange(CHANGED, "source or flags differ; SASS was not kept")
+    # The same source gives the same code only from the same compiler.
+    nvcc_a, nvcc_b = (run.provenance.get("nvcc") if run else None for run, _ in (before, after))
+    if nvcc_a is None or nvcc_b is None:
+        return CodeChange(UNKNOWN, "same source and flags; the compiler is not known")
+    if nvcc_a != nvcc_b:
+        return CodeChange(UNKNOWN, f"same source and flags, nvcc {nvcc_a} and {nvcc_b}")
+    return CodeChange(SAME, f"same source, flags and nvcc {nvcc_a}")
+
+
+def same_code_lookup(data: str | None = None) -> SameCodeLookup:
+    """The lookup over the bundles of a data folder or URL, PROFILER_DATA's where None."""
+
+    def same_code(a: RunVersion, b: RunVersion) -> bool | None:
+        load = run_code_loader(location.open_root(data))
+        change = code_change((load(a[0]), a[1]), (load(b[0]), b[1]), "total")
+        return {SAME: True, CHANGED: False}.get(change.word)
+
+    return same_code
+
+
+def run_code_loader(root: Root) -> Callable[[str], Run | None]:
+    """Loads runs by id with nothing but what tells one machine code from another, each once in a process.
+
+    The loader returns None for a run that cannot be read: then nothing is known of its code.
+    """
+
+    def load(run_id: str) -> Run | None:
+        try:
+            return _load_run_code(root.url, run_id)
+        except ProfilerError:
+            return None
+
+    return load
+
+
+@lru_cache(maxsize=4096)  # a sealed run never changes
+def _load_run_code(url: str, run_id: str) -> Run:
+    run = bundle.load_run(location.open_root(url), run_id)
+    results = (
+        replace(
+            result, samples=(), captures=(), check=None, facts=tuple(filter(None, map(_hash, result.facts)))
+        )
+        for result in run.results
+    )
+    provenance = {"nvcc": nvcc} if (nvcc := run.provenance.get("nvcc")) else {}
+    return replace(run, provenance=provenance, results=tuple(results), reports=(), files=())
+
+
+def _hash(facts: Facts) -> Facts | None:
+    """The facts with nothing but the hash of the machine code; None for facts without one."""
+    value = facts.values.get(SASS_HASH) if facts.evidence is Evidence.STATIC else None
+    return None if value is None else replace(facts, values={SASS_HASH: value}, opcodes={})
+
+
+def _results(run: Run | None, version: str) -> list[Result]:
+    """The version's results; an imported report holds one, whatever it was called since."""
+    if run is None:
+        return []
+    return [result for result in run.results if result.version == version] or (
+        list(run.results) if len(run.results) == 1 else []
+    )
+
+
+def _sass_hashes(results: Sequence[Result], chip: str | None) -> dict[_CodePlace, str]:
+    """The hashes of the chip's own architecture where there are some, else of all architectures."""
+    hashes: dict[_CodePlace, str] = {}
+    for result in results:
+        for facts in result.facts:
+            value = facts.values.get(SASS_HASH)
+            if facts.evidence is Evidence.STATIC and value is not None and value.text:
+                hashes[facts.target or "", result.workload or "", facts.part] = value.text
+    own = {place: text for place, text in hashes.items() if chip and place[0].startswith(chip)}
+    return own or hashes
