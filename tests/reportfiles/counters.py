@@ -1,9 +1,10 @@
 """The numbers of public reports, as text: one CSV a report, a row a metric and a column a launch.
 
-`function`, `grid`, `block`, `stream` and `nvtx` come first; rows `opcode NAME` are the instruction mix. A row
-with one cell holds for every launch, and an empty cell says that the launch has no such metric. Whole numbers
-are counters that ncu stores as uint64, numbers with a point doubles (to nine digits), anything else text.
-`rules.csv` holds the rule results: what they were about, never their words.
+`function`, `grid`, `block`, `stream` and `nvtx` come first; rows `opcode NAME` are the instruction mix. After
+the name stands the unit that ncu's command line prints, after it the values. A row with one value holds for
+every launch, and an empty cell says that the launch has no such metric. Whole numbers are counters that ncu
+stores as uint64, numbers with a point doubles (to nine digits), `no data` is a metric without a value, and
+anything else text. `rules.csv` holds the rule results: what they were about, never their words.
 """
 
 from __future__ import annotations
@@ -31,14 +32,13 @@ class CountedLaunch:
     block: tuple[int, int, int]
     stream: int
     nvtx: tuple[str, ...]
-    metrics: dict[str, Scalar] = field(default_factory=dict)
+    metrics: dict[str, Scalar | None] = field(default_factory=dict)
     opcodes: dict[str, Scalar] = field(default_factory=dict)
 
 
 def load(name: str) -> list[CountedLaunch]:
     """The launches of a report, such as `ncar/MW_Baseline`."""
-    with (FOLDER / f"{name.replace('/', '__')}.csv").open(newline="") as stream:
-        rows = {row[0]: row[1:] for row in csv.reader(stream)}
+    rows = {metric: cells for metric, _, *cells in _rows(name)}
     count = max(map(len, rows.values()))
 
     def cells(row: Sequence[str]) -> list[str]:
@@ -65,8 +65,19 @@ def load(name: str) -> list[CountedLaunch]:
             if kind == "opcode":
                 launch.opcodes[opcode] = _scalar(text)
             else:
-                launch.metrics[name] = _scalar(text)
+                launch.metrics[name] = None if text == "no data" else _scalar(text)
     return launches
+
+
+def units(name: str) -> dict[str, str]:
+    """The units of a report's metrics as ncu prints them."""
+    return {metric: unit for metric, unit, *_ in _rows(name)}
+
+
+@functools.cache
+def _rows(name: str) -> list[list[str]]:
+    with (FOLDER / f"{name.replace('/', '__')}.csv").open(newline="") as stream:
+        return list(csv.reader(stream))
 
 
 def _sizes(text: str) -> tuple[int, int, int]:
@@ -97,6 +108,8 @@ def rules(name: str, ordinal: int, function: str, address: int) -> list[RuleResu
         if row["report"] != name or str(ordinal) not in row["launches"].split():
             continue
         said = f"{row['title'] or row['name']} in {function}, at {address:#x}: {ordinal + 1} of 100"
+        if row["kind"] == "error":
+            said += " (/mnt/rules/sections/NvRules.py:2062)"
         speedup = speedups.get(str(ordinal))
         found.append(
             RuleResult(

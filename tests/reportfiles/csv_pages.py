@@ -1,9 +1,14 @@
-"""Exports as `ncu --page details --csv` prints them: a row a metric or rule, some metrics by label only."""
+"""Exports as ncu prints them: the details page, a row a metric or rule, and the raw page, a row a launch."""
 
 from __future__ import annotations
 
 import csv
+import math
+import re
+from collections.abc import Mapping
 from pathlib import Path
+
+from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, Scalar
 
 HEADER = [
     "ID",
@@ -86,3 +91,63 @@ def write(folder: Path) -> None:
                 for section, rule, kind, scope, *speedups in RULES:
                     said = f"What {rule} says of this launch."
                     rows.writerow([*launch, section, "", "", "", rule, kind, said, scope, speedups[place]])
+
+
+RAW_HEADER = ("ID", "Process ID", "Process Name", "Host Name")
+NVTX_HEADER = (
+    "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
+    "Id:Domain:Start/Stop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg",
+)
+LAUNCH_HEADER = ("Kernel Name", "Context", "Stream", "Block Size", "Grid Size", "Device", "CC")
+
+
+def write_raw(report: ReportFile, units: Mapping[str, str], path: Path) -> None:
+    """What `ncu --import FILE --page raw --csv --print-units base` prints for a report."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    metrics = sorted({name for launch in report.launches for name in launch.metrics})
+    nvtx = NVTX_HEADER if any(any(launch.nvtx.values()) for launch in report.launches) else ()
+    header = [*RAW_HEADER, *nvtx, *LAUNCH_HEADER]
+    with path.open("w", newline="", encoding="utf-8") as stream:
+        rows = csv.writer(stream, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        rows.writerow([*header, *metrics])
+        rows.writerow([*[""] * len(header), *(units.get(name, "") for name in metrics)])
+        for index, launch in enumerate(report.launches):
+            process = str(report.session.process_id)
+            cells = [str(index), process, "app", "127.0.0.1"]
+            cells += [_ranges(launch, process), ""] if nvtx else []
+            cells += [
+                _as_printed(launch.demangled),
+                "1",
+                str(launch.stream),
+                str(launch.block),
+                str(launch.grid),
+            ]
+            cells += ["0", _compute_capability(launch)]
+            rows.writerow([*cells, *(_cell(launch.metrics.get(name)) for name in metrics)])
+
+
+def _ranges(launch: LaunchResult, thread: str) -> str:
+    ranges = [f'"{domain}:{name}{":none" * 6}" ' for domain, names in launch.nvtx.items() for name in names]
+    return f"{thread}  {''.join(ranges)}"
+
+
+def _as_printed(demangled: str) -> str:
+    """Without the namespaces and the types of template arguments, as ncu prints names by default."""
+    return re.sub(r"\w+::|\((?:unsigned )?int\)(?=\d)", "", demangled)
+
+
+def _compute_capability(launch: LaunchResult) -> str:
+    parts = (launch.metrics[f"device__attribute_compute_capability_{part}"] for part in ("major", "minor"))
+    return ".".join(str(part.total if isinstance(part, Metric) else part) for part in parts)
+
+
+def _cell(metric: Metric | Scalar | None) -> str:
+    """A value with at most two decimals; nothing for instances without a total, `no data` without either."""
+    if metric is None:
+        return ""
+    value = metric.total if isinstance(metric, Metric) else metric
+    if value is None:
+        return "" if isinstance(metric, Metric) and metric.instances else "no data"
+    if isinstance(value, float) and math.isfinite(value):
+        return str(int(value)) if value.is_integer() else f"{value:.2f}"
+    return str(value)

@@ -24,7 +24,7 @@ GLOBAL_SECTORS = (
     "derived__memory_l2_theoretical_sectors_global_excessive",
 )
 CONFLICTS = "derived__memory_l1_conflicts_shared_nway"
-TIMELINES = ("pmsampling:sm__cycles_active.avg", "pmsampling:sm__ctas_launched.sum")
+TIMELINES = {"pmsampling:sm__cycles_active.avg": "cycle", "pmsampling:sm__ctas_launched.sum": "block"}
 LIMITS = ("blocks", "registers", "shared_mem", "warps")
 REGISTERS, SHARED_BYTES = 65536, 102400  # of an SM
 
@@ -49,11 +49,13 @@ def per_instruction(
         memory = sorted([*shared, *through_l2])
         found |= {name: _column(None, memory, [2] * len(memory)) for name in BY_ACCESS}
         starts = [function.address for function in functions]
+        if len(functions) > 1:  # then the subroutine of the first counts as a function too
+            starts.insert(1, starts[0] + machine_code.subroutine(cubin, functions[0].name))
         found["launch__function_pcs"] = Metric(float(sum(starts)), list(enumerate(starts)))
     return found
 
 
-def _is_count(total: Scalar) -> bool:
+def _is_count(total: Scalar | None) -> bool:
     return isinstance(total, int) or (isinstance(total, float) and math.isfinite(total))
 
 
@@ -119,7 +121,7 @@ def occupancy_curves(counted: CountedLaunch) -> dict[str, Metric | Scalar]:
         counted.metrics.get(f"launch__{name}") for name in ("block_size", "registers_per_thread")
     )
     shared = counted.metrics.get("launch__shared_mem_per_block", 0)
-    known = [int(one) for one in (*limits, threads, registers, shared) if one is not None and _is_count(one)]
+    known = [int(one) for one in (*limits, threads, registers, shared) if _is_count(one)]
     if len(known) < len(limits) + 3:
         return {}
     by_blocks, by_registers, by_shared, by_warps, threads_now, registers_now, shared_now = known

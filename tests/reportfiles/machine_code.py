@@ -14,7 +14,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tests.reportfiles.ncu_rep import INSTRUCTION_BYTES, Code, Function, kernels_of
+from tests.reportfiles.ncu_rep import INSTRUCTION_BYTES, Code, Function, symbols
 
 ARCHIVE = Path(__file__).parent / "code.zip"
 FOLDER = "/home/tester/attention/kernels"  # where the line information says that the sources lie
@@ -58,7 +58,7 @@ def load(
 def opcodes(name: str, function: str) -> tuple[int, ...]:
     """The opcode of each instruction of a kernel."""
     content = cubin(name)
-    (size,) = (size for kernel, _, size in kernels_of(content) if kernel == function)
+    (size,) = (symbol.size for symbol in symbols(content) if symbol.name == function)
     start = _start_of(content, f".text.{function}".encode())
     words = (content[at : at + 2] for at in range(start, start + size, INSTRUCTION_BYTES))
     return tuple(int.from_bytes(word, "little") & 0xFFF for word in words)
@@ -78,9 +78,22 @@ def _start_of(content: bytes, section: bytes) -> int:
 
 
 def never_executed(codes: Sequence[int]) -> set[int]:
-    """Indices of the branch to itself behind the last instruction, and of the padding after it."""
-    last = max(index for index, code in enumerate(codes) if code == BRANCH)
-    return {last, *(index for index, code in enumerate(codes) if code == NOP)}
+    """Indices of a branch that no number took, of the branch to itself at the end, and of the padding."""
+    branches = [index for index, code in enumerate(codes) if code == BRANCH]
+    return {branches[-1], branches[-2], *(index for index, code in enumerate(codes) if code == NOP)}
+
+
+@functools.cache
+def subroutine(name: str, function: str) -> int:
+    """Where the subroutine of a kernel begins, in bytes from the start of the kernel."""
+    content = cubin(name)
+    kernels = {symbol.name: symbol for symbol in symbols(content)}
+    (found,) = (
+        symbol
+        for symbol in kernels.values()
+        if symbol.name.startswith("$__internal") and symbol.section == kernels[function].section
+    )
+    return found.value
 
 
 def spread(total: int, weights: Iterable[float]) -> list[int]:

@@ -3,7 +3,8 @@
 `write(folder)` lays them out as the public ones lie: `esmm/` is a history of six reports in which kernels
 come and go and one launch failed, `ncar/` and `mistic/` are pairs before and after an edit (mistic's HIGGS
 lost nearly every counter), `cutlass/` has NVTX ranges and three launches called Kernel, `llm.c/` imported
-source, `hyperspec/` eight launches of one kernel, `bad/` files damaged on purpose, `csv/` exports.
+source, `hyperspec/` eight launches of one kernel, `bad/` files damaged on purpose, `csv/` exports, and
+`oracle/` the raw page of each.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.reportfiles import counters, csv_pages, damaged, instances, machine_code
+from tests.reportfiles import MADE_BY, counters, csv_pages, damaged, instances, machine_code
 from tests.reportfiles.counters import CountedLaunch
 from tests.reportfiles.machine_code import BY_HEAD_DIM
 from tests.reportfiles.ncu_rep import (
@@ -61,8 +62,11 @@ class Recipe:
     timelines: bool = False
 
 
-def _session(ncu: str, driver: str, cuda: str, created: int, command_line: str = "") -> SessionDetails:
-    return SessionDetails(f"{ncu} (build 1) (public-release)", command_line, driver, cuda, created)
+def _session(
+    ncu: str, driver: str, cuda: str, created: int, command_line: str = "", process: str = "/home/tester/app"
+) -> SessionDetails:
+    version = f"{ncu} (build 1) (public-release)"
+    return SessionDetails(version, command_line, driver, cuda, created, process)
 
 
 def _esmm(created: int, options: str = "--target-processes all") -> Recipe:
@@ -71,8 +75,11 @@ def _esmm(created: int, options: str = "--target-processes all") -> Recipe:
 
 
 def _cutlass(created: int, loaded: Loaded) -> Recipe:
-    command_line = "/opt/ncu --cache-control all --clock-control base --set full --nvtx -o report ./gemms"
-    session = _session("2024.1.1.0", "560.35.03", "12.6", created, command_line)
+    program = "13_fused_two_gemms"
+    options = "--cache-control all --clock-control base --set full --nvtx --call-stack"
+    command_line = f"/opt/ncu {options} -o report ./build/{program}"
+    process = f"/srv/gemms/build/{program}"
+    session = _session("2024.1.1.0", "560.35.03", "12.6", created, command_line, process)
     return Recipe(session, loaded, nvtx=True, timelines=True)
 
 
@@ -134,10 +141,16 @@ def write(folder: Path) -> Path:
     for name in RECIPES:
         path = folder / f"{name}.ncu-rep"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(report(name).to_bytes())
+        made = report(name)
+        path.write_bytes(made.to_bytes())
+        csv_pages.write_raw(
+            made,
+            counters.units(name) | instances.TIMELINES,
+            folder / "oracle" / f"{name.replace('/', '__')}.ncu-rep.raw.csv",
+        )
     damaged.write(folder / "mistic" / "prof1.ncu-rep", folder / "bad")
     csv_pages.write(folder / "csv")
-    (folder / "README.md").write_text("Made by tests/reportfiles/made_reports.py.\n", encoding="utf-8")
+    (folder / "README.md").write_text(MADE_BY, encoding="utf-8")
     return folder
 
 
@@ -154,13 +167,13 @@ def report(name: str) -> ReportFile:
 def _launch(
     name: str, recipe: Recipe, code: Code | None, counted: CountedLaunch, ordinal: int
 ) -> LaunchResult:
-    metrics: dict[str, Metric | Scalar] = dict(counted.metrics)
+    metrics: dict[str, Metric | Scalar] = {metric: Metric(value) for metric, value in counted.metrics.items()}
     address = 0
     if recipe.loaded and code:
         functions = recipe.loaded.functions(code, ordinal)
         address = functions[0].address
         metrics |= instances.per_instruction(recipe.loaded.cubin, functions, counted)
-        metrics |= instances.occupancy_curves(counted)
+    metrics |= instances.occupancy_curves(counted)
     if counted.opcodes:
         metrics[OPCODES] = Metric(
             float(sum(map(float, counted.opcodes.values()))), list(counted.opcodes.items())
@@ -180,7 +193,7 @@ def _launch(
         {DEFAULT_DOMAIN: counted.nvtx} if recipe.nvtx else {},
         [*rules, RuleResult("Silent", "Silent Rule", "LaunchStats")] if rules else (),
         code,
-        [("/home/tester/app", "main")] if "--call-stack" in recipe.session.command_line else (),
+        [("/data/builds/gemms/libapp.so", "main")] if "--call-stack" in recipe.session.command_line else (),
     )
 
 

@@ -92,9 +92,10 @@ class Code:
     def functions(self) -> dict[str, Function]:
         """The kernels of the cubin by mangled name."""
         address, functions = self.address, {}
-        for name, index, size in kernels_of(self.cubin):
-            functions[name] = Function(name, index, address, size)
-            address += (size // 256 + 1) * 256
+        for index, symbol in enumerate(symbols(self.cubin)):
+            if symbol.is_kernel:
+                functions[symbol.name] = Function(symbol.name, index, address, symbol.size)
+                address += (symbol.size // 256 + 1) * 256
         return functions
 
 
@@ -172,20 +173,29 @@ class ReportFile:
         return b"".join((MAGIC, _sized(message((1, FILE_VERSION))), *blocks))
 
 
-def kernels_of(cubin: bytes) -> Iterator[tuple[str, int, int]]:
-    """Name, index in the symbol table and size of the kernels of a cubin: its global functions."""
+@dataclass(frozen=True)
+class Symbol:
+    """An entry of a cubin's symbol table."""
+
+    name: str
+    is_kernel: bool  # a global function
+    section: int
+    value: int
+    size: int
+
+
+def symbols(cubin: bytes) -> list[Symbol]:
+    """The symbol table of a cubin, which is an ELF file of 64 bits."""
     (table_at,) = struct.unpack_from("<Q", cubin, 0x28)
     entry_size, count = struct.unpack_from("<HH", cubin, 0x3A)
     sections = [struct.unpack_from("<IIQQQQIIQQ", cubin, table_at + entry_size * i) for i in range(count)]
-    for _, kind, _, _, at, size, link, _, _, _ in sections:
-        if kind != 2:  # SHT_SYMTAB
-            continue
-        names_at = sections[link][4]
-        for index in range(size // 24):
-            name, info, _, _, _, length = struct.unpack_from("<IBBHQQ", cubin, at + 24 * index)
-            if info == 0x12:  # STB_GLOBAL, STT_FUNC
-                start = names_at + name
-                yield cubin[start : cubin.index(0, start)].decode(), index, length
+    (table,) = (section for section in sections if section[1] == 2)  # SHT_SYMTAB
+    names_at, found = sections[table[6]][4], []
+    for at in range(table[4], table[4] + table[5], 24):
+        name_at, info, _, section, value, size = struct.unpack_from("<IBBHQQ", cubin, at)
+        name = cubin[names_at + name_at : cubin.index(0, names_at + name_at)].decode()
+        found.append(Symbol(name, info == 0x12, section, value, size))  # STB_GLOBAL, STT_FUNC
+    return found
 
 
 def _sized(content: bytes) -> bytes:

