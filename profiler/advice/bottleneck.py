@@ -20,7 +20,7 @@ from profiler.advice.statement import (
     valid,
 )
 from profiler.build.occupancy import occupancy
-from profiler.compare.metric_verdict import SHORT_NS
+from profiler.compare import SHORT_NS
 from profiler.evidence import ARCHITECTURES, Evidence, Metric, Value, find_architecture, formatting
 
 Finding = Statement | OpenQuestion

@@ -19,8 +19,7 @@ from profiler.advice.statement import (
     listed,
 )
 from profiler.advice.subject import ComparedSide, Subject
-from profiler.compare.comparison import Comparison
-from profiler.compare.match_launches import kernel_filter, launch_labels
+from profiler.compare import Comparison, kernel_filter, launch_labels
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, brief_list, chip_of
 from profiler.explain import Explanation, explain

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from profiler.compare.comparison import Comparison
+from profiler.compare import Comparison
 from profiler.evidence import Evidence, Side
 from profiler.history.catalog_snapshot import SharedAccess
 

@@ -17,7 +17,7 @@ from profiler.advice.statement import (
     plausible,
     valid,
 )
-from profiler.compare.comparison import Comparison, OpcodeChange, PairComparison
+from profiler.compare import Comparison, OpcodeChange, PairComparison
 from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value, formatting
 from profiler.explain import Explanation, Term
 from profiler.explain.sentence import format_change, format_time

@@ -19,7 +19,7 @@ from profiler.advice.statement import (
 )
 from profiler.advice.subject import ComparedSide, SharedTraffic
 from profiler.build.occupancy import occupancy
-from profiler.compare.comparison import MetricChange
+from profiler.compare import MetricChange
 from profiler.evidence import (
     ARCHITECTURES,
     Evidence,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from profiler.cli.output import Commands
     from profiler.collect.collection import Collection
     from profiler.collect.settings import Settings
-    from profiler.compare.noise_floor import StoredFloor
+    from profiler.compare import StoredFloor
 
 NAMED = 8  # jobs in a line
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)

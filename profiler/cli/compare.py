@@ -13,8 +13,7 @@ from profiler.errors import CannotJudge, ProfilerError
 if TYPE_CHECKING:
     from profiler.cli.gate_report import GateReport
     from profiler.cli.output import Commands
-    from profiler.compare.comparison import Comparison
-    from profiler.compare.resolve_names import StoreOpener
+    from profiler.compare import Comparison, StoreOpener
     from profiler.evidence import MetricTable, Side
 
 _DESCRIPTION = """\
@@ -123,8 +122,8 @@ def _compared(
     table: MetricTable,
     opener: StoreOpener,
 ) -> list[Comparison]:
+    from profiler.compare import NoiseModel
     from profiler.compare import comparison as compare_comparison
-    from profiler.compare.noise_model import NoiseModel
 
     noise = NoiseModel.of_store(opener)
     return [

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from profiler.cli.comparison_json import warnings
 from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
-from profiler.compare.comparison import Comparison, MetricChange, PairComparison
+from profiler.compare import Comparison, MetricChange, PairComparison
 from profiler.evidence import NCU_DURATION, Launch, brief_list, formatting
 from profiler.statistics import Verdict
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from profiler.compare.comparison import Comparison, MetricChange, PairComparison
-from profiler.compare.latency import LatencyComparison
+from profiler.compare import Comparison, LatencyComparison, MetricChange, PairComparison
 from profiler.evidence import NCU_DURATION, Latency, Launch, Side, State, Value, formatting
 
 

@@ -56,9 +56,8 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
     from profiler.cli import comparison, explanation, failing, gate_markdown, known, output
+    from profiler.compare import NoiseModel, resolve_names
     from profiler.compare import comparison as compare_comparison
-    from profiler.compare import resolve_names
-    from profiler.compare.noise_model import NoiseModel
     from profiler.evidence import metric_table
     from profiler.explain import explanation as explain_explanation
 

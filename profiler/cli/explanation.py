@@ -20,7 +20,7 @@ from profiler.cli.comparison import (
 from profiler.cli.comparison_json import latency_document, warnings
 from profiler.cli.latency_text import LATENCY_HEAD, latency_notes, latency_rows
 from profiler.cli.output import print_table, say
-from profiler.compare.comparison import Comparison
+from profiler.compare import Comparison
 from profiler.evidence import formatting
 from profiler.explain import Explanation, counters_to_collect
 from profiler.explain.explanation import count_launches, describe_depth

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from profiler.cli.comparison import change_numbers, markdown_table
 from profiler.cli.output import print_table, say
-from profiler.compare.comparison import Comparison, MetricChange
+from profiler.compare import Comparison, MetricChange
 from profiler.evidence import Evidence, formatting
 from profiler.statistics import Verdict
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from profiler.bundles import decisions, location
 from profiler.cli.gate_output import answer, weighty
 from profiler.cli.gate_report import GateReport
-from profiler.compare.resolve_names import is_file_name, resolve_family_version
+from profiler.compare import is_file_name
+from profiler.compare.resolve_names import resolve_family_version
 from profiler.evidence import Evidence
 from profiler.gate import CellFilter, acknowledgement, find_pairs, judgement, pair_of_sides
 from profiler.gate.baseline_lookup import BaselineLookup
@@ -16,8 +17,7 @@ from profiler.gate.baseline_lookup import BaselineLookup
 if TYPE_CHECKING:
     import argparse
 
-    from profiler.compare.comparison import Comparison
-    from profiler.compare.resolve_names import StoreOpener
+    from profiler.compare import Comparison, StoreOpener
     from profiler.evidence import MetricTable
 
 SHOWN = 25  # findings of a kind on a terminal

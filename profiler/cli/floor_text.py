@@ -9,8 +9,8 @@ from typing import Any
 
 from profiler.bundles import Run
 from profiler.cli.output import print_table
-from profiler.compare.latency import noise_command
-from profiler.compare.noise_floor import FloorKey, StoredFloor
+from profiler.compare import StoredFloor, noise_command
+from profiler.compare.noise_floor import FloorKey
 from profiler.statistics import MIN_FLOOR_PAIRS, share_text, typical_ns
 from profiler.store import WORKLOAD_CLASSES, workload_class
 

@@ -90,8 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
     from profiler.bundles import decisions, location
     from profiler.cli import gate_output, gate_report, known, output
-    from profiler.compare import comparison
-    from profiler.compare.noise_model import NoiseModel
+    from profiler.compare import NoiseModel, comparison
     from profiler.evidence import Evidence, metric_table
     from profiler.gate import CellFilter, acknowledgement, find_pairs, judge
 

@@ -14,8 +14,7 @@ from profiler.advice import ComparedSide, Subject
 from profiler.bundles import location
 from profiler.catalog import Version
 from profiler.cli import output
-from profiler.compare import comparison, resolve_names
-from profiler.compare.noise_model import NoiseModel
+from profiler.compare import NoiseModel, comparison, resolve_names
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence, MetricTable, Side
 from profiler.history import VersionStatus, lineage
@@ -23,7 +22,7 @@ from profiler.history.baselines import NoBaseline, for_advice
 from profiler.history.lineage import PLANNED
 
 if TYPE_CHECKING:
-    from profiler.compare.resolve_names import StoreOpener
+    from profiler.compare import StoreOpener
 
 _RUN = re.compile(r"(^|~)\d{8}T\d{6}-")  # how the id of a run begins
 

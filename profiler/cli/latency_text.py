@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from profiler.compare import latency_words
-from profiler.compare.comparison import Comparison
+from profiler.compare import Comparison, latency_words
 from profiler.evidence import Value, formatting
 from profiler.statistics import change_text, share_text
 

@@ -12,9 +12,7 @@ from profiler.build import library, toolchain
 from profiler.bundles import location
 from profiler.catalog import Catalog, Version, catalog, sources
 from profiler.cli.output import open_store
-from profiler.compare import resolve_names
-from profiler.compare.match_launches import kernel_filter, launch_labels, name_filter
-from profiler.compare.resolve_names import VersionRef
+from profiler.compare import VersionRef, kernel_filter, launch_labels, name_filter, resolve_names
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
 from profiler.evidence import NCU_DURATION, Evidence, Launch, Side, brief_list
 from profiler.reports import read

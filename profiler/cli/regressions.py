@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Find what is worse, ask why, and print it."""
     from profiler.bundles import decisions, location
     from profiler.cli import output, regression_text
-    from profiler.compare.noise_model import NoiseModel
+    from profiler.compare import NoiseModel
     from profiler.evidence import metric_table
     from profiler.gate import acknowledgement
     from profiler.history import baselines, lineage

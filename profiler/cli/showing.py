@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from profiler.cli.output import print_table, say
-from profiler.compare.match_launches import kernel_filter, launch_labels
+from profiler.compare import kernel_filter, launch_labels
 from profiler.errors import UnknownName
 from profiler.evidence import (
     NCU_DURATION,

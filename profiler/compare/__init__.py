@@ -1,0 +1,69 @@
+"""What differs between two sides: names to sides, launches to pairs, noise to verdicts."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.compare.comparability import ACROSS as ACROSS
+    from profiler.compare.comparability import CORRECTNESS as CORRECTNESS
+    from profiler.compare.comparability import Difference as Difference
+    from profiler.compare.comparison import HEADLINE as HEADLINE
+    from profiler.compare.comparison import Comparison as Comparison
+    from profiler.compare.comparison import MetricChange as MetricChange
+    from profiler.compare.comparison import OpcodeChange as OpcodeChange
+    from profiler.compare.comparison import PairComparison as PairComparison
+    from profiler.compare.comparison import check_concepts as check_concepts
+    from profiler.compare.comparison import compare as compare
+    from profiler.compare.comparison import judge_every_metric as judge_every_metric
+    from profiler.compare.counter_noise import CounterKey as CounterKey
+    from profiler.compare.counter_noise import CounterNoise as CounterNoise
+    from profiler.compare.environment_change import EnvironmentChange as EnvironmentChange
+    from profiler.compare.environment_change import RunChanges as RunChanges
+    from profiler.compare.environment_change import run_changes as run_changes
+    from profiler.compare.latency import LatencyComparison as LatencyComparison
+    from profiler.compare.latency import compare_latencies as compare_latencies
+    from profiler.compare.latency import noise_command as noise_command
+    from profiler.compare.match_launches import AmbiguousLaunches as AmbiguousLaunches
+    from profiler.compare.match_launches import kernel_filter as kernel_filter
+    from profiler.compare.match_launches import launch_labels as launch_labels
+    from profiler.compare.match_launches import name_filter as name_filter
+    from profiler.compare.match_launches import template_arguments as template_arguments
+    from profiler.compare.metric_verdict import SHORT_NS as SHORT_NS
+    from profiler.compare.metric_verdict import Judgement as Judgement
+    from profiler.compare.metric_verdict import judge as judge
+    from profiler.compare.noise_floor import StoredFloor as StoredFloor
+    from profiler.compare.noise_floor import floors_of_runs as floors_of_runs
+    from profiler.compare.noise_floor import stored_floors as stored_floors
+    from profiler.compare.noise_model import UNKNOWN_NOISE as UNKNOWN_NOISE
+    from profiler.compare.noise_model import NoiseModel as NoiseModel
+    from profiler.compare.resolve_names import NothingShared as NothingShared
+    from profiler.compare.resolve_names import StoreOpener as StoreOpener
+    from profiler.compare.resolve_names import VersionRef as VersionRef
+    from profiler.compare.resolve_names import find_fact_pairs as find_fact_pairs
+    from profiler.compare.resolve_names import find_facts as find_facts
+    from profiler.compare.resolve_names import find_measured as find_measured
+    from profiler.compare.resolve_names import is_file_name as is_file_name
+    from profiler.compare.resolve_names import resolve as resolve
+    from profiler.compare.resolve_names import resolve_all as resolve_all
+    from profiler.compare.resolve_names import resolve_measured as resolve_measured
+    from profiler.compare.resolve_names import resolve_version as resolve_version
+    from profiler.compare.resolve_names import side_of_report as side_of_report
+    from profiler.compare.same_code import CodeChange as CodeChange
+
+__getattr__ = lazy(
+    __name__,
+    comparability="ACROSS CORRECTNESS Difference",
+    comparison="""HEADLINE Comparison MetricChange OpcodeChange PairComparison check_concepts compare
+    judge_every_metric""",
+    counter_noise="CounterKey CounterNoise",
+    environment_change="EnvironmentChange RunChanges run_changes",
+    latency="LatencyComparison compare_latencies noise_command",
+    match_launches="AmbiguousLaunches kernel_filter launch_labels name_filter template_arguments",
+    metric_verdict="SHORT_NS Judgement judge",
+    noise_floor="StoredFloor floors_of_runs stored_floors",
+    noise_model="UNKNOWN_NOISE NoiseModel",
+    resolve_names="""NothingShared StoreOpener VersionRef find_fact_pairs find_facts find_measured
+    is_file_name resolve resolve_all resolve_measured resolve_version side_of_report""",
+    same_code="CodeChange",
+)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from profiler.compare.comparison import Comparison, MetricChange, PairComparison
+from profiler.compare import Comparison, MetricChange, PairComparison
 from profiler.compare.metric_verdict import missing_reason
 from profiler.evidence import NOT_COLLECTED, Evidence, Metric, MetricTable, Value, brief_list, chip_of
 from profiler.explain.sentence import SentenceParts, compose_sentence

@@ -9,14 +9,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.bundles import IMPORT, Labels, bundle, decisions
-from profiler.compare.resolve_names import (
-    RESULT_KINDS,
-    VersionRef,
-    find_run,
-    is_file_name,
-    resolve_all,
-    resolve_family_version,
-)
+from profiler.compare import VersionRef, is_file_name, resolve_all
+from profiler.compare.resolve_names import RESULT_KINDS, find_run, resolve_family_version
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import Evidence, Side
 from profiler.gate.inventory import Cell, VersionResults, cell_of, results_by_version
@@ -26,7 +20,7 @@ from profiler.store import Rows
 
 if TYPE_CHECKING:
     from profiler.bundles import Root
-    from profiler.compare.resolve_names import StoreOpener
+    from profiler.compare import StoreOpener
     from profiler.store import ResultInfo, RunInfo, Store
 
 

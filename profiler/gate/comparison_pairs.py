@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle
-from profiler.compare.resolve_names import is_file_name, resolve_all, resolve_family_version
+from profiler.compare import is_file_name, resolve_all
+from profiler.compare.resolve_names import resolve_family_version
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Side, brief_list, natural_key
 from profiler.gate.baseline_lookup import BaselineLookup, CellBaselines
@@ -21,7 +22,7 @@ from profiler.history.baselines import BEST
 
 if TYPE_CHECKING:
     from profiler.bundles import Root
-    from profiler.compare.resolve_names import StoreOpener
+    from profiler.compare import StoreOpener
 
 
 @dataclass(frozen=True)

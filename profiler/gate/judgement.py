@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from profiler.compare.comparison import Comparison, compare
-from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare import UNKNOWN_NOISE, Comparison, NoiseModel, compare
 from profiler.evidence import Evidence, MetricTable, Side
 from profiler.gate.acknowledgement import Acknowledgement, find_acknowledgement
 from profiler.gate.comparison_pairs import ComparisonPair

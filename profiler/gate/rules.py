@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from profiler.compare.comparability import CORRECTNESS
-from profiler.compare.comparison import HEADLINE, Comparison, MetricChange, PairComparison
-from profiler.compare.latency import LatencyComparison
+from profiler.compare import (
+    CORRECTNESS,
+    HEADLINE,
+    Comparison,
+    LatencyComparison,
+    MetricChange,
+    PairComparison,
+)
 from profiler.compare.metric_verdict import decide_inexact, is_exact
 from profiler.evidence import Evidence, Launch, MetricTable, State, Value, formatting
 from profiler.explain import explain

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.bundles import Root, Run
-from profiler.compare.environment_change import RunChanges, run_changes
+from profiler.compare import RunChanges, run_changes
 from profiler.compare.same_code import run_code_loader
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Metric, MetricTable, brief_list, nearest_first

@@ -8,18 +8,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from profiler.compare.comparability import Difference
-from profiler.compare.comparison import (
+from profiler.compare import (
     HEADLINE,
+    UNKNOWN_NOISE,
     Comparison,
+    Difference,
+    LatencyComparison,
     MetricChange,
+    NoiseModel,
     PairComparison,
     compare,
+    compare_latencies,
     judge_every_metric,
+    launch_labels,
 )
-from profiler.compare.latency import LatencyComparison, compare_latencies
-from profiler.compare.match_launches import launch_labels
-from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, State, Value, chip_of
 from profiler.history.baselines import newest_and_before
 from profiler.statistics import Verdict

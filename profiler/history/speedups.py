@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.compare.latency import LatencyComparison, compare_latencies
-from profiler.compare.noise_model import NoiseModel
+from profiler.compare import LatencyComparison, NoiseModel, compare_latencies
 from profiler.evidence import Latency, Side
 from profiler.history.lineage import Lineage, workload_without_dtype
 from profiler.statistics import Interval

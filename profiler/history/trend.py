@@ -9,7 +9,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
-from profiler.compare.match_launches import name_filter
+from profiler.compare import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import (
     NOT_COLLECTED,

@@ -6,9 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from profiler.compare.comparison import Comparison, compare
-from profiler.compare.environment_change import RunChanges, run_changes
-from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare import UNKNOWN_NOISE, Comparison, NoiseModel, RunChanges, compare, run_changes
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, run_code_loader
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.compare.comparison import HEADLINE
+from profiler.compare import HEADLINE
 from profiler.compare.metric_verdict import is_exact
 from profiler.evidence import Evidence, Metric, Value, formatting
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun

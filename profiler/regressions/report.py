@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from profiler.compare.comparison import HEADLINE
-from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare import HEADLINE, UNKNOWN_NOISE, NoiseModel
 from profiler.evidence import MetricTable
 from profiler.gate import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
 from profiler.history import LATENCY, Baselines, Lineage, Pin

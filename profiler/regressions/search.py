@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare import UNKNOWN_NOISE, NoiseModel
 from profiler.evidence import Evidence, MetricTable
 from profiler.history import Baseline, Baselines, Lineage, LostPin
 from profiler.history.lineage import REJECTED

@@ -6,11 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from profiler.compare import latency_words
-from profiler.compare.comparison import HEADLINE
-from profiler.compare.counter_noise import CounterKey
-from profiler.compare.latency import noise_command
-from profiler.compare.metric_verdict import SHORT_NS, Judgement, judge
+from profiler.compare import HEADLINE, SHORT_NS, CounterKey, Judgement, judge, latency_words, noise_command
 from profiler.evidence import Evidence, Metric, Value
 from profiler.history import LATENCY, Trend, TrendPoint, change_points, load_latency_trends, load_trends
 from profiler.history.trend import LATENCY_METRIC

@@ -21,11 +21,14 @@ from profiler.advice import (
 )
 from profiler.advice.insights import MOST, launch_statements, rank_statements
 from profiler.advice.statement import KINDS, LaunchInputs, OpenQuestion, between, is_matrix, listed
-from profiler.compare.comparison import compare
-from profiler.compare.counter_noise import CounterNoise
-from profiler.compare.latency import LatencyComparison
-from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
-from profiler.compare.resolve_names import side_of_report
+from profiler.compare import (
+    UNKNOWN_NOISE,
+    CounterNoise,
+    LatencyComparison,
+    NoiseModel,
+    compare,
+    side_of_report,
+)
 from profiler.errors import UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values

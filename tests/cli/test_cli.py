@@ -14,7 +14,7 @@ import pytest
 
 from profiler import cli
 from profiler.cli import comparison, dashboard
-from profiler.compare.comparison import compare
+from profiler.compare import compare
 from profiler.evidence import Evidence, Launch, Side, Value, metric_table
 from profiler.evidence.values import pack_values
 from tests import lineages

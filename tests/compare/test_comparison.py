@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare.comparison import Comparison, MetricChange, check_concepts, compare
-from profiler.compare.resolve_names import side_of_report
+from profiler.compare import Comparison, MetricChange, check_concepts, compare, side_of_report
 from profiler.errors import Exit, UnknownName
 from profiler.evidence import Evidence, Launch, Session, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values

@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from profiler.bundles import COLLECT, Run, bundle, location, ncu_mode
-from profiler.compare import counter_noise, resolve_names
-from profiler.compare.comparison import Comparison, MetricChange, compare
-from profiler.compare.counter_noise import CounterKey, CounterNoise
-from profiler.compare.noise_model import NoiseModel
+from profiler.compare import (
+    Comparison,
+    CounterKey,
+    CounterNoise,
+    MetricChange,
+    NoiseModel,
+    compare,
+    counter_noise,
+    resolve_names,
+)
 from profiler.compare.same_code import same_code_lookup
 from profiler.errors import Exit
 from profiler.evidence import Launch, Session, Side, Value, metric_table

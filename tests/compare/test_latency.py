@@ -14,9 +14,7 @@ import pytest
 from profiler import cli
 from profiler.bundles import COLLECT, Result, Run, Samples, bundle
 from profiler.bundles import open_root as data_root
-from profiler.compare.comparison import Comparison, compare
-from profiler.compare.noise_model import NoiseModel
-from profiler.compare.resolve_names import resolve_all
+from profiler.compare import Comparison, NoiseModel, compare, resolve_all
 from profiler.errors import Exit
 from profiler.evidence import Latency, Side, metric_table
 from profiler.gate import ComparisonPair, judgement

@@ -2,14 +2,8 @@
 
 import pytest
 
-from profiler.compare.match_launches import (
-    Matching,
-    kernel_filter,
-    launch_differences,
-    launch_labels,
-    match,
-    template_arguments,
-)
+from profiler.compare import kernel_filter, launch_labels, template_arguments
+from profiler.compare.match_launches import Matching, launch_differences, match
 from profiler.errors import UnknownName
 from profiler.evidence import Launch
 from profiler.evidence.values import pack_values

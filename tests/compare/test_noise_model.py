@@ -6,10 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare.comparison import compare
-from profiler.compare.counter_noise import CounterKey, CounterNoise
-from profiler.compare.noise_model import NoiseModel
-from profiler.compare.resolve_names import resolve_all
+from profiler.compare import CounterKey, CounterNoise, NoiseModel, compare, resolve_all
 from profiler.evidence import metric_table
 from profiler.statistics import Floor
 from profiler.store import Store

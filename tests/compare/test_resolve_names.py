@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profiler.bundles import bundle, run_json
-from profiler.compare.resolve_names import resolve, resolve_all
+from profiler.compare import resolve, resolve_all
 from profiler.errors import UnknownName, UnreadableReport
 from profiler.store import Store, import_paths, open_store, rebuild_index
 

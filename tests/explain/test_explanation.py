@@ -13,8 +13,7 @@ import pytest
 
 from profiler import cli
 from profiler.cli import explanation
-from profiler.compare import resolve_names
-from profiler.compare.comparison import Comparison, compare
+from profiler.compare import Comparison, compare, resolve_names
 from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values
 from profiler.explain import Explanation, counters_to_collect, explain

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import main
-from profiler.compare.resolve_names import side_of_report
+from profiler.compare import side_of_report
 from profiler.evidence import (
     ARCHITECTURES,
     CounterRates,

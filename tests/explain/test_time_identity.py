@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare.resolve_names import side_of_report
+from profiler.compare import side_of_report
 from profiler.evidence import NOT_COLLECTED, Launch, Report, State, Value, chip_of, metric_table
 from profiler.explain import TimeIdentity, TimeSplit
 from profiler.explain.sentence import compose_sentence, split_notes

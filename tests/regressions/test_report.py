@@ -13,8 +13,7 @@ import pytest
 
 from profiler import cli
 from profiler.bundles import Run, Samples, decisions, location
-from profiler.compare.counter_noise import CounterNoise
-from profiler.compare.noise_model import NoiseModel
+from profiler.compare import CounterNoise, NoiseModel
 from profiler.evidence import metric_table
 from profiler.gate import acknowledgement
 from profiler.history import baselines, lineage, load_latency_trends

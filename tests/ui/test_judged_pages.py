@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from profiler.bundles import location
-from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare import UNKNOWN_NOISE, NoiseModel
 from profiler.history import lineage, load_speedups
 from profiler.statistics import Verdict
 from profiler.store import open_store

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from profiler import cli
-from profiler.compare.noise_model import NoiseModel
+from profiler.compare import NoiseModel
 from profiler.evidence import metric_table
 from profiler.regressions import Coverage, RegressionReport, find_regressions
 from profiler.store import open_store

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from profiler.bundles import location
-from profiler.compare.comparison import Comparison, PairComparison
+from profiler.compare import Comparison, PairComparison
 from profiler.evidence import Evidence, Launch, Side, natural_key
 from profiler.sass import Listing, StoredCode, alignment, from_runs, hotspots
 from profiler.sass import listing as sass_listing

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 import streamlit as st
 
 from profiler.bundles import IMPORT
-from profiler.compare.comparison import Comparison, compare
+from profiler.compare import Comparison, compare
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence import Evidence, Side, brief_list
 from profiler.ui import addresses

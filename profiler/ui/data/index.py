@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import streamlit as st
 
 from profiler.bundles import Run, bundle, location
-from profiler.compare.noise_model import NoiseModel
+from profiler.compare import NoiseModel
 from profiler.errors import ProfilerError
 from profiler.evidence import Launch, metric_table
 from profiler.reports import LaunchDetail

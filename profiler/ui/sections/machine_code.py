@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from profiler.compare.comparison import Comparison
+from profiler.compare import Comparison
 from profiler.sass import CodeNotStored
 from profiler.ui import addresses, markup
 from profiler.ui.data import code_listings, index

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from profiler.advice import ComparedSide, MetricInput, SharedTraffic, Statement, Subject, insights
 from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, between
-from profiler.compare.comparison import Comparison, PairComparison
+from profiler.compare import Comparison, PairComparison
 from profiler.evidence import Evidence, Launch, MetricTable, Side, chip_of, formatting
 from profiler.explain import roofline
 from profiler.ui import markup

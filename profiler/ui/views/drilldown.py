@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.compare.comparison import PairComparison
+from profiler.compare import PairComparison
 from profiler.evidence import NOT_COLLECTED, Launch, Value, formatting
 from profiler.explain import BankConflicts, OpcodeClassChange, drilldown
 from profiler.sass import HotSpot, HotSpotChange, Listing, hotspots

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profiler.compare import latency_words
-from profiler.compare.comparison import Comparison
-from profiler.compare.latency import LatencyComparison
-from profiler.compare.noise_model import NoiseModel
+from profiler.compare import Comparison, LatencyComparison, NoiseModel, latency_words
 from profiler.evidence import Latency, Side, Value, formatting
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup

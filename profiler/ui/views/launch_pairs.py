@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from profiler.compare.comparability import CORRECTNESS
-from profiler.compare.comparison import Comparison, MetricChange, PairComparison
+from profiler.compare import CORRECTNESS, Comparison, MetricChange, PairComparison
 from profiler.evidence import NCU_DURATION, Evidence, Launch, formatting
 from profiler.statistics import Verdict
 from profiler.store import VersionInfo

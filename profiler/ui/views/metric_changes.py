@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from profiler.compare.comparison import Comparison, MetricChange, OpcodeChange, PairComparison
-from profiler.compare.match_launches import template_arguments
+from profiler.compare import Comparison, MetricChange, OpcodeChange, PairComparison, template_arguments
 from profiler.evidence import Evidence, Side, State, Value, formatting
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row

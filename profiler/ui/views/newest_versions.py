@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from profiler.compare import latency_words
-from profiler.compare.latency import LatencyComparison
+from profiler.compare import LatencyComparison, latency_words
 from profiler.evidence import MetricTable, Value, formatting
 from profiler.history import Overview, OverviewCell, OverviewRow
 from profiler.history.overview import SHOWN

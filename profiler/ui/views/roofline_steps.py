@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.compare.match_launches import name_filter
+from profiler.compare import name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import Value, brief_list, formatting
 from profiler.explain import PathStep, RooflinePath

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from profiler.compare.comparison import PairComparison
+from profiler.compare import PairComparison
 from profiler.evidence import Rule
 from profiler.reports import rule_changes
 from profiler.ui import markup

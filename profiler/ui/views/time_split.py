@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from profiler.compare.comparison import Comparison, PairComparison
+from profiler.compare import Comparison, PairComparison
 from profiler.evidence import MetricTable, formatting
 from profiler.explain import Explanation, WaterfallStep, counters_to_collect, explain
 from profiler.explain.sentence import format_change, format_side, split_notes

@@ -8,9 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from profiler.compare import latency_words
-from profiler.compare.match_launches import name_filter
-from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare import UNKNOWN_NOISE, NoiseModel, latency_words, name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable, brief_list, formatting, opcodes
 from profiler.history import LATENCY, Lineage, Trend, TrendPoint

@@ -8,8 +8,7 @@ import pytest
 
 from profiler.advice import Statement
 from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN
-from profiler.compare import resolve_names
-from profiler.compare.comparison import Comparison, compare
+from profiler.compare import Comparison, compare, resolve_names
 from profiler.evidence import Evidence, metric_table
 from profiler.ui.views import advice
 from tests.ui.test_pages import NCAR, page, text

@@ -6,8 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from profiler.compare.environment_change import EnvironmentChange, RunChanges
-from profiler.compare.same_code import CodeChange
+from profiler.compare import CodeChange, EnvironmentChange, RunChanges
 from profiler.evidence import Evidence, Value, load_metrics
 from profiler.history import History, Step, Trend, TrendPoint
 from profiler.history.change_points import RUNS, change_points_in

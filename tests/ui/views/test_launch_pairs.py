@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import resolve_names
-from profiler.compare.comparison import Comparison, compare
+from profiler.compare import Comparison, compare, resolve_names
 from profiler.evidence import Evidence, formatting, metric_table
 from profiler.store import VersionInfo
 from profiler.ui import addresses

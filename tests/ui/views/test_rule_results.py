@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profiler.compare.comparison import PairComparison, compare
-from profiler.compare.resolve_names import side_of_report
+from profiler.compare import PairComparison, compare, side_of_report
 from profiler.evidence import metric_table
 from profiler.reports import read
 from profiler.ui.views import rule_results
