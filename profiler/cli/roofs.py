@@ -110,7 +110,7 @@ def _lacking(one: Roofline) -> list[str]:
     for roof, lacking in one.missing.items():
         for metric, state in lacking:
             by_roof.setdefault(roof, {}).setdefault(state, []).append(metric)
-    seen = {roof.name: f" (its code has {roof.seen})" for roof in one.precisions if roof.seen}
+    seen = {roof.name: f" (its code has {roof.opcodes})" for roof in one.precisions if roof.opcodes}
     return [
         f"{roof}{seen.get(roof, '')}: {state}: {', '.join(names)}"
         for roof, states in by_roof.items()
@@ -143,7 +143,7 @@ def _point(point: RooflinePoint) -> dict[str, object]:
         "precision": point.precision,
         "level": point.level,
         "intensity": point.intensity,
-        "reached": point.work,
+        "reached": point.reached,
         "unit": point.unit,
         "knee": point.knee,
         "attainable": point.attainable,

@@ -1,4 +1,4 @@
-"""What stands behind a cause: opcodes, excess wavefronts, matrix instructions."""
+"""What lies behind a cause: opcodes, excess wavefronts in shared memory, matrix instructions."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from profiler.evidence import Launch, State, Value, Values
-from profiler.evidence import opcodes as evidence_opcodes
+from profiler.evidence.opcodes import CLASS_NAMES, is_matrix_multiply, opcode_class
 
-# HW conflicts count every wavefront that had to wait its turn, lost arbitration too; the excess, from the
-# addresses that each instruction touched, counts what the access pattern costs (ncu, "Source Counters").
+# The hardware counter counts every wavefront that had to wait its turn, lost arbitration too; the excess,
+# from the addresses of each instruction, counts what the access pattern costs (ncu, "Source Counters").
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"
 EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
 IDEAL = "memory_l1_wavefronts_shared_ideal"
@@ -19,7 +19,7 @@ ASYNC = "LDGSTS"  # its wavefronts are in the excess of every chip, in the count
 _PEAK = ".avg.pct_of_peak_sustained_"
 _MATRIX_ONLY = f"sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active{_PEAK}"
 _PIPE = (f"sm__pipe_tensor_cycles_active_v2{_PEAK}", f"sm__pipe_tensor_cycles_active{_PEAK}")
-_OF = ("active", "elapsed")
+_CYCLES = ("active", "elapsed")  # what the share is of, the better one first
 HALF = "HFMA2"  # its .MMA form runs on the tensor pipe of sm_80 and sm_90 and multiplies no matrix
 
 
@@ -36,7 +36,7 @@ class OpcodeClassChange:
     @property
     def matrix(self) -> bool:
         """Tensor-core work; all other classes are scalar or data movement."""
-        return self.name == evidence_opcodes.CLASS_NAMES[0]
+        return self.name == CLASS_NAMES[0]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class BankConflicts:
 
 @dataclass(frozen=True)
 class TensorPipe:
-    """The tensor pipe of one launch, held against the opcodes that it executed."""
+    """The tensor pipe of one launch beside the opcodes that it executed."""
 
     pipe: Value  # busy, HFMA2.MMA included
     pipe_name: str
@@ -71,7 +71,7 @@ class TensorPipe:
 
     @property
     def words(self) -> str:
-        """What the two together say."""
+        """What the pipe and the opcodes say together."""
         if self.instructions is None:
             return "no opcodes in the report: nobody can say what kept the tensor pipe busy"
         if self.instructions:
@@ -86,13 +86,13 @@ def opcode_class_changes(a: Mapping[str, float], b: Mapping[str, float]) -> tupl
     """The opcode mix by class, largest change first; empty where a side has no opcodes."""
     if not a or not b:
         return ()
-    found = []
-    for name in evidence_opcodes.CLASS_NAMES:
-        left, right = (_of_class(side, name) for side in (a, b))
-        if left or right:
-            gone, new = _without(left, right), _without(right, left)
-            found.append(OpcodeClassChange(name, sum(left.values()), sum(right.values()), new, gone))
-    return tuple(sorted(found, key=lambda one: -abs(one.b - one.a)))
+    changes = []
+    for name in CLASS_NAMES:
+        of_a, of_b = _of_class(a, name), _of_class(b, name)
+        if of_a or of_b:
+            added, vanished = _missing_in(of_a, of_b), _missing_in(of_b, of_a)
+            changes.append(OpcodeClassChange(name, sum(of_a.values()), sum(of_b.values()), added, vanished))
+    return tuple(sorted(changes, key=lambda change: -abs(change.b - change.a)))
 
 
 def bank_conflicts(launch: Launch) -> BankConflicts:
@@ -103,18 +103,20 @@ def bank_conflicts(launch: Launch) -> BankConflicts:
 def tensor_pipe(launch: Launch) -> TensorPipe:
     """The tensor pipe of a launch: its share of active cycles where the report has it, else of elapsed."""
     values = launch.values
-    pipe_name = next((base + of for of in _OF for base in _PIPE if base + of in values), _PIPE[1] + _OF[0])
-    matrix_name = next((_MATRIX_ONLY + of for of in _OF if _MATRIX_ONLY + of in values), "")
+    pipe_names = [base + cycles for cycles in _CYCLES for base in _PIPE]
+    pipe_name = next((name for name in pipe_names if name in values), _PIPE[1] + _CYCLES[0])
+    matrix_names = [_MATRIX_ONLY + cycles for cycles in _CYCLES]
+    matrix_name = next((name for name in matrix_names if name in values), "")
     opcodes = launch.opcodes
     return TensorPipe(
         values.value(pipe_name),
         pipe_name,
         values.value(matrix_name) if matrix_name else _no_matrix_counter(values),
         matrix_name,
-        sum(n for name, n in opcodes.items() if evidence_opcodes.is_matrix_multiply(name))
+        sum(count for opcode, count in opcodes.items() if is_matrix_multiply(opcode)) if opcodes else None,
+        sum(count for opcode, count in opcodes.items() if opcode.partition(".")[0] == HALF)
         if opcodes
         else None,
-        sum(n for name, n in opcodes.items() if name.partition(".")[0] == HALF) if opcodes else None,
     )
 
 
@@ -123,13 +125,15 @@ def _no_matrix_counter(values: Values) -> Value:
     capability = [
         values.number(f"device__attribute_compute_capability_{part}") for part in ("major", "minor")
     ]
-    lacking = None not in capability and capability != [9, 0]
-    return Value(None, state=State.NOT_AVAILABLE if lacking else State.NOT_COLLECTED)
+    chip_lacks_it = None not in capability and capability != [9, 0]
+    return Value(None, state=State.NOT_AVAILABLE if chip_lacks_it else State.NOT_COLLECTED)
 
 
 def _of_class(opcodes: Mapping[str, float], name: str) -> dict[str, float]:
-    return {opcode: n for opcode, n in opcodes.items() if n and evidence_opcodes.opcode_class(opcode) == name}
+    return {opcode: count for opcode, count in opcodes.items() if count and opcode_class(opcode) == name}
 
 
-def _without(kept: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    return dict(sorted(((op, n) for op, n in kept.items() if op not in other), key=lambda item: -item[1]))
+def _missing_in(side: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
+    """The opcodes that the other side has and this one does not, most first."""
+    missing = [(opcode, count) for opcode, count in other.items() if opcode not in side]
+    return dict(sorted(missing, key=lambda item: -item[1]))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from profiler.build.occupancy import occupancy
 from profiler.errors import CannotJudge
@@ -14,27 +15,41 @@ from profiler.reports.instances import Instances
 
 ACHIEVED = "sm__warps_active.avg.pct_of_peak_sustained_active"
 THEORETICAL = "sm__maximum_warps_per_active_cycle_pct"
-_MOST_WARPS = "device__attribute_max_warps_per_multiprocessor"
-_LIMITS = {
+_MAX_WARPS = "device__attribute_max_warps_per_multiprocessor"
+_LIMIT_METRICS = {
     "registers": "launch__occupancy_limit_registers",
     "shared memory": "launch__occupancy_limit_shared_mem",
     "warps": "launch__occupancy_limit_warps",
     "blocks": "launch__occupancy_limit_blocks",
     "barriers": "launch__occupancy_limit_barriers",
 }
-_SINCE_90 = ("barriers",)  # names that ncu has from CC 9.0 on
-_STEP = {"registers per thread": 1, "threads per block": 32, "shared memory per block": 1024}
-_MOST_REGISTERS, _MOST_THREADS = 255, 1024
-# Each curve's instances, and the launch's own value on it. Source: Occupancy.section of ncu 2024.1.
-_CURVES = {
-    "registers per thread": ("launch__occupancy_per_register_count", "launch__registers_per_thread", ""),
-    "shared memory per block": (
-        "launch__occupancy_per_shared_mem_size",
-        "launch__shared_mem_per_block",
-        "byte",
-    ),
-    "threads per block": ("launch__occupancy_per_block_size", "launch__block_size", ""),
-}
+_LIMITS_SINCE_CC_90 = ("barriers",)  # ncu has no such metric on older chips: nothing is missing there
+_MAX_REGISTERS, _MAX_THREADS = 255, 1024  # of a thread, of a block
+_MODEL = "model of the SM"
+
+
+class _Resource(NamedTuple):
+    """A resource that a block takes. Source of the metrics: Occupancy.section of ncu 2024.1."""
+
+    name: str
+    unit: str
+    step: int  # between two points of a modelled curve
+    curve_metric: str  # its instances are the warps by amount of the resource
+    own_metric: str  # what the launch itself takes
+
+
+_REGISTERS = _Resource(
+    "registers per thread", "", 1, "launch__occupancy_per_register_count", "launch__registers_per_thread"
+)
+_SHARED_MEMORY = _Resource(
+    "shared memory per block",
+    "byte",
+    1024,
+    "launch__occupancy_per_shared_mem_size",
+    "launch__shared_mem_per_block",
+)
+_THREADS = _Resource("threads per block", "", 32, "launch__occupancy_per_block_size", "launch__block_size")
+RESOURCES = (_REGISTERS, _SHARED_MEMORY, _THREADS)
 
 
 @dataclass(frozen=True)
@@ -53,29 +68,29 @@ class OccupancyCurve:
 
     name: str  # registers per thread
     unit: str
-    steps: tuple[float, ...]  # ascending
+    amounts: tuple[float, ...]  # of the resource, ascending
     warps: tuple[float | None, ...]
-    here: float | None  # the launch's own
+    own_amount: float | None  # the launch's own
     metric: str
 
     @property
-    def now(self) -> float | None:
-        """Active warps at the launch's own value, which may lie between two steps."""
-        if self.here is None or not self.steps:
+    def own_warps(self) -> float | None:
+        """Active warps at the launch's own amount, which may lie between two points."""
+        if self.own_amount is None or not self.amounts:
             return None
-        return self.warps[min(bisect_left(self.steps, self.here), len(self.steps) - 1)]
+        return self.warps[min(bisect_left(self.amounts, self.own_amount), len(self.amounts) - 1)]
 
     def next_gain(self) -> tuple[float, float] | None:
-        """The nearest value, larger or smaller, with more warps than now: the value, and its warps."""
-        now = self.now
-        if now is None or self.here is None:
+        """The nearest amount, larger or smaller, with more warps than now: the amount, and its warps."""
+        own_amount, own_warps = self.own_amount, self.own_warps
+        if own_amount is None or own_warps is None:
             return None
-        better = [
-            (step, warps)
-            for step, warps in zip(self.steps, self.warps, strict=True)
-            if warps is not None and warps > now
+        gains = [
+            (amount, warps)
+            for amount, warps in zip(self.amounts, self.warps, strict=True)
+            if warps is not None and warps > own_warps
         ]
-        return min(better, key=lambda one: abs(one[0] - (self.here or 0)), default=None)
+        return min(gains, key=lambda gain: abs(gain[0] - own_amount), default=None)
 
 
 @dataclass(frozen=True)
@@ -85,10 +100,10 @@ class OccupancyAnalysis:
     evidence: Evidence
     achieved: Value  # per cent; not collected where nothing ran
     theoretical: Value
-    most_warps: float | None  # that an SM holds
+    max_warps: float | None  # that an SM holds
     limiters: tuple[Limiter, ...]
     curves: tuple[OccupancyCurve, ...]
-    missing: tuple[tuple[str, str], ...]  # curves that are not there: metric and state
+    missing: tuple[tuple[str, str], ...]  # curves that the report lacks: metric and state
 
     @property
     def binding(self) -> tuple[str, ...]:
@@ -103,28 +118,26 @@ class OccupancyAnalysis:
 
 def measured_occupancy(values: Values, detail: LaunchDetail | None) -> OccupancyAnalysis:
     """The occupancy of a measured launch; its curves come from the detail, where there is one."""
-    told = {name: values.value(metric) for name, metric in _LIMITS.items()}
-    told = {
-        name: value
-        for name, value in told.items()
-        if name not in _SINCE_90 or value.state is not State.NOT_COLLECTED
-    }
+    blocks = {name: values.value(metric) for name, metric in _LIMIT_METRICS.items()}
+    for name in _LIMITS_SINCE_CC_90:
+        if blocks[name].state is State.NOT_COLLECTED:
+            del blocks[name]
     instances = detail.instances if detail else {}
     curves = []
     missing = []
-    for name, (metric, own, unit) in _CURVES.items():
-        found = instances.get(metric)
-        if found is None:
-            words = "no instances in the report" if metric in values else NOT_COLLECTED.state.words
-            missing.append((metric, words))
+    for resource in RESOURCES:
+        metric = resource.curve_metric
+        if metric in instances:
+            curves.append(_measured_curve(resource, instances[metric], values.number(resource.own_metric)))
         else:
-            curves.append(_curve(name, unit, found, values.number(own), metric))
+            state = "no instances in the report" if metric in values else NOT_COLLECTED.state.words
+            missing.append((metric, state))
     return OccupancyAnalysis(
         Evidence.MEASURED,
         values.value(ACHIEVED),
         values.value(THEORETICAL),
-        values.number(_MOST_WARPS),
-        _limiters(told, _LIMITS),
+        values.number(_MAX_WARPS),
+        _limiters(blocks, _LIMIT_METRICS),
         tuple(curves),
         tuple(missing),
     )
@@ -133,74 +146,71 @@ def measured_occupancy(values: Values, detail: LaunchDetail | None) -> Occupancy
 def static_occupancy(values: Values, arch: str) -> OccupancyAnalysis:
     """The theoretical occupancy of a kernel function from its static facts alone, with curves by the model.
 
-    It takes the largest carve-out of shared memory, where ncu takes the one that the launch had.
-
-    Raises CannotJudge where a fact is missing, or the architecture's limits are not known.
+    It takes the largest carve-out of shared memory, where ncu takes the one that the launch had. Raises
+    CannotJudge where a fact is missing, or the architecture's limits are not known.
     """
     names = ("static__registers", "static__threads", "static__shared_bytes")
-    told = [values.number(name) for name in names]
-    lacking = [name for name, one in zip(names, told, strict=True) if one is None]
-    if lacking:
-        raise CannotJudge(f"no theoretical occupancy: {', '.join(lacking)} not collected: `profiler static`")
-    registers, threads, shared = (int(one or 0) for one in told)
-    now, limits = occupancy(arch, registers, threads, shared), find_architecture(arch)
-    assert limits is not None  # occupancy has refused what the table lacks
-    max_warps = limits.max_warps
+    numbers = {name: values.number(name) for name in names}
+    missing = [name for name, number in numbers.items() if number is None]
+    if missing:
+        raise CannotJudge(f"no theoretical occupancy: {', '.join(missing)} not collected: `profiler static`")
+    registers, threads, shared = (int(number or 0) for number in numbers.values())
+    own = occupancy(arch, registers, threads, shared)
+    architecture = find_architecture(arch)
+    assert architecture is not None  # occupancy has refused what the table lacks
+    max_warps = architecture.max_warps
 
-    def warps(registers: int, threads: int, shared: int) -> float:
+    def warps(registers: int = registers, threads: int = threads, shared: int = shared) -> float:
+        """Active warps with one resource changed."""
         return occupancy(arch, registers, threads, shared).pct * max_warps / 100
 
-    ways: dict[str, tuple[str, int, int, int, Callable[[int], float]]] = {
-        "registers per thread": ("", registers, 1, _MOST_REGISTERS, lambda x: warps(x, threads, shared)),
-        "shared memory per block": (
-            "byte",
-            shared,
-            0,
-            limits.block_shared_bytes,
-            lambda x: warps(registers, threads, x),
+    register_counts = _amounts(_REGISTERS, 1, _MAX_REGISTERS, registers)
+    shared_sizes = _amounts(_SHARED_MEMORY, 0, architecture.block_shared_bytes, shared)
+    thread_counts = _amounts(_THREADS, 32, _MAX_THREADS, threads)
+    curves = (
+        _modelled_curve(
+            _REGISTERS, {amount: warps(registers=amount) for amount in register_counts}, registers
         ),
-        "threads per block": ("", threads, 32, _MOST_THREADS, lambda x: warps(registers, x, shared)),
-    }
-    curves = []
-    for name, (unit, here, low, high, at) in ways.items():
-        steps = sorted({*range(low, high + 1, _STEP[name]), here})
-        curves.append(
-            OccupancyCurve(
-                name, unit, tuple(map(float, steps)), tuple(map(at, steps)), float(here), "model of the SM"
-            )
-        )
+        _modelled_curve(_SHARED_MEMORY, {amount: warps(shared=amount) for amount in shared_sizes}, shared),
+        _modelled_curve(_THREADS, {amount: warps(threads=amount) for amount in thread_counts}, threads),
+    )
     return OccupancyAnalysis(
         Evidence.STATIC,
         NOT_COLLECTED,
-        Value(now.pct, "%"),
+        Value(own.pct, "%"),
         float(max_warps),
-        _limiters({name: Value(count, "block") for name, count in now.fits.items()}, {}),
-        tuple(curves),
+        _limiters({name: Value(count, "block") for name, count in own.fits.items()}, {}),
+        curves,
         (),
     )
 
 
-def _limiters(told: dict[str, Value], metrics: dict[str, str]) -> tuple[Limiter, ...]:
-    numbers = [value.number for value in told.values() if value.number is not None]
-    least = min(numbers, default=None)
+def _limiters(blocks: Mapping[str, Value], metrics: Mapping[str, str]) -> tuple[Limiter, ...]:
+    """The limit of each resource; the least one binds, and several where they tie."""
+    least = min((value.number for value in blocks.values() if value.number is not None), default=None)
     return tuple(
         Limiter(name, value, metrics.get(name, ""), value.number is not None and value.number == least)
-        for name, value in told.items()
+        for name, value in blocks.items()
     )
 
 
-def _curve(name: str, unit: str, found: Instances, here: float | None, metric: str) -> OccupancyCurve:
-    pairs = sorted(
-        (float(key), _number(value))
-        for key, value in zip(found.keys, found.values, strict=True)
+def _measured_curve(resource: _Resource, instances: Instances, own_amount: float | None) -> OccupancyCurve:
+    points = sorted(
+        (float(key), float(value) if isinstance(value, int | float) else None)
+        for key, value in zip(instances.keys, instances.values, strict=True)
         if isinstance(key, int)
     )
-    return OccupancyCurve(name, unit, _first(pairs), tuple(warps for _, warps in pairs), here, metric)
+    amounts, warps = tuple(amount for amount, _ in points), tuple(warps for _, warps in points)
+    return OccupancyCurve(resource.name, resource.unit, amounts, warps, own_amount, resource.curve_metric)
 
 
-def _first(pairs: Sequence[tuple[float, float | None]]) -> tuple[float, ...]:
-    return tuple(step for step, _ in pairs)
+def _amounts(resource: _Resource, low: int, high: int, own: int) -> list[int]:
+    """The amounts of a modelled curve: the launch's own is always one of them."""
+    return sorted({*range(low, high + 1, resource.step), own})
 
 
-def _number(value: str | float | int | None) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+def _modelled_curve(
+    resource: _Resource, warps_by_amount: Mapping[int, float], own_amount: int
+) -> OccupancyCurve:
+    amounts, warps = tuple(map(float, warps_by_amount)), tuple(warps_by_amount.values())
+    return OccupancyCurve(resource.name, resource.unit, amounts, warps, float(own_amount), _MODEL)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from profiler.evidence import Launch, MetricTable, chip_of
 from profiler.explain.roofline import LEVELS, Roofline, RooflinePoint, roofline_of
 from profiler.history import Trend, TrendPoint
+from profiler.history.trend import driver_and_ncu_differences
 
 if TYPE_CHECKING:
     from profiler.store import RunInfo
@@ -20,26 +21,32 @@ LAUNCH_METRIC = "gpu__time_duration.sum"  # what every launch has: it says which
 class PathStep:
     """One version: its launch's roofline, or why it has none."""
 
-    at: TrendPoint
+    trend_point: TrendPoint
     roofline: Roofline | None
     run: RunInfo | None = None
     gap: str = ""  # why the version is no part of the path
 
     @property
+    def version(self) -> str:
+        """Its name."""
+        return self.trend_point.version
+
+    @property
     def chip(self) -> str | None:
         """What it ran on."""
-        capability = self.run.compute_capability if self.run else None
-        return chip_of(capability) if capability else None
+        return _chip(self.run)
 
     def point(self, level: str) -> RooflinePoint | None:
         """The precision with most work, seen from one level."""
         if self.roofline is None or self.gap or (leading := self.roofline.leading) is None:
             return None
-        wanted = (one for one in self.roofline.points if (one.precision, one.level) == (leading.name, level))
-        return next(wanted, None)
+        for point in self.roofline.points:
+            if (point.precision, point.level) == (leading.name, level):
+                return point
+        return None
 
     def counters(self, level: str) -> tuple[str, ...]:
-        """By which metrics the traffic of a level was read."""
+        """The metrics by which the traffic of a level was read."""
         if self.roofline is None:
             return ()
         return self.roofline.levels[LEVELS.index(level)].rate.names
@@ -62,36 +69,38 @@ class RooflinePath:
     steps: tuple[PathStep, ...]
     parents: Mapping[str, str | None] | None = None  # of the versions, where a catalogue says
 
-    def on(self, level: str) -> tuple[PathStep, ...]:
+    def steps_at(self, level: str) -> tuple[PathStep, ...]:
         """The steps with a point at this level."""
         return tuple(step for step in self.steps if step.point(level) is not None)
 
-    def legs(self, level: str) -> tuple[PathSegment, ...]:
+    def segments(self, level: str) -> tuple[PathSegment, ...]:
         """To each step with a point from its nearest ancestor with one, else from the one before."""
-        found = []
-        there = {step.at.version: step for step in self.on(level)}
-        before: PathStep | None = None
-        for step in there.values():
-            start = before if self.parents is None else self._ancestor(step, there)
+        segments = []
+        with_point = {step.version: step for step in self.steps_at(level)}
+        previous: PathStep | None = None
+        for step in with_point.values():
+            start = previous if self.parents is None else self._nearest_ancestor(step, with_point)
             if start is not None:
-                found.append(PathSegment(start, step, "; ".join(_differences(start, step, level))))
-            before = step
-        return tuple(found)
+                segments.append(PathSegment(start, step, "; ".join(_differences(start, step, level))))
+            previous = step
+        return tuple(segments)
 
-    def _ancestor(self, step: PathStep, there: Mapping[str, PathStep]) -> PathStep | None:
+    def _nearest_ancestor(self, step: PathStep, with_point: Mapping[str, PathStep]) -> PathStep | None:
         parents = self.parents or {}
-        name = parents.get(step.at.version)
-        for _ in parents:
-            if name is None or name in there:
+        name = parents.get(step.version)
+        for _ in parents:  # no more often than there are versions, should the parents go round in a circle
+            if name is None or name in with_point:
                 break
             name = parents.get(name)
-        return there.get(name) if name is not None else None
+        return with_point.get(name) if name is not None else None
 
     @property
     def roofs(self) -> Roofline | None:
         """The roofs to draw: those of the newest version with a point."""
-        told = [step.roofline for step in self.steps if step.roofline is not None and step.roofline.points]
-        return told[-1] if told else None
+        rooflines = [
+            step.roofline for step in self.steps if step.roofline is not None and step.roofline.points
+        ]
+        return rooflines[-1] if rooflines else None
 
 
 def load_roofline_path(
@@ -101,7 +110,10 @@ def load_roofline_path(
     table: MetricTable,
     parents: Mapping[str, str | None] | None = None,
 ) -> RooflinePath:
-    """The path of one series of any metric: it says which launches there are, and what is wrong with them."""
+    """The path of one series of any metric: it says which launches there are, and what is wrong with them.
+
+    `load` gives the launches of result ids, as `Store.load` does.
+    """
     ids = [point.result_id for point in trend.points if point.result_id is not None]
     launches = dict(zip(ids, load(ids), strict=True)) if ids else {}
     return RooflinePath(trend, tuple(_step(point, launches, runs, table) for point in trend.points), parents)
@@ -113,18 +125,18 @@ def _step(
     run = runs.get(point.run_id)
     if point.result_id is None:
         return PathStep(point, None, run, point.gap)
-    chip = PathStep(point, None, run).chip
-    found = roofline_of(launches[point.result_id], table, chip, run.ncu_version if run else None)
-    gap = point.gap if point.wrong else "" if found.points else "not collected"
-    return PathStep(point, found, run, gap)
+    roofline = roofline_of(launches[point.result_id], table, _chip(run), run.ncu_version if run else None)
+    gap = point.gap if point.wrong else "" if roofline.points else "not collected"
+    return PathStep(point, roofline, run, gap)
+
+
+def _chip(run: RunInfo | None) -> str | None:
+    return chip_of(run.compute_capability) if run and run.compute_capability else None
 
 
 def _differences(start: PathStep, end: PathStep, level: str) -> Iterator[str]:
-    """Why two points do not compare, though both are there."""
-    a, b = start.run, end.run
-    if a and b:
-        for word, x, y in (("driver", a.driver, b.driver), ("ncu", a.ncu_version, b.ncu_version)):
-            if x is not None and y is not None and x != y:
-                yield f"{word} differs: {x} and {y}"
+    """Why two points do not compare although both versions have one."""
+    if start.run and end.run:
+        yield from driver_and_ncu_differences(start.run, end.run)
     if start.counters(level) != end.counters(level):
         yield f"{level} traffic by different counters"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
@@ -26,7 +26,7 @@ from profiler.evidence import (
 from profiler.evidence.metric_table import Alternative
 
 if TYPE_CHECKING:
-    from profiler.store import Environment, MedianLatency, Point, Series, Store
+    from profiler.store import Environment, MedianLatency, Point, RunInfo, Series, Store
 
 ABSENT = "not in this run"  # the kernel, not the metric
 LATENCY = "latency"  # the name of timed calls' medians beside the concepts of metrics.txt, which are ncu's
@@ -203,6 +203,15 @@ def newest_of_each_version(trend: Trend, order: Sequence[str]) -> Trend:
     newest = {point.version: point for point in trend.points}
     names = [*(name for name in order if name in newest), *(name for name in newest if name not in order)]
     return replace(trend, points=tuple(newest[name] for name in names))
+
+
+def driver_and_ncu_differences(
+    a: Environment | RunInfo, b: Environment | RunInfo, across: Collection[str] = ()
+) -> Iterator[str]:
+    """Why two runs' counters do not compare; what is in `across`, driver or ncu, may differ."""
+    for word, of_a, of_b in (("driver", a.driver, b.driver), ("ncu", a.ncu_version, b.ncu_version)):
+        if of_a is not None and of_b is not None and of_a != of_b and word not in across:
+            yield f"{word} differs: {of_a} and {of_b}"
 
 
 def _find_metric(table: MetricTable, name: str) -> Metric | None:
@@ -412,7 +421,5 @@ class _TrendBuilder:
             differences.append(f"different units: {previous.value.unit or 'none'} and {value.unit or 'none'}")
         a, b = self.runs.get(previous.run_id), self.runs.get(run_id)
         if a and b:
-            for word, x, y in (("driver", a.driver, b.driver), ("ncu", a.ncu_version, b.ncu_version)):
-                if x is not None and y is not None and x != y and word not in self.across:
-                    differences.append(f"{word} differs: {x} and {y}")
+            differences += driver_and_ncu_differences(a, b, self.across)
         return "; ".join(differences)

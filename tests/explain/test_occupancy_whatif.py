@@ -10,7 +10,8 @@ from profiler.build.occupancy import occupancy
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, State, Value
 from profiler.evidence.values import pack_values
-from profiler.explain import occupancy_whatif
+from profiler.explain import OccupancyCurve, measured_occupancy, occupancy_whatif, static_occupancy
+from profiler.explain.occupancy_whatif import RESOURCES
 from profiler.reports import read
 from profiler.reports.instances import Instances
 
@@ -19,37 +20,36 @@ LIMITS = ("registers", "shared_mem", "warps", "blocks")
 
 def limits(*numbers: float | None) -> dict[str, Value]:
     """The limits in the order of LIMITS; None where one failed."""
-    told = (Value(one, "block", state=State.FAILED if one is None else State.PRESENT) for one in numbers)
-    return {f"launch__occupancy_limit_{name}": one for name, one in zip(LIMITS, told, strict=True)}
+    return {
+        f"launch__occupancy_limit_{name}": Value(
+            number, "block", state=State.FAILED if number is None else State.PRESENT
+        )
+        for name, number in zip(LIMITS, numbers, strict=True)
+    }
 
 
 def test_the_least_limit_binds_and_ties_are_all_named() -> None:
-    assert occupancy_whatif.measured_occupancy(pack_values(limits(2, 3, 16, 32)), None).binding == (
-        "registers",
-    )
-    assert occupancy_whatif.measured_occupancy(pack_values(limits(2, 2, 16, 32)), None).binding == (
-        "registers",
-        "shared memory",
-    )
+    least = measured_occupancy(pack_values(limits(2, 3, 16, 32)), None)
+    assert least.binding == ("registers",)
+    tied = measured_occupancy(pack_values(limits(2, 2, 16, 32)), None)
+    assert tied.binding == ("registers", "shared memory")
 
 
 def test_a_limit_that_failed_is_a_state_and_never_zero() -> None:
-    found = occupancy_whatif.measured_occupancy(pack_values(limits(None, 3, 16, 32)), None)
+    found = measured_occupancy(pack_values(limits(None, 3, 16, 32)), None)
     assert found.binding == ("shared memory",)
-    assert [one.name for one in found.unknown] == ["registers"]
+    assert [limiter.name for limiter in found.unknown] == ["registers"]
     assert found.unknown[0].blocks.state is State.FAILED
-    nothing = occupancy_whatif.measured_occupancy(pack_values(limits(None, None, None, None)), None)
+    nothing = measured_occupancy(pack_values(limits(None, None, None, None)), None)
     assert nothing.binding == ()
     assert len(nothing.unknown) == 4
 
 
 def test_barriers_are_a_limit_only_where_ncu_has_them() -> None:
-    assert "barriers" not in {
-        one.name
-        for one in occupancy_whatif.measured_occupancy(pack_values(limits(2, 3, 16, 32)), None).limiters
-    }
-    told = limits(2, 3, 16, 32) | {"launch__occupancy_limit_barriers": Value(1, "block")}
-    assert occupancy_whatif.measured_occupancy(pack_values(told), None).binding == ("barriers",)
+    old_chip = measured_occupancy(pack_values(limits(2, 3, 16, 32)), None)
+    assert "barriers" not in {limiter.name for limiter in old_chip.limiters}
+    with_barriers = limits(2, 3, 16, 32) | {"launch__occupancy_limit_barriers": Value(1, "block")}
+    assert measured_occupancy(pack_values(with_barriers), None).binding == ("barriers",)
 
 
 @pytest.mark.parametrize(
@@ -68,43 +68,38 @@ def test_each_curve_passes_through_the_launch_and_the_binding_limit_gives_the_th
     reports: Path, name: str
 ) -> None:
     path = reports / f"{name}.ncu-rep"
-    for one in read.read_report(path).launches:
-        found = occupancy_whatif.measured_occupancy(one.values, read.launch_detail(path, one.ordinal))
-        warps = one.values.number("sm__maximum_warps_avg_per_active_cycle")
-        assert [curve.name for curve in found.curves] == list(occupancy_whatif._CURVES)
-        assert [curve.now for curve in found.curves] == [warps] * 3
+    for launch in read.read_report(path).launches:
+        found = measured_occupancy(launch.values, read.launch_detail(path, launch.ordinal))
+        warps = launch.values.number("sm__maximum_warps_avg_per_active_cycle")
+        assert [curve.name for curve in found.curves] == [resource.name for resource in RESOURCES]
+        assert [curve.own_warps for curve in found.curves] == [warps] * 3
         (least,) = {limiter.blocks.number for limiter in found.limiters if limiter.binds}
-        per_block = -(-one.values.number("launch__block_size") // 32)
+        per_block = -(-launch.values.number("launch__block_size") // 32)
         assert least * per_block == warps
-        assert found.theoretical.number == pytest.approx(100 * warps / found.most_warps)
+        assert found.theoretical.number == pytest.approx(100 * warps / found.max_warps)
         assert not found.missing
 
 
 def test_a_report_that_lost_its_counters_says_so(reports: Path) -> None:
     path = reports / "mistic/profileHIGGS.ncu-rep"
-    (one,) = read.read_report(path).launches
-    found = occupancy_whatif.measured_occupancy(one.values, read.launch_detail(path, one.ordinal))
+    (launch,) = read.read_report(path).launches
+    found = measured_occupancy(launch.values, read.launch_detail(path, launch.ordinal))
     assert found.achieved.state is State.FAILED
     assert found.binding == ()
     assert found.curves == ()
-    assert [metric for metric, _ in found.missing] == [
-        metric for metric, _, _ in occupancy_whatif._CURVES.values()
-    ]
+    assert [metric for metric, _ in found.missing] == [resource.curve_metric for resource in RESOURCES]
 
 
 def test_an_instance_without_a_value_is_a_hole_in_the_curve() -> None:
-    curve = occupancy_whatif._curve(
-        "registers per thread", "", Instances("", (0, 8, 16), (64, None, 32)), 8.0, "m"
-    )
+    registers = RESOURCES[0]
+    curve = occupancy_whatif._measured_curve(registers, Instances("", (0, 8, 16), (64, None, 32)), 8.0)
     assert curve.warps == (64.0, None, 32.0)
-    assert curve.now is None
+    assert curve.own_warps is None
     assert curve.next_gain() is None
 
 
 def test_the_nearest_gain_is_the_nearest_not_the_largest() -> None:
-    curve = occupancy_whatif.OccupancyCurve(
-        "registers per thread", "", (32.0, 48.0, 64.0), (64.0, 40.0, 32.0), 64.0, "m"
-    )
+    curve = OccupancyCurve("registers per thread", "", (32.0, 48.0, 64.0), (64.0, 40.0, 32.0), 64.0, "m")
     assert curve.next_gain() == (48.0, 40.0)
 
 
@@ -118,13 +113,13 @@ def facts(registers: float | None, threads: float, shared: float) -> dict[str, V
 
 
 def test_static_facts_give_limits_and_curves_that_agree_with_the_model() -> None:
-    found = occupancy_whatif.static_occupancy(pack_values(facts(206, 128, 28672)), "sm_80")
+    found = static_occupancy(pack_values(facts(206, 128, 28672)), "sm_80")
     model = occupancy("sm_80", 206, 128, 28672)
     assert found.evidence is Evidence.STATIC
     assert found.achieved.state is State.NOT_COLLECTED, "nothing ran"
     assert found.binding == model.limiters == ("registers",)
     assert found.theoretical.number == model.pct == 12.5
-    assert [curve.now for curve in found.curves] == [8.0, 8.0, 8.0]
+    assert [curve.own_warps for curve in found.curves] == [8.0, 8.0, 8.0]
     registers = found.curves[0]
     assert registers.next_gain() == (168.0, 12.0)
     assert occupancy("sm_80", 168, 128, 28672).pct == 18.75
@@ -132,22 +127,22 @@ def test_static_facts_give_limits_and_curves_that_agree_with_the_model() -> None
 
 def test_missing_static_facts_are_named() -> None:
     with pytest.raises(CannotJudge, match=r"static__registers not collected"):
-        occupancy_whatif.static_occupancy(pack_values(facts(None, 128, 0)), "sm_80")
+        static_occupancy(pack_values(facts(None, 128, 0)), "sm_80")
 
 
 def test_the_static_model_and_ncu_agree_on_the_cutlass_launches(reports: Path) -> None:
     for name in ("report75", "report80"):
-        for one in read.read_report(reports / f"cutlass/{name}.ncu-rep").launches:
-            number = one.values.number
-            told = facts(
+        for launch in read.read_report(reports / f"cutlass/{name}.ncu-rep").launches:
+            number = launch.values.number
+            static = facts(
                 number("launch__registers_per_thread"),
                 number("launch__block_size"),
                 number("launch__shared_mem_per_block_static")
                 + number("launch__shared_mem_per_block_dynamic"),
             )
             found, measured = (
-                occupancy_whatif.static_occupancy(pack_values(told), "sm_80"),
-                occupancy_whatif.measured_occupancy(one.values, None),
+                static_occupancy(pack_values(static), "sm_80"),
+                measured_occupancy(launch.values, None),
             )
             assert found.theoretical.number == pytest.approx(measured.theoretical.number)
             # ncu counts shared memory within the carve-out that the launch had, the model within the largest

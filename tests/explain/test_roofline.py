@@ -208,7 +208,7 @@ def test_no_report_gives_a_share_above_what_passes_can_differ_by(good_reports: l
 def test_work_traffic_and_knee_of_a_made_launch() -> None:
     found = roofline_of(launch(whole()), TABLE, "sm_80")
     (point,) = found.points
-    assert point.work == pytest.approx((2 * 100 + 30 + 20) * 1e9)
+    assert point.reached == pytest.approx((2 * 100 + 30 + 20) * 1e9)
     assert point.intensity == pytest.approx(0.5)
     assert point.knee == pytest.approx(2.0)
     assert point.attainable == pytest.approx(5e11)

@@ -10,11 +10,11 @@ import pytest
 
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Value, metric_table
 from profiler.evidence.values import pack_values
-from profiler.explain import load_roofline_path
+from profiler.explain import RooflinePath, load_roofline_path
 from profiler.explain.roofline_path import LAUNCH_METRIC
 from profiler.history import Trend, TrendPoint, load_trends
 from profiler.history.trend import ABSENT
-from profiler.store import import_paths, open_store
+from profiler.store import RunInfo, import_paths, open_store
 from tests import made
 from tests.explain.test_roofline import whole
 from tests.history.test_trend import run
@@ -49,15 +49,22 @@ def launches(count: int) -> dict[int, Launch]:
     }
 
 
-def of(points: Trend, held: dict[int, Launch]) -> object:
-    return load_roofline_path(points, lambda ids: [held[one] for one in ids], {}, TABLE)
+def path_of(
+    trend: Trend,
+    launches_by_id: dict[int, Launch],
+    runs: dict[str, RunInfo] | None = None,
+    parents: dict[str, str | None] | None = None,
+) -> RooflinePath:
+    return load_roofline_path(
+        trend, lambda ids: [launches_by_id[result_id] for result_id in ids], runs or {}, TABLE, parents
+    )
 
 
-def test_a_step_for_each_version_in_their_order_and_a_leg_between_neighbours() -> None:
-    found = of(series(at("v1", 0), at("v2", 1), at("v3", 2)), launches(3))
-    assert [step.at.version for step in found.on("DRAM")] == ["v1", "v2", "v3"]
+def test_a_step_for_each_version_in_their_order_and_a_segment_between_neighbours() -> None:
+    found = path_of(series(at("v1", 0), at("v2", 1), at("v3", 2)), launches(3))
+    assert [step.version for step in found.steps_at("DRAM")] == ["v1", "v2", "v3"]
     assert [step.point("DRAM").intensity for step in found.steps] == pytest.approx([0.5, 1.0, 2.0])
-    assert [(leg.start.at.version, leg.end.at.version) for leg in found.legs("DRAM")] == [
+    assert [(segment.start.version, segment.end.version) for segment in found.segments("DRAM")] == [
         ("v1", "v2"),
         ("v2", "v3"),
     ]
@@ -65,44 +72,51 @@ def test_a_step_for_each_version_in_their_order_and_a_leg_between_neighbours() -
 
 
 def test_a_version_without_the_kernel_or_the_metrics_has_a_gap_and_no_point() -> None:
-    held = launches(3)
-    held[1] = replace(made.launch(), values=pack_values({}), opcodes={})
-    found = of(series(at("v1", 0), at("v1b", None), at("v2", 1), at("v3", 2)), held)
+    by_id = launches(3)
+    by_id[1] = replace(made.launch(), values=pack_values({}), opcodes={})
+    found = path_of(series(at("v1", 0), at("v1b", None), at("v2", 1), at("v3", 2)), by_id)
     assert [step.gap for step in found.steps] == ["", ABSENT, "not collected", ""]
-    (leg,) = found.legs("DRAM")
-    assert (leg.start.at.version, leg.end.at.version, leg.breaks) == ("v1", "v3", "")
+    (segment,) = found.segments("DRAM")
+    assert (segment.start.version, segment.end.version, segment.breaks) == (
+        "v1",
+        "v3",
+        "",
+    )
 
 
 def test_a_wrong_version_is_no_part_of_the_path() -> None:
-    found = of(series(at("v1", 0), at("v2", 1, gap="rejected", wrong=True), at("v3", 2)), launches(3))
-    assert [step.at.version for step in found.on("DRAM")] == ["v1", "v3"]
+    found = path_of(series(at("v1", 0), at("v2", 1, gap="rejected", wrong=True), at("v3", 2)), launches(3))
+    assert [step.version for step in found.steps_at("DRAM")] == ["v1", "v3"]
     assert found.steps[1].gap == "rejected"
 
 
 def test_nothing_joins_what_another_ncu_counted_even_across_a_gap() -> None:
-    held = launches(3)
-    held[1] = replace(made.launch(), values=pack_values({}), opcodes={})
+    by_id = launches(3)
+    by_id[1] = replace(made.launch(), values=pack_values({}), opcodes={})
     runs = {f"run-{name}": run(f"run-{name}", name, 0, ncu_version=ncu) for name, ncu in NCU.items()}
     points = series(at("v1", 0), at("v2", 1), at("v3", 2))
-    (leg,) = load_roofline_path(points, lambda ids: [held[one] for one in ids], runs, TABLE).legs("DRAM")
-    assert leg.breaks == "ncu differs: 2024.1 and 2025.1"
+    (segment,) = path_of(points, by_id, runs).segments("DRAM")
+    assert segment.breaks == "ncu differs: 2024.1 and 2025.1"
 
 
 def test_arrows_follow_the_catalogues_parents_past_those_without_a_point() -> None:
     parents = {"v1": None, "v2": "v1", "v2b": "v2", "w": "v1"}
     points = series(at("v1", 0), at("v2", None), at("v2b", 1), at("w", 2))
-    held = launches(3)
-    legs = load_roofline_path(points, lambda ids: [held[one] for one in ids], {}, TABLE, parents).legs("DRAM")
-    assert [(leg.start.at.version, leg.end.at.version) for leg in legs] == [("v1", "v2b"), ("v1", "w")]
+    by_id = launches(3)
+    segments = path_of(points, by_id, parents=parents).segments("DRAM")
+    assert [(segment.start.version, segment.end.version) for segment in segments] == [
+        ("v1", "v2b"),
+        ("v1", "w"),
+    ]
 
 
 def test_nothing_joins_traffic_of_different_counters() -> None:
-    held = launches(2)
-    told = dict(held[1].values)
-    del told["dram__bytes.sum.per_second"]
-    held[1] = replace(held[1], values=pack_values(told | {"dram__bytes.sum": Value(2.5e8, "byte")}))
-    (leg,) = of(series(at("v1", 0), at("v2", 1)), held).legs("DRAM")
-    assert leg.breaks == "DRAM traffic by different counters"
+    by_id = launches(2)
+    values = dict(by_id[1].values)
+    del values["dram__bytes.sum.per_second"]
+    by_id[1] = replace(by_id[1], values=pack_values(values | {"dram__bytes.sum": Value(2.5e8, "byte")}))
+    (segment,) = path_of(series(at("v1", 0), at("v2", 1)), by_id).segments("DRAM")
+    assert segment.breaks == "DRAM traffic by different counters"
 
 
 def test_the_path_of_the_kernel_that_ncar_mended(reports: Path, tmp_path: Path) -> None:
@@ -111,10 +125,10 @@ def test_the_path_of_the_kernel_that_ncar_mended(reports: Path, tmp_path: Path) 
     runs = {run.run_id: run for run in store.runs("ncar")}
     for one in load_trends(store, LAUNCH_METRIC, TABLE, family="ncar", evidence=Evidence.MEASURED):
         found = load_roofline_path(one, store.load, runs, TABLE)
-        assert [step.at.version for step in found.steps] == ["MW_Baseline", "MW_DivToMult"]
+        assert [step.version for step in found.steps] == ["MW_Baseline", "MW_DivToMult"]
         if one.base_name == "compute_tendencies_x_279_gpu":
             assert [step.point("DRAM").bound for step in found.steps] == ["arithmetic", "memory"]
-            assert [leg.breaks for leg in found.legs("L1")] == [""]
+            assert [segment.breaks for segment in found.segments("L1")] == [""]
         if one.base_name.startswith("set_halo"):
-            assert found.on("DRAM") == (), "they only copy"
+            assert found.steps_at("DRAM") == (), "they only copy"
             assert found.roofs is None

@@ -94,7 +94,7 @@ def _occupancy(found: occupancy_whatif.OccupancyAnalysis, key: str) -> None:
     table_box, *curve_boxes = st.columns([1.15, 1, 1, 1], gap="medium")
     table_box.html(occupancy_limits.table(found))
     for box, one in zip(curve_boxes, found.curves, strict=False):
-        figure, alt = occupancy_limits.curve(one, found.most_warps)
+        figure, alt = occupancy_limits.curve(one, found.max_warps)
         box.plotly_chart(figure, theme=None, config=style.CONFIG, key=f"{key}_{one.name}", alt=alt)
     st.html(markup.note(occupancy_limits.sentence(found)))
     for line in occupancy_limits.notes(found):

@@ -42,7 +42,7 @@ def sentence(found: OccupancyAnalysis) -> str:
     gains = []
     for curve in found.curves:
         gain = curve.next_gain()
-        if gain is None or curve.here is None:
+        if gain is None or curve.own_amount is None:
             continue
         step, warps = gain
         value = formatting.quantity(Value(step, curve.unit))
@@ -59,7 +59,7 @@ def curve(one: OccupancyCurve, most: float | None) -> tuple[Figure, str]:
     layout["hovermode"] = "x"
     divisor = 1024.0 if one.unit == "byte" else 1.0
     unit = ", KiB" if one.unit == "byte" else ""
-    steps = [step / divisor for step in one.steps]
+    steps = [step / divisor for step in one.amounts]
     top = max((warps for warps in one.warps if warps is not None), default=0.0)
     layout["xaxis"] = {**style.axis(one.name + unit), "range": [0, max(steps, default=1.0)], "nticks": 7}
     layout["xaxis"]["showline"] = True
@@ -83,12 +83,14 @@ def curve(one: OccupancyCurve, most: float | None) -> tuple[Figure, str]:
         "hovertemplate": "%{x:,}: %{y} warps<extra></extra>",
     }
     traces: list[Figure] = [line]
-    now = one.now
+    now = one.own_warps
     words = f"warps per SM over {one.name}"
-    if now is not None and one.here is not None:
-        here = formatting.quantity(Value(one.here, one.unit))
+    if now is not None and one.own_amount is not None:
+        here = formatting.quantity(Value(one.own_amount, one.unit))
         words += f"; now {formatting.digits(now)} at {here}"
-        traces.append(_here(one.here / divisor, now, f"{here}: {formatting.digits(now)} warps", max(steps)))
+        traces.append(
+            _here(one.own_amount / divisor, now, f"{here}: {formatting.digits(now)} warps", max(steps))
+        )
     return {"data": traces, "layout": layout}, words
 
 
@@ -121,7 +123,7 @@ def _achieved(found: OccupancyAnalysis) -> Html:
 
 
 def _warps(found: OccupancyAnalysis) -> Html:
-    share, most = found.theoretical.number, found.most_warps
+    share, most = found.theoretical.number, found.max_warps
     if share is None or most is None:
         return Html("")
     return markup.muted(f"{formatting.digits(share * most / 100)} of {formatting.digits(most)} warps")

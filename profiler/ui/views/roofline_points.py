@@ -115,8 +115,10 @@ def notes(found: Roofline, chip: str | None, levels: Sequence[str] = LEVELS) -> 
 
 def _missing(roof: Roof) -> list[Html]:
     words = roof.name
-    if roof.seen:
-        words += f", which this launch used ({roof.seen})" if roof.name != f"tensor ({roof.seen})" else ""
+    if roof.opcodes:
+        words += (
+            f", which this launch used ({roof.opcodes})" if roof.name != f"tensor ({roof.opcodes})" else ""
+        )
     elif roof.state == UNKNOWN:
         words += ", if this launch used it"
     found = []
@@ -128,12 +130,14 @@ def _missing(roof: Roof) -> list[Html]:
 
 def _mark(point: RooflinePoint) -> roofline_chart.Mark:
     symbol, words = roofline_chart.SYMBOLS[point.level], hover(point, point.precision)
-    return roofline_chart.Mark(point.intensity, point.work, point.level, words, symbol, row=point.precision)
+    return roofline_chart.Mark(
+        point.intensity, point.reached, point.level, words, symbol, row=point.precision
+    )
 
 
 def hover(point: RooflinePoint, name: str) -> str:
     """A point in full, for the pointer: plain text with line breaks."""
-    work = formatting.quantity(Value(point.work, point.unit))
+    work = formatting.quantity(Value(point.reached, point.unit))
     share = (
         ""
         if point.share is None

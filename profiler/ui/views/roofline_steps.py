@@ -44,7 +44,7 @@ def named(paths: Sequence[RooflinePath], kernels: str) -> dict[str, RooflinePath
 
 def chart(found: RooflinePath, level: str) -> tuple[Figure, str] | None:
     """Roofs once, a point a version, an arrow from each to the next that compares; None without a point."""
-    steps, roofs = found.on(level), found.roofs
+    steps, roofs = found.steps_at(level), found.roofs
     if not steps or roofs is None:
         return None
     slopes, ceilings = roofline_points.lines(roofs)
@@ -53,11 +53,11 @@ def chart(found: RooflinePath, level: str) -> tuple[Figure, str] | None:
     ceilings = [one for one in ceilings if one.label in leading]
     marks = [_mark(step, level, step is steps[-1]) for step in steps]
     arrows = [
-        roofline_chart.Arrow(_place(leg.start, level), _place(leg.end, level))
-        for leg in found.legs(level)
-        if not leg.breaks and _place(leg.start, level) != _place(leg.end, level)
+        roofline_chart.Arrow(_place(segment.start, level), _place(segment.end, level))
+        for segment in found.segments(level)
+        if not segment.breaks and _place(segment.start, level) != _place(segment.end, level)
     ]
-    names = " → ".join(step.at.version for step in steps)
+    names = " → ".join(step.version for step in steps)
     figure = roofline_chart.figure(slopes, ceilings, marks, arrows, f"operations per byte of {level}")
     return figure, f"roofline path of {found.trend.base_name} seen from {level}: {names}"
 
@@ -66,9 +66,9 @@ def table(found: RooflinePath, level: str) -> Html:
     """A row a version: its work, intensity and share of what is attainable; or why it has none."""
     rows = []
     for step in found.steps:
-        if step.at.gap == ABSENT:
+        if step.trend_point.gap == ABSENT:
             continue
-        name = markup.cut_name(step.at.version, title=step.at.version)
+        name = markup.cut_name(step.version, title=step.version)
         point = step.point(level)
         if point is None:
             rows.append(Row((name, _why(step, level), "", "", "", "")))
@@ -77,7 +77,7 @@ def table(found: RooflinePath, level: str) -> Html:
             Row(
                 (
                     name,
-                    markup.value(Value(point.work, point.unit)),
+                    markup.value(Value(point.reached, point.unit)),
                     point.precision,
                     formatting.digits(point.intensity, whole=False),
                     point.bound or "–",
@@ -99,14 +99,13 @@ def table(found: RooflinePath, level: str) -> Html:
 def notes(found: RooflinePath, level: str) -> list[Html]:
     """Whose roofs are drawn, which arrows are missing and why, what the newest version lacks."""
     lines: list[Html] = []
-    steps = found.on(level)
+    steps = found.steps_at(level)
     if steps:
-        lines.append(markup.escaped(f"Roofs at the clocks of {steps[-1].at.version}; each point at its own."))
-    for leg in found.legs(level):
-        if leg.breaks:
-            lines.append(
-                markup.escaped(f"no arrow from {leg.start.at.version} to {leg.end.at.version}: {leg.breaks}")
-            )
+        lines.append(markup.escaped(f"Roofs at the clocks of {steps[-1].version}; each point at its own."))
+    for segment in found.segments(level):
+        if segment.breaks:
+            names = f"{segment.start.version} to {segment.end.version}"
+            lines.append(markup.escaped(f"no arrow from {names}: {segment.breaks}"))
     told = [markup.note(line) for line in lines]
     newest = next((step for step in reversed(found.steps) if step.roofline is not None), None)
     if newest is None or newest.roofline is None:
@@ -117,10 +116,10 @@ def notes(found: RooflinePath, level: str) -> list[Html]:
 def _mark(step: PathStep, level: str, newest: bool) -> roofline_chart.Mark:
     point = step.point(level)
     assert point is not None
-    name = step.at.version
+    name = step.version
     return roofline_chart.Mark(
         point.intensity,
-        point.work,
+        point.reached,
         shorten(name, 18),
         roofline_points.hover(point, name),
         roofline_chart.SYMBOLS[level],
@@ -131,11 +130,11 @@ def _mark(step: PathStep, level: str, newest: bool) -> roofline_chart.Mark:
 def _place(step: PathStep, level: str) -> tuple[float, float]:
     point = step.point(level)
     assert point is not None
-    return point.intensity, point.work
+    return point.intensity, point.reached
 
 
 def _why(step: PathStep, level: str) -> Html:
-    if step.at.wrong:
+    if step.trend_point.wrong:
         return markup.status_tag(step.gap)
     if step.roofline is None or not step.roofline.points:
         return markup.state(step.gap or "not collected")
