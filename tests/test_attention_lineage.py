@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import FunctionResources, VersionResources, library, opcode_counts, resources
+from profiler.build import FunctionResources, VersionResources, library, resources, template_integer
 from profiler.bundles import COLLECT, LocalRoot, Run, bundle
 from profiler.catalog import catalog, sources
 from profiler.emulator import cpu_check
@@ -236,7 +236,7 @@ def test_the_committed_run_keeps_the_machine_code_of_every_version_and_architect
                 assert kept, (version.id, arch)
                 assert kept.listing.has_text
                 assert kept.listing.has_sources
-                sizes = {opcode_counts.template_integer(name) for name in kept.listing.functions}
+                sizes = {template_integer(name) for name in kept.listing.functions}
                 assert sizes >= set(version.head_dims)
     size = sum(file.size_bytes for file in committed.files if file.kind == bundle_file.SASS)
     assert size < 1_000_000, "a clone stays small"
@@ -253,7 +253,7 @@ def test_the_opcodes_of_the_committed_code_are_the_static_facts(
                 at = [
                     index
                     for index, name in enumerate(kept.listing.functions)
-                    if opcode_counts.template_integer(name) == result.problem["head_dim"]
+                    if template_integer(name) == result.problem["head_dim"]
                 ]
                 lines = [line for line in kept.listing.lines if line.function in at]
                 for opcode in ("HMMA", "LDSM", "FFMA"):

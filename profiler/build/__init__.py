@@ -6,6 +6,8 @@ from profiler import lazy
 
 if TYPE_CHECKING:
     from profiler.build.facts import static_facts as static_facts
+    from profiler.build.kernel_names import function_name as function_name
+    from profiler.build.kernel_names import template_integer as template_integer
     from profiler.build.library import BuiltLibrary as BuiltLibrary
     from profiler.build.library import FailedBuild as FailedBuild
     from profiler.build.library import ResourceUsage as ResourceUsage
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy(
     __name__,
     facts="static_facts",
+    kernel_names="function_name template_integer",
     library="BuiltLibrary FailedBuild ResourceUsage build",
     lower_bounds="LowerBounds PeakRates workload_bounds",
     occupancy="Occupancy",

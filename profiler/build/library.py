@@ -1,4 +1,4 @@
-"""How a version becomes a shared library: nvcc's command line, the cache key, ptxas' resource lines."""
+"""How a version becomes a shared library: nvcc's command line, the cache, and what ptxas says."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ResourceUsage:
 
 @dataclass(frozen=True)
 class BuiltLibrary:
-    """A version's shared library and what its making told."""
+    """A version's shared library, and what was learnt when it was made."""
 
     version: str
     library: Path
@@ -63,7 +63,7 @@ class BuiltLibrary:
     resources: tuple[ResourceUsage, ...]
     warnings: str
     seconds: float  # that the compiler took when it was made
-    cached: bool
+    cached: bool  # whether it was there already
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class FailedBuild:
     """A version that does not compile."""
 
     version: str
-    error: str  # one line: the compiler's own first error
-    output: str  # all that the compiler said
+    error: str  # one line, with the compiler's own first error
+    output: str  # all that the compiler printed
 
 
 def build(
@@ -92,22 +92,25 @@ def build(
     where there is no nvcc.
     """
     nvcc = require_tool("nvcc")
-    told = progress or (lambda _version, _what: None)
+    report = progress or (lambda _version, _what: None)
 
-    def one(version: Version) -> BuiltLibrary | FailedBuild:
-        made = _build_one(catalog, version, target_arches(version, arches), tuple(extra_flags), nvcc, limit_s)
-        if isinstance(made, FailedBuild):
-            told(version.id, "does not compile")
+    def build_version(version: Version) -> BuiltLibrary | FailedBuild:
+        outcome = _build_version(
+            catalog, version, target_arches(version, arches), tuple(extra_flags), nvcc, limit_s
+        )
+        if isinstance(outcome, FailedBuild):
+            report(version.id, "does not compile")
         else:
-            told(version.id, "cached" if made.cached else f"built in {made.seconds:.1f} s")
-        return made
+            report(version.id, "cached" if outcome.cached else f"built in {outcome.seconds:.1f} s")
+        return outcome
 
+    buildable = [version for version in versions if target_arches(version, arches)]
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
-        yield from pool.map(one, [version for version in versions if target_arches(version, arches)])
+        yield from pool.map(build_version, buildable)
 
 
 def target_arches(version: Version, arches: Sequence[str] | None = None) -> tuple[str, ...]:
-    """The architectures a version is compiled for: of those asked for the ones it supports, else its own."""
+    """The architectures to compile a version for: those of `arches` that it supports, else its own."""
     if not version.buildable:
         return ()
     return tuple(arch for arch in dict.fromkeys(arches or version.arches) if version.supports(arch))
@@ -121,10 +124,11 @@ def nvcc_command(
     nvcc: Tool,
     output: Path,
 ) -> list[str]:
-    """The nvcc call. -lineinfo so that counters land on source lines; ptxas -v for registers and spills."""
-    codes = [f"-gencode=arch={arch.replace('sm_', 'compute_')},code={arch}" for arch in arches]
+    """The nvcc call: -lineinfo so that counters land on source lines, ptxas -v for registers and spills."""
+    targets = [f"-gencode=arch={arch.replace('sm_', 'compute_')},code={arch}" for arch in arches]
     includes = [f"-I{folder}" for folder in include_folders(version)]
-    libraries = [f"-L{nvcc.wheel_root / 'lib'}"] if nvcc.wheel_root else []  # the wheel's profile misses it
+    # The wheel's nvcc.profile does not name the folder that its own runtime library is in.
+    library_folders = [f"-L{nvcc.wheel_root / 'lib'}"] if nvcc.wheel_root else []
     return [
         str(nvcc.path),
         "-shared",
@@ -132,18 +136,18 @@ def nvcc_command(
         "-lineinfo",
         "-Xptxas=-v",
         *without_include_flags(catalog.compile_flags),
-        *codes,
+        *targets,
         *without_include_flags(version.flags),
         *extra_flags,
         *includes,
-        *libraries,
+        *library_folders,
         "-o",
         str(output),
         str(version.source),
     ]
 
 
-def _build_one(
+def _build_version(
     catalog: Catalog,
     version: Version,
     arches: tuple[str, ...],
@@ -167,35 +171,36 @@ def _build_one(
             return FailedBuild(
                 version.id, f"{version.id} does not compile: {_first_error(text)}", text.strip()
             )
-        shown = [word.replace(str(making), str(folder)) for word in command]
-        facts = {
+        final_command = [word.replace(str(making), str(folder)) for word in command]
+        record = {
             "version": version.id,
             "arches": arches,
             "key": key,
             "source_sha256": source_hash,
             "compiler": f"nvcc {nvcc.version}",
-            "command": shown,
+            "command": final_command,
             "resources": [asdict(resource) for resource in parse_ptxas(text)],
             "warnings": "\n".join(line for line in text.splitlines() if "warning" in line.lower()),
             "seconds": round(time.perf_counter() - started, 2),
         }
         (making / "ptxas.txt").write_text(text, encoding="utf-8")
-        (making / RECORD).write_text(json.dumps(facts, indent=1), encoding="utf-8")
+        (making / RECORD).write_text(json.dumps(record, indent=1), encoding="utf-8")
         if not _complete(folder):
             shutil.rmtree(folder, ignore_errors=True)  # somebody deleted a part of it
-        with contextlib.suppress(OSError):  # another process was first
-            making.rename(folder)  # whole or not at all
+        # Renaming puts the folder there whole or not at all. It fails where another process was first.
+        with contextlib.suppress(OSError):
+            making.rename(folder)
     finally:
         shutil.rmtree(making, ignore_errors=True)
     return _load(folder, cached=False)
 
 
 def remove_abandoned(folder: Path) -> None:
-    """Remove what a killed process was making in a folder, a day after."""
-    for left in folder.glob(".making-*"):
+    """Remove what killed processes were making in a folder, a day after."""
+    for making in folder.glob(".making-*"):
         with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > DAY_S:
-                shutil.rmtree(left, ignore_errors=True)
+            if time.time() - making.stat().st_mtime > DAY_S:
+                shutil.rmtree(making, ignore_errors=True)
 
 
 def _complete(folder: Path) -> bool:
@@ -203,23 +208,22 @@ def _complete(folder: Path) -> bool:
 
 
 def _run(command: list[str], limit_s: float) -> tuple[bool, str]:
-    """Whether the compiler was content, and what it said. What it started ends with it."""
-    with tempfile.TemporaryFile(
-        "w+", errors="replace"
-    ) as said:  # a pipe would be held open by what it started
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=subprocess.STDOUT)
+    """Whether the compiler succeeded, and what it printed. What it started ends with it."""
+    # Into a file: a pipe would stay open as long as anything that the compiler started lives.
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
         try:
             code = process.wait(limit_s)
         except subprocess.TimeoutExpired:
             _kill_tree(process.pid)
             process.wait()
             return False, f"error: nvcc did not finish within {limit_s:g} s"
-        said.seek(0)
-        return code == 0, said.read()
+        output.seek(0)
+        return code == 0, output.read()
 
 
 def _kill_tree(pid: int) -> None:
-    """Kill a process that is ours and all below it; stopped first, so that none starts another meanwhile."""
+    """Kill a process of ours and all below it. Each is stopped first, so that it starts none meanwhile."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGSTOP)
     for child in _children(pid):
@@ -229,12 +233,13 @@ def _kill_tree(pid: int) -> None:
 
 
 def _children(pid: int) -> list[int]:
-    found = []
+    children = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
+            # pid (name) state parent …: the name may hold spaces and parentheses.
             if path.read_text(errors="replace").rpartition(")")[2].split()[1] == str(pid):
-                found.append(int(path.parent.name))
-    return found
+                children.append(int(path.parent.name))
+    return children
 
 
 def _first_error(text: str) -> str:
@@ -244,18 +249,18 @@ def _first_error(text: str) -> str:
 
 
 def _load(folder: Path, *, cached: bool) -> BuiltLibrary:
-    facts = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
     return BuiltLibrary(
-        version=facts["version"],
+        version=record["version"],
         library=folder / LIBRARY,
-        arches=tuple(facts["arches"]),
-        key=facts["key"],
-        source_sha256=facts["source_sha256"],
-        compiler=facts["compiler"],
-        command=tuple(facts["command"]),
-        resources=tuple(ResourceUsage(**resource) for resource in facts["resources"]),
-        warnings=facts["warnings"],
-        seconds=facts["seconds"],
+        arches=tuple(record["arches"]),
+        key=record["key"],
+        source_sha256=record["source_sha256"],
+        compiler=record["compiler"],
+        command=tuple(record["command"]),
+        resources=tuple(ResourceUsage(**resource) for resource in record["resources"]),
+        warnings=record["warnings"],
+        seconds=record["seconds"],
         cached=cached,
     )
 
@@ -265,8 +270,8 @@ _SPILL = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) b
 
 
 def parse_ptxas(text: str) -> list[ResourceUsage]:
-    """ptxas -v's resource lines, one record per entry function and architecture."""
-    found = []
+    """What `ptxas -v` printed, one record for each entry function and architecture."""
+    usages = []
     function = arch = ""
     stack = stores = loads = 0
     for line in text.splitlines():
@@ -278,7 +283,7 @@ def parse_ptxas(text: str) -> list[ResourceUsage]:
             barriers = re.search(r"used (\d+) barriers", line)
             shared = re.search(r"(\d+) bytes smem", line)
             spilled = f"{stack} bytes stack frame, {stores} bytes spill stores, {loads} bytes spill loads"
-            found.append(
+            usages.append(
                 ResourceUsage(
                     function=function,
                     arch=arch,
@@ -292,4 +297,4 @@ def parse_ptxas(text: str) -> list[ResourceUsage]:
                 )
             )
             function = ""
-    return found
+    return usages

@@ -1,4 +1,7 @@
-"""What no kernel can be faster than: floors from a problem's sizes and the GPU's own attributes."""
+"""What no kernel can be faster than: lower bounds from a problem's sizes and the GPU's own attributes.
+
+Documents and stored values call a lower bound a floor: `floor_ns`, `floor_memory`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 from profiler.catalog import Problem, Workload
 from profiler.evidence import State, Value, architecture_of
 
-TILE_ROWS = 64  # query rows of a block, for the wave-quantised floor
+TILE_ROWS = 64  # query rows of a block, for the bound of whole waves
 
 
 @dataclass(frozen=True)
@@ -47,22 +50,22 @@ class LowerBounds:
 
     @property
     def largest_ns(self) -> float | None:
-        """The largest that is known; None where none is."""
-        return max((one for one in self._by_name.values() if one is not None), default=None)
+        """The largest that is known: the lower bound of all; None where none is known."""
+        return max((ns for ns in self._by_name.values() if ns is not None), default=None)
 
     @property
     def binding(self) -> str | None:
-        """The name of the largest."""
-        known = {name: ns for name, ns in self._by_name.items() if ns is not None}
-        return max(known, key=lambda name: known[name]) if known else None
+        """The name of the largest; None where none is known."""
+        computed = {name: ns for name, ns in self._by_name.items() if ns is not None}
+        return max(computed, key=lambda name: computed[name]) if computed else None
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """The floors that nobody could compute: the largest of the others is still a floor."""
+        """Those that could not be computed: the largest of the others still is a lower bound."""
         return tuple(name for name, ns in self._by_name.items() if ns is None)
 
     def values(self) -> dict[str, Value]:
-        """Every floor as a stored value, `floor` their largest; what is unknown is not collected."""
+        """Each as a stored value, `floor` the largest of them; what is unknown is not collected."""
         unknown = Value(None, "ns", state=State.NOT_COLLECTED)
         named = {**self._by_name, "": self.largest_ns}
         return {
@@ -83,22 +86,22 @@ class LowerBounds:
 
 
 def peak_rates(gpu: Mapping[str, Any] | None, dtype: str = "fp16") -> PeakRates:
-    """What the GPU can do, from its own attributes (device.Gpu.as_json) at its highest clocks."""
-    facts = gpu or {}
-    capability, sms, clock_mhz = (facts.get(key) for key in ("compute_capability", "sms", "max_sm_mhz"))
+    """What the GPU can do at its highest clocks, from the attributes that it gave (device.Gpu.as_json)."""
+    attributes = gpu or {}
+    capability, sms, clock_mhz = (attributes.get(key) for key in ("compute_capability", "sms", "max_sm_mhz"))
     architecture = architecture_of(str(capability))
     tensor = architecture.tensor_flops if architecture else None
     exponentials = architecture.exponentials if architecture else None
     if tensor and architecture and dtype == "fp8" and architecture.fp8_tensors:
         tensor *= 2
-    memory_mhz, bus_bits = facts.get("max_memory_mhz"), facts.get("memory_bus_bits")
+    memory_mhz, bus_bits = attributes.get("max_memory_mhz"), attributes.get("memory_bus_bits")
     cycles_per_s = sms * clock_mhz * 1e6 if sms and clock_mhz else None
+    # Double data rate: two transfers a clock.
+    bytes_per_s = 2 * memory_mhz * 1e6 * bus_bits / 8 if memory_mhz and bus_bits else None
     return PeakRates(
         flops_per_s=tensor * cycles_per_s if tensor and cycles_per_s else None,
         exponentials_per_s=exponentials * cycles_per_s if exponentials and cycles_per_s else None,
-        bytes_per_s=2 * memory_mhz * 1e6 * bus_bits / 8
-        if memory_mhz and bus_bits
-        else None,  # double data rate
+        bytes_per_s=bytes_per_s,
         sms=sms,
         assumed={
             "compute_capability": capability,
@@ -116,27 +119,27 @@ def peak_rates(gpu: Mapping[str, Any] | None, dtype: str = "fp16") -> PeakRates:
 def workload_bounds(
     problem: Problem, workload: Workload, gpu: Mapping[str, Any] | None, launch_ns: float | None = None
 ) -> LowerBounds:
-    """The floors of a workload on a GPU. launch_ns is measured (the timing stage's), or unknown."""
-    return bounds_at_rates(
-        problem, workload, peak_rates(gpu, str(workload.sizes().get("dtype", "fp16"))), launch_ns
-    )
+    """The lower bounds of a workload on a GPU. launch_ns: what an empty launch was measured to take."""
+    dtype = str(workload.sizes().get("dtype", "fp16"))
+    return bounds_at_rates(problem, workload, peak_rates(gpu, dtype), launch_ns)
 
 
 def bounds_by_timer(
     problem: Problem, workload: Workload, gpu: Mapping[str, Any] | None, launch_ns: Mapping[str, float]
 ) -> dict[str, Any]:
-    """The floors as a run keeps them; `by_timer` has the floor and its name for each of the timing's clocks.
+    """The lower bounds as a run keeps them: `by_timer` has the largest for each timer of the latency samples.
 
     launch_ns: what an empty launch took: `single`, `events` (in a row) and `graph`. Calls timed by events may
     be batched, so that the shorter of the first two bounds them.
     """
-    events = min((launch_ns[one] for one in ("single", "events") if launch_ns.get(one)), default=None)
-    launches = {"events": events, "graph replay": launch_ns.get("graph")}
-    every = {timer: workload_bounds(problem, workload, gpu, one) for timer, one in launches.items()}
+    events_ns = min((launch_ns[name] for name in ("single", "events") if launch_ns.get(name)), default=None)
+    launch_by_timer = {"events": events_ns, "graph replay": launch_ns.get("graph")}
+    by_timer = {timer: workload_bounds(problem, workload, gpu, ns) for timer, ns in launch_by_timer.items()}
     return {
-        **every["events"].as_json(),
+        **by_timer["events"].as_json(),
         "by_timer": {
-            timer: {"floor_ns": one.largest_ns, "binding": one.binding} for timer, one in every.items()
+            timer: {"floor_ns": bounds.largest_ns, "binding": bounds.binding}
+            for timer, bounds in by_timer.items()
         },
     }
 
@@ -144,43 +147,43 @@ def bounds_by_timer(
 def bounds_at_rates(
     problem: Problem,
     workload: Workload,
-    able: PeakRates,
+    rates: PeakRates,
     launch_ns: float | None = None,
     rows: int = TILE_ROWS,
 ) -> LowerBounds:
-    """The floors at given rates: arithmetic, exponentials and bytes over what the GPU can do of each."""
-    arithmetic = _over(problem.flops(workload), able.flops_per_s)
+    """The lower bounds at given rates: the arithmetic, exponentials and bytes over the rate of each."""
+    arithmetic_ns = _time_ns(problem.flops(workload), rates.flops_per_s)
     blocks = query_tiles(workload, rows)
-    wave = None
-    if arithmetic is not None and blocks and able.sms:
-        wave = arithmetic / wave_efficiency(blocks, able.sms)
+    wave_ns = None
+    if arithmetic_ns is not None and blocks and rates.sms:
+        wave_ns = arithmetic_ns / wave_efficiency(blocks, rates.sms)
     return LowerBounds(
         launch_ns=launch_ns,
-        arithmetic_ns=arithmetic,
-        exponential_ns=_over(exponential_count(workload), able.exponentials_per_s),
-        memory_ns=_over(problem.minimal_bytes(workload), able.bytes_per_s),
-        wave_ns=wave,
-        assumed=able.assumed,
+        arithmetic_ns=arithmetic_ns,
+        exponential_ns=_time_ns(exponential_count(workload), rates.exponentials_per_s),
+        memory_ns=_time_ns(problem.minimal_bytes(workload), rates.bytes_per_s),
+        wave_ns=wave_ns,
+        assumed=rates.assumed,
     )
 
 
 def exponential_count(workload: Any) -> int | None:
-    """One a visible (query, key) pair; None for a problem that has no such pairs."""
+    """One for each visible (query, key) pair; None for a problem that has no such pairs."""
     pairs = getattr(workload, "visible_pairs", None)
     return None if pairs is None else int(workload.batch * workload.heads * pairs)
 
 
 def query_tiles(workload: Any, rows: int = TILE_ROWS) -> int | None:
-    """Blocks, when each takes so many query rows of a head; None for a problem without query rows."""
+    """How many blocks there are when each takes `rows` query rows of a head; None without query rows."""
     if not hasattr(workload, "len_q"):
         return None
     return int(workload.batch * workload.heads * math.ceil(workload.len_q / rows))
 
 
 def wave_efficiency(blocks: int, sms: int) -> float:
-    """The share of the SMs' time that is used when a wave is one block an SM."""
+    """The share of the SMs' time that blocks of equal length use, one an SM at a time."""
     return blocks / (math.ceil(blocks / sms) * sms)
 
 
-def _over(amount: int | None, per_s: float | None) -> float | None:
+def _time_ns(amount: int | None, per_s: float | None) -> float | None:
     return None if amount is None or not per_s else amount / per_s * 1e9

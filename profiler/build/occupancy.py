@@ -10,16 +10,16 @@ from profiler.evidence import ARCHITECTURES, find_architecture
 
 
 class Occupancy(NamedTuple):
-    """What fits on one SM. limiters: every resource that allows no more than `blocks`."""
+    """How many blocks of a kernel fit on one SM, and what limits them."""
 
     blocks: int
-    pct: float  # warps resident, per cent of the most the SM can hold
-    limiters: tuple[str, ...]
+    pct: float  # warps resident, per cent of the most that the SM can hold
+    limiters: tuple[str, ...]  # every resource that allows no more than `blocks`
     fits: Mapping[str, int]  # how many blocks each resource allows
 
 
 def occupancy(arch: str, registers: int, threads: int, shared_bytes: int) -> Occupancy:
-    """Theoretical occupancy of blocks of so many threads and bytes of static and dynamic shared memory.
+    """Theoretical occupancy: registers of a thread, threads and static and dynamic shared memory of a block.
 
     Raises CannotJudge for an architecture whose limits are not known here.
     """
@@ -27,17 +27,19 @@ def occupancy(arch: str, registers: int, threads: int, shared_bytes: int) -> Occ
     if limits is None:
         raise CannotJudge(f"the limits of {arch} are not known here: it knows {', '.join(ARCHITECTURES)}")
     warps = -(-threads // 32)
-    per_warp = -(-max(registers, 1) * 32 // limits.register_unit) * limits.register_unit
-    per_partition = limits.registers // limits.partitions // per_warp
-    block_shared = (
-        -(-(shared_bytes + limits.reserved_shared_bytes) // limits.shared_unit) * limits.shared_unit
-    )
+    registers_of_warp = _round_up(max(registers, 1) * 32, limits.register_unit)
+    warps_of_partition = limits.registers // limits.partitions // registers_of_warp
+    shared_of_block = _round_up(shared_bytes + limits.reserved_shared_bytes, limits.shared_unit)
     fits = {
         "warps": limits.max_warps // warps,
         "blocks": limits.max_blocks,
-        "registers": per_partition * limits.partitions // warps,
-        "shared memory": limits.shared_bytes // block_shared if block_shared else limits.max_blocks,
+        "registers": warps_of_partition * limits.partitions // warps,
+        "shared memory": limits.shared_bytes // shared_of_block if shared_of_block else limits.max_blocks,
     }
     blocks = min(fits.values())
     limiters = tuple(name for name, count in fits.items() if count == blocks)
     return Occupancy(blocks, 100.0 * blocks * warps / limits.max_warps, limiters, fits)
+
+
+def _round_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit

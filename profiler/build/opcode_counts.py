@@ -1,4 +1,4 @@
-"""What the machine code says without running: opcode counts by class, code size; what breaks a budget."""
+"""What machine code says without running: its opcode counts by class, its size, its hash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from pathlib import Path
 from profiler.build.toolchain import require_tool
 from profiler.errors import BuildFailed
 
-# Class -> what the whole opcode, modifiers included, must match. ^LDG would take LDGSTS and LDGDEPBAR too.
+# What the whole opcode, modifiers included, must begin with to count for a class. LDG alone would also match
+# LDGSTS and LDGDEPBAR.
 OPCODE_CLASSES: Mapping[str, str] = {
     "HMMA": r"HMMA\b",
     "HGMMA": r"HGMMA\b",
@@ -52,61 +53,33 @@ OPCODE_CLASSES: Mapping[str, str] = {
 }
 _PATTERNS = [(name, re.compile(pattern)) for name, pattern in OPCODE_CLASSES.items()]
 _INSTRUCTION = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z][A-Z0-9_.]*)\s*(\S*)")
-_NEVER = ("!PT", "!UPT")  # ptxas pads LDGSTS with @!PT LDS that never run
+_NEVER = ("!PT", "!UPT")  # predicates that are never true: ptxas pads LDGSTS with @!PT LDS
 INSTRUCTION_BYTES = 16  # since sm_70
 TIME_LIMIT_S = 120
 
 
 @dataclass(frozen=True)
 class CodeSummary:
-    """The machine code of one kernel function on one architecture: counts of sites, not of executions."""
+    """The machine code of one kernel function on one architecture. It counts sites, not executions."""
 
     function: str  # mangled
     arch: str
-    instructions: int  # without padding: NOP and instructions whose predicate is never true
+    instructions: int  # without padding, which never executes
     code_bytes: int  # with padding
     classes: Mapping[str, int] = field(default_factory=dict)  # every class, 0 where there is none
     opcodes: Mapping[str, int] = field(default_factory=dict)  # by opcode without modifiers
     sha256: str = ""  # of the instructions and their encoding: equal for equal machine code
 
-    @property
-    def head_dim(self) -> int | None:
-        """The first integer template argument, which is the head dimension by the lineage's convention."""
-        return template_integer(self.function)
-
-
-def template_integer(mangled: str) -> int | None:
-    """The first integer template argument of an Itanium-mangled name, or None: `_Z1kILi64EE…` gives 64."""
-    match = re.search(r"L[ijlm](\d+)E", _after_name(mangled)[1])
-    return int(match[1]) if match else None
-
-
-def function_name(mangled: str) -> str:
-    """The plain function name of an Itanium-mangled one, without namespace and template."""
-    return _after_name(mangled)[0]
-
-
-def _after_name(mangled: str) -> tuple[str, str]:
-    """The function's name and what follows it. Source: Itanium C++ ABI, "External Names"."""
-    start = re.match(r"_ZN?", mangled)
-    if not start:
-        return mangled, ""  # extern "C"
-    name, rest = mangled, mangled[start.end() :]
-    while number := re.match(r"\d+", rest):
-        end = number.end() + int(number[0])
-        name, rest = rest[number.end() : end], rest[end:]
-    return name, rest
-
 
 def dump_sass(library: Path, arch: str) -> str:
-    """cuobjdump's listing of one architecture's machine code; kept beside the library and made once.
+    """cuobjdump's listing of one architecture's machine code; made once and cached beside the library.
 
-    Raises CannotJudge where the tools are missing, BuildFailed where the library has no such code or they do
-    not end.
+    Raises CannotJudge where the tools are missing, BuildFailed where the library has no such code or the tool
+    does not end.
     """
-    kept = library.with_name(f"{arch}.sass.gz")
-    with contextlib.suppress(OSError, EOFError):  # not there, or half a file
-        return gzip.decompress(kept.read_bytes()).decode()
+    cached = library.with_name(f"{arch}.sass.gz")
+    with contextlib.suppress(OSError, EOFError):  # there is none, or half a file
+        return gzip.decompress(cached.read_bytes()).decode()
     cuobjdump, nvdisasm = require_tool("cuobjdump"), require_tool("nvdisasm")
     environment = {**os.environ, "PATH": f"{nvdisasm.path.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
     command = [str(cuobjdump.path), "--dump-sass", "--gpu-architecture", arch, str(library)]
@@ -119,32 +92,32 @@ def dump_sass(library: Path, arch: str) -> str:
         raise BuildFailed(
             f"no {arch} machine code in {library}: {message[-1] if message else 'cuobjdump printed nothing'}"
         )
-    partial = kept.with_name(f".{uuid.uuid4().hex}")
+    partial = cached.with_name(f".{uuid.uuid4().hex}")
     partial.write_bytes(gzip.compress(done.stdout.encode(), 6, mtime=0))
-    partial.replace(kept)
+    partial.replace(cached)
     return done.stdout
 
 
 def summarize_code(sass: str, arch: str) -> list[CodeSummary]:
-    """Opcode counts of every function in cuobjdump's listing, in its order, without what never executes."""
-    found: list[CodeSummary] = []
+    """The functions of cuobjdump's listing, in its order, counted without what never executes."""
+    summaries: list[CodeSummary] = []
     for part in sass.split("Function :")[1:]:
         function, _, listing = part.partition("\n")
         total = 0
-        executed: Counter[str] = Counter()  # whole opcodes, modifiers included
+        sites_of: Counter[str] = Counter()  # by whole opcode, modifiers included
         for line in listing.splitlines():
             if match := _INSTRUCTION.match(line):
                 total += 1
                 address, predicate, opcode, operand = match.groups()
                 if not _never_executes(address, predicate, opcode, operand):
-                    executed[opcode] += 1
+                    sites_of[opcode] += 1
         classes = dict.fromkeys(OPCODE_CLASSES, 0)
         opcodes: Counter[str] = Counter()
-        for opcode, sites in executed.items():
+        for opcode, sites in sites_of.items():
             opcodes[opcode.split(".")[0]] += sites
-            for name in _classes(opcode):
+            for name in _classes_of(opcode):
                 classes[name] += sites
-        found.append(
+        summaries.append(
             CodeSummary(
                 function.strip(),
                 arch,
@@ -155,7 +128,7 @@ def summarize_code(sass: str, arch: str) -> list[CodeSummary]:
                 _digest(listing),
             )
         )
-    return found
+    return summaries
 
 
 def _digest(listing: str) -> str:
@@ -165,12 +138,12 @@ def _digest(listing: str) -> str:
 
 
 @cache
-def _classes(opcode: str) -> tuple[str, ...]:
+def _classes_of(opcode: str) -> tuple[str, ...]:
     return tuple(name for name, pattern in _PATTERNS if pattern.match(opcode))
 
 
 def _never_executes(address: str, predicate: str | None, opcode: str, operand: str) -> bool:
-    """Padding: NOP, what is predicated off for good, and the jump to itself behind the last EXIT."""
+    """Whether it is padding: NOP, a predicate that is never true, the jump to itself behind the last EXIT."""
     if opcode == "NOP" or predicate in _NEVER:
         return True
     return opcode == "BRA" and predicate is None and _same_address(operand, address)
@@ -181,21 +154,3 @@ def _same_address(operand: str, address: str) -> bool:
         return int(operand.rstrip(";"), 16) == int(address, 16)
     except ValueError:
         return False
-
-
-def over_budget(facts: Mapping[str, int | None], limits: Mapping[str, int | None]) -> list[tuple[str, bool]]:
-    """What does not keep its limit, in words (`registers 80 over 72`), and whether that is known.
-
-    A fact that is None keeps no limit; a limit that is None is not judged.
-    """
-    found = []
-    for name, most in limits.items():
-        value = facts.get(name)
-        if most is None or (value is not None and value <= most):
-            continue
-        words = name.replace("_", " ")
-        if value is None:
-            found.append((f"{words} unknown, budget {most}", False))
-        else:
-            found.append((f"{words} {value} over {most}", True))
-    return found

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from profiler.build import library, opcode_counts
+from profiler.build.kernel_names import function_name, template_integer
 from profiler.build.library import BuiltLibrary, FailedBuild, Progress, ResourceUsage
 from profiler.build.occupancy import Occupancy, occupancy
 from profiler.build.opcode_counts import CodeSummary
@@ -35,7 +36,7 @@ LaunchConfigs = Callable[[Version, Problem, Sequence[Workload]], Mapping[Workloa
 
 @dataclass(frozen=True)
 class FunctionResources:
-    """One kernel function of a version on one architecture. None where a tool that would tell is missing."""
+    """One kernel function of a version on one architecture; None where a tool that would say is missing."""
 
     version: Version
     name: str
@@ -43,8 +44,8 @@ class FunctionResources:
     head_dim: int | None  # None: the function is the same for all
     usage: ResourceUsage
     code: CodeSummary | None
-    threads: int | None
-    shared_bytes: Mapping[int, int | None]  # by head dim: static and dynamic, a block
+    threads: int | None  # of a block
+    shared_bytes: Mapping[int, int | None]  # by head dim, of a block: static and dynamic
     occupancy: Occupancy | None
 
     @property
@@ -54,32 +55,32 @@ class FunctionResources:
 
     @property
     def most_shared_bytes(self) -> int | None:
-        """Of the head dim that takes most."""
-        known = [size for size in self.shared_bytes.values() if size is not None]
-        return max(known) if known and len(known) == len(self.shared_bytes) else None
+        """Of the head dim that takes most; None where one of them is unknown."""
+        sizes = [size for size in self.shared_bytes.values() if size is not None]
+        return max(sizes) if sizes and len(sizes) == len(self.shared_bytes) else None
 
     @property
     def over_budget(self) -> tuple[str, ...]:
         """What exceeds the version's budget, in words."""
-        return tuple(name for name, known in self._judged() if known)
+        return tuple(words for words, is_known in self._exceeded() if is_known)
 
     @property
     def unjudged(self) -> tuple[str, ...]:
-        """What has a budget and is not known: it cannot pass."""
-        return tuple(name for name, known in self._judged() if not known)
+        """What has a budget and is not known, in words: it cannot pass."""
+        return tuple(words for words, is_known in self._exceeded() if not is_known)
 
-    def _judged(self) -> list[tuple[str, bool]]:
+    def _exceeded(self) -> list[tuple[str, bool]]:
         facts = {
             "registers": self.usage.registers,
             "shared_bytes": self.most_shared_bytes,
             "spill_bytes": self.usage.spill_bytes,
             "stack_bytes": self.usage.stack_bytes,
         }
-        return opcode_counts.over_budget(facts, self.version.budget.limits(self.head_dim))
+        return over_budget(facts, self.version.budget.limits(self.head_dim))
 
     def as_json(self) -> dict[str, Any]:
         """The function as `static --json` prints it."""
-        fits = self.occupancy
+        occupancy = self.occupancy
         return {
             "version": self.version.id,
             "state": self.version.state,
@@ -98,9 +99,9 @@ class FunctionResources:
             "opcodes": dict(self.code.classes) if self.code else None,
             "instructions": self.code.instructions if self.code else None,
             "code_bytes": self.code.code_bytes if self.code else None,
-            "occupancy_pct": fits.pct if fits else None,
-            "blocks_per_sm": fits.blocks if fits else None,
-            "limiter": ", ".join(fits.limiters) if fits else None,
+            "occupancy_pct": occupancy.pct if occupancy else None,
+            "blocks_per_sm": occupancy.blocks if occupancy else None,
+            "limiter": ", ".join(occupancy.limiters) if occupancy else None,
             "over_budget": list(self.over_budget),
             "unjudged": list(self.unjudged),
             "ptxas": self.usage.line,
@@ -109,12 +110,12 @@ class FunctionResources:
 
 @dataclass(frozen=True)
 class VersionResources:
-    """All functions of one version, and why something about them is not known."""
+    """All functions of one version on all its architectures."""
 
     version: Version
     built: BuiltLibrary
     functions: tuple[FunctionResources, ...]
-    missing: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()  # what is not known about them, and why
 
 
 def version_resources(
@@ -166,12 +167,12 @@ def _examine(
                 codes[code.function, arch] = code
         except ProfilerError as error:
             missing[f"{version.id}: machine code unknown: {_first_line(error)}"] = None
-    names = {opcode_counts.function_name(usage.function) for usage in built.resources}
+    names = {function_name(usage.function) for usage in built.resources}
     functions = []
-    for usage in sorted(built.resources, key=lambda usage: (built.arches.index(usage.arch), _order(usage))):
-        head_dim = opcode_counts.template_integer(usage.function)
+    for usage in sorted(built.resources, key=lambda usage: _by_arch_and_name(usage, built.arches)):
+        head_dim = template_integer(usage.function)
         if head_dim is None or head_dim in version.head_dims:
-            name = opcode_counts.function_name(usage.function)
+            name = function_name(usage.function)
             role = version.roles.get(name, "main" if len(names) == 1 else name)
             code_summary = codes.get((usage.function, usage.arch))
             functions.append(_function(version, name, role, head_dim, usage, code_summary, launches))
@@ -220,10 +221,26 @@ def _launches(
     return by_head_dim
 
 
-def _order(resources: ResourceUsage) -> tuple[str, int]:
-    return opcode_counts.function_name(resources.function), opcode_counts.template_integer(
-        resources.function
-    ) or 0
+def over_budget(facts: Mapping[str, int | None], limits: Mapping[str, int | None]) -> list[tuple[str, bool]]:
+    """What does not keep its limit, in words (`registers 80 over 72`), and whether that is known.
+
+    A fact that is None keeps no limit; a limit that is None is not judged.
+    """
+    exceeded = []
+    for name, limit in limits.items():
+        value = facts.get(name)
+        if limit is None or (value is not None and value <= limit):
+            continue
+        words = name.replace("_", " ")
+        if value is None:
+            exceeded.append((f"{words} unknown, budget {limit}", False))
+        else:
+            exceeded.append((f"{words} {value} over {limit}", True))
+    return exceeded
+
+
+def _by_arch_and_name(usage: ResourceUsage, arches: Sequence[str]) -> tuple[int, str, int]:
+    return arches.index(usage.arch), function_name(usage.function), template_integer(usage.function) or 0
 
 
 def _first_line(error: ProfilerError) -> str:

@@ -1,4 +1,4 @@
-"""Where nvcc, cuobjdump and nvdisasm are: $CUDA_HOME, the PATH, or the wheels of the `build` extra."""
+"""Where the programs of the CUDA toolkit are: in $CUDA_HOME, on the PATH, or in wheels."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class Tool:
 
     path: Path
     version: str  # 13.0.88
-    wheel_root: Path | None  # set where it comes from a wheel
+    wheel_root: Path | None  # the toolkit's folder in the wheel; None where it comes from no wheel
 
 
 def find_tool(name: str) -> Tool | None:
-    """The program, or None where it is nowhere. $CUDA_HOME wins over the PATH, the PATH over the wheels."""
+    """The program; None where there is none. $CUDA_HOME comes before the PATH, the PATH before the wheels."""
     return _find(name, os.environ.get("CUDA_HOME", ""), os.environ.get("PATH", ""))
 
 
 def require_tool(name: str) -> Tool:
-    """The program. Raises CannotJudge, saying how to get it."""
+    """The program. Raises CannotJudge where there is none, with how to install it."""
     tool = find_tool(name)
     if tool is None:
         raise CannotJudge(
@@ -45,8 +45,8 @@ def _find(name: str, cuda_home: str, path: str) -> Tool | None:
     candidates: list[tuple[Path, Path | None]] = []
     if cuda_home:
         candidates.append((Path(cuda_home) / "bin" / name, None))
-    if found := shutil.which(name, path=path):
-        candidates.append((Path(found), None))
+    if on_path := shutil.which(name, path=path):
+        candidates.append((Path(on_path), None))
     candidates.extend((root / "bin" / name, root) for root in _wheel_roots())
     for program, root in candidates:
         if program.is_file() and (version := _version(program)):
@@ -55,6 +55,7 @@ def _find(name: str, cuda_home: str, path: str) -> Tool | None:
 
 
 def _wheel_roots() -> list[Path]:
+    """The toolkits that NVIDIA's wheels installed: …/site-packages/nvidia/cu13."""
     spec = importlib.util.find_spec("nvidia")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     return sorted(path for folder in folders for path in Path(folder).glob("cu[0-9]*") if path.is_dir())

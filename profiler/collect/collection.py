@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
 
-from profiler.build import FailedBuild, opcode_counts, resources, static_facts
+from profiler.build import FailedBuild, function_name, resources, static_facts
 from profiler.bundles import Result
 from profiler.bundles.run_json import dump_result
 from profiler.catalog import Catalog, Version, source_sha256
@@ -271,7 +271,7 @@ class Collection:
             results = [Result(**about, status="failed", reason=found.error)]
         else:
             self.context.libraries[version.id] = str(found.built.library)
-            names = {opcode_counts.function_name(one.function) for one in found.built.resources}
+            names = {function_name(one.function) for one in found.built.resources}
             self.context.kernels[version.id] = tuple(sorted(names))
             by_head_dim: dict[int | None, list[resources.FunctionResources]] = {}
             for function in found.functions:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from profiler.build import opcode_counts
-from profiler.sass.listing import Listing, SassLine, stable_name
+from profiler.build import template_integer
+from profiler.build.kernel_names import without_path_hash
+from profiler.sass.listing import Listing, SassLine
 
 EQUAL, CHANGED, ONLY_A, ONLY_B, UNREAD = "equal", "changed", "only A", "only B", "unread"
 _MOSTLY = 0.5  # from this share of equal instructions on, equal ones are the anchors; else equal opcodes are
@@ -73,9 +74,9 @@ def pair_functions(a: Listing, b: Listing) -> list[tuple[int | None, int | None]
 
     Regions of a report have no names: as many on both sides pair in order, else by size, the largest first.
     """
-    names = [[stable_name(name) for name in listing.functions] for listing in (a, b)]
+    names = [[without_path_hash(name) for name in listing.functions] for listing in (a, b)]
     pairs: dict[int, int] = {}
-    sizes = [[opcode_counts.template_integer(name) for name in side] for side in names]
+    sizes = [[template_integer(name) for name in side] for side in names]
     keys: list[list[list[Any]]] = [names, sizes]
     for left, right in keys:
         free_a = [i for i in range(len(left)) if i not in pairs]

@@ -34,8 +34,6 @@ _RETURN = re.compile(r"\b(U?MOV(?:32I)?|IMAD\.MOV\.U32)\b.*?,\s*(0x[0-9a-f]+)$")
 _CUOBJDUMP = re.compile(r"^\s*/\*([0-9a-f]{4,})\*/\s+(.+?)\s*;")
 _NVDISASM_FILE = re.compile(r'//## File "(.*)", line (\d+)')
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
-# What a compiler puts into the names of an anonymous namespace, made of the path that it was given.
-_ANONYMOUS = re.compile(r"(_GLOBAL__N__)[0-9a-f]{8}_")
 _CALL_SETUP = 8  # instructions before a CALL.REL that may load where it returns to
 
 
@@ -220,11 +218,6 @@ def parse_line_info(text: str) -> dict[tuple[str, int], FileLine]:
             if now:
                 found[function, int(instruction[1], 16)] = now
     return found
-
-
-def stable_name(mangled: str) -> str:
-    """A function's name without what the compiler makes of the file's path: builds in two folders agree."""
-    return _ANONYMOUS.sub(r"\1", mangled)
 
 
 class _Addresses:

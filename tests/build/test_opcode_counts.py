@@ -1,4 +1,4 @@
-"""Counting machine code: what the real disassembler prints, what never executes, names, budgets."""
+"""Counting machine code: what the real disassembler prints, and what never executes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.build import opcode_counts, toolchain
+from profiler.build import function_name, opcode_counts, template_integer, toolchain
 from profiler.errors import BuildFailed, CannotJudge
 from tests.toolchain import needs_sass
 
@@ -129,34 +129,6 @@ def test_equal_machine_code_has_an_equal_hash_whatever_it_is_called() -> None:
     assert changed.sha256 != code.sha256 != plain.sha256
 
 
-@pytest.mark.parametrize(
-    ("mangled", "name", "integer"),
-    [
-        ("_Z3v2dILi64EEvPK6__halfS2_S2_PS0_iifi", "v2d", 64),
-        ("_ZN4mine6reduceIfLi128EEEvPT_", "reduce", 128),
-        ("_ZN35_GLOBAL__N__ee343ae4_5_an_cu__Z1fPf6kernelILj32ELb1EEEvPf", "kernel", 32),
-        ("_Z7indexedPKiPf", "indexed", None),
-        ("product", "product", None),
-    ],
-)
-def test_names_are_read_from_mangled_ones(mangled: str, name: str, integer: int | None) -> None:
-    assert opcode_counts.function_name(mangled) == name
-    assert opcode_counts.template_integer(mangled) == integer
-
-
-def test_a_budget_names_what_exceeds_it_and_what_nobody_knows() -> None:
-    facts = {"registers": 80, "shared_bytes": None, "spill_bytes": 0, "stack_bytes": 8}
-    limits = {"registers": 72, "shared_bytes": 100, "spill_bytes": 0, "stack_bytes": None}
-    assert opcode_counts.over_budget(facts, limits) == [
-        ("registers 80 over 72", True),
-        ("shared bytes unknown, budget 100", False),
-    ]
-
-
-def test_at_the_limit_is_within_budget() -> None:
-    assert opcode_counts.over_budget({"registers": 72}, {"registers": 72}) == []
-
-
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("static")
@@ -170,11 +142,11 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @needs_sass
 def test_real_code_has_what_its_source_has(library: Path) -> None:
     found = {
-        opcode_counts.function_name(one.function): one
+        function_name(one.function): one
         for one in opcode_counts.summarize_code(opcode_counts.dump_sass(library, "sm_80"), "sm_80")
     }
     reduce, product, indexed = found["reduce"].classes, found["product"].classes, found["indexed"].classes
-    assert found["reduce"].head_dim == 128
+    assert template_integer(found["reduce"].function) == 128
     assert (reduce["SHFL"], reduce["BAR"], reduce["STS"], reduce["LDS"]) == (5, 1, 1, 1)
     assert (reduce["HMMA"], reduce["LDL"], reduce["STL"]) == (0, 0, 0)
     assert product["HMMA"] == 2, "a 16x16x16 product is two m16n8k16"

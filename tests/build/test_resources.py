@@ -231,3 +231,16 @@ def test_a_version_that_does_not_compile_exits_2_and_the_others_are_told(
     assert code == 2
     assert "split does not compile" in err
     assert "narrow" in out
+
+
+def test_a_budget_names_what_exceeds_it_and_what_nobody_knows() -> None:
+    facts = {"registers": 80, "shared_bytes": None, "spill_bytes": 0, "stack_bytes": 8}
+    limits = {"registers": 72, "shared_bytes": 100, "spill_bytes": 0, "stack_bytes": None}
+    assert resources.over_budget(facts, limits) == [
+        ("registers 80 over 72", True),
+        ("shared bytes unknown, budget 100", False),
+    ]
+
+
+def test_at_the_limit_is_within_budget() -> None:
+    assert resources.over_budget({"registers": 72}, {"registers": 72}) == []

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from profiler.build import library, opcode_counts, toolchain
+from profiler.build import function_name, library, toolchain
 from profiler.catalog import ATTENTION, AttentionWorkload, Version, catalog
 from profiler.catalog.attention import ACCEPTANCE
 from profiler.collect import gpu_process, subprocesses
@@ -120,7 +120,7 @@ def bench(tmp_path_factory) -> Iterator[GpuBench]:
                 failed[made.version] = made.error
                 continue
             libraries[made.version] = made.library
-            kernels[made.version] = {opcode_counts.function_name(one.function) for one in made.resources}
+            kernels[made.version] = {function_name(one.function) for one in made.resources}
     folder = tmp_path_factory.mktemp("gpu")
     with subprocesses.kill_on_exit(folder):
         yield GpuBench(folder, libraries, kernels, failed, gpu)

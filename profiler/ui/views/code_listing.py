@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby, pairwise
 from pathlib import PurePath
 
-from profiler.build import opcode_counts
+from profiler.build import function_name, template_integer
 from profiler.evidence import formatting
 from profiler.sass import HotSpot, Listing, hotspots
 from profiler.store import ResultInfo
@@ -123,7 +123,7 @@ def head(code: Sequence[Listing], context: Sequence[str]) -> Html:
 
 def function_label(mangled: str) -> str:
     """A function as it is called on screen: `v2d<64>`."""
-    name, size = opcode_counts.function_name(mangled), opcode_counts.template_integer(mangled)
+    name, size = function_name(mangled), template_integer(mangled)
     return name if size is None else f"{name}<{size}>"
 
 

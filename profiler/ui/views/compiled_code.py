@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.build import opcode_counts
+from profiler.build import function_name, template_integer
 from profiler.sass import Listing, StoredCode, alignment
 from profiler.sass import listing as sass_listing
 from profiler.ui import addresses, markup
@@ -20,7 +20,7 @@ NOTHING_RAN = "nothing was run: no samples, no counts"
 def of_function(listing: Listing, version: str, function: str) -> Listing:
     """The listing of one function, or of all; labelled as the page's head wants it."""
     kept = sass_listing.select_functions(listing, lambda name: name == function) if function else listing
-    names = list(dict.fromkeys(opcode_counts.function_name(name) for name in kept.functions))
+    names = list(dict.fromkeys(function_name(name) for name in kept.functions))
     kernel = function_label(function) if function else ", ".join(names)
     return Listing(f"{version} {kernel}", kept.functions, kept.lines, kept.counts, kept.texts)
 
@@ -48,7 +48,7 @@ def functions_of_size(code: Sequence[Listing], workload: str) -> list[str]:
     size = workload.removeprefix(SIZE) if workload.startswith(SIZE) else ""
     found = []
     for one in code:
-        mine = [name for name in one.functions if str(opcode_counts.template_integer(name)) == size]
+        mine = [name for name in one.functions if str(template_integer(name)) == size]
         found.append(mine[0] if len(mine) == 1 else "")
     return found if all(found) else [""] * len(code)
 

@@ -1,0 +1,30 @@
+"""What is read from mangled names of kernel functions."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiler.build import function_name, template_integer
+from profiler.build.kernel_names import without_path_hash
+
+
+@pytest.mark.parametrize(
+    ("mangled", "name", "integer"),
+    [
+        ("_Z3v2dILi64EEvPK6__halfS2_S2_PS0_iifi", "v2d", 64),
+        ("_ZN4mine6reduceIfLi128EEEvPT_", "reduce", 128),
+        ("_ZN35_GLOBAL__N__ee343ae4_5_an_cu__Z1fPf6kernelILj32ELb1EEEvPf", "kernel", 32),
+        ("_Z7indexedPKiPf", "indexed", None),
+        ("product", "product", None),
+    ],
+)
+def test_names_are_read_from_mangled_ones(mangled: str, name: str, integer: int | None) -> None:
+    assert function_name(mangled) == name
+    assert template_integer(mangled) == integer
+
+
+def test_a_function_of_an_anonymous_namespace_has_one_name_wherever_it_is_built() -> None:
+    first, second = (
+        f"_ZN35_GLOBAL__N__{path_hash}_5_an_cu__Z1fPf6kernelEv" for path_hash in ("ee343ae4", "0badcafe")
+    )
+    assert without_path_hash(first) == without_path_hash(second) == "_ZN35_GLOBAL__N__5_an_cu__Z1fPf6kernelEv"
