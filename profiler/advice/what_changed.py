@@ -23,7 +23,6 @@ from profiler.explain import Explanation, Term
 from profiler.explain.sentence import format_change, format_time
 from profiler.explain.time_identity import BALANCE, CLOCK, CONCEPTS, CYCLES, FULL, PARALLELISM, WAITING, WORK
 from profiler.statistics import Decision, Verdict, floor, share_text
-from profiler.statistics.decision import UNJUDGED
 
 WORTH = 0.1  # of the change: a cause below it gets no statement
 _QUIET = 0.05  # the rank of what did not change
@@ -38,7 +37,6 @@ _FACTORS = {  # what of a launch each cause is read from
     CYCLES: ("cycles",),
     WAITING: ("warp_latency",),
 }
-_MOVED = (Verdict.BETTER, Verdict.WORSE)
 
 
 def change_statements(
@@ -46,18 +44,17 @@ def change_statements(
 ) -> Iterator[Statement | OpenQuestion]:
     """What changed in the launch, its main cause, what went against it, and which other launches moved."""
     duration = reading["duration"]
-    if told.verdict in (Verdict.NOT_COMPARABLE, Verdict.MISSING):
-        inputs = (duration, *_before(duration))
-        if told.verdict is Verdict.MISSING:
-            yield OpenQuestion("change", "whether it got faster", inputs, main=True)
-        else:
-            yield Statement("change", UNKNOWN, told.sentence, inputs, Evidence.MEASURED, "not comparable")
+    inputs = (duration, *_before(duration))
+    if told.verdict is Verdict.MISSING:
+        yield OpenQuestion("change", "whether it got faster", inputs, main=True)
+    elif told.verdict is Verdict.NOT_COMPARABLE:
+        yield Statement("change", UNKNOWN, told.sentence, inputs, Evidence.MEASURED, "not comparable")
     elif told.verdict is Verdict.UNCLEAR:
         yield Statement("change", UNKNOWN, told.sentence, (duration,), Evidence.MEASURED, _sure(told.pair))
     else:
         yield _headline(told, reading)
         yield from _causes(told, reading, stalls)
-    if told.verdict in _MOVED and told.missing:
+    if told.verdict.traits.moved and told.missing:
         wanted = tuple(_wanted(one.concept, reading) for one in told.missing)
         yield OpenQuestion("split", "all causes of the change", wanted)
     yield from _elsewhere(told, others)
@@ -68,9 +65,9 @@ def latency_statements(comparison: Comparison) -> Iterator[Statement]:
     for one in comparison.latency:
         a, b = (NOT_COLLECTED if ns is None else Value(ns, "ns") for ns in (one.a_ns, one.b_ns))
         metric = MetricInput(f"latency ({one.mode})", "latency", "latency", b, a)
-        decided = one.verdict not in UNJUDGED
+        decided = one.verdict.traits.decided
         settled = f" To settle it: `{one.settle}`." if one.settle else ""
-        word = one.verdict.value.replace("_", " ")
+        word = one.verdict.words
         text = f"Latency {between(a, b)} ({one.mode}): {word}, {one.decision.reason}.{settled}"
         sure = "; ".join((_rests_on(one.decision), *one.decision.warnings))
         kind = CHANGE if decided else UNKNOWN
@@ -107,7 +104,7 @@ def _headline(told: Explanation, reading: LaunchInputs) -> Statement:
     elif told.split and told.split.reasons_flagged:
         skew = told.split.reasons_flagged
         sure += f"; the single reasons of waiting are not to be trusted, their skew is {skew}"
-    part = _share(told, told.delta_us) if told.verdict in _MOVED else None
+    part = _share(told, told.delta_us) if told.verdict.traits.moved else None
     first = max((_share(told, term.us) or 0.0 for term in told.causes), default=0.0)  # before its own causes
     return Statement(
         "change", CHANGE, told.sentence, inputs, Evidence.MEASURED, sure, share=part, weight=first or _QUIET
@@ -268,7 +265,9 @@ def _added(pair: PairComparison) -> list[OpcodeChange]:
 
 def _elsewhere(told: Explanation, others: Sequence[Explanation]) -> Iterator[Statement]:
     """The other launches of the report that got better or worse: they are not looked at here."""
-    moved = [one for one in others if one is not told and one.verdict in _MOVED and one.delta_us is not None]
+    moved = [
+        one for one in others if one is not told and one.verdict.traits.moved and one.delta_us is not None
+    ]
     if not moved:
         return
     moved.sort(key=lambda one: -abs(one.delta_us or 0.0))

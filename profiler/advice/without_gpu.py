@@ -276,11 +276,7 @@ def _changes(found: Sequence[tuple[ComparedSide, LaunchInputs]]) -> Iterator[Sta
         pair = next((pair for pair in pairs if pair.b is reading.launch), None)
         if pair is None or cell.comparison is None or not cell.comparison.comparable:
             continue
-        changes = [
-            one
-            for one in pair.metrics
-            if one.concept in _CHANGES and one.verdict not in (Verdict.SAME, Verdict.MISSING)
-        ]
+        changes = [one for one in pair.metrics if one.concept in _CHANGES and not one.verdict.traits.quiet]
         worse = any(one.verdict is Verdict.WORSE for one in changes)
         moved.append(((worse, len(changes)), cell, reading, changes))
     blocked = next((cell for cell, _ in found if cell.comparison and not cell.comparison.comparable), None)

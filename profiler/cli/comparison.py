@@ -18,7 +18,6 @@ SHOWN = 25  # pairs that a terminal or a pull request gets unasked
 DETAILED = 5  # pairs whose counters are listed unasked
 LISTED = 6  # launches without a partner that a line describes
 NAMED = 10  # missing concepts that a line names
-_QUIET = (Verdict.SAME, Verdict.MISSING)
 
 
 def print_text(comparison: Comparison, *, everything: bool) -> None:
@@ -72,11 +71,11 @@ def markdown(comparison: Comparison) -> str:
             pair.kernel,
             f"{change.group}: {change.label}",
             *change_numbers(change),
-            formatting.verdict(change.verdict),
+            change.verdict.label,
         )
         for pair in comparison.pairs
         for change in pair.metrics
-        if change.verdict in (Verdict.BETTER, Verdict.WORSE) and change is not pair.headline
+        if change.verdict.traits.moved and change is not pair.headline
     ]
     if rows:
         summary = f"<details><summary>{len(rows)} judged counters moved</summary>"
@@ -108,18 +107,18 @@ def kernel_rows(comparison: Comparison) -> list[tuple[str, ...]]:
     for pair in comparison.pairs:
         change = pair.headline
         numbers = change_numbers(change) if change else ("–", "–", "")
-        rows.append((pair.kernel, *numbers, formatting.verdict(pair.verdict)))
+        rows.append((pair.kernel, *numbers, pair.verdict.label))
     return rows
 
 
 def reasons(comparison: Comparison) -> list[str]:
     """The reason of each verdict that judges nothing, once, and what differs in the launches themselves."""
-    by_reason: dict[tuple[str, str], int] = Counter(
+    by_reason: dict[tuple[Verdict, str], int] = Counter(
         (pair.verdict, pair.headline.reason if pair.headline else "metrics.txt has no duration")
         for pair in comparison.pairs
-        if pair.verdict in (Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING)
+        if not pair.verdict.traits.decided
     )
-    found = [f"{formatting.verdict(word)}: {reason}" for word, reason in by_reason]
+    found = [f"{word.label}: {reason}" for word, reason in by_reason]
     for pair in comparison.pairs:
         if pair.differs:
             found.append(f"{pair.kernel}: {_differing(pair)}")
@@ -179,11 +178,11 @@ def _described(comparison: Comparison, launch: Launch) -> str:
 
 
 def _moved(pairs: Sequence[PairComparison]) -> Sequence[PairComparison]:
-    return pairs if len(pairs) == 1 else [p for p in pairs if p.verdict in (Verdict.BETTER, Verdict.WORSE)]
+    return pairs if len(pairs) == 1 else [p for p in pairs if p.verdict.traits.moved]
 
 
 def _print_pair(pair: PairComparison, everything: bool) -> None:
-    shown = [c for c in pair.metrics if everything or c.verdict not in _QUIET]
+    shown = [c for c in pair.metrics if everything or not c.verdict.traits.quiet]
     groups = list(dict.fromkeys(change.group for change in shown))
     shown.sort(key=lambda change: (groups.index(change.group), -_size(change)))
     what = "every metric" if everything else "what moved"
@@ -191,7 +190,7 @@ def _print_pair(pair: PairComparison, everything: bool) -> None:
     rows, last = [], None
     for change in shown:
         group = "" if change.group == last else change.group
-        rows.append((group, change.label, *change_numbers(change), formatting.verdict(change.verdict)))
+        rows.append((group, change.label, *change_numbers(change), change.verdict.label))
         last = change.group
     if rows:
         print_table(("group", "metric", "A", "B", "change", "verdict"), rows, right=(2, 3, 4))

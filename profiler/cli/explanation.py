@@ -153,17 +153,20 @@ def _launch(told: Explanation) -> dict[str, object]:
 
 def _shown(explanations: Sequence[Explanation], everything: bool) -> list[Explanation]:
     """The pairs that moved; with `everything` those that may have as well."""
-    wanted = (Verdict.BETTER, Verdict.WORSE, *((Verdict.UNCLEAR,) if everything else ()))
-    return [told for told in explanations if told.verdict in wanted]
+    return [
+        told
+        for told in explanations
+        if told.verdict.traits.moved or (everything and told.verdict is Verdict.UNCLEAR)
+    ]
 
 
 def _without_causes(explanations: Sequence[Explanation], everything: bool) -> Iterator[str]:
     same = sum(told.verdict is Verdict.SAME for told in explanations)
     if same:
-        yield f"{formatting.verdict(Verdict.SAME)}: {count_launches(same)} unchanged, so without causes"
+        yield f"{Verdict.SAME.label}: {count_launches(same)} unchanged, so without causes"
     unclear = sum(told.verdict is Verdict.UNCLEAR and told.split is not None for told in explanations)
     if unclear and not everything:
-        sign = formatting.verdict(Verdict.UNCLEAR)
+        sign = Verdict.UNCLEAR.label
         yield f"{sign}: no causes; --all shows how the counters split {unclear}"
 
 

@@ -8,7 +8,7 @@ from itertools import groupby
 from profiler.cli.comparison import change_numbers, markdown_table
 from profiler.cli.output import print_table, say
 from profiler.compare import Comparison, MetricChange
-from profiler.evidence import Evidence, formatting
+from profiler.evidence import Evidence
 from profiler.statistics import Verdict
 
 _HEADS = ("metric", "A", "B", "change", "verdict")
@@ -16,7 +16,6 @@ _WHERE = {
     Evidence.STATIC: "from compiler and machine code, exact; opcodes are counted in the code, not as run",
     Evidence.MODELLED: "from a run on the CPU; conflicts by the model of the banks",
 }
-_QUIET = (Verdict.SAME, Verdict.MISSING)
 
 
 def print_facts(comparisons: Sequence[Comparison], *, everything: bool, markdown: bool) -> None:
@@ -72,7 +71,7 @@ def _rows(comparison: Comparison, everything: bool) -> Iterator[tuple[str, ...]]
     several = len(comparison.pairs) > 1
     for pair in comparison.pairs:
         for change in sorted(pair.metrics, key=lambda change: not change.judged):
-            moved = change.verdict not in _QUIET and change.a.number != change.b.number
+            moved = not change.verdict.traits.quiet and change.a.number != change.b.number
             if everything or moved:
                 name = f"{pair.kernel}: {change.label}" if several else change.label
                 yield (name, *change_numbers(change), _word(change, comparison))
@@ -82,7 +81,7 @@ def _word(change: MetricChange, comparison: Comparison) -> str:
     """The verdict; the reason for having none stands once, above."""
     if change.verdict is Verdict.NOT_COMPARABLE and (comparison.a.wrong or comparison.b.wrong):
         return "⊘ no verdict"
-    return formatting.verdict(change.verdict)
+    return change.verdict.label
 
 
 def _alone(comparison: Comparison) -> list[str]:

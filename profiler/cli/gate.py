@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_filters
+from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
@@ -70,7 +71,11 @@ def add(commands: Commands) -> None:
         "--on", action="append", default=[], metavar="CONCEPT", help="judge this concept too (repeatable)"
     )
     gate.add_argument(
-        "--allow", action="append", choices=("unclear",), default=[], help="let pass what is unclear"
+        "--allow",
+        action="append",
+        choices=[verdict.value for verdict in Verdict if verdict.traits.may_pass],
+        default=[],
+        help="let pass what is unclear",
     )
     gate.add_argument("--format", choices=FORMATS, help="how it is told (default: text)")
     for name in FORMATS[1:]:

@@ -22,7 +22,7 @@ def latency_rows(comparison: Comparison) -> list[tuple[str, ...]]:
         decision = one.decision
         change = "" if decision.effect is None else change_text(decision.effect)
         interval = "" if decision.interval is None else str(decision.interval)
-        rows.append((one.mode, a, b, change, interval, formatting.verdict(decision.verdict)))
+        rows.append((one.mode, a, b, change, interval, decision.verdict.label))
     return rows
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
-_STYLES = {"better": "bold blue", "worse": "bold dark_orange"}
+_STYLES = {"better": "bold blue", "worse": "bold dark_orange"}  # by the colour of a verdict
 _PIPE_WIDTH = 240  # a pipe has no width: no column is cut before this
 
 
@@ -205,5 +205,8 @@ def _console() -> Console:
 
 
 def _style(cell: str) -> str:
-    words = cell.split(" ", 2)
-    return _STYLES.get(words[1], "") if len(words) > 1 and words[0] in "✓!" else ""
+    """The style of a cell that starts with a verdict's sign and words."""
+    from profiler.statistics import Verdict
+
+    colours = (verdict.traits.colour for verdict in Verdict if f"{cell} ".startswith(f"{verdict.label} "))
+    return _STYLES.get(next(colours, ""), "")

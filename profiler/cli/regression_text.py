@@ -51,7 +51,7 @@ def document(found: RegressionReport, causes: CauseFinder) -> dict[str, object]:
 
 
 def _row(one: Regression, due_to: str) -> tuple[str, ...]:
-    word = "⊘ wrong" if one.became_wrong else formatting.verdict(Verdict.WORSE)
+    word = "⊘ wrong" if one.became_wrong else Verdict.WORSE.label
     mode = one.series.mode if one.series.concept == LATENCY else ""
     place = (one.series.workload, one.series.gpu, mode, one.series.evidence.value)
     where = ", ".join(filter(None, place))

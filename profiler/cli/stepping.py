@@ -8,7 +8,6 @@ from itertools import groupby
 
 from profiler.cli.output import print_table, say
 from profiler.errors import CannotJudge
-from profiler.evidence import formatting
 from profiler.history import LATENCY, History, Step, TrendPoint
 from profiler.history.change_points import VERSIONS
 from profiler.history.step_words import (
@@ -79,7 +78,7 @@ def _name(one: History) -> str:
 def _row(one: History, change: Step) -> tuple[str, ...]:
     return (
         _name(one),
-        formatting.verdict(change.verdict),
+        change.verdict.label,
         size_words(change),
         level_words(change),
         moment(change.likeliest),

@@ -282,9 +282,7 @@ class _MetricJudge:
             change_pct,
             verdict,
             reason,
-            verdict in (Verdict.BETTER, Verdict.WORSE)
-            and metric.evidence is Evidence.MEASURED
-            and limit is None,
+            verdict.traits.moved and metric.evidence is Evidence.MEASURED and limit is None,
             metric.better != "-",
             limit,
         )

@@ -82,7 +82,7 @@ def noise_command(version: str, workload: str | None) -> str:
 
 def _with_code(comparison: LatencyComparison, a: Side, b: Side, noise: NoiseModel) -> LatencyComparison:
     """With the machine code in mind: where it is the same, no version got faster or slower."""
-    if comparison.verdict not in (Verdict.BETTER, Verdict.WORSE):
+    if not comparison.verdict.traits.moved:
         return comparison
     if comparison.a is None or comparison.b is None or not (a.version and b.version):
         return comparison

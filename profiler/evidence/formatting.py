@@ -13,16 +13,6 @@ THIN = "\u2009"  # between the thousands
 MINUS = "\u2212"
 TIMES = "\u00d7"
 
-SIGNS = {
-    "better": "✓",
-    "worse": "!",
-    "same": "=",
-    "unclear": "?",
-    "not_comparable": "≠",
-    "missing": "–",
-    "changed": "Δ",
-}
-
 _SECONDS = {"ns": 1e-9, "nsecond": 1e-9, "us": 1e-6, "usecond": 1e-6, "ms": 1e-3, "msecond": 1e-3, "s": 1.0}
 _SECONDS["second"] = 1.0
 _WORK = ("FLOP/s", "op/s")
@@ -125,11 +115,6 @@ def change(a: Value, b: Value) -> str:
 def percent_change(change_pct: float | None) -> str:
     """A relative change in per cent, signed; empty for None."""
     return "" if change_pct is None else _plus(change_pct, "%")
-
-
-def verdict(word: str) -> str:
-    """The verdict with its sign, in words: `✓ better`, `≠ not comparable`."""
-    return f"{SIGNS[word]} {word.replace('_', ' ')}"
 
 
 def state_words(value: Value) -> str:

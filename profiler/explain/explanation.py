@@ -24,7 +24,6 @@ from profiler.statistics import Verdict
 _STALL_NAME = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
 _STALL_GROUP = "stalls"  # of metrics.txt
 _MAX_STALL_ROWS = 3  # stalls that are named row by row; more share one row
-_MOVED = (Verdict.BETTER, Verdict.WORSE)
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ class Explanation:
     @property
     def causes(self) -> tuple[Term, ...]:
         """The terms of the split where the verdict says that the time moved; an unclear one has none."""
-        return self.split.terms if self.split and self.verdict in _MOVED else ()
+        return self.split.terms if self.split and self.verdict.traits.moved else ()
 
 
 def explain(comparison: Comparison, table: MetricTable) -> tuple[Explanation, ...]:
@@ -150,7 +149,7 @@ def _explained(pair: PairComparison, table: MetricTable, chip: str | None) -> Ex
     a_us, b_us = usable_time_us(duration_a), usable_time_us(duration_b)
     has_times = a_us is not None and b_us is not None
     split = None
-    if has_times and pair.verdict in (*_MOVED, Verdict.UNCLEAR):
+    if has_times and (pair.verdict.traits.moved or pair.verdict is Verdict.UNCLEAR):
         split = split_time(identity_a, identity_b)
         if split.depth == NO_SPLIT:
             split = None

@@ -215,7 +215,7 @@ class PairRules:
         elif headline is None:
             words = f"{self.table.path} declares no {HEADLINE}, by which a gate decides"
             yield self.finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, words)
-        elif (headline.a.number, headline.b.number) != (None, None) or headline.verdict in _UNJUDGED:
+        elif (headline.a.number, headline.b.number) != (None, None) or not headline.verdict.traits.decided:
             yield self._moved(Check.REGRESSION, _outcome(headline.verdict), headline)
         faster = timed or pair.verdict is Verdict.BETTER
         for change in pair.metrics:
@@ -225,7 +225,7 @@ class PairRules:
             exact = is_exact(self.table.by_concept[change.concept], change.unit)
             if asked and not exact:
                 change = self._surely(change)
-            if asked and change.verdict in (*_UNJUDGED, Verdict.BETTER, Verdict.SAME):
+            if asked and not change.verdict.traits.fails and change.verdict is not Verdict.CHANGED:
                 yield self._moved(Check.REGRESSION, _outcome(change.verdict), change)
             elif change.verdict is Verdict.WORSE:
                 weighs = asked or (exact and not faster)
@@ -234,7 +234,7 @@ class PairRules:
     def _surely(self, change: MetricChange) -> MetricChange:
         """A counter that wobbles, and of which no A/A pairs say how far, is unclear where it moved."""
         a, b = change.a.number, change.b.number
-        moved = change.verdict in (Verdict.BETTER, Verdict.WORSE) and change.noise_share is None
+        moved = change.verdict.traits.moved and change.noise_share is None
         if not (moved and a and b is not None):
             return change
         decision = decide_inexact(self.table.by_concept[change.concept], a, b, None)
@@ -266,7 +266,7 @@ class PairRules:
         size = formatting.change(change.a, change.b)
         words = f"{change.label}: {a} → {b}" + (f" ({size})" if size else "")
         if change.verdict is not Verdict.SAME:
-            words += f", {change.verdict.replace('_', ' ')}: {change.reason}"
+            words += f", {change.verdict.words}: {change.reason}"
         found = self.finding(check, outcome, change.verdict, words)
         effect = None if change.change_pct is None else change.change_pct / 100
         command = self.contest.again if outcome is Outcome.UNJUDGED else ""
@@ -280,13 +280,10 @@ class PairRules:
         )
 
 
-_UNJUDGED = (Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING)
-
-
 def _outcome(verdict: Verdict) -> Outcome:
-    if verdict is Verdict.WORSE:
+    if verdict.traits.fails:
         return Outcome.FAILED
-    return Outcome.UNJUDGED if verdict in _UNJUDGED else Outcome.PASSED
+    return Outcome.PASSED if verdict.traits.decided else Outcome.UNJUDGED
 
 
 def _cause(finding: Finding, sentence: str) -> str:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from profiler.statistics.counters import judge_counter as judge_counter
     from profiler.statistics.decision import Decision as Decision
     from profiler.statistics.decision import Interval as Interval
-    from profiler.statistics.decision import Verdict as Verdict
     from profiler.statistics.decision import change_text as change_text
     from profiler.statistics.decision import share_text as share_text
     from profiler.statistics.facts import WATCHED_FACTS as WATCHED_FACTS
@@ -33,15 +32,17 @@ if TYPE_CHECKING:
     from profiler.statistics.many import judge_together as judge_together
     from profiler.statistics.pair import LIVE_PAIR as LIVE_PAIR
     from profiler.statistics.pair import judge_live_pair as judge_live_pair
+    from profiler.statistics.verdict import Verdict as Verdict
 
 __getattr__ = lazy(
     __name__,
     changepoint="MIN_POINTS ChangePoint change_points change_points_of",
     counters="MIN_COUNTER_PAIRS counter_noise judge_counter",
-    decision="Decision Interval Verdict change_text share_text",
+    decision="Decision Interval change_text share_text",
     facts="WATCHED_FACTS Fact FactChange FactsDecision WatchedFact judge_facts",
     floor="""MIN_FLOOR_PAIRS STORED_BASELINE Floor floor_of_ratios floor_of_sessions judge_stored_baseline
     typical_ns""",
     many="judge_together",
     pair="LIVE_PAIR judge_live_pair",
+    verdict="Verdict",
 )

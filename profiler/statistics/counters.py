@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from profiler.statistics.decision import (
     Decision,
     Interval,
-    Verdict,
     change_text,
     share_text,
     verdict_of_change,
 )
+from profiler.statistics.verdict import Verdict
 
 COUNTER = "counter"
 MIN_NOISE = 0.001  # a wobble is never taken to be less

@@ -1,25 +1,11 @@
-"""What a rule answers: the verdict's words, and the numbers and reasons that a reader needs to doubt one."""
+"""What a rule answers: a verdict with the numbers and reasons that a reader needs to doubt it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import NamedTuple
 
-
-class Verdict(StrEnum):
-    """The only words for how something moved; `changed` where nobody judges."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    SAME = "same"
-    UNCLEAR = "unclear"
-    NOT_COMPARABLE = "not_comparable"
-    MISSING = "missing"
-    CHANGED = "changed"
-
-
-UNJUDGED = (Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING)
+from profiler.statistics.verdict import Verdict
 
 
 class Interval(NamedTuple):

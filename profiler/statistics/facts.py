@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeGuard
 
-from profiler.statistics.decision import Decision, Verdict
+from profiler.statistics.decision import Decision
+from profiler.statistics.verdict import Verdict
 
 Fact = float | str | None  # None: not known
 
@@ -107,7 +108,7 @@ def same_code(a_sha256: str | None, b_sha256: str | None) -> bool | None:
 
 def note_same_code(latency: Decision, same: bool | None) -> Decision:
     """The verdict on a latency; where the machine code is the same, it says that nothing built moved it."""
-    if not same or latency.verdict not in (Verdict.BETTER, Verdict.WORSE):
+    if not same or not latency.verdict.traits.moved:
         return latency
     return replace(
         latency, reason=f"{latency.reason}; the machine code is the same: the environment moved, not it"

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from profiler.statistics.decision import (
     Decision,
     Interval,
-    Verdict,
     change_text,
     share_text,
     verdict_of_change,
 )
 from profiler.statistics.ratios import MARGIN, SHORT_NS
+from profiler.statistics.verdict import Verdict
 
 STORED_BASELINE = "stored baseline"
 MIN_FLOOR_PAIRS = 20  # A/A pairs

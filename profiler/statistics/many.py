@@ -15,7 +15,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from profiler.statistics.decision import Decision, Verdict, share_text
+from profiler.statistics.decision import Decision, share_text
+from profiler.statistics.verdict import Verdict
 
 FALSE_DISCOVERY_RATE = 0.05
 MIN_ROW_CHANGE = 0.01  # a smaller change in a long table is none
@@ -65,7 +66,7 @@ def judge_together(decisions: Sequence[Decision], headline: Sequence[bool] = ())
 
 
 def _one_of(row: Decision, count: int, stands: bool) -> Decision:
-    if row.verdict not in (Verdict.BETTER, Verdict.WORSE, Verdict.CHANGED):
+    if not row.verdict.traits.moved and row.verdict is not Verdict.CHANGED:
         return row
     if abs(row.effect or 0.0) < MIN_ROW_CHANGE:
         reason = f"{row.reason}; under {share_text(MIN_ROW_CHANGE)}, which is nothing among {count} rows"

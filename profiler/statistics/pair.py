@@ -19,7 +19,6 @@ import numpy as np
 from profiler.statistics.decision import (
     Decision,
     Interval,
-    Verdict,
     change_text,
     share_text,
     verdict_of_change,
@@ -38,6 +37,7 @@ from profiler.statistics.ratios import (
     rounds_needed,
     t_quantile,
 )
+from profiler.statistics.verdict import Verdict
 
 LIVE_PAIR = "live pair"
 ENOUGH_ROUNDS = 10  # rounds below which there is a warning
@@ -205,7 +205,7 @@ def _clock_warnings(a: Timed, b: Timed, shared: Sequence[int], ratios: Floats, v
     if abs(clock.mean()) > np.log1p(MARGIN):
         told.append(f"the SM clock was {change_text(float(np.expm1(clock.mean())))} in B")
     cycles = estimate(ratios + clock)
-    if verdict in (Verdict.BETTER, Verdict.WORSE) and abs(cycles.mean) <= cycles.half(0.99):
+    if verdict.traits.moved and abs(cycles.mean) <= cycles.half(0.99):
         told.append(f"in cycles nothing moved ({change_text(float(np.expm1(cycles.mean)))}): the clock did")
     return told
 

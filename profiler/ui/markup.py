@@ -8,8 +8,8 @@ from html import escape
 from urllib.parse import urlencode
 
 from profiler.evidence import State, Value, formatting
+from profiler.statistics import Verdict
 
-_COLOURED = ("better", "worse")
 _NAME_END = 6  # letters of a name that are always seen: as many as `.mid` leaves room for
 _SHORT_UNIT = 3  # letters: ns, GB/s … and Hz are symbols, longer ones are words
 
@@ -98,17 +98,17 @@ def value(metric: Value, scale: formatting.Scale | None = None) -> Html:
     return quantity(*formatting.quantity(metric, scale))
 
 
-def verdict(word: str, change: str = "", reason: str = "") -> Html:
-    """The verdict: sign and word, coloured only for better and worse; `change` follows the word."""
-    css = word if word in _COLOURED else "quiet"
-    text = word.replace("_", " ") + (f" {change}" if change else "")
-    return tag("span", Html(f"<i>{formatting.SIGNS[word]}</i> {escaped(text)}"), f"v {css}", reason)
+def verdict(shown: Verdict, change: str = "", reason: str = "") -> Html:
+    """The verdict: sign and word, coloured only where it judges; `change` follows the word."""
+    css = shown.traits.colour or "quiet"
+    text = shown.words + (f" {change}" if change else "")
+    return tag("span", Html(f"<i>{shown.traits.sign}</i> {escaped(text)}"), f"v {css}", reason)
 
 
-def verdict_count(word: str, number: int) -> Html:
+def verdict_count(counted: Verdict, number: int) -> Html:
     """How many have a verdict: its sign and the number, coloured only where there are any."""
-    css = word if word in _COLOURED and number else "quiet"
-    return tag("span", Html(f"<i>{formatting.SIGNS[word]}</i> {number}"), f"v {css}")
+    css = (counted.traits.colour if number else "") or "quiet"
+    return tag("span", Html(f"<i>{counted.traits.sign}</i> {number}"), f"v {css}")
 
 
 def state(words: str) -> Html:
@@ -126,13 +126,16 @@ def evidence_badge(kind: str, present: bool = True) -> Html:
     return tag("span", kind, f"ev {kind}" + ("" if present else " absent"))
 
 
-def change_bar(share: float | None, word: str) -> Html:
-    """A bar from the centre line over `share` (−1 to 1) of the half width; nothing where it is None."""
+def change_bar(share: float | None, colour: str = "") -> Html:
+    """A bar from the centre line over `share` (−1 to 1) of the half width; nothing where it is None.
+
+    `colour` is that of a verdict; "" where nobody judges.
+    """
     if share is None:
         return Html("")
     width = min(abs(share), 1.0) * 50
     left = 50 - width if share < 0 else 50
-    css = f' class="{word}"' if word in _COLOURED else ""
+    css = f' class="{colour}"' if colour else ""
     return Html(f'<span class="bar"><i{css} style="left:{left:.2f}%;width:max(1px,{width:.2f}%)"></i></span>')
 
 

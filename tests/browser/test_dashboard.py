@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from profiler.evidence import Value, formatting
+from profiler.statistics import Verdict
 
 pytestmark = pytest.mark.browser
 
@@ -82,7 +83,7 @@ def shown(metric: dict[str, Any]) -> list[str]:
     """A metric of the JSON as the page writes it: A, B, change and verdict."""
     a, b = (Value(metric[side], metric["unit"]) for side in "ab")
     numbers = [str(formatting.quantity(a)), str(formatting.quantity(b)), formatting.change(a, b)]
-    return [" ".join(part.split()) for part in (*numbers, formatting.verdict(metric["verdict"]))]
+    return [" ".join(part.split()) for part in (*numbers, Verdict(metric["verdict"]).label)]
 
 
 def test_the_diff_of_two_dropped_reports_opens_in_a_new_tab_with_the_numbers_of_compare(

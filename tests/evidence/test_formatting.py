@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from profiler.evidence import State, Value, formatting
-from profiler.statistics import Verdict
 
 
 def shown(number: float, unit: str = "") -> str:
@@ -98,18 +97,6 @@ def test_a_change_reads_as_its_unit_asks(a: float, b: float, unit: str, text: st
 def test_no_change_is_shown_against_a_missing_side_or_another_unit() -> None:
     assert formatting.change(Value(1.0, "ns"), Value(None, "ns", state=State.FAILED)) == ""
     assert formatting.change(Value(1, "byte"), Value(1, "sector")) == ""
-
-
-def test_every_verdict_has_a_sign_and_a_word() -> None:
-    assert {formatting.verdict(word) for word in Verdict} == {
-        "✓ better",
-        "! worse",
-        "= same",
-        "? unclear",
-        "≠ not comparable",
-        "– missing",
-        "Δ changed",
-    }
 
 
 def test_a_size_drops_its_trailing_ones() -> None:

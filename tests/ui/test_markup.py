@@ -1,6 +1,7 @@
 """What the pages' HTML must hold: escaping, signs beside colours, states in words."""
 
 from profiler.evidence import NOT_COLLECTED, State, Value
+from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 
@@ -18,7 +19,7 @@ def test_markup_made_here_is_not_escaped_twice() -> None:
 
 def test_a_quote_in_a_title_or_an_address_cannot_end_the_attribute() -> None:
     assert '"><script>' not in markup.link('diff?a="><script>', "x", title='"><script>')
-    assert '"><script>' not in markup.verdict("better", reason='"><script>')
+    assert '"><script>' not in markup.verdict(Verdict.BETTER, reason='"><script>')
 
 
 def test_text_with_blank_lines_stays_on_one_line() -> None:
@@ -26,12 +27,11 @@ def test_text_with_blank_lines_stays_on_one_line() -> None:
 
 
 def test_every_verdict_has_its_sign_and_word_and_only_two_are_coloured() -> None:
-    words = {"better": "✓", "worse": "!", "same": "=", "unclear": "?", "missing": "–", "changed": "Δ"}
-    for word, sign in words.items():
-        shown = markup.verdict(word)
-        assert f"<i>{sign}</i> {word}" in shown
-        assert (f"v {word}" in shown) == (word in ("better", "worse"))
-    assert "≠</i> not comparable" in markup.verdict("not_comparable")
+    for verdict in Verdict:
+        shown = markup.verdict(verdict)
+        assert f"<i>{verdict.traits.sign}</i> {verdict.words}" in shown
+        assert (f"v {verdict}" in shown) == (verdict in (Verdict.BETTER, Verdict.WORSE))
+    assert "≠</i> not comparable" in markup.verdict(Verdict.NOT_COMPARABLE)
 
 
 def test_a_missing_value_is_a_hatch_with_its_reason_and_no_digit() -> None:
@@ -62,11 +62,11 @@ def test_a_change_bar_is_capped_and_points_to_the_side_of_its_sign() -> None:
     assert "50.00%)" in grown
     assert "left:25.00%" in fallen
     assert "25.00%)" in fallen
-    assert markup.change_bar(None, "missing") == ""
+    assert markup.change_bar(None) == ""
 
 
 def test_a_change_nobody_judges_has_a_grey_bar() -> None:
-    assert "class=" not in markup.change_bar(0.5, "changed").split("<i")[1]
+    assert "class=" not in markup.change_bar(0.5).split("<i")[1]
 
 
 def test_a_row_with_too_few_cells_is_refused() -> None:

@@ -127,7 +127,7 @@ class TestFull:
             assert pair.headline is not None
             a, b = (formatting.quantity(value) for value in (pair.headline.a, pair.headline.b))
             moved = formatting.change(pair.headline.a, pair.headline.b)
-            assert f"{pair.kernel} {a} {b} {moved} {formatting.verdict(pair.verdict)}" in shown
+            assert f"{pair.kernel} {a} {b} {moved} {pair.verdict.label}" in shown
 
     def test_another_launch_is_chosen_by_the_address(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch

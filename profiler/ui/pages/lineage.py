@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from profiler.statistics import Verdict
 from profiler.ui import controls, markup
 from profiler.ui.data import index, lineages
 from profiler.ui.views import lineage_table
@@ -35,5 +36,5 @@ with index.errors_shown():
     table = lineage_table.table(lineage, choice, lineages.speed_ups(now, family, workload, gpu))
     st.markdown(table, unsafe_allow_html=True)
     if words := lineages.apart(now, family):
-        st.html(markup.note(markup.join((markup.verdict("changed", ""), words))))
+        st.html(markup.note(markup.join((markup.verdict(Verdict.CHANGED, ""), words))))
 pick.write()

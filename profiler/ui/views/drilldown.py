@@ -167,7 +167,7 @@ def _class_row(one: OpcodeClassChange, largest: float) -> Row:
             more = f"and {len(names) - OPCODES_NAMED} more" if len(names) > OPCODES_NAMED else ""
             shown = markup.join((markup.code(name) for name in names[:OPCODES_NAMED]), ", ")
             told.append(markup.join((markup.muted(words), shown, more)))
-    bar = markup.change_bar((one.b - one.a) / largest, "changed")
+    bar = markup.change_bar((one.b - one.a) / largest)
     return Row((one.name, markup.muted(kind), *_numbers(one.a, one.b), bar, markup.join(told, " · ")))
 
 
@@ -187,7 +187,7 @@ def _mover_row(one: HotSpotChange, largest: float) -> Row:
             _count(one.a),
             _count(one.b),
             _signed(one.moved),
-            markup.change_bar(one.moved / largest, "changed"),
+            markup.change_bar(one.moved / largest),
             markup.join(reasons, " · "),
         )
     )

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from profiler.evidence import brief_list, natural_key
 from profiler.history import History, Step, Trend, TrendPoint, step_words
 from profiler.history.change_points import VERSIONS
-from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.charts.labels import plotly_text
 from profiler.ui.charts.small_multiples import Line
@@ -17,7 +16,6 @@ from profiler.ui.theme import light
 from profiler.ui.views.trend_lines import Picture, line_names
 
 ROWS_SHOWN = 30
-_COLOURED = {Verdict.BETTER: "better", Verdict.WORSE: "worse"}
 _COLUMNS = (
     Column("line", cut=1),
     Column("metric", wide=True),
@@ -119,8 +117,8 @@ def _traces(change: Step, line: Line, axis: str, places: Mapping[str, float], ov
     ends = [place for place in map(at, change.possible) if place is not None]
     if x is None or y is None:
         return []
-    colour = light(_COLOURED.get(change.verdict, "muted"))
-    words = f"{change.verdict.value.replace('_', ' ')} {step_words.size_words(change)}"
+    colour = light(change.verdict.traits.colour or "muted")
+    words = f"{change.verdict.words} {step_words.size_words(change)}"
     hover = "<br>".join(
         plotly_text(text)
         for text in (
@@ -150,7 +148,7 @@ def _row(one: History, change: Step, line: str) -> Row:
         (
             name,
             one.series.label,
-            markup.verdict(change.verdict.value, reason=change.reason),
+            markup.verdict(change.verdict, reason=change.reason),
             step_words.size_words(change),
             step_words.level_words(change),
             markup.tag("span", step_words.short_where_words(change), title=step_words.where_words(change)),

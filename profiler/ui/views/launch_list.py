@@ -116,7 +116,7 @@ def opcodes(launch: Launch) -> Html:
             (
                 markup.code(name),
                 markup.value(Value(count)),
-                markup.change_bar(count / total, "changed"),
+                markup.change_bar(count / total),
                 markup.value(Value(100 * count / total, "%")),
             )
         )

@@ -122,15 +122,15 @@ def standing(comparison: Comparison) -> list[Html]:
 def tally(comparison: Comparison, pair: PairComparison | None) -> Html:
     """The verdicts on facts, which have no duration to decide for all: how many are better and worse."""
     if pair is None:
-        return markup.big_verdict((markup.verdict("missing"),), "no kernel of A has a partner in B")
+        return markup.big_verdict((markup.verdict(Verdict.MISSING),), "no kernel of A has a partner in B")
     if not comparison.comparable:
         wrong = comparison.a.wrong or comparison.b.wrong
-        shown = markup.status_tag("wrong") if wrong else markup.verdict("not_comparable")
+        shown = markup.status_tag("wrong") if wrong else markup.verdict(Verdict.NOT_COMPARABLE)
         return markup.big_verdict((shown,), "no verdict; the numbers are below")
     words = [change for change in pair.metrics if change.judged]
     found: list[object] = []
     names = []
-    for word in (Verdict.BETTER, Verdict.WORSE):
+    for word in (verdict for verdict in Verdict if verdict.traits.moved):
         labels = [change.label for change in words if change.verdict is word]
         if labels:
             found.append(markup.verdict(word, str(len(labels)) if len(labels) > 1 else ""))
@@ -139,8 +139,8 @@ def tally(comparison: Comparison, pair: PairComparison | None) -> Html:
         changed = sum(change.verdict is Verdict.CHANGED for change in pair.metrics)
         if changed:
             caption = f"{changed} facts that nobody judges; nothing judged moved"
-            return markup.big_verdict((markup.verdict("changed"),), caption)
-        return markup.big_verdict((markup.verdict("same"),), "nothing moved")
+            return markup.big_verdict((markup.verdict(Verdict.CHANGED),), caption)
+        return markup.big_verdict((markup.verdict(Verdict.SAME),), "nothing moved")
     return markup.big_verdict(found, ", ".join(names))
 
 
@@ -179,10 +179,10 @@ def _moved(change: MetricChange) -> Html:
 def verdict(pair: PairComparison | None) -> Html:
     """The one big verdict, of ncu's duration, with how sure it is."""
     if pair is None:
-        return markup.big_verdict((markup.verdict("missing"),), "no launch of A has a partner in B")
+        return markup.big_verdict((markup.verdict(Verdict.MISSING),), "no launch of A has a partner in B")
     change = pair.headline
     if change is None:
-        return markup.big_verdict((markup.verdict("missing"),), "metrics.txt declares no duration")
+        return markup.big_verdict((markup.verdict(Verdict.MISSING),), "metrics.txt declares no duration")
     sure = "unreplicated: one launch a side" if change.unreplicated else change.reason
     return markup.big_verdict((markup.verdict(change.verdict), formatting.change(change.a, change.b)), sure)
 
@@ -252,7 +252,7 @@ def launches(comparison: Comparison, chosen: PairComparison | None, view: addres
     for side, alone in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
         rows += [_alone(comparison.label(launch), launch, side) for launch in alone]
     for group in comparison.ambiguous:
-        words = markup.tag("span", markup.verdict("unclear", "ambiguous"), title=group.why)
+        words = markup.tag("span", markup.verdict(Verdict.UNCLEAR, "ambiguous"), title=group.why)
         counts = (f"{len(group.a)} launches", f"{len(group.b)} launches")
         rows.append(Row((markup.cut_name(group.base_name), *counts, "", words)))
     return markup.table("all launches of both", (Column("kernel", cut=3), *_DURATIONS), rows)
@@ -286,9 +286,10 @@ def launches_caption(comparison: Comparison) -> str:
 def launches_notes(comparison: Comparison) -> list[Html]:
     """Why some verdicts are unclear and some launches have no partner, each reason once."""
     reasons = [
-        f"{pair.verdict.replace('_', ' ')}: {pair.headline.reason}"
+        f"{pair.verdict.words}: {pair.headline.reason}"
         for pair in comparison.pairs
-        if pair.headline and pair.verdict in ("unclear", "missing") and pair.headline.reason
+        if pair.headline and not pair.verdict.traits.decided and pair.headline.reason
+        if pair.verdict is not Verdict.NOT_COMPARABLE  # its reason stands above the pairs
     ]
     reasons += [f"{group.base_name}: ambiguous, {group.why}" for group in comparison.ambiguous]
     return [markup.note(reason) for reason in dict.fromkeys(reasons)]

@@ -8,6 +8,7 @@ from profiler.evidence import Evidence, Value, formatting
 from profiler.history import Lineage, VersionLatency, VersionStatus
 from profiler.history.lineage import GOOD, PLANNED
 from profiler.regressions import RegressionReport
+from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track
 from profiler.ui.markup import Column, Html, Row, Tile
@@ -196,7 +197,7 @@ def _worse(
     unit = f"of {versions} version{'s' * (versions != 1)}" if still else "as far as can be told"
     budget = markup.join((f"{len(over)} over budget:", _names(over))) if over else "none over its budget"
     words = (markup.link(addresses.regressions(family), "since when, and why"), budget)
-    return markup.verdict_count("worse", len(still)), unit, markup.join(words, "; ")
+    return markup.verdict_count(Verdict.WORSE, len(still)), unit, markup.join(words, "; ")
 
 
 def _over_budget(one: VersionStatus) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from profiler.compare import Comparison, MetricChange, OpcodeChange, PairComparison, template_arguments
 from profiler.evidence import Evidence, Side, State, Value, formatting
+from profiler.statistics import Verdict
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 
@@ -55,7 +56,7 @@ def opcodes(changes: Sequence[OpcodeChange]) -> Html:
                 markup.code(change.opcode),
                 _count(change.a),
                 _count(change.b),
-                markup.change_bar((change.b - change.a) / largest, "changed"),
+                markup.change_bar((change.b - change.a) / largest),
                 _signed_count(change.b - change.a),
             )
         )
@@ -120,7 +121,7 @@ def _metric(change: MetricChange) -> Row:
         short(change.a),
         short(change.b),
         _change_text(text),
-        markup.change_bar(share if text and text != "from 0" else None, change.verdict),
+        markup.change_bar(share if text and text != "from 0" else None, change.verdict.traits.colour),
         markup.verdict(change.verdict, reason=change.reason),
     )
     return Row(cells)
@@ -189,7 +190,7 @@ def _both(a: str | None, b: str | None) -> Html:
 
 def _pair(a: Html, b: Html) -> Html:
     """One value where both are the same, else both with the word for it."""
-    return a if a == b else markup.join((a, "→", b, markup.verdict("changed")))
+    return a if a == b else markup.join((a, "→", b, markup.verdict(Verdict.CHANGED)))
 
 
 def _count(number: float) -> Html:

@@ -9,6 +9,7 @@ from profiler.compare import LatencyComparison, latency_words
 from profiler.evidence import MetricTable, Value, formatting
 from profiler.history import Overview, OverviewCell, OverviewRow
 from profiler.history.overview import SHOWN
+from profiler.statistics import Verdict
 from profiler.store import RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row, Tile
@@ -18,10 +19,13 @@ MOVED = "launches of each family's newest version against the version before; of
 CAPTION = "timed calls first, then every launch by its ncu duration, which is not latency; longest first"
 LISTED = 5  # kernels named under a tile's head
 TILES = (
-    ("Got worse", ("worse",)),
-    ("Got better", ("better",)),
-    ("Cannot tell", ("unclear", "not_comparable")),
-    ("No number", ("missing",)),
+    ("Got worse", [verdict for verdict in Verdict if verdict.traits.fails]),
+    ("Got better", [verdict for verdict in Verdict if verdict.traits.moved and not verdict.traits.fails]),
+    (
+        "Cannot tell",
+        [verdict for verdict in Verdict if not verdict.traits.decided and verdict is not Verdict.MISSING],
+    ),
+    ("No number", [Verdict.MISSING]),
 )
 
 
@@ -37,9 +41,9 @@ def context(overview: Overview, runs: Sequence[RunInfo]) -> Html:
 
 def tiles(overview: Overview) -> Html:
     """How many launches of the newest versions moved since the version before, and which first."""
-    tally = Counter[str]()
+    tally = Counter[Verdict]()
     for cell in overview.cells:
-        tally.update({str(verdict): count for verdict, count in cell.tally.items()})
+        tally.update(cell.tally)
     found = []
     calls = any(cell.calls for cell in overview.cells)
     for label, words in TILES:
@@ -93,7 +97,7 @@ def diff_address(cell: OverviewCell, row: OverviewRow | None = None, mode: str |
     ).href
 
 
-def _first(overview: Overview, words: Sequence[str]) -> Html:
+def _first(overview: Overview, words: Sequence[Verdict]) -> Html:
     """The longest launches with such a verdict, each with its way to the diff."""
     timed = [
         markup.link(
@@ -103,9 +107,9 @@ def _first(overview: Overview, words: Sequence[str]) -> Html:
         )
         for cell in overview.cells
         for one in cell.calls
-        if cell.before and str(one.verdict) in words
+        if cell.before and one.verdict in words
     ]
-    found = [(cell, row) for cell, row in _judged(overview) if str(row.verdict) in words]
+    found = [(cell, row) for cell, row in _judged(overview) if row.verdict in words]
     links = timed + [
         markup.link(
             (diff_address(cell, row) if row.change else None) or addresses.run(cell.run_id or "", row.part),
@@ -190,7 +194,7 @@ def _launch(cell: OverviewCell, row: OverviewRow, concepts: Sequence[str]) -> Ro
     name = markup.cut_name(row.part, row.part)
     address = diff_address(cell, row) if row.change else None
     if row.change:
-        words = markup.verdict(str(row.verdict), formatting.change(row.change.a, row.change.b), row.reason)
+        words = markup.verdict(row.change.verdict, formatting.change(row.change.a, row.change.b), row.reason)
         word = markup.join((words, markup.muted("unreplicated") if row.change.unreplicated else ""))
     else:
         word = markup.muted(row.reason if cell.before else "–")
@@ -209,5 +213,5 @@ def _launch(cell: OverviewCell, row: OverviewRow, concepts: Sequence[str]) -> Ro
 def _counters(row: OverviewRow) -> Html:
     if row.change is None:
         return Html("")
-    counted = (("better", row.better), ("worse", row.worse))
+    counted = ((Verdict.BETTER, row.better), (Verdict.WORSE, row.worse))
     return markup.join(markup.verdict_count(word, number) for word, number in counted if number)

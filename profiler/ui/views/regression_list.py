@@ -61,7 +61,7 @@ def tiles(shown: Sequence[Regression], causes: Sequence[Cause], looked: Coverage
         (
             Tile(
                 "Worse now",
-                markup.verdict_count("worse", len(still)),
+                markup.verdict_count(Verdict.WORSE, len(still)),
                 "",
                 f"{of_versions}; {passed} acknowledged",
             ),
@@ -69,7 +69,7 @@ def tiles(shown: Sequence[Regression], causes: Sequence[Cause], looked: Coverage
             Tile("Same machine code", str(moved), "", "the environment moved, not the kernel"),
             Tile(
                 "Cannot tell",
-                markup.verdict_count("unclear", unclear),
+                markup.verdict_count(Verdict.UNCLEAR, unclear),
                 results,
                 markup.join(("of every version in all families; of the newest:", apart)),
             ),

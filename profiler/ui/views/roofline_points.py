@@ -31,7 +31,7 @@ def roofs(found: Roofline) -> Html:
                     markup.tag("span", name, title=names),
                     _reading(roof.rate, roof.unit),
                     _reading(roof.peak, roof.unit),
-                    markup.change_bar(share, "changed"),
+                    markup.change_bar(share),
                     "–" if share is None else markup.value(Value(100 * share, "%")),
                 )
             )

@@ -60,7 +60,7 @@ def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(nca
                 continue
             a, b = (str(formatting.quantity(value)) for value in (change.a, change.b))
             moved = formatting.change(change.a, change.b)
-            verdict = formatting.verdict(change.verdict)
+            verdict = change.verdict.label
             expected = " ".join(f"{change.label} {a} {b} {moved} {verdict}".split())
             assert expected in shown
 

@@ -1,0 +1,49 @@
+"""The verdict words in one table: how each is shown and what a gate makes of it. A new word is a row here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traits:
+    """What holds wherever a verdict is shown or counted. The defaults are those of `changed`."""
+
+    sign: str  # stands before the word, so that colour is never alone
+    colour: str = ""  # role in the palette of ui/theme.py and class of the style sheet; "": no judgement
+    decided: bool = True  # whether a rule could tell
+    moved: bool = False  # whether it is a change for the better or the worse
+    fails: bool = False  # whether a gate fails on it
+    may_pass: bool = False  # undecided, and a gate may be told to let it pass
+    quiet: bool = False  # whether a list of changes leaves it out unless asked for everything
+
+
+class Verdict(StrEnum):
+    """The only words for how something moved; `changed` where nobody judges."""
+
+    traits: Traits
+
+    BETTER = "better", Traits(sign="✓", colour="better", moved=True)
+    WORSE = "worse", Traits(sign="!", colour="worse", moved=True, fails=True)
+    SAME = "same", Traits(sign="=", quiet=True)
+    UNCLEAR = "unclear", Traits(sign="?", decided=False, may_pass=True)
+    NOT_COMPARABLE = "not_comparable", Traits(sign="≠", decided=False)
+    MISSING = "missing", Traits(sign="–", decided=False, quiet=True)
+    CHANGED = "changed", Traits(sign="Δ")
+
+    def __new__(cls, word: str, traits: Traits) -> Verdict:
+        verdict = str.__new__(cls, word)
+        verdict._value_ = word
+        verdict.traits = traits
+        return verdict
+
+    @property
+    def words(self) -> str:
+        """As it is written in a sentence: `not comparable`."""
+        return self.value.replace("_", " ")
+
+    @property
+    def label(self) -> str:
+        """Sign and words: `✓ better`, `≠ not comparable`."""
+        return f"{self.traits.sign} {self.words}"

@@ -1,0 +1,87 @@
+"""The table of verdict words: everything that shows or counts one takes it from there."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+import re
+from pathlib import Path
+
+import profiler
+from profiler.gate import rules
+from profiler.gate.finding import Outcome
+from profiler.statistics import Verdict
+from profiler.statistics.verdict import Traits
+from profiler.ui import theme
+
+PACKAGE = Path(profiler.__file__).parent
+
+
+def test_every_verdict_has_a_sign_and_words() -> None:
+    assert [verdict.label for verdict in Verdict] == [
+        "✓ better",
+        "! worse",
+        "= same",
+        "? unclear",
+        "≠ not comparable",
+        "– missing",
+        "Δ changed",
+    ]
+
+
+def test_a_sign_stands_for_one_verdict() -> None:
+    assert len({verdict.traits.sign for verdict in Verdict}) == len(Verdict)
+
+
+def test_a_verdict_is_its_word_everywhere() -> None:
+    for verdict in Verdict:
+        assert Verdict(str(verdict)) is verdict
+        assert pickle.loads(pickle.dumps(verdict)) is verdict
+    assert f"{Verdict.NOT_COMPARABLE}" == "not_comparable"
+
+
+def test_a_colour_is_one_of_the_palette_and_of_the_style_sheet() -> None:
+    sheet = (PACKAGE / "ui" / "style.css").read_text("utf-8")
+    for colour in {verdict.traits.colour for verdict in Verdict} - {""}:
+        assert colour in theme.PALETTE
+        assert re.search(rf"\.v\.{colour}\b|\.{colour}\{{", sheet), colour
+
+
+def test_only_what_moved_has_a_colour_and_only_what_nobody_decided_may_pass() -> None:
+    for verdict in Verdict:
+        traits = verdict.traits
+        assert bool(traits.colour) == traits.moved
+        assert not (traits.moved and not traits.decided)
+        assert not (traits.fails and not traits.moved)
+        assert not (traits.may_pass and traits.decided)
+
+
+def test_a_gate_fails_on_worse_alone_and_does_not_pass_what_nobody_decided() -> None:
+    outcomes = {verdict: rules._outcome(verdict) for verdict in Verdict}
+    assert [verdict for verdict in Verdict if outcomes[verdict] is Outcome.FAILED] == [Verdict.WORSE]
+    undecided = [Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING]
+    assert [verdict for verdict in Verdict if outcomes[verdict] is Outcome.UNJUDGED] == undecided
+
+
+def test_traits_that_are_left_out_are_those_of_changed() -> None:
+    assert Verdict.CHANGED.traits == Traits(sign="Δ")
+
+
+def test_no_other_module_groups_verdicts_or_has_a_table_of_them() -> None:
+    """A module may say which verdict it means; what several have in common is a trait."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.name == "verdict.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
+                members = [
+                    part
+                    for part in (node.keys if isinstance(node, ast.Dict) else node.elts)
+                    if isinstance(part, ast.Attribute)
+                    and isinstance(part.value, ast.Name)
+                    and part.value.id == "Verdict"
+                ]
+                if len(members) > 1:
+                    found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert found == []
