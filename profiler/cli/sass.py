@@ -60,7 +60,8 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one listing, or two aligned."""
-    from profiler.cli import listings, sass_text
+    from profiler.cli import sass_text
+    from profiler.compare import resolve_code as listings
     from profiler.sass import alignment, hotspots
 
     codes = listings.resolve_all(arguments)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
-from profiler.cli.listings import Code
 from profiler.cli.output import print_table, say
+from profiler.compare.resolve_code import Code
 from profiler.evidence import formatting
 from profiler.sass import AlignedRow, Alignment, HotSpot, HotSpotChange, Listing, alignment
 
