@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,11 +61,22 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one listing, or two aligned."""
-    from profiler.cli import sass_text
-    from profiler.compare import resolve_code as listings
+    from profiler.cli import output, sass_text
+    from profiler.compare.resolve_code import CodeChoice, resolve_code, sample_scale
     from profiler.sass import alignment, hotspots
 
-    codes = listings.resolve_all(arguments)
+    choice = CodeChoice(
+        kernel=arguments.kernel,
+        launch=arguments.launch,
+        b_launch=arguments.b_launch,
+        arch=arguments.arch,
+        workload=arguments.workload,
+        gpu=arguments.gpu,
+        build=arguments.build,
+        catalog=arguments.catalog,
+    )
+    names = [name for name in (arguments.a, arguments.b) if name is not None]
+    codes = resolve_code(names, choice, lru_cache(maxsize=1)(output.open_store))
     if len(codes) == 1:
         places = (hotspots.spots_by_line if arguments.source else hotspots.spots_by_instruction)(
             codes[0].listing
@@ -76,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
             sass_text.print_hot(codes[0], shown, len(places) - len(shown))
         return Exit.PASS
     a, b = (code.listing for code in codes)
-    aligned, moved = alignment.align(a, b), hotspots.hot_spot_changes(a, b, listings.scale(codes))
+    aligned, moved = alignment.align(a, b), hotspots.hot_spot_changes(a, b, sample_scale(codes))
     if arguments.json:
         print_json(sass_text.diff_document(codes, aligned, moved))
     else:

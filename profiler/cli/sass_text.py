@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from profiler.cli.output import print_table, say
-from profiler.compare.resolve_code import Code
+from profiler.compare.resolve_code import SideCode
 from profiler.evidence import formatting
 from profiler.sass import AlignedRow, Alignment, HotSpot, HotSpotChange, Listing, alignment
 
@@ -24,7 +24,7 @@ UNREAD = "the report holds no SASS text (???): counts per place only"
 Json = dict[str, object]
 
 
-def hot_document(code: Code, found: Sequence[HotSpot]) -> Json:
+def hot_document(code: SideCode, found: Sequence[HotSpot]) -> Json:
     """One listing's places."""
     listing = code.listing
     return {
@@ -38,7 +38,7 @@ def hot_document(code: Code, found: Sequence[HotSpot]) -> Json:
     }
 
 
-def diff_document(codes: Sequence[Code], aligned: Alignment, moved: Sequence[HotSpotChange]) -> Json:
+def diff_document(codes: Sequence[SideCode], aligned: Alignment, moved: Sequence[HotSpotChange]) -> Json:
     """Two listings aligned, every row, and the places whose waiting samples moved."""
     a, b = (code.listing for code in codes)
     functions = []
@@ -58,13 +58,13 @@ def diff_document(codes: Sequence[Code], aligned: Alignment, moved: Sequence[Hot
     }
 
 
-def _origin(code: Code) -> Json:
+def _origin(code: SideCode) -> Json:
     origin = code.origin
     told = {"run": origin.run_id, "arch": origin.arch, "compiler": origin.compiler}
     return {"evidence": str(origin.evidence), **told, "note": origin.note or None}
 
 
-def print_hot(code: Code, found: Sequence[HotSpot], hidden: int) -> None:
+def print_hot(code: SideCode, found: Sequence[HotSpot], hidden: int) -> None:
     """A row a place, with the counts that the report has."""
     listing = code.listing
     say(f"{listing.label}: {len(listing.lines)} instructions in {len(listing.functions)} function(s)")
@@ -91,7 +91,7 @@ def print_hot(code: Code, found: Sequence[HotSpot], hidden: int) -> None:
 
 
 def print_diff(
-    codes: Sequence[Code], aligned: Alignment, moved: Sequence[HotSpotChange], *, everything: bool
+    codes: Sequence[SideCode], aligned: Alignment, moved: Sequence[HotSpotChange], *, everything: bool
 ) -> None:
     """The rows that differ with some around them, as a unified diff; then what moved."""
     a, b = (code.listing for code in codes)
@@ -131,7 +131,7 @@ def print_diff(
             say(f"and {len(moved) - MOVED} more places: --json has all")
 
 
-def compilers_differ(codes: Sequence[Code]) -> str:
+def compilers_differ(codes: Sequence[SideCode]) -> str:
     """What is said where two compilers made the two sides: not all that differs is the versions' own."""
     made = [code.origin.compiler for code in codes if code.origin.compiler]
     return f"compilers differ: {made[0]} and {made[1]}" if len(set(made)) > 1 else ""

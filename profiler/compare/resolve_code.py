@@ -1,8 +1,7 @@
-"""What a name on the command line means as machine code: a binary, a launch, kept code, code built here."""
+"""What a name means as machine code: a binary, a launch, code that a run keeps, or code built here."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,21 +10,23 @@ from pathlib import Path
 from profiler.build import library, toolchain
 from profiler.bundles import location
 from profiler.catalog import Catalog, Version, catalog, sources
-from profiler.cli.output import open_store
-from profiler.compare import VersionRef, kernel_filter, launch_labels, name_filter, resolve_names
+from profiler.compare import resolve_names
+from profiler.compare.match_launches import kernel_filter, launch_labels, name_filter
+from profiler.compare.resolve_names import NothingShared, StoreOpener, VersionRef
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
 from profiler.evidence import NCU_DURATION, Evidence, Launch, Side, brief_list
 from profiler.reports import read
 from profiler.sass import CodeNotStored, Listing, StoredCode, from_runs, hotspots
 from profiler.sass import listing as sass_listing
+from profiler.store import open_report
 
-_ELF = b"\x7fELF"
-_TOOLS = ("nvcc", "cuobjdump", "nvdisasm")
-_BUILD = "`--build` builds them, with the CUDA toolkit"
+_ELF = b"\x7fELF"  # how a library or cubin begins, whatever it is called
+_TOOLS = ("nvcc", "cuobjdump", "nvdisasm")  # that a build here needs
+_BUILD_HINT = "`--build` builds them, with the CUDA toolkit"
 
 
 @dataclass(frozen=True)
-class Origin:
+class CodeOrigin:
     """Where a side's machine code comes from."""
 
     evidence: Evidence  # measured: of a launch, with its counts; static: of a compiler, nothing was run
@@ -40,235 +41,272 @@ class Origin:
         if self.evidence is Evidence.MEASURED:
             return ""
         place = f"kept in run {self.run_id}" if self.run_id else "built here" if self.compiler else ""
-        said = ", ".join(filter(None, (self.arch, self.compiler, place)))
-        none = "nothing was run, so no samples and no counts"
-        return "; ".join(filter(None, (f"static: {said or 'a binary'}", none, self.note)))
+        known = ", ".join(filter(None, (self.arch, self.compiler, place)))
+        not_run = "nothing was run, so no samples and no counts"
+        return "; ".join(filter(None, (f"static: {known or 'a binary'}", not_run, self.note)))
 
 
 @dataclass(frozen=True)
-class Code:
+class SideCode:
     """One side's machine code, and the launch that it comes from; None for what was compiled and not run."""
 
     listing: Listing
     launch: Launch | None
-    origin: Origin
+    origin: CodeOrigin
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """Which code of a named side is meant."""
+class CodeChoice:
+    """Which code of the named sides is meant, where they have several."""
 
-    kernel: str | None
-    ordinal: int | None  # of the launch in its report
-    like: Launch | None  # the other side's
-    arch: str | None  # of what a compiler made
-    workload: str | None
-    gpu: str | None
-    compiled: bool  # of a version what a compiler made, measured or not
-    build: bool  # and that here and now, kept by a run or not
-    lineage: Catalog | None
-    ran_on: str | None = None  # the compute capability that the other side was measured on
+    kernel: str | None = None  # a pattern for `kernel_filter`
+    launch: int | None = None  # its ordinal in the report
+    b_launch: int | None = None  # that of the second side; None: as the first
+    arch: str | None = None  # of a binary with several; of a version: what the compiler made for it
+    workload: str | None = None
+    gpu: str | None = None
+    build: bool = False  # of a version: built here, whatever a run keeps of it
+    catalog: Path | None = None  # of versions; None: the one here, if there is one
 
 
-def resolve_all(arguments: argparse.Namespace) -> list[Code]:
-    """The code of every named side; of B the launch of A's kernel where nobody chose another.
+def resolve_code(names: Sequence[str], choice: CodeChoice, store_opener: StoreOpener) -> list[SideCode]:
+    """The code of one or two named sides; of B the launch of A's kernel where nobody chose another.
 
     Raises UnknownName, and CannotJudge where a report holds no instructions.
     """
-    names = [name for name in (arguments.a, arguments.b) if name is not None]
-    lineage = _lineage(arguments.catalog)
-    wanted = Wanted(
-        arguments.kernel,
-        arguments.launch,
-        None,
-        arguments.arch,
-        arguments.workload,
-        arguments.gpu,
-        arguments.arch is not None or arguments.build,
-        arguments.build,
-        lineage,
-    )
-    sides = [_side(name, wanted) for name in names]
-    compiled = [name for name, side in zip(names, sides, strict=True) if side is None]
-    if arguments.arch is None:
+    resolver = _Resolver(choice, store_opener, _find_catalog(choice.catalog), choice.arch)
+    sides = [resolver.measured_side(name) for name in names]
+    if choice.arch is None:
+        compiled = [name for name, side in zip(names, sides, strict=True) if side is None]
         ran_on = next((side.compute_capability for side in sides if side), None)
-        wanted = replace(wanted, arch=_arch(lineage, compiled, arguments.build, ran_on), ran_on=ran_on)
-    found = [_resolve(names[0], sides[0], wanted)]
+        resolver = replace(resolver, arch=resolver.choose_arch(compiled, ran_on), ran_on=ran_on)
+    codes = [resolver.code(names[0], sides[0], choice.launch, None)]
     if len(names) > 1:
-        ordinal = arguments.launch if arguments.b_launch is None else arguments.b_launch
-        again = replace(wanted, ordinal=ordinal, like=found[0].launch)
-        found.append(_resolve(names[1], sides[1], again))
-    return found
+        ordinal = choice.launch if choice.b_launch is None else choice.b_launch
+        codes.append(resolver.code(names[1], sides[1], ordinal, codes[0].launch))
+    return codes
 
 
-def scale(codes: Sequence[Code]) -> float:
+def sample_scale(codes: Sequence[SideCode]) -> float:
     """What a sample of B is worth in samples of A; 1 where nobody knows."""
     a, b = (code.launch for code in codes)
     return (a and b and hotspots.sample_scale(a.values, b.values)) or 1.0
 
 
-def _side(name: str, wanted: Wanted) -> Side | None:
-    """What a GPU measured of a name; None for a binary and for what is meant as a compiler made it."""
-    if _is_binary(name):
+@dataclass(frozen=True)
+class _Resolver:
+    """Finds the code of each name; the index is opened only for names that are no file."""
+
+    choice: CodeChoice
+    store_opener: StoreOpener
+    catalog: Catalog | None
+    arch: str | None  # of what a compiler made
+    ran_on: str | None = None  # the compute capability that the other side was measured on
+
+    def measured_side(self, name: str) -> Side | None:
+        """What a GPU measured of a name; None for a binary and for what is meant as a compiler made it."""
+        if _is_binary(name):
+            return None
+        entry = self._entry(name)
+        version = self._version(name, entry)
+        compiled_is_meant = self.choice.arch is not None or self.choice.build
+        if compiled_is_meant and version and (entry is None or entry.buildable):
+            return None
+        if entry and not self._has_results(name):
+            return None
+        with contextlib.suppress(NothingShared):
+            choice = self.choice
+            return resolve_names.resolve_all(
+                [name], self.store_opener, choice.workload, choice.gpu, Evidence.MEASURED
+            )[0]
         return None
-    entry = _entry(wanted.lineage, name)
-    pair = _pair(wanted.lineage, name, entry)
-    if wanted.compiled and pair and (entry is None or entry.buildable):
-        return None
-    if entry and not _is_known(name):
-        return None
-    with contextlib.suppress(resolve_names.NothingShared):
-        kind = Evidence.MEASURED
-        return resolve_names.resolve_all([name], open_store, wanted.workload, wanted.gpu, kind)[0]
-    return None
 
+    def choose_arch(self, names: Sequence[str], ran_on: str | None) -> str | None:
+        """The newest architecture of the named versions of the catalogue, or of what runs keep of them.
 
-def _resolve(name: str, side: Side | None, wanted: Wanted) -> Code:
-    if side is not None:
-        return _measured(side, name, wanted)
-    if _is_binary(name):
-        listing = sass_listing.disassemble(Path(name), wanted.arch)
-        return _named(listing, name, wanted.kernel, Origin(Evidence.STATIC, arch=wanted.arch))
-    entry = _entry(wanted.lineage, name)
-    pair = _pair(wanted.lineage, name, entry)
-    if entry and not entry.buildable:
-        why = f"is planned: {entry.reason}" if entry.callable is None else f"is Python ({entry.callable})"
-        raise CannotJudge(f"{name} {why}; its machine code comes with a report of it, and there is none")
-    if pair is None:
-        raise CannotJudge(f"{name} was not measured and is in no catalogue here: no machine code of it")
-    return _compiled(name, pair, entry, wanted)
+        One whose code runs where the other side was measured goes first; None where no name is a version.
+        """
+        entries = [entry for name in names if (entry := self._buildable(name))]
+        arches = entries[0].arches if entries else ()
+        shared = [arch for arch in arches if all(entry.supports(arch) for entry in entries)]
+        versions = [version for name in names if (version := self._version(name, self._entry(name)))]
+        arch = (ran_on and from_runs.newest_running_on(ran_on, shared)) or (shared[-1] if shared else None)
+        if self.choice.build or not versions:
+            return arch
+        store = self.store_opener()
+        if ran_on and len(versions) == 1:
+            kept = from_runs.compiled_architectures(store, *versions[0])
+            arch = from_runs.newest_running_on(ran_on, kept) or arch
+        return from_runs.common_architecture(store, versions, arch) or arch
 
+    def code(self, name: str, side: Side | None, ordinal: int | None, like: Launch | None) -> SideCode:
+        """The code of a name: of a launch of `side` where it was measured, else of a compiler.
 
-def _is_binary(name: str) -> bool:
-    path = Path(name)
-    return path.is_file() and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF))
+        `ordinal` is the launch's number in its report, `like` the other side's launch.
+        """
+        if side is not None:
+            return self._measured(side, name, ordinal, like)
+        if _is_binary(name):
+            listing = sass_listing.disassemble(Path(name), self.arch)
+            return self._chosen_functions(listing, name, CodeOrigin(Evidence.STATIC, arch=self.arch))
+        entry = self._entry(name)
+        version = self._version(name, entry)
+        if entry and not entry.buildable:
+            why = f"is planned: {entry.reason}" if entry.callable is None else f"is Python ({entry.callable})"
+            raise CannotJudge(f"{name} {why}; its machine code comes with a report of it, and there is none")
+        if version is None:
+            raise CannotJudge(f"{name} was not measured and is in no catalogue here: no machine code of it")
+        return self._compiled(name, version, entry)
 
+    def _measured(self, side: Side, name: str, ordinal: int | None, like: Launch | None) -> SideCode:
+        """The code of a launch, out of its report."""
+        launch = self._choose_launch(side, name, ordinal, like)
+        with self._report(side, name, launch) as path:
+            if path.suffix.lower() == ".csv":
+                raise CannotJudge(
+                    f"{name}: ncu's CSV holds no machine code: name the report that it was made of"
+                )
+            detail = read.launch_detail(path, launch.ordinal)
+        label = launch_labels(side.launches)[side.launches.index(launch)]
+        if not len(detail.pcs):
+            way_out = "collect with `--set full` or `--section SourceCounters`"
+            way_out += ", or say --arch for what the compiler made of it" if self._buildable(name) else ""
+            raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
+        listing = sass_listing.listing_of_launch(detail, f"{name} {label}")
+        return SideCode(listing, launch, CodeOrigin(Evidence.MEASURED, side.run_id))
 
-def _is_known(name: str) -> bool:
-    """Whether a file or the index has something of a name."""
-    if not resolve_names.is_file_name(name):
+    def _choose_launch(self, side: Side, name: str, ordinal: int | None, like: Launch | None) -> Launch:
+        """The launch asked for by its number, else the longest that the kernel pattern fits."""
+        fits = kernel_filter(self.choice.kernel)
+        launches = [launch for launch in side.launches if fits(launch) and ordinal in (None, launch.ordinal)]
+        if not launches:
+            lacking = f"kernel like {self.choice.kernel!r}" if ordinal is None else f"launch {ordinal}"
+            labelled = zip(side.launches, launch_labels(side.launches), strict=True)
+            listed = brief_list([f"{launch.ordinal} {label}" for launch, label in labelled])
+            raise UnknownName(f"{name} has no {lacking}; there are {listed}")
+        if like:
+            launches = [launch for launch in launches if launch.base_name == like.base_name] or launches
+            launches = [launch for launch in launches if launch.nvtx == like.nvtx] or launches
+        return max(launches, key=lambda launch: (launch.values.number(NCU_DURATION) or 0, -launch.ordinal))
+
+    @contextlib.contextmanager
+    def _report(self, side: Side, name: str, launch: Launch) -> Iterator[Path]:
+        """The file of the report that a launch of a side came from."""
+        if side.run_id is None:
+            yield Path(name)
+            return
+        result_id = side.result_ids[side.launches.index(launch)]
+        rows = self.store_opener().results(run_id=side.run_id)
+        sha256 = next((row.report_sha256 for row in rows if row.result_id == result_id), None)
+        if sha256 is None:
+            raise CannotJudge(f"{name} keeps no report of {launch.base_name}")
+        with open_report(side.run_id, sha256) as path:
+            yield path
+
+    def _compiled(self, name: str, version: VersionRef, entry: Version | None) -> SideCode:
+        """What a compiler made of a version: as a run keeps it, or built here where the sources differ.
+
+        Where the sources here have changed and no compiler is here, the kept code stands, with a note.
+        """
+        not_stored: CodeNotStored | None = None
+        if version.run_id and self.choice.build:
+            raise UnknownName(
+                f"{name} is what a run has, which cannot be built: leave out --build, or the run"
+            )
+        if not self.choice.build:
+            try:
+                stored = self._stored(version)
+            except CodeNotStored as error:
+                not_stored = error
+            else:
+                changed = version.run_id is None and self._has_changed(entry, stored)
+                if not changed or not all(map(toolchain.find_tool, _TOOLS)):
+                    return self._stored_code(name, stored, changed=changed)
+        if entry is None or not entry.buildable:
+            raise not_stored or CannotJudge(f"{name} is in no catalogue here, so it cannot be built")
         try:
-            resolve_names.check_name(name, open_store)
-        except UnknownName:
+            return self._built(entry, name)
+        except CannotJudge as error:
+            reason = f"{not_stored}, and it cannot be built here: {error}" if not_stored else str(error)
+            raise CannotJudge(reason) from None
+
+    def _stored(self, version: VersionRef) -> StoredCode:
+        """The code that a run keeps, for the architecture asked for or else the newest."""
+        store = self.store_opener()
+        arch = self.arch or from_runs.common_architecture(store, [version])
+        if arch is None:
+            raise CodeNotStored(f"no run keeps machine code of {version.name}")
+        root = location.open_root()
+        return from_runs.find_code(root, store, version.family, version.version, arch, version.run_id)
+
+    def _stored_code(self, name: str, stored: StoredCode, *, changed: bool) -> SideCode:
+        notes = [f"the sources here are not those of that run: {_BUILD_HINT}"] if changed else []
+        if self.ran_on and not from_runs.newest_running_on(self.ran_on, [stored.arch]):
+            notes.append(f"the other side ran on compute capability {self.ran_on}, which this is not for")
+        origin = CodeOrigin(Evidence.STATIC, stored.run_id, stored.arch, stored.compiler, "; ".join(notes))
+        return self._chosen_functions(stored.listing, name, origin)
+
+    def _has_changed(self, entry: Version | None, stored: StoredCode) -> bool:
+        """Whether the version here is not what the stored code was compiled from."""
+        if self.catalog is None or entry is None or not entry.buildable:
             return False
-    return True
+        return sources.source_sha256(self.catalog, entry) != stored.source_sha256
 
+    def _built(self, entry: Version, name: str) -> SideCode:
+        assert self.catalog
+        built = next(library.build(self.catalog, [entry], [self.arch] if self.arch else None), None)
+        if built is None:
+            raise CannotJudge(f"{entry.id} is not for {self.arch}; it is for {', '.join(entry.arches)}")
+        if isinstance(built, library.FailedBuild):
+            raise BuildFailed(built.error)
+        listing = sass_listing.disassemble(built.library, self.arch)
+        return self._chosen_functions(
+            listing, name, CodeOrigin(Evidence.STATIC, None, self.arch, built.compiler)
+        )
 
-def _pair(lineage: Catalog | None, name: str, entry: Version | None) -> VersionRef | None:
-    """The version that a name of the catalogue, else of the index, means; None for a file."""
-    if lineage and entry:
-        return VersionRef(lineage.family, entry.id)
-    if resolve_names.is_file_name(name):
+    def _chosen_functions(self, listing: Listing, name: str, origin: CodeOrigin) -> SideCode:
+        """The functions of compiled code that the kernel pattern fits."""
+        kernel = self.choice.kernel
+        chosen = sass_listing.select_functions(listing, name_filter(kernel)) if kernel else listing
+        if not chosen.lines:
+            raise UnknownName(
+                f"{name} has no function like {kernel!r}; there are {brief_list(listing.functions)}"
+            )
+        return SideCode(replace(chosen, label=name), None, origin)
+
+    def _entry(self, name: str) -> Version | None:
+        """The catalogue's version of that name."""
+        family, _, version = name.rpartition("/")
+        catalog = self.catalog
+        return catalog.by_id.get(version) if catalog and family in ("", catalog.family) else None
+
+    def _buildable(self, name: str) -> Version | None:
+        """The catalogue's version of that name, if it can be built."""
+        entry = self._entry(name)
+        return entry if entry and entry.buildable else None
+
+    def _version(self, name: str, entry: Version | None) -> VersionRef | None:
+        """The version that a name of the catalogue, else of the index, means; None for a file."""
+        if self.catalog and entry:
+            return VersionRef(self.catalog.family, entry.id)
+        if resolve_names.is_file_name(name):
+            return None
+        with contextlib.suppress(UnknownName):
+            return resolve_names.resolve_version(self.store_opener(), name)
         return None
-    with contextlib.suppress(UnknownName):
-        return resolve_names.resolve_version(open_store(), name)
-    return None
+
+    def _has_results(self, name: str) -> bool:
+        """Whether a file or the index has something of a name."""
+        if not resolve_names.is_file_name(name):
+            try:
+                resolve_names.check_name(name, self.store_opener)
+            except UnknownName:
+                return False
+        return True
 
 
-def _compiled(name: str, pair: VersionRef, entry: Version | None, wanted: Wanted) -> Code:
-    """What a compiler made of a version: as a run keeps it, or built here where that is not of these sources.
-
-    Where the sources here have changed and no compiler is here, the kept code stands, and it is said.
-    """
-    why: CodeNotStored | None = None
-    if pair.run_id and wanted.build:
-        raise UnknownName(f"{name} is what a run has, which cannot be built: leave out --build, or the run")
-    if not wanted.build:
-        try:
-            kept = _kept(pair, wanted.arch)
-        except CodeNotStored as error:
-            why = error
-        else:
-            changed = pair.run_id is None and _changed(wanted.lineage, entry, kept)
-            if not changed or not all(map(toolchain.find_tool, _TOOLS)):
-                notes = [f"the sources here are not those of that run: {_BUILD}"] if changed else []
-                if wanted.ran_on and not from_runs.newest_running_on(wanted.ran_on, [kept.arch]):
-                    notes.append(
-                        f"the other side ran on compute capability {wanted.ran_on}, which this is not for"
-                    )
-                origin_of = Origin(Evidence.STATIC, kept.run_id, kept.arch, kept.compiler, "; ".join(notes))
-                return _named(kept.listing, name, wanted.kernel, origin_of)
-    if entry is None or not entry.buildable:
-        raise why or CannotJudge(f"{name} is in no catalogue here, so it cannot be built")
-    try:
-        return _built(wanted.lineage, entry, name, wanted)
-    except CannotJudge as error:
-        raise CannotJudge(f"{why}, and it cannot be built here: {error}" if why else str(error)) from None
-
-
-def _kept(pair: VersionRef, arch: str | None) -> StoredCode:
-    """The code that a run keeps, for the architecture asked for or else the newest."""
-    store = open_store()
-    arch = arch or from_runs.common_architecture(store, [pair])
-    if arch is None:
-        raise CodeNotStored(f"no run keeps machine code of {pair.name}")
-    return from_runs.find_code(location.open_root(), store, pair.family, pair.version, arch, pair.run_id)
-
-
-def _changed(lineage: Catalog | None, entry: Version | None, kept: StoredCode) -> bool:
-    """Whether the version here is not what the kept code was compiled from."""
-    if lineage is None or entry is None or not entry.buildable:
-        return False
-    return sources.source_sha256(lineage, entry) != kept.source_sha256
-
-
-def _starts_with(path: Path, first: bytes) -> bool:
-    with path.open("rb") as stream:
-        return stream.read(len(first)) == first
-
-
-def _measured(side: Side, name: str, wanted: Wanted) -> Code:
-    """The launch meant: the one asked for by its number, else the longest that --kernel fits."""
-    launch = _choose(side, name, wanted)
-    with _report(side, name, launch) as path:
-        if path.suffix.lower() == ".csv":
-            raise CannotJudge(f"{name}: ncu's CSV holds no machine code: name the report that it was made of")
-        detail = read.launch_detail(path, launch.ordinal)
-    label = launch_labels(side.launches)[side.launches.index(launch)]
-    if not len(detail.pcs):
-        way_out = "collect with `--set full` or `--section SourceCounters`"
-        way_out += (
-            ", or say --arch for what the compiler made of it" if _catalogued(wanted.lineage, name) else ""
-        )
-        raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
-    origin_of = Origin(Evidence.MEASURED, side.run_id)
-    return Code(sass_listing.listing_of_launch(detail, f"{name} {label}"), launch, origin_of)
-
-
-def _choose(side: Side, name: str, wanted: Wanted) -> Launch:
-    fits = kernel_filter(wanted.kernel)
-    kept = [one for one in side.launches if fits(one) and wanted.ordinal in (None, one.ordinal)]
-    if not kept:
-        asked = f"kernel like {wanted.kernel!r}" if wanted.ordinal is None else f"launch {wanted.ordinal}"
-        named = zip(side.launches, launch_labels(side.launches), strict=True)
-        raise UnknownName(
-            f"{name} has no {asked}; there are {brief_list([f'{a.ordinal} {b}' for a, b in named])}"
-        )
-    if wanted.like:
-        kept = [one for one in kept if one.base_name == wanted.like.base_name] or kept
-        kept = [one for one in kept if one.nvtx == wanted.like.nvtx] or kept
-    return max(kept, key=lambda one: (one.values.number(NCU_DURATION) or 0, -one.ordinal))
-
-
-@contextlib.contextmanager
-def _report(side: Side, name: str, launch: Launch) -> Iterator[Path]:
-    """The file of the report that a launch of a side came from."""
-    if side.run_id is None:
-        yield Path(name)
-        return
-    result = side.result_ids[side.launches.index(launch)]
-    known = open_store().results(run_id=side.run_id)
-    digest = next((one.report_sha256 for one in known if one.result_id == result), None)
-    if digest is None:
-        raise CannotJudge(f"{name} keeps no report of {launch.base_name}")
-    from profiler.store import open_report
-
-    with open_report(side.run_id, digest) as path:
-        yield path
-
-
-def _lineage(path: Path | None) -> Catalog | None:
-    """The catalogue asked for, else the one here, if there is one: a report is read without."""
+def _find_catalog(path: Path | None) -> Catalog | None:
+    """The catalogue asked for, else the one here, if there is one: a report needs none."""
     if path is not None:
         return catalog.load_catalog(path)
     with contextlib.suppress(BadCatalog):
@@ -276,57 +314,11 @@ def _lineage(path: Path | None) -> Catalog | None:
     return None
 
 
-def _entry(lineage: Catalog | None, name: str) -> Version | None:
-    """The catalogue's version that is called so."""
-    family, _, version = name.rpartition("/")
-    return lineage.by_id.get(version) if lineage and family in ("", lineage.family) else None
+def _is_binary(name: str) -> bool:
+    path = Path(name)
+    return path.is_file() and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF))
 
 
-def _catalogued(lineage: Catalog | None, name: str) -> Version | None:
-    """The catalogue's version that is called so and can be built."""
-    found = _entry(lineage, name)
-    return found if found and found.buildable else None
-
-
-def _arch(lineage: Catalog | None, names: list[str], build_here: bool, ran_on: str | None) -> str | None:
-    """The newest architecture of the named versions of the catalogue, or of what runs hold of them.
-
-    One whose code runs where the other side was measured goes before; None where none of them is a version.
-    """
-    versions = [one for name in names if (one := _catalogued(lineage, name))]
-    first = versions[0].arches if versions else ()
-    shared = [arch for arch in first if all(one.supports(arch) for one in versions)]
-    pairs = [pair for name in names if (pair := _pair(lineage, name, _entry(lineage, name)))]
-    declared = (ran_on and from_runs.newest_running_on(ran_on, shared)) or (shared[-1] if shared else None)
-    if build_here or not pairs:
-        return declared
-    store = open_store()
-    if ran_on and len(pairs) == 1:
-        declared = (
-            from_runs.newest_running_on(ran_on, from_runs.compiled_architectures(store, *pairs[0]))
-            or declared
-        )
-    return from_runs.common_architecture(store, pairs, declared) or declared
-
-
-def _built(lineage: Catalog | None, version: Version, name: str, wanted: Wanted) -> Code:
-    assert lineage
-    arch = wanted.arch
-    made = next(library.build(lineage, [version], [arch] if arch else None), None)
-    if made is None:
-        raise CannotJudge(f"{version.id} is not for {arch}; it is for {', '.join(version.arches)}")
-    if isinstance(made, library.FailedBuild):
-        raise BuildFailed(made.error)
-    listing = sass_listing.disassemble(made.library, arch)
-    return _named(listing, name, wanted.kernel, Origin(Evidence.STATIC, None, arch, made.compiler))
-
-
-def _named(listing: Listing, name: str, kernel: str | None, origin_of: Origin) -> Code:
-    """The functions of a binary that --kernel fits."""
-    fits = name_filter(kernel) if kernel else None
-    kept = sass_listing.select_functions(listing, fits) if fits else listing
-    if not kept.lines:
-        raise UnknownName(
-            f"{name} has no function like {kernel!r}; there are {brief_list(listing.functions)}"
-        )
-    return Code(replace(kept, label=name), None, origin_of)
+def _starts_with(path: Path, prefix: bytes) -> bool:
+    with path.open("rb") as stream:
+        return stream.read(len(prefix)) == prefix
