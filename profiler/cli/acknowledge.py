@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_filters, add_json, print_json, print_table, say
@@ -60,38 +61,34 @@ def _acknowledge(arguments: argparse.Namespace) -> int:
     from profiler.cli.output import open_store
     from profiler.compare import resolve_names
     from profiler.evidence import metric_table
-    from profiler.gate import acknowledgement
+    from profiler.gate import acknowledge
 
     store = open_store()
-    made = acknowledgement.acknowledge(
+    values = ("why", "workload", "gpu", "concept", "until", "up_to")
+    acknowledgement = acknowledge(
         location.open_root(),
         store,
         metric_table.load_metrics(),
         *resolve_names.resolve_family_version(store, arguments.name),
-        why=arguments.why,
-        workload=arguments.workload,
-        gpu=arguments.gpu,
-        concept=arguments.concept,
-        until=arguments.until,
-        up_to=arguments.up_to,
+        **{name: getattr(arguments, name) for name in values},
     )
     if arguments.json:
-        print_json(_json(made))
+        print_json(_document(acknowledgement))
     else:
-        say(f"{made.place}: let pass {made.until}; `profiler acknowledge --undo {made.id}` takes it back")
+        undo = f"`profiler acknowledge --undo {acknowledgement.id}` takes it back"
+        say(f"{acknowledgement.scope}: let pass {acknowledgement.until}; {undo}")
     return 0
 
 
 def _list(arguments: argparse.Namespace) -> int:
     from profiler.bundles import decisions, location
-    from profiler.gate import acknowledgement
+    from profiler.gate import list_acknowledgements
 
-    found = acknowledgement.list_acknowledgements(decisions.load_decisions(location.open_root()))
+    acknowledgements = list_acknowledgements(decisions.load_decisions(location.open_root()))
     if arguments.json:
-        print_json({"acknowledged": [_json(one) for one in found]})
-    elif found:
-        rows = [(one.id, one.place, _until(one), one.who, one.why) for one in found]
-        print_table(("id", "what", "until", "who", "why"), rows)
+        print_json({"acknowledged": list(map(_document, acknowledgements))})
+    elif acknowledgements:
+        print_table(("id", "what", "until", "who", "why"), list(map(_row, acknowledgements)))
     else:
         say("nothing is acknowledged")
     return 0
@@ -99,13 +96,13 @@ def _list(arguments: argparse.Namespace) -> int:
 
 def _undo(arguments: argparse.Namespace) -> int:
     from profiler.bundles import location
-    from profiler.gate import acknowledgement
+    from profiler.gate import withdraw
 
-    gone = acknowledgement.withdraw(location.open_root(), arguments.undo, why=arguments.why)
+    acknowledgement = withdraw(location.open_root(), arguments.undo, why=arguments.why)
     if arguments.json:
-        print_json(_json(gone))
+        print_json(_document(acknowledgement))
     else:
-        say(f"{gone.place}: not let pass any more")
+        say(f"{acknowledgement.scope}: not let pass any more")
     return 0
 
 
@@ -120,30 +117,27 @@ def _percent(text: str) -> float:
     return number
 
 
-def _until(one: Acknowledgement) -> str:
-    return f"{one.until} (ended)" if _ended(one) else one.until
+def _row(acknowledgement: Acknowledgement) -> tuple[str, ...]:
+    until = acknowledgement.until
+    if acknowledgement.is_over(datetime.now(UTC)):
+        until = f"{until} (ended)"
+    return acknowledgement.id, acknowledgement.scope, until, acknowledgement.who, acknowledgement.why
 
 
-def _ended(one: Acknowledgement) -> bool:
-    """Whether its day is over; one until a run ends with the results it is asked about."""
-    from datetime import UTC, datetime
-
-    return one.until_day is not None and datetime.now(UTC).date() > one.until_day
-
-
-def _json(one: Acknowledgement) -> dict[str, object]:
+def _document(acknowledgement: Acknowledgement) -> dict[str, object]:
+    until_day = acknowledgement.until_day
     return {
-        "id": one.id,
-        "family": one.family,
-        "version": one.version,
-        "workload": one.workload,
-        "gpu": one.gpu,
-        "concept": one.concept,
-        "why": one.why,
-        "who": one.who,
-        "created": one.created.isoformat(),
-        "until_day": None if one.until_day is None else one.until_day.isoformat(),
-        "until_run": one.until_run,
-        "up_to": one.up_to,
-        "ended": _ended(one),
+        "id": acknowledgement.id,
+        "family": acknowledgement.family,
+        "version": acknowledgement.version,
+        "workload": acknowledgement.workload,
+        "gpu": acknowledgement.gpu,
+        "concept": acknowledgement.concept,
+        "why": acknowledgement.why,
+        "who": acknowledgement.who,
+        "created": acknowledgement.created.isoformat(),
+        "until_day": None if until_day is None else until_day.isoformat(),
+        "until_run": acknowledgement.until_run,
+        "up_to": acknowledgement.up_to,
+        "ended": acknowledgement.is_over(datetime.now(UTC)),
     }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_filters, add_json, print_json, print_table, say
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.history import Baseline, Pin
+    from profiler.history import Baseline, LostPin, Pin
 
 _DESCRIPTION = """\
 A baseline is set for a family, or for one workload or GPU of it (--workload, --gpu), which then counts there
@@ -52,11 +53,11 @@ def set_(arguments: argparse.Namespace) -> int:
     """Pin, and say what is pinned now."""
     from profiler.bundles import location
     from profiler.cli.output import open_store
-    from profiler.gate import pins
+    from profiler.gate import set_baseline
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
     root, store = location.open_root(), open_store()
-    pin = pins.set_baseline(root, store, arguments.family, arguments.name, why=arguments.why, **place)
+    pin = set_baseline(root, store, arguments.family, arguments.name, why=arguments.why, **place)
     say(f"the baseline of {pin.family} is {pin.name} ({pin.scope})")
     return 0
 
@@ -64,10 +65,10 @@ def set_(arguments: argparse.Namespace) -> int:
 def unset(arguments: argparse.Namespace) -> int:
     """Take a pin away, and say which."""
     from profiler.bundles import location
-    from profiler.gate import pins
+    from profiler.gate import unset_baseline
 
     place = {"workload": arguments.workload, "gpu": arguments.gpu}
-    pin = pins.unset_baseline(location.open_root(), arguments.family, why=arguments.why, **place)
+    pin = unset_baseline(location.open_root(), arguments.family, why=arguments.why, **place)
     say(f"{pin.name} is no baseline of {pin.family} any more ({pin.scope})")
     return 0
 
@@ -76,29 +77,16 @@ def list_(arguments: argparse.Namespace) -> int:
     """Every pin with who, when and why; below, of those that are lost the way out."""
     from profiler.bundles import decisions, location
     from profiler.cli.output import open_store
-    from profiler.history import baselines
+    from profiler.history.baselines import find_loss, list_pins
 
-    found = baselines.list_pins(decisions.load_decisions(location.open_root()))
-    found = [one for one in found if arguments.family in (None, one.family)]
-    store = open_store() if found else None
-    told = [(one, baselines.find_loss(one, store) if store else None) for one in found]
+    pins = list_pins(decisions.load_decisions(location.open_root()))
+    pins = [pin for pin in pins if arguments.family in (None, pin.family)]
+    store = open_store() if pins else None
+    losses = [find_loss(pin, store) if store else None for pin in pins]
     if arguments.json:
-        print_json({"baselines": [{**pin_json(one), "lost": lost and lost.words} for one, lost in told]})
-    elif told:
-        rows = [
-            (
-                one.family,
-                one.workload or "",
-                one.gpu or "",
-                f"{one.name} (lost)" if lost else one.name,
-                one.words,
-            )
-            for one, lost in told
-        ]
-        print_table(("family", "workload", "gpu", "baseline", "set"), rows)
-        for one, lost in told:
-            if lost:
-                say(f"! nothing can be held against the baseline of {one.family} ({one.scope}): {lost.words}")
+        print_json({"baselines": list(map(_pin_document, pins, losses))})
+    elif pins:
+        _print_pins(pins, losses)
     else:
         say("no baseline is set: parent, best and torch:… are always there; `profiler baseline set` pins one")
     return 0
@@ -109,29 +97,40 @@ def show(arguments: argparse.Namespace) -> int:
     from profiler.bundles import location
     from profiler.cli.output import open_store
     from profiler.compare import resolve_names
-    from profiler.history import baselines
+    from profiler.history import Baselines
 
     root, store = location.open_root(), open_store()
     family, version = resolve_names.resolve_family_version(store, arguments.name)
-    held = baselines.Baselines.load(root, store, family)
-    found = [
-        (workload, gpu, one)
-        for workload, gpu in held.places(version)
-        if arguments.workload in (None, workload) and arguments.gpu in (None, gpu)
-        for one in held.available(version, workload, gpu)
-    ]
+    baselines = Baselines.load(root, store, family).by_place(version, arguments.workload, arguments.gpu)
     if arguments.json:
-        print_json({"version": f"{family}/{version}", "baselines": [_json(*one) for one in found]})
-    elif found:
-        rows = [(workload, gpu, one.how, one.name, one.words) for workload, gpu, one in found]
+        documents = [_baseline_document(*place, baseline) for place, baseline in baselines]
+        print_json({"version": f"{family}/{version}", "baselines": documents})
+    elif baselines:
+        rows = [(*place, baseline.how, baseline.name, baseline.words) for place, baseline in baselines]
         print_table(("workload", "gpu", "by", "baseline", "from"), rows)
     else:
         say(f"{family}/{version} has no baseline: `profiler baseline set {family} RUN_OR_VERSION`")
     return 0
 
 
-def pin_json(pin: Pin) -> dict[str, object]:
-    """A pin as JSON."""
+def _print_pins(pins: Sequence[Pin], losses: Sequence[LostPin | None]) -> None:
+    rows = [
+        (
+            pin.family,
+            pin.workload or "",
+            pin.gpu or "",
+            f"{pin.name} (lost)" if loss else pin.name,
+            pin.words,
+        )
+        for pin, loss in zip(pins, losses, strict=True)
+    ]
+    print_table(("family", "workload", "gpu", "baseline", "set"), rows)
+    for pin, loss in zip(pins, losses, strict=True):
+        if loss:
+            say(f"! nothing can be held against the baseline of {pin.family} ({pin.scope}): {loss.words}")
+
+
+def _pin_document(pin: Pin, loss: LostPin | None) -> dict[str, object]:
     return {
         "family": pin.family,
         "workload": pin.workload,
@@ -142,9 +141,16 @@ def pin_json(pin: Pin) -> dict[str, object]:
         "created": pin.created.isoformat(),
         "why": pin.why,
         "id": pin.id,
+        "lost": loss and loss.words,
     }
 
 
-def _json(workload: str, gpu: str, one: Baseline) -> dict[str, object]:
-    told = {"how": one.how, "run": one.run_id, "version": one.version, "from": one.words}
-    return {"workload": workload or None, "gpu": gpu or None, **told}
+def _baseline_document(workload: str, gpu: str, baseline: Baseline) -> dict[str, object]:
+    return {
+        "workload": workload or None,
+        "gpu": gpu or None,
+        "how": baseline.how,
+        "run": baseline.run_id,
+        "version": baseline.version,
+        "from": baseline.words,
+    }

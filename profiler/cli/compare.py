@@ -11,10 +11,10 @@ from profiler.cli.output import add_evidence, add_filters, add_json, evidence_of
 from profiler.errors import CannotJudge, ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.cli.gate_report import GateReport
     from profiler.cli.output import Commands
     from profiler.compare import Comparison, StoreOpener
     from profiler.evidence import MetricTable, Side
+    from profiler.gate import GateReport
 
 _DESCRIPTION = """\
 Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no
@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
         known.note_forgotten((arguments.a, arguments.b), opener)
     found = _compared(arguments, pairs, table, opener)
     every_cell = facts and not arguments.kernel
-    told = failing.judged(arguments, found, table, opener, every_cell=every_cell) if arguments.fail else None
+    told = failing.judge(arguments, found, table, opener, every_cell=every_cell) if arguments.fail else None
     limit = arguments.top or (None if arguments.json else comparison.SHOWN)
     _print(arguments, [one.top(limit) for one in found], told)
     return told.code if told else 0
@@ -145,7 +145,7 @@ def _print(arguments: argparse.Namespace, shown: Sequence[Comparison], told: Gat
     from profiler.evidence import Evidence
 
     if arguments.json:
-        print_json(failing.beside(comparison_json.documents(shown), told))
+        print_json(failing.with_gate(comparison_json.documents(shown), told))
         return
     if shown[0].a.evidence is not Evidence.MEASURED:
         facts.print_facts(shown, everything=arguments.all, markdown=arguments.markdown)

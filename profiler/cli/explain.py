@@ -80,9 +80,9 @@ def run(arguments: argparse.Namespace) -> int:
         known.note_forgotten(names, output.open_store)
     shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
     told = explain_explanation.explain(shown, table)
-    verdict = failing.judged(arguments, [found], table, output.open_store) if arguments.fail else None
+    verdict = failing.judge(arguments, [found], table, output.open_store) if arguments.fail else None
     if arguments.json:
-        print_json(failing.beside(explanation.document(shown, told), verdict))
+        print_json(failing.with_gate(explanation.document(shown, told), verdict))
     elif arguments.markdown:
         print(explanation.markdown(shown, told), end="")
         print(f"\n{gate_markdown.markdown(verdict)}" if verdict else "", end="")

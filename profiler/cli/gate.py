@@ -93,30 +93,20 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
-    from profiler.bundles import decisions, location
-    from profiler.cli import gate_output, gate_report, known, output
-    from profiler.compare import NoiseModel, comparison
+    from profiler.bundles import location
+    from profiler.cli import gate_output, known, output
+    from profiler.compare import check_concepts
     from profiler.evidence import Evidence, metric_table
-    from profiler.gate import CellFilter, acknowledgement, find_pairs, judge
+    from profiler.gate import CellFilter, run_gate
 
     files = [gate_output.destination(Path(name)) for name in arguments.out]
-    table = metric_table.load_metrics()
-    comparison.check_concepts(table, arguments.on)
-    wanted = CellFilter(arguments.workload, arguments.gpu, [Evidence(kind) for kind in arguments.evidence])
-    root = location.open_root()
-    with known.catalogued((*arguments.names, arguments.baseline or ""), output.open_store):
-        found = find_pairs(arguments.names, arguments.baseline, output.open_store, root, wanted)
-    verdicts = judge(
-        found,
-        table,
-        on=arguments.on,
-        across=arguments.across,
-        noise=NoiseModel.of_store(output.open_store),
-        let_pass=acknowledgement.list_acknowledgements(decisions.load_decisions(root)),
-    )
-    code = verdicts.exit_code(arguments.allow)
-    told = gate_report.GateReport(verdicts, code, arguments.baseline or "", arguments.link.rstrip("/"))
-    for path, form in files:
-        gate_output.write(path, gate_output.render(told, form))
-    print(gate_output.render(told, arguments.format or "text"), end="")
-    return code
+    table, opener = metric_table.load_metrics(), output.open_store
+    check_concepts(table, arguments.on)  # before any name: what a catalogue says of those is no answer to it
+    kinds = [Evidence(kind) for kind in arguments.evidence]
+    cells = CellFilter(arguments.workload, arguments.gpu, kinds)
+    options = {name: getattr(arguments, name) for name in ("on", "across", "allow")}
+    names, baseline = arguments.names, arguments.baseline
+    with known.catalogued((*names, baseline or ""), opener):
+        report = run_gate(names, baseline, opener, location.open_root(), table, cells=cells, **options)
+    gate_output.write_and_print(report, files, arguments.format or "text", arguments.link.rstrip("/"))
+    return report.code

@@ -8,80 +8,91 @@ from itertools import islice
 from urllib.parse import quote, urlencode
 
 from profiler.cli.comparison import cell, code
-from profiler.cli.gate_report import TITLES, GateReport, finding_lines
-from profiler.gate import Finding, Outcome
+from profiler.cli.gate_lines import finding_lines
+from profiler.gate import Finding, GateReport, Outcome
+from profiler.gate.finding import TITLES
 
-SHOWN = 30  # rows of a table, and things said in one; a pull request is no log
-SAID = 4
-_RUN = re.compile(r"\d{8}T\d{6}-")  # how a run id begins
-_WEIGHTY = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
+ROWS_SHOWN = 30  # of a table: a pull request is no log
+LINES_SHOWN = 4  # of one version
+_RUN_ID = re.compile(r"\d{8}T\d{6}-")  # how a run id begins
+_WITH_WEIGHT = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
 
 
-def markdown(told: GateReport) -> str:
-    """The answer for a pull request."""
-    lines = [f"### {told.headline}", ""]
-    found = [one for one in told.verdicts.findings if one.baseline]
-    held = list(dict.fromkeys(one.baseline for one in found if one.baseline != one.subject))
-    only = held[0] if len(held) == 1 else ""
+def markdown(report: GateReport, link: str = "") -> str:
+    """The answer for a pull request; `link` is the address of a dashboard, without the slash at its end."""
+    lines = [f"### {report.headline}", ""]
+    only = _only_baseline(report.verdicts.findings)
     if only:
-        lines += [f"Baseline: {_run(only, told) if _RUN.match(only) else code(only)}", ""]
-    elif told.baseline:
-        lines += [f"Baseline: {code(told.baseline)}", ""]
-    for outcome in _WEIGHTY:
-        if found := told.verdicts.of(outcome):
-            lines += [f"**{TITLES[outcome].capitalize()}**", "", *_table(found, told, only), ""]
-    if noted := told.verdicts.of(Outcome.NOTED):
+        lines += [f"Baseline: {_run_link(only, link) if _RUN_ID.match(only) else code(only)}", ""]
+    elif report.baseline:
+        lines += [f"Baseline: {code(report.baseline)}", ""]
+    for outcome in _WITH_WEIGHT:
+        if findings := report.verdicts.of(outcome):
+            lines += [f"**{TITLES[outcome].capitalize()}**", "", *_table(findings, link, only), ""]
+    if noted := report.verdicts.of(Outcome.NOTED):
         lines += [f"<details><summary>{len(noted)} noted, without weight</summary>", ""]
-        lines += [*_table(noted, told, only), "", "</details>", ""]
+        lines += [*_table(noted, link, only), "", "</details>", ""]
     return "\n".join(lines)
 
 
-def _table(found: Sequence[Finding], told: GateReport, only: str) -> list[str]:
-    """A row for each subject and baseline; `only` is the baseline that the page names already."""
-    subjects: dict[tuple[str, str], list[Finding]] = {}
-    for one in found:
-        subjects.setdefault((one.subject, one.baseline), []).append(one)
+def _only_baseline(findings: Sequence[Finding]) -> str:
+    """The one baseline of all findings, which the heading names then; "" where there are several or none."""
+    baselines = {
+        finding.baseline for finding in findings if finding.baseline and finding.baseline != finding.subject
+    }
+    return baselines.pop() if len(baselines) == 1 else ""
+
+
+def _table(findings: Sequence[Finding], link: str, only: str) -> list[str]:
+    """A row for each subject and baseline; `only` is the baseline that the heading names already."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.subject, finding.baseline), []).append(finding)
     rows = ["| what | finding |", "| --- | --- |"]
-    for (subject, baseline), several in islice(subjects.items(), SHOWN):
-        name = _linked(several, told)
+    for (subject, baseline), group in islice(groups.items(), ROWS_SHOWN):
+        name = _subject_link(group, link)
         if baseline not in ("", only, subject):
             name += f"<br>against {code(baseline)}"
-        rows.append(f"| {name} | {'<br>'.join(_said(several))} |")
-    left = len(subjects) - SHOWN
+        rows.append(f"| {name} | {'<br>'.join(_lines(group))} |")
+    left = len(groups) - ROWS_SHOWN
     return [*rows, f"| and {left} more | `profiler gate` prints them all |"] if left > 0 else rows
 
 
-def _said(several: Sequence[Finding]) -> Iterator[str]:
+def _lines(findings: Sequence[Finding]) -> Iterator[str]:
     """What is found of one subject: of what holds in many places the place where most moved."""
     alike: dict[tuple[str, ...], list[Finding]] = {}
-    for one in several:
-        about = one.concept or one.line.partition(":")[0]
-        alike.setdefault((one.check, one.evidence, about, one.acknowledged), []).append(one)
-    for same in islice(alike.values(), SAID):
-        worst = max(same, key=lambda one: float("inf") if one.effect is None else abs(one.effect))
+    for finding in findings:
+        about = finding.concept or finding.line.partition(":")[0]
+        key = (finding.check, finding.evidence, about, finding.acknowledged)
+        alike.setdefault(key, []).append(finding)
+    for group in islice(alike.values(), LINES_SHOWN):
+        worst = max(
+            group, key=lambda finding: float("inf") if finding.effect is None else abs(finding.effect)
+        )
         place = " · ".join(filter(None, (worst.kernel, worst.workload, worst.gpu)))
-        more = f", and {len(same) - 1} more place{'s' * (len(same) > 2)}" if len(same) > 1 else ""
+        more = f", and {len(group) - 1} more place{'s' * (len(group) > 2)}" if len(group) > 1 else ""
         first, *rest = finding_lines(worst)
         kind = f" [{worst.evidence}]" if worst.evidence else ""
         yield "<br>".join((f"{cell(first)} <sub>{cell(place)}{kind}{more}</sub>", *map(cell, rest)))
-    if len(alike) > SAID:
-        yield f"and {len(alike) - SAID} more"
+    if len(alike) > LINES_SHOWN:
+        yield f"and {len(alike) - LINES_SHOWN} more"
 
 
-def _linked(several: Sequence[Finding], told: GateReport) -> str:
+def _subject_link(findings: Sequence[Finding], link: str) -> str:
     """The subject as code, with a link to the first place that a dashboard shows beside its baseline."""
-    name = code(several[0].subject)
-    one = next((one for one in several if one.shown), None)
-    if not told.link or one is None or one.shown is None:
+    name = code(findings[0].subject)
+    finding = next((finding for finding in findings if finding.diff_names), None)
+    if not link or finding is None or finding.diff_names is None:
         return name
-    about = {"workload": one.workload, "gpu": one.gpu, "evidence": one.evidence}
-    one_cell = all("," not in content for content in about.values())  # else of several
-    query = {"a": one.shown[0], "b": one.shown[1], **(about if one_cell else {})}
-    words = urlencode({name: content for name, content in query.items() if content}, quote_via=quote, safe="")
-    return f"[{name}]({told.link}/diff?{words})"
+    a, b = finding.diff_names
+    place = {"workload": finding.workload, "gpu": finding.gpu, "evidence": finding.evidence}
+    one_cell = all("," not in text for text in place.values())  # else it stands for several
+    query = {"a": a, "b": b, **(place if one_cell else {})}
+    words = urlencode({key: text for key, text in query.items() if text}, quote_via=quote, safe="")
+    return f"[{name}]({link}/diff?{words})"
 
 
-def _run(run_id: str, told: GateReport) -> str:
+def _run_link(run_id: str, link: str) -> str:
     """A run, which holds several versions: a dashboard has a page of it."""
     name = code(run_id)
-    return f"[{name}]({told.link}/runs?run={quote(run_id, safe='')})" if told.link else name
+    return f"[{name}]({link}/runs?run={quote(run_id, safe='')})" if link else name

@@ -21,42 +21,31 @@ This lists; `profiler gate` judges one change and makes it the exit code."""
 
 def add(commands: Commands) -> None:
     """Add `regressions`."""
-    parser = commands.add_parser(
+    command = commands.add_parser(
         "regressions",
         help="what is worse now, since when, how sure, and why",
         description=_DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_filters(parser, "family")
-    add_json(parser)
-    parser.set_defaults(handler=run)
+    add_filters(command, "family")
+    add_json(command)
+    command.set_defaults(handler=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Find what is worse, ask why, and print it."""
-    from profiler.bundles import decisions, location
+    from profiler.bundles import location
     from profiler.cli import output, regression_text
     from profiler.compare import NoiseModel
     from profiler.evidence import metric_table
-    from profiler.gate import acknowledgement
-    from profiler.history import baselines, lineage
-    from profiler.regressions import CauseFinder, find_regressions
+    from profiler.regressions import CauseFinder, load_regressions
 
-    store, root, table = output.open_store(), location.open_root(), metric_table.load_metrics()
+    root, store, table = location.open_root(), output.open_store(), metric_table.load_metrics()
     noise = NoiseModel.of_store(lambda: store)
-    records = decisions.load_decisions(root)
-    found = find_regressions(
-        store,
-        table,
-        family=arguments.family,
-        lineages=lineage.load_lineages(root, store, arguments.family),
-        noise=noise,
-        acknowledged=acknowledgement.list_acknowledgements(records),
-        pins=baselines.list_pins(records),
-    )
+    report = load_regressions(root, store, table, noise, arguments.family)
     causes = CauseFinder(store, root, table, noise)
     if arguments.json:
-        print_json(regression_text.document(found, causes))
+        print_json(regression_text.document(report, causes))
     else:
-        regression_text.print_text(found, causes)
+        regression_text.print_text(report, causes)
     return 0

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from profiler.gate.judgement import judge_comparisons as judge_comparisons
     from profiler.gate.pins import set_baseline as set_baseline
     from profiler.gate.pins import unset_baseline as unset_baseline
+    from profiler.gate.report import GateReport as GateReport
+    from profiler.gate.report import gate_comparisons as gate_comparisons
+    from profiler.gate.report import run_gate as run_gate
 
 __getattr__ = lazy(
     __name__,
@@ -33,4 +36,5 @@ __getattr__ = lazy(
     inventory="CellFilter",
     judgement="judge judge_comparisons",
     pins="set_baseline unset_baseline",
+    report="GateReport gate_comparisons run_gate",
 )

@@ -1,4 +1,4 @@
-"""Which regressions somebody let pass: of what, why, and until when."""
+"""Regressions that somebody let pass: of what, why, and until when."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """A regression that is let pass. No workload, GPU or concept: whichever it is."""
+    """A regression that is let pass. No workload, GPU or concept: on every one."""
 
     id: str  # of the decision record
     family: str
@@ -43,7 +43,7 @@ class Acknowledgement:
 
     @property
     def until(self) -> str:
-        """Its end in words."""
+        """Its end and its limit in words."""
         limit = f", up to {share_text(self.up_to)}" if self.up_to is not None else ""
         return self._end + limit
 
@@ -59,41 +59,47 @@ class Acknowledgement:
         return f"{self.who or 'somebody'}, {self.until}: {self.why}"
 
     @property
-    def place(self) -> str:
-        """What it is about."""
-        about = (f"{self.family}/{self.version}", self.concept or "everything", self.workload, self.gpu)
-        return " · ".join(filter(None, about))
+    def scope(self) -> str:
+        """What it is about, in words."""
+        parts = (f"{self.family}/{self.version}", self.concept or "everything", self.workload, self.gpu)
+        return " · ".join(filter(None, parts))
 
-    def ended(
-        self, now: datetime, made: datetime | None = None, effect: float | None = None
+    def is_over(self, now: datetime) -> bool:
+        """Whether its last day is over; one that ends with a run ends by the results it is asked about."""
+        return self.until_day is not None and now.astimezone(UTC).date() > self.until_day
+
+    def lapse(
+        self, now: datetime, created: datetime | None = None, effect: float | None = None
     ) -> LapsedAcknowledgement | None:
-        """Why it does not count for such results now; None where it does.
+        """Why it does not count now for results of that time and change; None where it does.
 
         What nobody knows is None: where it has a limit, an unknown size is over it.
         """
-        brief, told = [], []
-        if self.until_day is not None and now.astimezone(UTC).date() > self.until_day:
+        brief, reasons = [], []
+        if self.until_day is not None and self.is_over(now):
             brief.append(f"ended {self.until_day:%Y-%m-%d}")
-            told.append(f"its last day, {self.until_day:%Y-%m-%d}, is over")
-        if self.until_made is not None and (made is None or made > self.until_made):
-            when = "of unknown age" if made is None else f"newer, of {made.astimezone(UTC):%Y-%m-%d %H:%M}"
+            reasons.append(f"its last day, {self.until_day:%Y-%m-%d}, is over")
+        if self.until_made is not None and (created is None or created > self.until_made):
+            age = "of unknown age"
+            if created is not None:
+                age = f"newer, of {created.astimezone(UTC):%Y-%m-%d %H:%M}"
             brief.append("ended by a newer run")
-            told.append(f"it was for results up to run {self.until_run}, and these are {when}")
+            reasons.append(f"it was for results up to run {self.until_run}, and these are {age}")
         if self.up_to is not None and (effect is None or abs(effect) > self.up_to):
-            size = (
-                "nobody knows how large this one is"
-                if effect is None
-                else f"this one is {change_text(effect)}"
-            )
+            size = "nobody knows how large this one is"
+            if effect is not None:
+                size = f"this one is {change_text(effect)}"
             brief.append(f"ended: over {share_text(self.up_to)}")
-            told.append(f"it was for changes up to {share_text(self.up_to)}, and {size}")
-        return LapsedAcknowledgement(self, "; ".join(told), brief[0]) if told else None
+            reasons.append(f"it was for changes up to {share_text(self.up_to)}, and {size}")
+        return LapsedAcknowledgement(self, "; ".join(reasons), brief[0]) if reasons else None
 
     def covers(self, family: str, version: str, workload: str, gpu: str, concept: str) -> bool:
-        """Whether it is about this."""
-        return (self.family, self.version) == (family, version) and all(
-            said in (None, asked)
-            for said, asked in ((self.workload, workload), (self.gpu, gpu), (self.concept, concept))
+        """Whether it is about this; "" is what nobody named."""
+        return (
+            (self.family, self.version) == (family, version)
+            and self.workload in (None, workload)
+            and self.gpu in (None, gpu)
+            and self.concept in (None, concept)
         )
 
 
@@ -101,48 +107,57 @@ class Acknowledgement:
 class LapsedAcknowledgement:
     """An acknowledgement that does not let a regression pass any more."""
 
-    of: Acknowledgement
+    acknowledgement: Acknowledgement
     why: str  # it ended
     brief: str  # the same where there is little room
 
     @property
     def words(self) -> str:
         """When and why it ended, and what it was."""
-        return f"not any more: {self.why} ({self.of.words})"
+        return f"not any more: {self.why} ({self.acknowledgement.words})"
 
 
 def list_acknowledgements(records: Iterable[DecisionRecord]) -> list[Acknowledgement]:
     """Those that nobody withdrew, oldest first; also those that have ended."""
-    found: dict[str, Acknowledgement] = {}
-    for one in records:
-        if one.kind == ACKNOWLEDGE:
-            found[one.id] = _of(one)
-        elif one.kind == WITHDRAW:
-            found.pop(one.subject, None)
-    return list(found.values())
+    acknowledgements: dict[str, Acknowledgement] = {}
+    for record in records:
+        if record.kind == ACKNOWLEDGE:
+            acknowledgements[record.id] = _from_record(record)
+        elif record.kind == WITHDRAW:
+            acknowledgements.pop(record.subject, None)
+    return list(acknowledgements.values())
 
 
 def find_acknowledgement(
-    found: Iterable[Acknowledgement],
+    acknowledgements: Iterable[Acknowledgement],
     *,
     family: str,
     version: str,
     workload: str = "",
     gpu: str = "",
     concept: str = "",
-    made: datetime | None = None,
+    created: datetime | None = None,
     effect: float | None = None,
     now: datetime | None = None,
 ) -> Acknowledgement | LapsedAcknowledgement | None:
     """The newest that lets this regression pass now, else the newest that did, with its end.
 
-    `made`: when the results were, "" what nobody named. `effect` is how far it moved, as a share.
+    `created` is when the run of the results was made, `effect` how far they moved, as a share; "" is what
+    nobody named.
     """
     moment = now or datetime.now(UTC)
-    fits = [one for one in found if one.covers(family, version, workload, gpu, concept)]
-    told = [(one, one.ended(moment, made, effect)) for one in sorted(fits, key=lambda one: one.created)]
-    holding = [one for one, end in told if end is None]
-    return holding[-1] if holding else next((end for _, end in reversed(told)), None)
+    about_this = [
+        acknowledgement
+        for acknowledgement in acknowledgements
+        if acknowledgement.covers(family, version, workload, gpu, concept)
+    ]
+    newest_lapse = None
+    for acknowledgement in sorted(about_this, key=lambda other: other.created)[::-1]:
+        lapse = acknowledgement.lapse(moment, created, effect)
+        if lapse is None:
+            return acknowledgement
+        newest_lapse = newest_lapse or lapse
+    return newest_lapse
 
 
 def acknowledge(
@@ -169,42 +184,41 @@ def acknowledge(
     if not why.strip():
         raise ProfilerError("a regression is acknowledged for a reason: --why TEXT")
     cells = [cell for cell in store.cells(family) if cell.version == version]
-    concepts = {LATENCY, *table.by_concept}
-    for kind, name, there in (
+    for kind, name, names_present in (
         ("workload", workload, {cell.workload for cell in cells}),
         ("GPU", gpu, {cell.gpu for cell in cells}),
-        ("concept", concept, concepts),
+        ("concept", concept, {LATENCY, *table.by_concept}),
     ):
-        if name is not None and name not in there:
-            near = brief_list(nearest_first(name, sorted(there - {""}))) or "none"
+        if name is not None and name not in names_present:
+            near = brief_list(nearest_first(name, sorted(names_present - {""}))) or "none"
             raise UnknownName(f"{family}/{version} has no {kind} {name!r}; there are {near}")
-    values = {"family": family, "version": version, "workload": workload, "gpu": gpu, "concept": concept}
+    scope = {"family": family, "version": version, "workload": workload, "gpu": gpu, "concept": concept}
     limit = {} if up_to is None else {"up_to": repr(up_to)}
-    return _of(
-        decisions.write_decision(
-            root,
-            ACKNOWLEDGE,
-            f"{family}/{version}",
-            {**values, **_end(store, until, now or datetime.now(UTC)), **limit},
-            why=why.strip(),
-            who=who,
-        )
+    record = decisions.write_decision(
+        root,
+        ACKNOWLEDGE,
+        f"{family}/{version}",
+        {**scope, **_end_values(store, until, now or datetime.now(UTC)), **limit},
+        why=why.strip(),
+        who=who,
     )
+    return _from_record(record)
 
 
 def withdraw(root: Root, name: str, *, why: str = "", who: str | None = None) -> Acknowledgement:
     """Undo an acknowledgement by its id, or by the start of it. UnknownName where it is none, or several."""
-    there = list_acknowledgements(decisions.load_decisions(root))
-    found = [one for one in there if one.id.startswith(name)] if name else []
-    if len(found) != 1:
-        what = "several acknowledgements are" if found else "no acknowledgement is"
-        ids = brief_list([one.id for one in found or there]) or "none"
+    acknowledgements = list_acknowledgements(decisions.load_decisions(root))
+    matches = [one for one in acknowledgements if one.id.startswith(name)] if name else []
+    if len(matches) != 1:
+        what = "several acknowledgements are" if matches else "no acknowledgement is"
+        ids = brief_list([one.id for one in matches or acknowledgements]) or "none"
         raise UnknownName(f"{what} called {name}; there are {ids}")
-    decisions.write_decision(root, WITHDRAW, found[0].id, {}, why=why, who=who)
-    return found[0]
+    decisions.write_decision(root, WITHDRAW, matches[0].id, {}, why=why, who=who)
+    return matches[0]
 
 
-def _end(store: Store, until: str | None, now: datetime) -> dict[str, str]:
+def _end_values(store: Store, until: str | None, now: datetime) -> dict[str, str]:
+    """The end as the record keeps it: a day, or a run with when it was made, which may be gone one day."""
     if until is None:
         return {}
     if _DAY.fullmatch(until):
@@ -223,35 +237,35 @@ def _end(store: Store, until: str | None, now: datetime) -> dict[str, str]:
     return {"until_run": run.run_id, "until_made": run.created.isoformat()}
 
 
-def _of(one: DecisionRecord) -> Acknowledgement:
+def _from_record(record: DecisionRecord) -> Acknowledgement:
     try:
-        return _parsed(one)
+        return _parse(record)
     except ValueError as error:
-        raise BadBundle(f"the decision {one.id} has no end that can be read: {error}") from error
+        raise BadBundle(f"the decision {record.id} has no end that can be read: {error}") from error
 
 
-def _parsed(one: DecisionRecord) -> Acknowledgement:
-    given = {key: content for key, content in one.values.items() if isinstance(content, str)}
-    family, _, version = one.subject.partition("/")
-    day, made = given.get("until_day"), given.get("until_made")
+def _parse(record: DecisionRecord) -> Acknowledgement:
+    texts = {key: content for key, content in record.values.items() if isinstance(content, str)}
+    family, _, version = record.subject.partition("/")  # in records without the two as values
+    day, made = texts.get("until_day"), texts.get("until_made")
     return Acknowledgement(
-        id=one.id,
-        family=given.get("family", family),
-        version=given.get("version", version),
-        workload=given.get("workload"),
-        gpu=given.get("gpu"),
-        concept=given.get("concept"),
-        why=one.why,
-        who=one.who,
-        created=one.created,
+        id=record.id,
+        family=texts.get("family", family),
+        version=texts.get("version", version),
+        workload=texts.get("workload"),
+        gpu=texts.get("gpu"),
+        concept=texts.get("concept"),
+        why=record.why,
+        who=record.who,
+        created=record.created,
         until_day=date.fromisoformat(day) if day else None,
-        until_run=given.get("until_run"),
+        until_run=texts.get("until_run"),
         until_made=datetime.fromisoformat(made) if made else None,
-        up_to=_share(given["up_to"]) if "up_to" in given else None,
+        up_to=_parse_limit(texts["up_to"]) if "up_to" in texts else None,
     )
 
 
-def _share(text: str) -> float:
+def _parse_limit(text: str) -> float:
     number = float(text)
     if not 0 < number < math.inf:
         raise ValueError(f"up_to is {text}")

@@ -1,271 +1,173 @@
-"""What every cell of a subject is held against: what was named, pinned or implied, or the run before."""
+"""What every cell of a version is compared with: what was named, pinned or implied, or the run before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from profiler.bundles import IMPORT, Labels, bundle, decisions
-from profiler.compare import VersionRef, is_file_name, resolve_all
-from profiler.compare.resolve_names import RESULT_KINDS, find_run, resolve_family_version
-from profiler.errors import CannotJudge, UnknownName
-from profiler.evidence import Evidence, Side
-from profiler.gate.inventory import Cell, VersionResults, cell_of, results_by_version
+from profiler.compare import is_file_name, resolve_all
+from profiler.compare.resolve_names import RESULT_KINDS, resolve_family_version
+from profiler.errors import CannotJudge
+from profiler.evidence import Side
+from profiler.gate.inventory import Cell, Inventory, VersionResults, cell_of
 from profiler.history import Baseline, Baselines, lineage
 from profiler.history.baselines import BEST, IMPLICIT, PINNED, TORCH, run_before
 from profiler.store import Rows
 
 if TYPE_CHECKING:
-    from profiler.bundles import Root
     from profiler.compare import StoreOpener
-    from profiler.store import ResultInfo, RunInfo, Store
 
 
-_STAMP = "%Y%m%dT%H%M%S"  # how a run id begins
-_AHEAD = timedelta(hours=1)  # as far as clocks of two machines may differ
+class CellBaseline(NamedTuple):
+    """What one cell is compared with."""
+
+    name: str
+    results: VersionResults
 
 
 class CellBaselines(NamedTuple):
-    """What one subject is held against, cell by cell."""
+    """What the cells of one version are compared with."""
 
-    held: Mapping[Cell, tuple[str, VersionResults]]  # the baseline's name and its results
-    why: Mapping[Cell, str]  # of a cell without one: why that is
+    by_cell: Mapping[Cell, CellBaseline]  # also of cells that only the baseline has
+    why_none: Mapping[Cell, str]  # why a cell has none
     refused: Collection[Cell] = ()  # cells whose baseline is gone or not known: nothing stands in for it
-    anywhere: bool = True  # whether a GPU or architecture that the subject has nothing of is a gap
+    on_any_gpu: bool = True  # whether what it has on a GPU that the version has nothing of is missed there
 
 
 @dataclass(frozen=True)
 class BaselineLookup:
-    """Where runs, versions and their baselines are looked up for one gate."""
+    """Finds the baselines of one gate, all by the same name."""
 
-    store: Store
-    root: Root
-    name: str | None  # of the baseline
+    inventory: Inventory
+    name: str | None  # a report, run, version, pinned, parent, best, torch:ID; None: pinned, else run before
     opener: StoreOpener
-    families: dict[str, Baselines] = field(default_factory=dict)  # as asked for, as are
-    runs: dict[str, list[VersionResults]] = field(default_factory=dict)
+    _families: dict[str, Baselines] = field(default_factory=dict)
 
-    def run(self, name: str) -> bool:
-        """Whether a name is a run's, or a version's as a run has it (`version~run`).
+    def baselines_of(self, subject: VersionResults, is_alone: bool) -> Side | CellBaselines:
+        """The baseline of each cell by its name, or the one side that is the baseline of all.
 
-        Raises UnknownName for a run that was forgotten or cannot be read.
+        `is_alone`: nothing else is judged, so that a run of one other version can be the baseline.
         """
-        found = find_run(self.store, name)
-        run = self.store.run(found.run_id or name) if found else None
-        if run is not None and run.hidden:
-            raise UnknownName(
-                f"run {run.run_id} was forgotten: `profiler forget --undo {run.run_id}` brings it back"
-            )
-        if run is None and (reason := dict(self.store.refused()).get(name)):
-            raise UnknownName(f"run {name} cannot be read: {reason}")
-        return run is not None
-
-    def of_run(self, name: str) -> list[VersionResults]:
-        """Every version that a run holds, or the one meant by `version~run`."""
-        found = find_run(self.store, name)
-        if isinstance(found, VersionRef) and found.run_id:
-            return [one for one in self.of_run(found.run_id) if one.name == f"{found.family}/{found.version}"]
-        if name not in self.runs:
-            rows = self.store.results(run_id=name, latest=False)
-            if rows.truncated:  # what is cut off would never be judged
-                raise CannotJudge(f"run {name} has more than {len(rows)} results: name its versions")
-            self.runs[name] = [replace(one, run_id=name) for one in results_by_version(rows)]
-        return self.runs[name]
-
-    def of_version(self, family: str, version: str) -> VersionResults:
-        """The newest results of a version in each cell. Raises where nobody knows which are the newest."""
-        held = results_by_version(self.store.results(family=family, version=version))
-        if not held:
-            return VersionResults(family, version)
-        if held[0].made:
-            cell, made = max(held[0].made.items(), key=lambda one: one[1])
-            every = partial(self.store.results, family=family, version=version, latest=False)
-            self.check_newest(held[0].cells[cell], made, every, held[0].name)
-        return held[0]
-
-    def check_newest(
-        self,
-        run_id: str,
-        made: datetime,
-        every: Callable[[], Sequence[RunInfo] | Sequence[ResultInfo]],
-        name: str = "all",
-    ) -> None:
-        """Raise where a run of the future hides one of `every`, or one that cannot be read may be newer."""
-        until = datetime.now(UTC) + _AHEAD
-        if made > until and any(one.created <= until for one in every()):
-            raise CannotJudge(
-                f"run {run_id} says that it was made in the future ({made:%Y-%m-%d %H:%M} UTC), and hides "
-                f"what is made until then: name the run meant, or leave it out: profiler forget {run_id}"
-            )
-        self._check_unread(f"{made:{_STAMP}}", None, name)
-
-    def _check_unread(self, since: str, until: str | None, name: str) -> None:
-        for run_id, reason in self.unread:
-            if run_id[: len(since)] >= since and (until is None or run_id[: len(since)] <= until):
-                raise UnknownName(
-                    f"run {run_id}, which may be the newest of {name}, cannot be read: {reason}; mend its "
-                    f"bundle, or leave it out: profiler forget {run_id}"
-                )
-
-    @cached_property
-    def unread(self) -> list[tuple[str, str]]:
-        """Runs that cannot be read and why; none that somebody forgot."""
-        refused = self.store.refused()
-        decided = decisions.current_labels(decisions.load_decisions(self.root)) if refused else {}
-        return [(run, why) for run, why in refused if not decided.get(run, Labels()).hidden]
-
-    def against(self, subject: VersionResults, run_id: str | None, alone: bool) -> Side | CellBaselines:
-        """The baseline of each cell by its name, or the one side that is the baseline of all."""
         name = self.name
-        if name is not None and is_file_name(name):
-            return resolve_all([name], self.opener)[0]
-        if name is not None and self.run(name):
-            there = self.of_run(name)
-            same = [one for one in there if one.name == subject.name]
-            chosen = same or (there if len(there) == 1 and alone else [])
-            return CellBaselines({cell: (name, one) for one in chosen for cell in one.cells}, {})
         if name is None:
-            earlier, tied = self._earlier(subject, run_id)
-            found = {
-                cell: (run, next(one for one in self.of_run(run) if one.name == subject.name))
-                for cell, run in earlier.items()
-            }
-            pinned = self._chosen(subject, self.baselines(subject.family).for_gate, PINNED)
-            kept = {cell: one for cell, one in found.items() if cell not in pinned.refused}
-            gone = {cell: pinned.why[cell] for cell in pinned.refused}
-            gone |= {cell: why for cell, why in tied.items() if cell not in pinned.held}
-            return CellBaselines({**kept, **pinned.held}, gone, {*gone}, anywhere=False)
+            return self._pinned_or_before(subject)
+        if is_file_name(name):
+            return resolve_all([name], self.opener)[0]
+        if self.inventory.is_run(name):
+            versions = self.inventory.of_run(name)
+            same = [results for results in versions if results.name == subject.name]
+            chosen = same or (versions if len(versions) == 1 and is_alone else [])
+            by_cell = {cell: CellBaseline(name, results) for results in chosen for cell in results.run_ids}
+            return CellBaselines(by_cell, {})
         if name in (PINNED, *IMPLICIT) or name.startswith(TORCH):
-            return self._chosen(subject, partial(self._by_name, subject, name), name)
-        held = self.of_version(*resolve_family_version(self.store, name))
-        return CellBaselines(dict.fromkeys(held.cells, (held.name, held)), {})
+            named = partial(self.baselines(subject.family).named, name, subject.version)
+            return self._chosen(subject, name, named)
+        results = self.inventory.of_version(*resolve_family_version(self.inventory.store, name))
+        return CellBaselines(dict.fromkeys(results.run_ids, CellBaseline(results.name, results)), {})
 
-    def _by_name(
-        self, subject: VersionResults, name: str, workload: str | None, gpu: str | None
-    ) -> Baseline | None:
-        return self.baselines(subject.family).named(name, subject.version, workload, gpu)
+    def _pinned_or_before(self, subject: VersionResults) -> CellBaselines:
+        """What is pinned; where nothing is, the last run of the same version before."""
+        before, why_tied = self._runs_before(subject)
+        pinned = self._chosen(subject, PINNED, self.baselines(subject.family).for_gate)
+        by_cell = {cell: baseline for cell, baseline in before.items() if cell not in pinned.refused}
+        why_none = {cell: pinned.why_none[cell] for cell in pinned.refused}
+        why_none |= {cell: why for cell, why in why_tied.items() if cell not in pinned.by_cell}
+        return CellBaselines({**by_cell, **pinned.by_cell}, why_none, {*why_none}, on_any_gpu=False)
 
     def _chosen(
         self,
         subject: VersionResults,
-        choose: Callable[[str | None, str | None], Baseline | None],
         name: str,
+        choose: Callable[[str | None, str | None], Baseline | None],
     ) -> CellBaselines:
-        """What is pinned or implied in each of the subject's cells, and in those that only that one has."""
-        there = self.baselines(subject.family)
-        found: dict[Cell, tuple[str, VersionResults]] = {}
-        why: dict[Cell, str] = {}
+        """What is chosen by workload and GPU for each cell of the version, and for those that only it has."""
+        baselines = self.baselines(subject.family)
+        by_cell: dict[Cell, CellBaseline] = {}
+        why_none: dict[Cell, str] = {}
         refused = set()
-        waiting = list(subject.cells)
-        for cell in waiting:
+        cells = list(subject.run_ids)
+        for cell in cells:  # it grows while it is walked: cells that only the baseline has come after
             workload, gpu = cell.workload or None, cell.gpu or None
             try:
-                chosen = choose(workload, gpu)
+                baseline = choose(workload, gpu)
             except CannotJudge as error:
-                why[cell] = str(error)
-                if name == PINNED and there.pin_for(workload, gpu):
+                why_none[cell] = str(error)
+                if name == PINNED and baselines.pin_for(workload, gpu):
                     refused.add(cell)
                 continue
-            if chosen is None:
+            if baseline is None:
                 continue
-            if chosen.run_id is None:
-                held = [self.of_version(subject.family, chosen.version or "")]
-            else:
-                run_results = self.of_run(chosen.run_id)
-                held = [one for one in run_results if one.name == subject.name] or run_results[
-                    : len(run_results) == 1
-                ]
-            for one in held:
-                if name == PINNED and _are_the_same(one, subject, cell):
-                    why[cell] = "these results are what is pinned"
+            for results in self._results_of(baseline, subject):
+                if name == PINNED and _are_same_results(results, subject, cell):
+                    why_none[cell] = "these results are what is pinned"
                     continue
-                if cell in one.cells:
-                    found[cell] = (chosen.name, one)
+                if cell in results.run_ids:
+                    by_cell[cell] = CellBaseline(baseline.name, results)
                 if name != BEST:  # the best of one cell is not asked for what another lacks
-                    waiting += [other for other in one.cells if other not in waiting]
-        return CellBaselines(found, why, refused)
+                    cells += [other for other in results.run_ids if other not in cells]
+        return CellBaselines(by_cell, why_none, refused)
 
-    def of_older_builds(self, subject: VersionResults) -> dict[Cell, str]:
-        """Cells of what needs no GPU that a later run of another build of the version lacks, and that run."""
-        cpu = {cell: run for cell, run in subject.cells.items() if cell.evidence is not Evidence.MEASURED}
-        if len({*cpu.values()}) < 2:
-            return {}
-        newest = cpu[max(cpu, key=lambda cell: (subject.made[cell], cpu[cell]))]
-        now = self._builds(newest, subject)
-        return {
-            cell: newest
-            for cell, run in cpu.items()
-            if run != newest and now and not now & self._builds(run, subject)
-        }
+    def _results_of(self, baseline: Baseline, subject: VersionResults) -> list[VersionResults]:
+        """The results of a baseline; of a run its results of the same version, or its only ones."""
+        if baseline.run_id is None:
+            return [self.inventory.of_version(subject.family, baseline.version or "")]
+        versions = self.inventory.of_run(baseline.run_id)
+        return [results for results in versions if results.name == subject.name] or (
+            versions if len(versions) == 1 else []
+        )
 
-    def _builds(self, run_id: str, subject: VersionResults) -> set[tuple[str | None, tuple[str, ...]]]:
-        """What a version was built from in a run: source and flags."""
-        return {
-            (one.source_sha256, one.flags)
-            for one in bundle.load_run(self.root, run_id).results
-            if (one.family, one.version) == (subject.family, subject.version) and one.source_sha256
-        }
+    def _runs_before(self, subject: VersionResults) -> tuple[dict[Cell, CellBaseline], dict[Cell, str]]:
+        """The last run before the version's own that has each of its cells; why nobody knows which one is."""
+        load = partial(
+            self.inventory.store.results, family=subject.family, version=subject.version, latest=False
+        )
+        rows = load()
+        if rows.truncated:  # the newest may be cut off
+            rows = Rows(row for cell in subject.run_ids for row in load(**cell._asdict()))
+        created = {row.run_id: row.created for row in rows}
+        runs_by_cell: dict[Cell, dict[str, datetime]] = {}
+        for row in sorted(rows, key=lambda row: (row.created, row.run_id)):
+            if row.kind in RESULT_KINDS:
+                runs_by_cell.setdefault(cell_of(row), {})[row.run_id] = row.created
+        before: dict[Cell, CellBaseline] = {}
+        why_tied: dict[Cell, str] = {}
+        for cell, runs in runs_by_cell.items():
+            own = subject.run_id or subject.run_ids.get(cell)
+            if own not in created:
+                continue
+            earlier = run_before(own, {**runs, own: created[own]})
+            if earlier.run_id:
+                self.inventory.check_unread(
+                    f"{subject.name} before {own}", created[earlier.run_id], created[own]
+                )
+            if earlier.tied:
+                why_tied[cell] = (
+                    f"{earlier.tied} and {own} say the same time, so nobody knows which is the newer: "
+                    "name the one by --baseline"
+                )
+            elif earlier.run_id:
+                versions = self.inventory.of_run(earlier.run_id)
+                results = next(results for results in versions if results.name == subject.name)
+                before[cell] = CellBaseline(earlier.run_id, results)
+        return before, why_tied
 
     def is_rejected(self, subject: VersionResults) -> bool:
         """Whether its catalogue says that it is wrong."""
-        standing = self.standing(subject)
-        return standing is not None and standing.version.state == lineage.REJECTED
-
-    def is_imported(self, subject: VersionResults, cell: Cell) -> bool:
-        """Whether its results there came as a report, which no command here can collect again."""
-        runs = {subject.cells[one] for one in subject.cells if one == cell} or set(subject.cells.values())
-        found = [self.store.run(run_id) for run_id in runs]
-        return any(found) and all(run is None or run.kind == IMPORT for run in found)
-
-    def standing(self, subject: VersionResults) -> lineage.VersionStatus | None:
-        """What its catalogue says; None where none names it."""
-        found = self.baselines(subject.family).lineage
-        return found.by_id.get(subject.version) if found else None
+        catalogued = self.baselines(subject.family).lineage
+        status = catalogued.by_id.get(subject.version) if catalogued else None
+        return status is not None and status.version.state == lineage.REJECTED
 
     def baselines(self, family: str) -> Baselines:
-        """All that a family can be held against."""
-        if family not in self.families:
-            self.families[family] = Baselines.load(self.root, self.store, family)
-        return self.families[family]
-
-    def _earlier(
-        self, subject: VersionResults, run_id: str | None
-    ) -> tuple[dict[Cell, str], dict[Cell, str]]:
-        """The last run before the subject's own that has each of its cells; why nobody knows which one is."""
-        ask = partial(self.store.results, family=subject.family, version=subject.version, latest=False)
-        rows = ask()
-        if rows.truncated:  # the newest may be cut off
-            rows = Rows(row for cell in subject.cells for row in ask(**cell._asdict()))
-        created = {row.run_id: row.created for row in rows}
-        by_cell: dict[Cell, dict[str, datetime]] = {}
-        for row in sorted(rows, key=lambda row: (row.created, row.run_id)):
-            if row.kind in RESULT_KINDS:
-                by_cell.setdefault(cell_of(row), {})[row.run_id] = row.created
-        found: dict[Cell, str] = {}
-        tied: dict[Cell, str] = {}
-        for cell, runs in by_cell.items():
-            own = run_id or subject.cells.get(cell)
-            if own not in created:
-                continue
-            before = run_before(own, {**runs, own: created[own]})
-            if before.tied:
-                tied[cell] = (
-                    f"{before.tied} and {own} say the same time, so nobody knows which is the newer: "
-                    "name the one by --baseline"
-                )
-            if before.run_id:
-                self._check_unread(
-                    f"{created[before.run_id]:{_STAMP}}",
-                    f"{created[own]:{_STAMP}}",
-                    f"{subject.name} before {own}",
-                )
-                found[cell] = before.run_id
-        return {cell: run for cell, run in found.items() if cell not in tied}, tied
+        """Everything that the versions of a family can be compared with."""
+        if family not in self._families:
+            self._families[family] = Baselines.load(self.inventory.root, self.inventory.store, family)
+        return self._families[family]
 
 
-def _are_the_same(one: VersionResults, other: VersionResults, cell: Cell) -> bool:
+def _are_same_results(results: VersionResults, subject: VersionResults, cell: Cell) -> bool:
     """Whether both are the very results of one run, which are no worse than themselves."""
-    return one.name == other.name and cell in other.cells and one.cells.get(cell) == other.cells[cell]
+    is_same_version = results.name == subject.name and cell in subject.run_ids
+    return is_same_version and results.run_ids.get(cell) == subject.run_ids[cell]

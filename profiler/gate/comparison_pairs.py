@@ -1,4 +1,4 @@
-"""Which sides a gate holds against which: every cell of a subject beside the same cell of its baseline."""
+"""Which sides a gate compares: every cell of what it judges beside the same cell of its baseline."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle
 from profiler.compare import is_file_name, resolve_all
-from profiler.compare.resolve_names import resolve_family_version
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Side, brief_list, natural_key
-from profiler.gate.baseline_lookup import BaselineLookup, CellBaselines
-from profiler.gate.inventory import Cell, CellFilter, VersionResults
+from profiler.gate.baseline_lookup import BaselineLookup, CellBaseline, CellBaselines
+from profiler.gate.inventory import Cell, CellFilter, Inventory, VersionResults
 from profiler.history.baselines import BEST
 
 if TYPE_CHECKING:
@@ -39,66 +38,77 @@ class ComparisonPair:
     workload: str = ""
     gpu: str = ""
     evidence: str = ""
-    why: str = ""  # why a side is missing
-    broken: bool = False  # the subject was tried and gave no result
-    rejected: bool = False  # part of a run, and wrong on purpose: the catalogue says so
-    on_purpose: bool = False  # the catalogue rejects it, so it has to be wrong
-    noted: bool = False  # the gap has no weight: nothing can have got worse there
-    next_command: str = ""  # what fills the gap
-    made: datetime | None = None  # when the subject's results were
-    again: str = ""  # what settles a verdict that is unclear or missing
-    itself: bool = False  # both sides are the very same results, which cannot be worse than themselves
-    shown: tuple[str, str] | None = None  # the names by which a dashboard shows the two side by side
+    why: str = ""  # why a side is missing, or nothing was compared
+    gave_no_result: bool = False  # the subject was tried there and failed
+    rejected: bool = False  # the catalogue rejects it, so it has to be wrong
+    rejected_in_run: bool = False  # and it is one of several versions of the run that is judged
+    noted: bool = False  # what is missing has no weight: nothing can have got worse there
+    same_results: bool = False  # both sides are the very same results, which cannot be worse than themselves
+    next_command: str = ""  # collects what is missing
+    rerun_command: str = ""  # settles a verdict that is unclear or missing
+    created: datetime | None = None  # when the subject's run was made
+    diff_names: tuple[str, str] | None = None  # by which a dashboard shows the two side by side
 
 
 def find_pairs(
-    names: Sequence[str], against: str | None, opener: StoreOpener, root: Root, wanted: CellFilter
+    names: Sequence[str], baseline: str | None, opener: StoreOpener, root: Root, cells: CellFilter
 ) -> list[ComparisonPair]:
     """Every cell of the named reports, runs and versions beside its baseline, in the order of the names.
 
-    Without names: the newest run. `against` is a report, a run, a version, `pinned`, `parent`, `best` or
+    Without names: the newest run. `baseline` is a report, a run, a version, `pinned`, `parent`, `best` or
     `torch:ID`; None: the pinned one, else the last run of the same version before. Raises UnknownName.
     """
-    if not all(name.strip() for name in (*names, *(() if against is None else (against,)))):
+    if not all(name.strip() for name in (*names, *(() if baseline is None else (baseline,)))):
         raise UnknownName("an empty name: name a report file, a run id, family/version, or a version")
     files = [name for name in names if is_file_name(name)]
-    found: dict[str, list[ComparisonPair]] = {}
+    pairs: dict[str, list[ComparisonPair]] = {}
     if files:
-        if against is None:
+        if baseline is None:
             raise UnknownName(
                 f"{files[0]} is a file, which has no baseline of its own: name one by --baseline"
             )
-        a, *sides = resolve_all([against, *files], opener, wanted.workload, wanted.gpu)
+        a, *sides = resolve_all([baseline, *files], opener, cells.workload, cells.gpu)
         for name, b in zip(files, sides, strict=True):
-            itself = _is_report_of(a, against, name, opener)
-            one = _of_file(a, b, name, wanted)
-            found[name] = [replace(_itself(one), noted=False) if itself and one.b else one]
-    others = [name for name in names if name not in found]
+            is_same = _is_report_of(a, baseline, name, opener)
+            pair = _file_pair(a, b, name, cells)
+            pairs[name] = [_same_results(pair, noted=False) if is_same and pair.b else pair]
+    others = [name for name in names if name not in pairs]
     if others or not names:
-        desk = PairFinder(BaselineLookup(opener(), root, against, opener), wanted)
-        found |= {name: desk.find_pairs(name) for name in others or [desk.newest()]}
-    return [one for several in found.values() for one in several]
+        inventory = Inventory(opener(), root)
+        finder = PairFinder(BaselineLookup(inventory, baseline, opener), cells)
+        pairs |= {name: finder.pairs_of(name) for name in others or [inventory.newest_run()]}
+    return [pair for of_name in pairs.values() for pair in of_name]
 
 
 def pair_of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> ComparisonPair:
     """Two sides that are there already; of a version with what its catalogue and its run say of it."""
-    told = ComparisonPair(b.label, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
+    pair = ComparisonPair(b.label, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
     if b.family is None or b.version is None or b.run_id is None:
-        itself = is_file_name(b.label) and _is_report_of(a, a.label, b.label, opener)
-        return replace(_itself(told), noted=False) if itself else told
+        is_same = is_file_name(b.label) and _is_report_of(a, a.label, b.label, opener)
+        return _same_results(pair, noted=False) if is_same else pair
     if (a.run_id, a.family, a.version) == (b.run_id, b.family, b.version) or (
         a.run_id is None and is_file_name(a.label) and _is_report_of(b, b.label, a.label, opener)
     ):
-        told = replace(_itself(told), noted=False)
-    cell = Cell(told.workload, told.gpu, b.evidence)
-    desk = PairFinder(BaselineLookup(opener(), root, None, opener), CellFilter())
-    subject, run = VersionResults(b.family, b.version, {cell: b.run_id}), desk.lookup.store.run(b.run_id)
+        pair = _same_results(pair, noted=False)
+    cell = Cell(pair.workload, pair.gpu, b.evidence)
+    inventory = Inventory(opener(), root)
+    finder = PairFinder(BaselineLookup(inventory, None, opener), CellFilter())
+    subject, run = VersionResults(b.family, b.version, {cell: b.run_id}), inventory.store.run(b.run_id)
     return replace(
-        told,
-        on_purpose=desk.lookup.is_rejected(subject),
-        again=desk.again(subject, cell, a),
-        made=run.created if run else None,
+        pair,
+        rejected=finder.lookup.is_rejected(subject),
+        rerun_command=finder.rerun_command(subject, cell, a),
+        created=run.created if run else None,
     )
+
+
+def _file_pair(a: Side, b: Side, name: str, cells: CellFilter) -> ComparisonPair:
+    """A report beside the baseline; a file names no workload, so that only GPU and evidence are asked for."""
+    if not cells._replace(workload=None).matches(Cell("", b.gpu or "", b.evidence)):
+        gpu = b.gpu or "a GPU that it does not name"
+        why = f"{name} is {b.evidence} on {gpu}, and that was not asked for"
+        return ComparisonPair(name, a.label, None, None, why=why)
+    return ComparisonPair(name, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
 
 
 def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool:
@@ -109,153 +119,162 @@ def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool
     return side.run_id is not None and opener().runs_with_reports([digest]).get(digest) == side.run_id
 
 
-def _itself(contest: ComparisonPair) -> ComparisonPair:
-    """Held against itself: as much as not compared, and without weight beside what is."""
-    why = f"held against itself: {contest.baseline} has these very results"
-    return replace(contest, why=why, itself=True, noted=True)
-
-
-def _of_file(a: Side, b: Side, name: str, wanted: CellFilter) -> ComparisonPair:
-    if not wanted._replace(workload=None).takes(Cell("", b.gpu or "", b.evidence)):
-        why = (
-            f"{name} is {b.evidence} on {b.gpu or 'a GPU that it does not name'}, and that was not asked for"
-        )
-        return ComparisonPair(name, a.label, None, None, why=why)
-    return ComparisonPair(name, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
+def _same_results(pair: ComparisonPair, *, noted: bool) -> ComparisonPair:
+    """Compared with itself: as much as not compared; `noted`, without weight beside what is compared."""
+    why = f"held against itself: {pair.baseline} has these very results"
+    return replace(pair, why=why, same_results=True, noted=noted)
 
 
 @dataclass(frozen=True)
 class PairFinder:
-    """Where every name of one gate becomes contests."""
+    """Turns the names that a gate is given into pairs."""
 
     lookup: BaselineLookup
-    wanted: CellFilter
+    cells: CellFilter
 
-    def newest(self) -> str:
-        """The newest run of all."""
-        runs = self.lookup.store.runs(limit=1)
-        if not runs:
-            raise UnknownName("the index is empty: `profiler import PATH`, or `profiler dissect`")
-        self.lookup.check_newest(runs[0].run_id, runs[0].created, self.lookup.store.runs)
-        return runs[0].run_id
+    @property
+    def inventory(self) -> Inventory:
+        """The results that there are."""
+        return self.lookup.inventory
 
-    def find_pairs(self, name: str) -> list[ComparisonPair]:
-        """Every version and cell that a name stands for; a name of which nothing is held says so."""
-        found = list(self._every(name))
-        held = {one.evidence for one in found if one.a and one.b and not one.itself}
-        if not held:
-            found = [replace(one, noted=False) for one in found]
-        told = held | {one.evidence for one in found if not one.noted}
-        asked = f" that is {self.wanted.words}" if self.wanted.words else ""
-        if not found:
-            found.append(ComparisonPair(name, "", None, None, why=f"nothing{asked} of {name} was compared"))
-        elif held:
-            for kind in self.wanted.evidence:
-                if kind not in told:
+    def pairs_of(self, name: str) -> list[ComparisonPair]:
+        """Every version and cell that a name stands for; a name of which nothing is compared says so."""
+        pairs = list(self._pairs(name))
+        compared = {pair.evidence for pair in pairs if pair.a and pair.b and not pair.same_results}
+        if not compared:  # beside nothing, what is missing has weight
+            pairs = [replace(pair, noted=False) for pair in pairs]
+        reported = compared | {pair.evidence for pair in pairs if not pair.noted}
+        if not pairs:
+            that_is = f" that is {self.cells.words}" if self.cells.words else ""
+            why = f"nothing{that_is} of {name} was compared"
+            pairs.append(ComparisonPair(name, "", None, None, why=why))
+        elif compared:
+            for kind in self.cells.evidence:
+                if kind not in reported:
                     why = f"nothing {kind} of {name} was compared, and that was asked for"
-                    found.append(ComparisonPair(name, "", None, None, evidence=kind, why=why))
-        return found
+                    pairs.append(ComparisonPair(name, "", None, None, evidence=kind, why=why))
+        return pairs
 
-    def _every(self, name: str) -> Iterator[ComparisonPair]:
-        run = self.lookup.run(name)
-        held = (
-            self.lookup.of_run(name)
-            if run
-            else [self.lookup.of_version(*resolve_family_version(self.lookup.store, name))]
-        )
-        alone = len(held) == 1
-        for subject in held:
-            against = self.lookup.against(subject, subject.run_id, alone)
-            on_purpose = self.lookup.is_rejected(subject)
-            rejected = run and not alone and on_purpose
-            every = (
-                self._against_file(subject, against, self.lookup.name or "")
-                if isinstance(against, Side)
-                else self._cells(subject, against)
+    def _pairs(self, name: str) -> Iterator[ComparisonPair]:
+        is_run = self.inventory.is_run(name)
+        versions = self.inventory.of_name(name)
+        is_alone = len(versions) == 1
+        for subject in versions:
+            baselines = self.lookup.baselines_of(subject, is_alone)
+            rejected = self.lookup.is_rejected(subject)
+            rejected_in_run = is_run and not is_alone and rejected
+            pairs = (
+                self._pairs_with_file(subject, baselines, self.lookup.name or "")
+                if isinstance(baselines, Side)
+                else self._pairs_by_cell(subject, baselines)
             )
-            if not run:
-                yield from self._stale(subject)
-            for one in every:
-                if one.b or one.broken or not rejected:  # nobody misses a cell of what is wrong
-                    yield replace(one, rejected=rejected, on_purpose=on_purpose)
+            if not is_run:
+                yield from self._outdated(subject)
+            for pair in pairs:
+                if (
+                    pair.b or pair.gave_no_result or not rejected_in_run
+                ):  # nobody misses a cell of what is wrong
+                    yield replace(pair, rejected=rejected, rejected_in_run=rejected_in_run)
+        if is_run and not is_alone:
+            yield from self._lost_versions(name, versions)
+
+    def _lost_versions(self, name: str, versions: Sequence[VersionResults]) -> Iterator[ComparisonPair]:
+        """Versions that the baseline run has and the run that is judged has not."""
         other = self.lookup.name
-        if run and other and not alone and not is_file_name(other) and self.lookup.run(other):
-            there = {one.name for one in held}
-            for lost in self.lookup.of_run(other):
-                if lost.name not in there and any(map(self.wanted.takes, lost.cells)):
-                    why = f"{lost.name} is in {other}, not in {name}"
-                    yield ComparisonPair(lost.name, lost.name, None, None, why=why)
+        if not other or is_file_name(other) or not self.inventory.is_run(other):
+            return
+        names = {results.name for results in versions}
+        for lost in self.inventory.of_run(other):
+            if lost.name not in names and any(map(self.cells.matches, lost.run_ids)):
+                why = f"{lost.name} is in {other}, not in {name}"
+                yield ComparisonPair(lost.name, lost.name, None, None, why=why)
 
-    def _against_file(self, subject: VersionResults, a: Side, file: str) -> Iterator[ComparisonPair]:
-        for cell in self._sorted(subject.cells):
+    def _pairs_with_file(self, subject: VersionResults, a: Side, file: str) -> Iterator[ComparisonPair]:
+        for cell in self._sorted(subject.run_ids):
             if cell.evidence is Evidence.MEASURED:
-                held = self._contest(subject, cell, a.label, a)
-                itself = held.b and _is_report_of(held.b, held.subject, file, self.lookup.opener)
-                yield _itself(held) if itself else held
+                pair = self._pair(subject, cell, a.label, a)
+                is_same = pair.b and _is_report_of(pair.b, pair.subject, file, self.lookup.opener)
+                yield _same_results(pair, noted=True) if is_same else pair
 
-    def _cells(self, subject: VersionResults, bases: CellBaselines) -> Iterator[ComparisonPair]:
-        kinds = {cell.evidence for cell in subject.cells}
-        places = {(cell.evidence, cell.gpu) for cell in subject.cells}
-        met = {cell.evidence for cell in bases.held if cell in subject.cells}
-        for cell in self._sorted({**subject.cells, **bases.held}):
-            before = bases.held.get(cell)
-            if before is None:
-                yield self._unheld(subject, cell, bases)
-            elif cell in subject.cells:
-                held = self._contest(
-                    subject, cell, before[0], self._side(before[1], cell, subject), before[1]
-                )
-                same = before[1].name == subject.name and before[1].cells[cell] == subject.cells[cell]
-                yield _itself(held) if same and self.lookup.name != BEST else held
-            elif cell.workload in subject.broken:
-                continue
+    def _pairs_by_cell(self, subject: VersionResults, baselines: CellBaselines) -> Iterator[ComparisonPair]:
+        """The cells that both have, those without a baseline, and gaps: those that only the baseline has."""
+        kinds = {cell.evidence for cell in subject.run_ids}
+        places = {(cell.evidence, cell.gpu) for cell in subject.run_ids}
+        kinds_shared = {cell.evidence for cell in baselines.by_cell if cell in subject.run_ids}
+        for cell in self._sorted({**subject.run_ids, **baselines.by_cell}):
+            baseline = baselines.by_cell.get(cell)
+            if baseline is None:
+                yield self._without_baseline(subject, cell, baselines)
+            elif cell in subject.run_ids:
+                yield self._cell_pair(subject, cell, baseline)
+            elif cell.workload in subject.failures:
+                continue  # why it has no results there is reported below
             elif cell.evidence not in kinds:
-                yield self._gap(subject, cell, before[0], self._no_weight(subject, cell, kinds))
-            elif cell.evidence in met and (bases.anywhere or (cell.evidence, cell.gpu) in places):
-                yield self._gap(subject, cell, before[0], False)
-        for workload, reason in subject.broken.items():
-            if self.wanted.workload in (None, workload):
+                noted = self._may_lack_kind(subject, cell, kinds)
+                yield self._gap(subject, cell, baseline.name, noted=noted)
+            elif cell.evidence in kinds_shared and (
+                baselines.on_any_gpu or (cell.evidence, cell.gpu) in places
+            ):
+                yield self._gap(subject, cell, baseline.name, noted=False)
+        for workload, reason in subject.failures.items():
+            if self.cells.workload in (None, workload):
                 why = f"{subject.name} gave no result: {reason}"
-                yield ComparisonPair(subject.name, "", None, None, workload, why=why, broken=True)
+                yield ComparisonPair(subject.name, "", None, None, workload, why=why, gave_no_result=True)
 
-    def _stale(self, subject: VersionResults) -> Iterator[ComparisonPair]:
+    def _cell_pair(self, subject: VersionResults, cell: Cell, baseline: CellBaseline) -> ComparisonPair:
+        """A cell that both have."""
+        a = self._side(baseline.results, cell, other=subject)
+        pair = self._pair(subject, cell, baseline.name, a, baseline.results)
+        is_same = (
+            baseline.results.name == subject.name and baseline.results.run_ids[cell] == subject.run_ids[cell]
+        )
+        # The best version is as fast as the best: that is no mistake of whoever asked.
+        return _same_results(pair, noted=True) if is_same and self.lookup.name != BEST else pair
+
+    def _outdated(self, subject: VersionResults) -> Iterator[ComparisonPair]:
         """What was checked or compiled of an older build, and not of the newest one."""
-        older = self.lookup.of_older_builds(subject)
-        for cell in self._sorted(older):
+        outdated = self.inventory.outdated_cells(subject)
+        for cell in self._sorted(outdated):
             why = (
-                f"its {cell.evidence} results there are of an older build ({subject.cells[cell]}): "
-                f"{older[cell]} built it anew and lacks them"
+                f"its {cell.evidence} results there are of an older build ({subject.run_ids[cell]}): "
+                f"{outdated[cell]} built it anew and lacks them"
             )
-            command = self.again(subject, cell)
+            command = self.rerun_command(subject, cell)
             yield ComparisonPair(subject.name, "", None, None, *cell, why=why, next_command=command)
 
-    def _no_weight(self, subject: VersionResults, lost: Cell, kinds: Collection[Evidence]) -> bool:
-        """Whether a kind that the subject has nothing of may be lacking: a GPU's on a machine without one.
+    def _may_lack_kind(self, subject: VersionResults, gap: Cell, kinds: Collection[Evidence]) -> bool:
+        """Whether the version may lack a whole kind of evidence: a GPU's, on a machine without one.
 
         And the others of what was only measured; but who built and disassembled it could have checked it too.
         What a run left out altogether may lack what the run has of no version.
         """
-        if lost.evidence in self.wanted.evidence:
+        if gap.evidence in self.cells.evidence:
             return False
         if not kinds and subject.run_id is not None:
-            there = (one for held in self.lookup.of_run(subject.run_id) for one in held.cells)
-            return all((one.evidence, one.gpu) != (lost.evidence, lost.gpu) for one in there)
-        return lost.evidence is Evidence.MEASURED or not {Evidence.STATIC, Evidence.MODELLED} & set(kinds)
+            cells_of_run = (
+                cell for results in self.inventory.of_run(subject.run_id) for cell in results.run_ids
+            )
+            return all((cell.evidence, cell.gpu) != (gap.evidence, gap.gpu) for cell in cells_of_run)
+        return gap.evidence is Evidence.MEASURED or not {Evidence.STATIC, Evidence.MODELLED} & set(kinds)
 
-    def _unheld(self, subject: VersionResults, cell: Cell, bases: CellBaselines) -> ComparisonPair:
+    def _without_baseline(
+        self, subject: VersionResults, cell: Cell, baselines: CellBaselines
+    ) -> ComparisonPair:
         """A cell without a baseline: new, unless all that the baseline has of its kind lies elsewhere."""
-        of_kind = [one for one in bases.held if one.evidence is cell.evidence]
-        met = any(one in subject.cells for one in of_kind)
+        of_kind = [other for other in baselines.by_cell if other.evidence is cell.evidence]
+        is_shared = any(other in subject.run_ids for other in of_kind)
         why, command = f"{subject.name}: no baseline has {cell.evidence} results there", ""
-        if of_kind and not met:
-            places = (" ".join(filter(None, one[:2])) or "of no GPU that anybody named" for one in of_kind)
-            there = brief_list(list(dict.fromkeys(places)))
-            why = f"{why}; what there is to hold it against is {there}"
-        elif not bases.held:
+        if of_kind and not is_shared:
+            places = [
+                " ".join(filter(None, (other.workload, other.gpu))) or "of no GPU that anybody named"
+                for other in of_kind
+            ]
+            why = f"{why}; what there is to hold it against is {brief_list(list(dict.fromkeys(places)))}"
+        elif not baselines.by_cell:
             why = f"{subject.name} has no baseline: nothing to compare with"
             command = f"profiler baseline set {shlex.quote(subject.family)} RUN_OR_VERSION"
-        if cell in bases.why:
-            why = f"{subject.name} has no baseline there: {bases.why[cell]}"
+        if cell in baselines.why_none:
+            why = f"{subject.name} has no baseline there: {baselines.why_none[cell]}"
         return ComparisonPair(
             subject.name,
             "",
@@ -263,31 +282,45 @@ class PairFinder:
             self._side(subject, cell),
             *cell,
             why=why,
-            noted=cell not in bases.refused and (met or not of_kind),
+            noted=cell not in baselines.refused and (is_shared or not of_kind),
             next_command=command,
-            made=subject.made.get(cell),
+            created=subject.created.get(cell),
         )
 
-    def _gap(self, subject: VersionResults, cell: Cell, baseline: str, noted: bool) -> ComparisonPair:
+    def _gap(self, subject: VersionResults, cell: Cell, baseline: str, *, noted: bool) -> ComparisonPair:
+        """A cell that only the baseline has."""
         why = f"nothing {cell.evidence} of {subject.name}, where {baseline} has it"
-        command = self.again(subject, cell)
+        command = self.rerun_command(subject, cell)
         return ComparisonPair(
             subject.name, baseline, None, None, *cell, why=why, noted=noted, next_command=command
         )
 
-    def _contest(
-        self, subject: VersionResults, cell: Cell, baseline: str, a: Side, held: VersionResults | None = None
+    def _pair(
+        self,
+        subject: VersionResults,
+        cell: Cell,
+        baseline: str,
+        a: Side,
+        baseline_results: VersionResults | None = None,
     ) -> ComparisonPair:
-        again = self.again(subject, cell, a)
-        b, made = self._side(subject, cell, held), subject.made.get(cell)
-        shown: tuple[str, str] | None = (baseline, subject.name)
+        diff_names: tuple[str, str] | None = (baseline, subject.name)
         if baseline == a.run_id:  # of several versions, a dashboard does not know which
-            shown = (baseline, subject.cells[cell]) if len(self.lookup.of_run(baseline)) == 1 else None
-        return ComparisonPair(subject.name, baseline, a, b, *cell, again=again, made=made, shown=shown)
+            is_alone = len(self.inventory.of_run(baseline)) == 1
+            diff_names = (baseline, subject.run_ids[cell]) if is_alone else None
+        return ComparisonPair(
+            subject.name,
+            baseline,
+            a,
+            self._side(subject, cell, other=baseline_results),
+            *cell,
+            rerun_command=self.rerun_command(subject, cell, a),
+            created=subject.created.get(cell),
+            diff_names=diff_names,
+        )
 
-    def again(self, subject: VersionResults, cell: Cell, a: Side | None = None) -> str:
-        """The command that collects what is missing or settles what is unclear."""
-        if self.lookup.is_imported(subject, cell):
+    def rerun_command(self, subject: VersionResults, cell: Cell, a: Side | None = None) -> str:
+        """The command that collects what is missing or settles what is unclear; "" where none can."""
+        if self.inventory.is_imported(subject, cell):
             return ""  # of a report: nothing here can make it again
         if cell.evidence is not Evidence.MEASURED:
             return f"profiler dissect {shlex.quote(subject.version)}"
@@ -296,29 +329,31 @@ class PairFinder:
         )
         return f"profiler collect {shlex.quote(subject.version)}{against} --rounds 25"
 
-    def _side(self, held: VersionResults, cell: Cell, other: VersionResults | None = None) -> Side:
+    def _side(self, results: VersionResults, cell: Cell, other: VersionResults | None = None) -> Side:
         """The cell's results; a build of long ago is as right as it was then, whatever was found since.
 
-        A version, whatever its run, brings the calls of its older runs too: another one may have been timed
-        beside it there. Beside a run of its own they would be held against themselves.
+        A version, whatever its run, brings the calls of its older runs too: the other side may have been
+        timed beside it there. Beside a run of its own they would be compared with themselves.
         """
-        ask = partial(
-            self.lookup.store.side,
-            family=held.family,
-            version=held.version,
+        load = partial(
+            self.inventory.store.side,
+            family=results.family,
+            version=results.version,
             workload=cell.workload,
             gpu=cell.gpu,
             evidence=cell.evidence,
-            label=held.name,
+            label=results.name,
         )
-        found = ask(run_id=held.cells[cell])
-        if held.run_id is None and other and other.name != held.name and cell.evidence is Evidence.MEASURED:
-            found = replace(found, latencies=ask().latencies)
-        return replace(found, wrong=held.wrong)
+        side = load(run_id=results.run_ids[cell])
+        of_other_version = other is not None and other.name != results.name
+        if results.run_id is None and of_other_version and cell.evidence is Evidence.MEASURED:
+            side = replace(side, latencies=load().latencies)
+        return replace(side, wrong=results.wrong)
 
     def _sorted(self, cells: Iterable[Cell]) -> list[Cell]:
-        order = list(Evidence)
-        found = filter(self.wanted.takes, cells)
+        """The cells asked for: measured, modelled, then static; of a kind by workload and GPU."""
+        kinds = list(Evidence)
         return sorted(
-            found, key=lambda c: (-order.index(c.evidence), natural_key(c.workload), natural_key(c.gpu))
+            filter(self.cells.matches, cells),
+            key=lambda cell: (-kinds.index(cell.evidence), natural_key(cell.workload), natural_key(cell.gpu)),
         )

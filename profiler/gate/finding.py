@@ -1,4 +1,4 @@
-"""What a finding of a gate is: about what and where, what it does to the gate, and the exit code of all."""
+"""What a gate finds: about what and where, what it does to the gate, and the exit code of all findings."""
 
 from __future__ import annotations
 
@@ -28,7 +28,16 @@ class Outcome(StrEnum):
     FAILED = "failed"
     UNJUDGED = "unjudged"
     ACKNOWLEDGED = "acknowledged"  # failed, and somebody said why that is let pass
-    NOTED = "noted"  # told, and without weight
+    NOTED = "noted"  # reported, and without weight
+
+
+# What the findings of an outcome are called, in the order of a report; those that passed are only counted.
+TITLES = {
+    Outcome.FAILED: "failed",
+    Outcome.UNJUDGED: "could not be judged",
+    Outcome.ACKNOWLEDGED: "acknowledged",
+    Outcome.NOTED: "noted, without weight",
+}
 
 
 @dataclass(frozen=True)
@@ -48,11 +57,11 @@ class Finding:
     concept: str = ""  # of metrics.txt; "" where it is about none
     effect: float | None = None  # share of the baseline: 0.03 is 3 % more
     interval: Interval | None = None
-    detectable: float | None = None  # the smallest change that would have been found
+    detectable: float | None = None  # the smallest change that would have been found, as a share
     cause: str = ""  # why, from the time identity
     next_command: str = ""
     acknowledged: str = ""  # who let it pass, why and until when
-    shown: tuple[str, str] | None = None  # baseline and subject, by the names a dashboard takes
+    diff_names: tuple[str, str] | None = None  # baseline and subject, by the names a dashboard takes
 
     @property
     def place(self) -> str:
@@ -62,14 +71,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """All findings of one gate, and what was compared at all."""
+    """All findings of one gate, and how much was compared at all."""
 
     findings: tuple[Finding, ...]
-    compared: int  # sides that had a baseline and were held against it
+    compared: int  # sides that had a baseline and were compared with it
 
     def of(self, *outcomes: Outcome) -> list[Finding]:
         """The findings with one of the outcomes, in order."""
-        return [one for one in self.findings if one.outcome in outcomes]
+        return [finding for finding in self.findings if finding.outcome in outcomes]
 
     def exit_code(self, allow: Collection[str] = ()) -> Exit:
         """1 for anything failed; else 3 for anything unjudged or where nothing was compared; else 0.
@@ -78,6 +87,7 @@ class Verdicts:
         """
         if self.of(Outcome.FAILED):
             return Exit.REGRESSION
-        if not self.compared or any(one.verdict not in allow for one in self.of(Outcome.UNJUDGED)):
+        unjudged = self.of(Outcome.UNJUDGED)
+        if not self.compared or any(finding.verdict not in allow for finding in unjudged):
             return Exit.UNJUDGED
         return Exit.PASS

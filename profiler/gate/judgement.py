@@ -1,4 +1,4 @@
-"""The gate: every contest judged as one table, what somebody let pass, and everything said once."""
+"""The gate's judgement: every pair by the rules, what somebody let pass, and everything said once."""
 
 from __future__ import annotations
 
@@ -17,79 +17,66 @@ NAMED = 4  # workloads that one line names
 
 
 def judge(
-    contests: Sequence[ComparisonPair],
+    pairs: Sequence[ComparisonPair],
     table: MetricTable,
     *,
     on: Collection[str] = (),
     across: Collection[str] = frozenset(),
     noise: NoiseModel = UNKNOWN_NOISE,
-    let_pass: Sequence[Acknowledgement] = (),
+    acknowledged: Sequence[Acknowledgement] = (),
 ) -> Verdicts:
-    """Hold every subject against its baseline; `on` names what is judged besides time and exact counts."""
-    held = [
-        compare(one.a, one.b, table, across=across, noise=noise) if one.a and one.b else None
-        for one in contests
+    """Compare every pair and judge it; `on` names what is judged besides time and exact counts."""
+    comparisons = [
+        compare(pair.a, pair.b, table, across=across, noise=noise) if pair.a and pair.b else None
+        for pair in pairs
     ]
-    return judge_comparisons(contests, held, table, on=on, let_pass=let_pass)
+    return judge_comparisons(pairs, comparisons, table, on=on, acknowledged=acknowledged)
 
 
 def judge_comparisons(
-    contests: Sequence[ComparisonPair],
-    held: Sequence[Comparison | None],
+    pairs: Sequence[ComparisonPair],
+    comparisons: Sequence[Comparison | None],
     table: MetricTable,
     *,
     on: Collection[str] = (),
-    let_pass: Sequence[Acknowledgement] = (),
+    acknowledged: Sequence[Acknowledgement] = (),
 ) -> Verdicts:
-    """Judge what was compared already: a comparison a contest, None where a side is not there."""
+    """Judge pairs that were compared already: a comparison each, None where a side is not there."""
     findings: list[Finding] = []
     compared = 0
-    for contest, comparison in zip(contests, _together(held), strict=True):
-        bench = PairRules(contest, table, frozenset(on))
+    for pair, comparison in zip(pairs, _latencies_together(comparisons), strict=True):
+        rules = PairRules(pair, table, frozenset(on))
         if comparison is None:
-            findings += _let_pass(list(bench.alone()), contest, contest.b, let_pass)
-            continue
-        found = list(bench.findings(comparison))
-        if contest.itself:
-            outcome = Outcome.NOTED if contest.noted else Outcome.UNJUDGED
-            told = bench.finding(Check.COMPARABILITY, outcome, Verdict.NOT_COMPARABLE, contest.why)
-            found = [one for one in found if one.outcome is not Outcome.PASSED] + [told]
-        compared += any(one.check is not Check.COMPARABILITY for one in found)
-        findings += _let_pass(found, contest, comparison.b, let_pass)
-    findings += _not_told(contests, held, table, on)
-    return Verdicts(tuple(_once(findings)), compared)
+            own, side = list(rules.without_comparison()), pair.b
+        else:
+            own, side = list(rules.of_comparison(comparison)), comparison.b
+            if pair.same_results:
+                own = [finding for finding in own if finding.outcome is not Outcome.PASSED]
+                own.append(rules.same_results())
+            compared += any(finding.check is not Check.COMPARABILITY for finding in own)
+        findings += [_with_acknowledgement(finding, pair, side, acknowledged) for finding in own]
+    findings += _asked_for_in_vain(pairs, comparisons, table, on)
+    return Verdicts(tuple(_merged(findings)), compared)
 
 
-def _not_told(
-    contests: Sequence[ComparisonPair],
-    held: Sequence[Comparison | None],
-    table: MetricTable,
-    on: Collection[str],
-) -> Iterator[Finding]:
-    """Concepts that were asked for and of which nothing was compared: a finding a subject and concept."""
-    told: dict[str, set[str]] = {}
-    for contest, comparison in zip(contests, held, strict=True):
-        if comparison is not None and not contest.rejected:
-            there = told.setdefault(contest.subject, set())
-            there |= {change.concept for pair in comparison.pairs for change in pair.metrics}
-    for subject, there in told.items():
-        for concept in sorted({*on} - there):
-            kind = table.by_concept[concept].evidence
-            words = f"{concept} was asked for, and nothing {kind} that could carry it was compared"
-            yield Finding(
-                Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, subject, "", words, concept=concept
-            )
+def _latencies_together(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
+    """The comparisons, their latencies judged as one table: many of them cry wolf no more often than one."""
+    decisions = [
+        latency.decision for comparison in comparisons if comparison for latency in comparison.latency
+    ]
+    judged = iter(many.judge_together(decisions))
+    return [
+        comparison
+        and replace(
+            comparison,
+            latency=tuple(replace(latency, decision=next(judged)) for latency in comparison.latency),
+        )
+        for comparison in comparisons
+    ]
 
 
-def _let_pass(
-    found: Sequence[Finding], contest: ComparisonPair, side: Side | None, let_pass: Sequence[Acknowledgement]
-) -> list[Finding]:
-    """The findings on a side, those that somebody acknowledged as such."""
-    return [one if side is None else _acknowledged(one, contest, side, let_pass) for one in found]
-
-
-def _acknowledged(
-    finding: Finding, contest: ComparisonPair, side: Side, let_pass: Sequence[Acknowledgement]
+def _with_acknowledgement(
+    finding: Finding, pair: ComparisonPair, side: Side | None, acknowledged: Sequence[Acknowledgement]
 ) -> Finding:
     """A regression that somebody let pass, as such, and one whose acknowledgement has ended, with its end.
 
@@ -97,57 +84,79 @@ def _acknowledged(
     """
     if finding.outcome is not Outcome.FAILED or finding.check is Check.CORRECTNESS:
         return finding
-    if side.family is None or side.version is None:
+    if side is None or side.family is None or side.version is None:
         return finding
-    one = find_acknowledgement(
-        let_pass,
+    acknowledgement = find_acknowledgement(
+        acknowledged,
         family=side.family,
         version=side.version,
-        workload=contest.workload,
-        gpu=contest.gpu,
+        workload=pair.workload,
+        gpu=pair.gpu,
         concept=finding.concept,
-        made=contest.made,
+        created=pair.created,
         effect=finding.effect,
     )
-    if one is None:
+    if acknowledgement is None:
         return finding
-    outcome = Outcome.ACKNOWLEDGED if isinstance(one, Acknowledgement) else finding.outcome
-    return replace(finding, outcome=outcome, acknowledged=one.words)
+    counts = isinstance(acknowledgement, Acknowledgement)
+    outcome = Outcome.ACKNOWLEDGED if counts else finding.outcome
+    return replace(finding, outcome=outcome, acknowledged=acknowledgement.words)
 
 
-def _together(held: Sequence[Comparison | None]) -> list[Comparison | None]:
-    """The comparisons, their latencies judged as one table: many of them cry wolf no more often than one."""
-    decisions = [one.decision for each in held if each for one in each.latency]
-    judged = iter(many.judge_together(decisions))
-    return [
-        each and replace(each, latency=tuple(replace(one, decision=next(judged)) for one in each.latency))
-        for each in held
-    ]
+def _asked_for_in_vain(
+    pairs: Sequence[ComparisonPair],
+    comparisons: Sequence[Comparison | None],
+    table: MetricTable,
+    on: Collection[str],
+) -> Iterator[Finding]:
+    """Concepts that were asked for and of which nothing was compared: a finding a subject and concept."""
+    compared: dict[str, set[str]] = {}
+    for pair, comparison in zip(pairs, comparisons, strict=True):
+        if comparison is not None and not pair.rejected_in_run:
+            concepts = compared.setdefault(pair.subject, set())
+            concepts |= {change.concept for launches in comparison.pairs for change in launches.metrics}
+    for subject, concepts in compared.items():
+        for concept in sorted({*on} - concepts):
+            kind = table.by_concept[concept].evidence
+            line = f"{concept} was asked for, and nothing {kind} that could carry it was compared"
+            yield Finding(
+                Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, subject, "", line, concept=concept
+            )
 
 
-def _once(findings: Sequence[Finding]) -> list[Finding]:
-    """What is said of a version in the same words in many places is said once, with all of them."""
+def _merged(findings: Sequence[Finding]) -> list[Finding]:
+    """What is said of a version in the same words in many places is said once, with all of them.
+
+    Only what does not depend on the place: a regression is a finding of each place where it was measured.
+    """
     groups: dict[tuple[object, ...], list[Finding]] = {}
-    for index, one in enumerate(findings):
-        alike = one.check is Check.CORRECTNESS or one.outcome is Outcome.NOTED
-        everywhere = alike or not one.baseline or one.evidence == Evidence.STATIC
-        words = (one.check, one.outcome, one.subject, one.baseline, one.kernel, one.line)
-        groups.setdefault(words if everywhere else (*words, index), []).append(one)
-    return [_joined(several) for several in groups.values()]
+    for index, finding in enumerate(findings):
+        is_of_version = finding.check is Check.CORRECTNESS or finding.outcome is Outcome.NOTED
+        everywhere = is_of_version or not finding.baseline or finding.evidence == Evidence.STATIC
+        key = (
+            finding.check,
+            finding.outcome,
+            finding.subject,
+            finding.baseline,
+            finding.kernel,
+            finding.line,
+        )
+        groups.setdefault(key if everywhere else (*key, index), []).append(finding)
+    return [_joined(group) for group in groups.values()]
 
 
-def _joined(several: Sequence[Finding]) -> Finding:
-    first = several[0]
-    if len(several) == 1:
+def _joined(group: Sequence[Finding]) -> Finding:
+    """One finding for all the places of a group."""
+    first = group[0]
+    if len(group) == 1:
         return first
-    workloads, gpus, kinds = (
-        list(dict.fromkeys(getattr(one, name) for one in several)) for name in ("workload", "gpu", "evidence")
-    )
+    workloads = list(dict.fromkeys(finding.workload for finding in group))
+    gpus = list(dict.fromkeys(finding.gpu for finding in group))
+    kinds = list(dict.fromkeys(finding.evidence for finding in group))
+    many_workloads = len(workloads) > NAMED
     return replace(
         first,
-        workload=", ".join(filter(None, workloads))
-        if len(workloads) <= NAMED
-        else f"{len(workloads)} workloads",
+        workload=f"{len(workloads)} workloads" if many_workloads else ", ".join(filter(None, workloads)),
         gpu=", ".join(filter(None, gpus)) if len(kinds) == 1 else "",
         evidence=", ".join(kinds),
     )

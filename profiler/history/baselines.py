@@ -269,6 +269,17 @@ class Baselines:
         places = {(cell.workload, cell.gpu) for cell in measured or cells}
         return sorted(places, key=lambda place: (natural_key(place[0]), natural_key(place[1])))
 
+    def by_place(
+        self, version: str, workload: str | None = None, gpu: str | None = None
+    ) -> list[tuple[tuple[str, str], Baseline]]:
+        """Every baseline of a version with its workload and GPU; of one workload or GPU where it is named."""
+        return [
+            (place, baseline)
+            for place in self.places(version)
+            if workload in (None, place[0]) and gpu in (None, place[1])
+            for baseline in self.available(version, *place)
+        ]
+
 
 def _target(pin: Pin) -> tuple[str, str | None, str | None]:
     return pin.family, pin.run_id, pin.version

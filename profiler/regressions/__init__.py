@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from profiler.regressions.regression import VersionRun as VersionRun
     from profiler.regressions.report import RegressionReport as RegressionReport
     from profiler.regressions.report import find_regressions as find_regressions
+    from profiler.regressions.report import load_regressions as load_regressions
     from profiler.regressions.search import Coverage as Coverage
 
 __getattr__ = lazy(
     __name__,
     cause="Cause CauseFinder",
     regression="Regression RegressionKind SeriesKey VersionRun",
-    report="RegressionReport find_regressions",
+    report="RegressionReport find_regressions load_regressions",
     search="Coverage",
 )

@@ -6,10 +6,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from profiler.bundles import decisions
 from profiler.compare import HEADLINE, UNKNOWN_NOISE, NoiseModel
 from profiler.evidence import MetricTable
-from profiler.gate import Acknowledgement, LapsedAcknowledgement, find_acknowledgement
-from profiler.history import LATENCY, Baselines, Lineage, Pin
+from profiler.gate import (
+    Acknowledgement,
+    LapsedAcknowledgement,
+    find_acknowledgement,
+    list_acknowledgements,
+)
+from profiler.history import LATENCY, Baselines, Lineage, Pin, load_lineages
+from profiler.history.baselines import list_pins
 from profiler.regressions.correctness_regressions import find_correctness_regressions
 from profiler.regressions.exact_regressions import find_exact_regressions
 from profiler.regressions.regression import CORRECTNESS, Regression, RegressionKind, SeriesKey
@@ -17,6 +24,7 @@ from profiler.regressions.search import Coverage, Search
 from profiler.regressions.time_regressions import find_time_regressions
 
 if TYPE_CHECKING:
+    from profiler.bundles import Root
     from profiler.store import Store
 
 
@@ -68,6 +76,22 @@ def find_regressions(
     return RegressionReport(tuple(sorted(regressions, key=_weight)), coverage)
 
 
+def load_regressions(
+    root: Root, store: Store, table: MetricTable, noise: NoiseModel, family: str | None = None
+) -> RegressionReport:
+    """`find_regressions` by all that a data folder has: catalogues, pins and acknowledgements."""
+    records = decisions.load_decisions(root)
+    return find_regressions(
+        store,
+        table,
+        family=family,
+        lineages=load_lineages(root, store, family),
+        noise=noise,
+        acknowledged=list_acknowledgements(records),
+        pins=list_pins(records),
+    )
+
+
 def _of_one_series(first: Regression, other: Regression) -> Regression:
     """The one that was found first, unless its own newest runs got worse again since."""
     is_newer = other.possible[0].created > first.possible[-1].created
@@ -88,7 +112,7 @@ def _with_acknowledgement(regression: Regression, acknowledged: Iterable[Acknowl
         workload=series.workload,
         gpu=series.gpu,
         concept=series.concept,
-        made=regression.now.created,
+        created=regression.now.created,
         effect=regression.effect,
     )
     if isinstance(acknowledgement, LapsedAcknowledgement):

@@ -88,9 +88,9 @@ def test_a_day_counts_whole_and_then_it_is_over(root: Root, store: Store) -> Non
 
 def test_until_a_run_means_its_results_and_older_ones(root: Root, store: Store, run: Run) -> None:
     let_pass(root, store, until=run.run_id)
-    assert passes(root, made=run.created)
-    assert not passes(root, made=run.created + timedelta(seconds=1))
-    assert not passes(root, made=None), "results of unknown age pass no limit"
+    assert passes(root, created=run.created)
+    assert not passes(root, created=run.created + timedelta(seconds=1))
+    assert not passes(root, created=None), "results of unknown age pass no limit"
 
 
 def test_the_newest_that_fits_is_named(root: Root, store: Store) -> None:
@@ -106,8 +106,12 @@ def test_the_newest_that_fits_is_named(root: Root, store: Store) -> None:
     ("about", "asked", "said"),
     [
         ({"until": "2026-06-01"}, {"now": NOW + timedelta(days=1)}, "its last day, 2026-06-01, is over"),
-        ({"until": "RUN"}, {"made": datetime(2026, 7, 1, 9, 30, tzinfo=UTC)}, "newer, of 2026-07-01 09:30"),
-        ({"until": "RUN"}, {"made": None}, "of unknown age"),
+        (
+            {"until": "RUN"},
+            {"created": datetime(2026, 7, 1, 9, 30, tzinfo=UTC)},
+            "newer, of 2026-07-01 09:30",
+        ),
+        ({"until": "RUN"}, {"created": None}, "of unknown age"),
         ({"up_to": 0.03}, {"effect": 0.05}, "for changes up to 3 %, and this one is +5.0 %"),
         ({"up_to": 0.03}, {"effect": None}, "nobody knows how large this one is"),
     ],

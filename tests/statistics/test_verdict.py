@@ -8,8 +8,7 @@ import re
 from pathlib import Path
 
 import profiler
-from profiler.gate import rules
-from profiler.gate.finding import Outcome
+from profiler.gate import Outcome, rules
 from profiler.statistics import Verdict
 from profiler.statistics.verdict import Traits
 from profiler.ui import theme

@@ -1,0 +1,109 @@
+"""The answer of a gate, and the two ways to ask for it: by names, or of comparisons that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profiler.bundles import decisions
+from profiler.compare import Comparison, NoiseModel, check_concepts, is_file_name
+from profiler.errors import Exit
+from profiler.evidence import MetricTable
+from profiler.gate.acknowledgement import list_acknowledgements
+from profiler.gate.comparison_pairs import find_pairs, pair_of_sides
+from profiler.gate.finding import TITLES, Outcome, Verdicts
+from profiler.gate.inventory import EVERY_CELL, CellFilter, Inventory
+from profiler.gate.judgement import judge, judge_comparisons
+
+if TYPE_CHECKING:
+    from profiler.bundles import Root
+    from profiler.compare import StoreOpener
+
+HEADLINES = {
+    Exit.PASS: "Gate passed",
+    Exit.REGRESSION: "Gate failed",
+    Exit.UNJUDGED: "Gate could not judge",
+}
+
+
+@dataclass(frozen=True)
+class GateReport:
+    """A gate's answer: its findings and the exit code that follows from them."""
+
+    verdicts: Verdicts
+    code: Exit
+    baseline: str  # as it was asked for; "" for the pinned or last one
+
+    @property
+    def headline(self) -> str:
+        """The answer in one line."""
+        counts = [
+            f"{len(findings)} {title}"
+            for outcome, title in TITLES.items()
+            if (findings := self.verdicts.of(outcome))
+        ]
+        passed = len(self.verdicts.of(Outcome.PASSED))
+        compared = "nothing was compared" if not self.verdicts.compared else f"{passed} passed"
+        return f"{HEADLINES[self.code]}: {', '.join((*counts, compared))}"
+
+
+def run_gate(
+    names: Sequence[str],
+    baseline: str | None,
+    opener: StoreOpener,
+    root: Root,
+    table: MetricTable,
+    *,
+    cells: CellFilter = EVERY_CELL,
+    on: Sequence[str] = (),
+    across: Collection[str] = (),
+    allow: Collection[str] = (),
+) -> GateReport:
+    """Judge reports, runs and versions against their baselines, as `find_pairs` takes the names.
+
+    `on` names what is judged besides time and exact counts, `across` what may differ (driver, ncu), `allow`
+    the verdicts that are let pass though nobody could judge.
+    """
+    check_concepts(table, on)
+    verdicts = judge(
+        find_pairs(names, baseline, opener, root, cells),
+        table,
+        on=on,
+        across=across,
+        noise=NoiseModel.of_store(opener),
+        acknowledged=list_acknowledgements(decisions.load_decisions(root)),
+    )
+    return GateReport(verdicts, verdicts.exit_code(allow), baseline or "")
+
+
+def gate_comparisons(
+    a: str,
+    b: str,
+    comparisons: Sequence[Comparison],
+    opener: StoreOpener,
+    root: Root,
+    table: MetricTable,
+    *,
+    cells: CellFilter | None = None,
+    on: Collection[str] = (),
+    across: Collection[str] = (),
+) -> GateReport:
+    """What `run_gate([b], a)` answers, of sides that were compared already.
+
+    `cells`: the comparisons are all that two versions share of these facts; what only A has is missed in B
+    too. Raises UnknownName for a run that was forgotten, and as the gate does where nobody knows which
+    results of a version are the newest.
+    """
+    for name in (a, b):
+        if not is_file_name(name):
+            Inventory(opener(), root).check_name(name)
+    is_stored = any(comparison.b.family for comparison in comparisons)  # a report is of no version
+    acknowledged = list_acknowledgements(decisions.load_decisions(root)) if is_stored else []
+    if cells is not None:
+        pairs = find_pairs([b], a, opener, root, cells)
+        verdicts = judge(pairs, table, on=on, across=across, acknowledged=acknowledged)
+    else:
+        pairs = [pair_of_sides(comparison.a, comparison.b, opener, root) for comparison in comparisons]
+        verdicts = judge_comparisons(pairs, comparisons, table, on=on, acknowledged=acknowledged)
+    return GateReport(verdicts, verdicts.exit_code(), a)
