@@ -105,14 +105,15 @@ def list_workloads(arguments: argparse.Namespace) -> int:
 
 def show_launches(arguments: argparse.Namespace) -> int:
     """Print the launches of one report, run or version."""
-    from profiler.cli import known, output, showing
+    from profiler.cli import output, showing
     from profiler.compare import resolve_names
     from profiler.evidence import metric_table
+    from profiler.history.without_results import versions_without_results_explained
 
     table = metric_table.load_metrics()
-    with known.catalogued((arguments.name,), output.open_store):
+    with versions_without_results_explained((arguments.name,), output.open_store):
         side = resolve_names.resolve(arguments.name, output.open_store, arguments.workload, arguments.gpu)
-    known.note_forgotten((arguments.name,), output.open_store)
+    output.note_forgotten((arguments.name,), output.open_store)
     chosen = showing.choose(side, arguments.kernel, arguments.top)
     if arguments.json:
         print_json(showing.document(chosen, table, everything=arguments.all))

@@ -78,7 +78,7 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and with --fail judge."""
-    from profiler.cli import comparison, failing, known, output
+    from profiler.cli import comparison, failing, output
     from profiler.compare import comparison as compare_comparison
     from profiler.evidence import metric_table
 
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     compare_comparison.check_concepts(table, arguments.on)
     pairs, facts = _pairs(arguments, opener)
     if not arguments.fail:
-        known.note_forgotten((arguments.a, arguments.b), opener)
+        output.note_forgotten((arguments.a, arguments.b), opener)
     found = _compared(arguments, pairs, table, opener)
     every_cell = facts and not arguments.kernel
     told = failing.judge(arguments, found, table, opener, every_cell=every_cell) if arguments.fail else None
@@ -99,13 +99,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _pairs(arguments: argparse.Namespace, opener: StoreOpener) -> tuple[list[tuple[Side, Side]], bool]:
     """The sides of every comparison, and whether they are all the facts that two versions share."""
-    from profiler.cli import known
     from profiler.compare import resolve_names
+    from profiler.history.without_results import versions_without_results_explained
 
     names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
     kind = evidence_of(arguments)
     try:
-        with known.catalogued(names, opener):
+        with versions_without_results_explained(names, opener):
             if pairs := resolve_names.find_fact_pairs(names, opener, *where, kind):
                 return pairs, True
             a, b = resolve_names.resolve_all(names, opener, *where, kind)

@@ -55,15 +55,16 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
-    from profiler.cli import comparison, explanation, failing, gate_markdown, known, output
+    from profiler.cli import comparison, explanation, failing, gate_markdown, output
     from profiler.compare import NoiseModel, resolve_names
     from profiler.compare import comparison as compare_comparison
     from profiler.evidence import metric_table
     from profiler.explain import explanation as explain_explanation
+    from profiler.history.without_results import versions_without_results_explained
 
     table = metric_table.load_metrics()
     names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
-    with known.catalogued(names, output.open_store):
+    with versions_without_results_explained(names, output.open_store):
         facts = resolve_names.find_fact_pairs(names, output.open_store, *where)
         a, b = (None, None) if facts else resolve_names.resolve_all(names, output.open_store, *where)
     if a is None or b is None:
@@ -77,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
         noise=NoiseModel.of_store(output.open_store),
     )
     if not arguments.fail:
-        known.note_forgotten(names, output.open_store)
+        output.note_forgotten(names, output.open_store)
     shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
     told = explain_explanation.explain(shown, table)
     verdict = failing.judge(arguments, [found], table, output.open_store) if arguments.fail else None

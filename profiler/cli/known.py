@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -15,16 +11,18 @@ from profiler.bundles import location
 from profiler.catalog import Version
 from profiler.cli import output
 from profiler.compare import NoiseModel, comparison, resolve_names
-from profiler.errors import CannotJudge, UnknownName
+from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable, Side
 from profiler.history import VersionStatus, lineage
 from profiler.history.baselines import NoBaseline, for_advice
-from profiler.history.lineage import PLANNED
+from profiler.history.without_results import (
+    find_version_without_results,
+    no_results_reason,
+    versions_without_results_explained,
+)
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
-
-_RUN = re.compile(r"(^|~)\d{8}T\d{6}-")  # how the id of a run begins
 
 
 def load_subject(
@@ -35,7 +33,7 @@ def load_subject(
     try:
         side = resolve_names.find_measured(name, opener, workload, gpu)
     except UnknownName:
-        if entry := lineage.find_version_without_results(location.open_root(), opener(), name):
+        if entry := find_version_without_results(location.open_root(), opener(), name):
             return _unmade(*entry)
         raise
     sides = resolve_names.find_facts(name, opener, workload, gpu)
@@ -60,7 +58,7 @@ def load_subject(
         base, why = (
             (None, baseline.why) if isinstance(baseline, NoBaseline) else (baseline.name, baseline.words)
         )
-    with catalogued((base or "",), opener):
+    with versions_without_results_explained((base or "",), opener):
         cells = tuple(ComparedSide(one, _against(base, one, opener, table)) for one in sides)
         measured = ComparedSide(side, _against(base, side, opener, table)) if side else None
         if against is not None:
@@ -72,46 +70,11 @@ def load_subject(
     return Subject(label, measured, cells, _wrong(held, stands), base, why, traffic, elsewhere)
 
 
-@contextmanager
-def catalogued(names: Iterable[str], opener: StoreOpener) -> Iterator[None]:
-    """Of a name that the index lacks, say what its catalogue says: a planned version is no typing error."""
-    try:
-        yield
-    except UnknownName:
-        for name in names:
-            if (
-                name
-                and not resolve_names.is_file_name(name)
-                and (found := lineage.find_version_without_results(location.open_root(), opener(), name))
-            ):
-                raise CannotJudge(_nothing_of(*found)) from None
-        raise
-
-
-def note_forgotten(names: Iterable[str], opener: StoreOpener) -> None:
-    """Say on stderr of a run that was forgotten, which its id still shows, that it was."""
-    for name in filter(_RUN.search, names):
-        found = None if resolve_names.is_file_name(name) else resolve_names.find_run(opener(), name)
-        run = opener().run(found.run_id or name) if found else None
-        if run is not None and run.hidden:
-            print(f"profiler: run {run.run_id} was forgotten: nothing is judged by it", file=sys.stderr)
-
-
 def _unmade(family: str, version: Version) -> Subject:
     parent = f" Its parent: `profiler insights {version.parent}`." if version.parent else ""
-    words = f"{_nothing_of(family, version)}.{parent}"
+    words = f"{no_results_reason(family, version)}.{parent}"
     return Subject(
         f"{family}/{version.id}", waits_for=words, baseline_why="nothing to hold against a baseline"
-    )
-
-
-def _nothing_of(family: str, version: Version) -> str:
-    """`attention/v2e is planned, so nothing is known of it: needs a GPU`."""
-    name = f"{family}/{version.id}"
-    if version.state == PLANNED:
-        return f"{name} is planned ({version.technique}), so nothing is known of it: {version.reason}"
-    return (
-        f"{name} is in the catalogue, but no run has anything of it: `profiler collect {version.id}` on a GPU"
     )
 
 

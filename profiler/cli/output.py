@@ -16,6 +16,7 @@ from profiler.errors import ProfilerError, UnknownName
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from profiler.compare import StoreOpener
     from profiler.evidence import Evidence
     from profiler.store import Store
 
@@ -38,6 +39,14 @@ def open_store() -> Store:
         with contextlib.suppress(OSError):
             print(f"profiler: {runs} cannot be read: `profiler index` says why", file=sys.stderr)
     return store
+
+
+def note_forgotten(names: Iterable[str], store_opener: StoreOpener) -> None:
+    """Say on stderr of each run that is named and was forgotten, which its id still shows, that it was."""
+    from profiler.compare.resolve_names import forgotten_runs
+
+    for run_id in forgotten_runs(names, store_opener):
+        print(f"profiler: run {run_id} was forgotten: nothing is judged by it", file=sys.stderr)
 
 
 def check_family(store: Store, family: str | None) -> None:

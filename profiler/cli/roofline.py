@@ -30,17 +30,18 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the roofline of every launch asked for."""
-    from profiler.cli import known, output, roofs, showing
+    from profiler.cli import output, roofs, showing
     from profiler.compare import resolve_names
     from profiler.errors import Exit
     from profiler.evidence import metric_table
+    from profiler.history.without_results import versions_without_results_explained
 
     table = metric_table.load_metrics()
-    with known.catalogued((arguments.name,), output.open_store):
+    with versions_without_results_explained((arguments.name,), output.open_store):
         side = resolve_names.resolve_measured(
             arguments.name, output.open_store, arguments.workload, arguments.gpu
         )
-    known.note_forgotten((arguments.name,), output.open_store)
+    output.note_forgotten((arguments.name,), output.open_store)
     chosen = showing.choose(side, arguments.kernel, arguments.top)
     found = roofs.every(chosen, table)
     if arguments.json:

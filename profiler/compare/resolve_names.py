@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,6 +24,7 @@ StoreOpener = Callable[
 _EMPTY = "an empty name: name a report file, a run id, family/version, or a version"
 RUN_MARK = "~"  # between a version and the run that is meant
 RESULT_KINDS = ("launch", "facts", "latency")  # kinds of rows that can be compared
+_RUN_ID = re.compile(r"(^|~)\d{8}T\d{6}-")  # how the id of a run begins
 _REPORT_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv")
 
 
@@ -178,6 +180,18 @@ def find_measured(name: str, store_opener: StoreOpener, workload: str | None, gp
             if not any(fits):
                 return None
     return resolve(name, store_opener, workload, gpu)
+
+
+def forgotten_runs(names: Iterable[str], store_opener: StoreOpener) -> Iterator[str]:
+    """The ids of the runs among these names that were forgotten.
+
+    No index is opened for a name without the id of a run.
+    """
+    for name in filter(_RUN_ID.search, names):
+        match = None if is_file_name(name) else find_run(store_opener(), name)
+        run = store_opener().run(match.run_id or name) if match else None
+        if run is not None and run.hidden:
+            yield run.run_id
 
 
 def check_name(name: str, store_opener: StoreOpener) -> None:

@@ -176,24 +176,6 @@ def load_lineages(root: Root, store: Store, family: str | None = None) -> dict[s
     return {name: lineage for name, lineage in lineages.items() if lineage is not None}
 
 
-def find_version_without_results(root: Root, store: Store, name: str) -> tuple[str, Version] | None:
-    """The family and catalogue entry of a version that no run has any result of.
-
-    `name` is `family/version`, or `version`; None where no catalogue names it, or several do.
-    """
-    with_results = {(info.family, info.version) for info in store.versions()}
-    matches = []
-    for family in store.families():
-        snapshot = load_newest_snapshot(root, store, family)
-        versions = snapshot.catalog.versions if snapshot else ()
-        matches += [
-            (family, version)
-            for version in versions
-            if name in (version.id, f"{family}/{version.id}") and (family, version.id) not in with_results
-        ]
-    return matches[0] if len(matches) == 1 else None
-
-
 def workload_without_dtype(workload: str, version: Version) -> str:
     """A workload's label without the dtype that it names, so that versions of several dtypes share a row."""
     return workload.removesuffix(f" {version.dtype}")
