@@ -60,6 +60,7 @@ class Recipe:
     loaded: Loaded | None = None
     nvtx: bool = False  # collected with --nvtx, so that launches outside any range have an empty state
     timelines: bool = False
+    tile: int = 0  # template argument of the first launches called Kernel
 
 
 def _session(
@@ -74,13 +75,13 @@ def _esmm(created: int, options: str = "--target-processes all") -> Recipe:
     return Recipe(_session("2023.1.1.0", "550.90.07", "12.4", created, command_line))
 
 
-def _cutlass(created: int, loaded: Loaded) -> Recipe:
+def _cutlass(created: int, tile: int, loaded: Loaded) -> Recipe:
     program = "13_fused_two_gemms"
     options = "--cache-control all --clock-control base --set full --nvtx --call-stack"
     command_line = f"/opt/ncu {options} -o report ./build/{program}"
     process = f"/srv/gemms/build/{program}"
     session = _session("2024.1.1.0", "560.35.03", "12.6", created, command_line, process)
-    return Recipe(session, loaded, nvtx=True, timelines=True)
+    return Recipe(session, loaded, nvtx=True, timelines=True, tile=tile)
 
 
 def _ncar(created: int, loaded: Loaded) -> Recipe:
@@ -90,12 +91,14 @@ def _ncar(created: int, loaded: Loaded) -> Recipe:
 
 _THREE_REGIONS = ((128,), (128,), (128, 64), (128,), (64,))
 RECIPES = {
-    "cutlass/report75": _cutlass(1729862818, Loaded("v1", 0x772A60000000, head_dims=((64,), (64,), (128,)))),
+    "cutlass/report75": _cutlass(
+        1729862818, 64, Loaded("v1", 0x772A60000000, head_dims=((64,), (64,), (128,)))
+    ),
     "cutlass/report80": _cutlass(
-        1730121091, Loaded("v1_lineinfo", 0x7642E1200000, (8, 0), True, ((128,), (128,), (64,)))
+        1730121091, 96, Loaded("v1_lineinfo", 0x7642E1200000, (8, 0), True, ((128,), (128,), (64,)))
     ),
     "cutlass/report80@eba551e9": _cutlass(
-        1732023424, Loaded("v1_lineinfo", 0x730F68000000, (8, 0), True, ((128,),))
+        1732023424, 48, Loaded("v1_lineinfo", 0x730F68000000, (8, 0), True, ((128,),))
     ),
     "esmm/profile@a62323b2": _esmm(1741543721, ""),
     "esmm/profile@5c6231e5": _esmm(1743432288),
@@ -180,7 +183,7 @@ def _launch(
         )
     if recipe.timelines:
         metrics |= instances.timelines(counted, ordinal)
-    demangled, mangled = _names(counted.function, ordinal)
+    demangled, mangled = _names(counted.function, recipe.tile << ordinal // 2)
     rules = counters.rules(name, ordinal, counted.function, address)
     return LaunchResult(
         counted.function,
@@ -197,10 +200,9 @@ def _launch(
     )
 
 
-def _names(function: str, ordinal: int) -> tuple[str, str]:
-    """The demangled and the mangled name; launches called Kernel differ in a template argument."""
+def _names(function: str, tile: int) -> tuple[str, str]:
+    """The demangled and the mangled name; launches called Kernel have a tile as template argument."""
     length = len(function)
     if function != "Kernel":
         return f"{function}(float *, int)", f"_Z{length}{function}Pfi"
-    tile = 128 >> ordinal // 2
     return f"void tiles::Kernel<(int){tile}>(float *, int)", f"_ZN5tiles{length}{function}ILi{tile}EEEvPfi"
