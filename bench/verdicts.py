@@ -23,7 +23,8 @@ from scipy.stats import mannwhitneyu
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.simulator import SCENARIOS, alone, in_turn, paired
-from profiler.statistics import floor, many, ratios
+from profiler.statistics import MIN_FLOOR_PAIRS, floor_of_ratios, ratios, typical_ns
+from profiler.statistics.multiple_testing import which_stand
 
 ROUNDS, SAMPLES = 25, 4
 DESIGNS = {"3 processes": 3, "a process a turn": 0}
@@ -142,21 +143,18 @@ def baselines(repeats: int) -> list[Line]:
     found: list[Line] = []
     wrong = 0.0
     print(
-        f"\nStored baselines, {FLOORS} floors of {floor.MIN_FLOOR_PAIRS} A/A pairs, "
-        "100 samples a run: shares in %"
+        f"\nStored baselines, {FLOORS} floors of {MIN_FLOOR_PAIRS} A/A pairs, 100 samples a run: shares in %"
     )
     print("  scenario   FPR mean   p95 of floors   limit, median (5 to 95 % of floors)   power at 2/5/10 %")
     for index, scenario in enumerate(SCENARIOS):
-        runs = alone(
-            scenario, FLOORS * floor.MIN_FLOOR_PAIRS * 2 + 2 * repeats, ROUNDS * SAMPLES, seed=77 + index
-        )
-        levels = np.log(floor.typical_ns(runs)).reshape(-1, 2)
+        runs = alone(scenario, FLOORS * MIN_FLOOR_PAIRS * 2 + 2 * repeats, ROUNDS * SAMPLES, seed=77 + index)
+        levels = np.log(typical_ns(runs)).reshape(-1, 2)
         spread = levels[:, 1] - levels[:, 0]
         own, apart = (
-            spread[: FLOORS * floor.MIN_FLOOR_PAIRS].reshape(FLOORS, -1),
-            spread[FLOORS * floor.MIN_FLOOR_PAIRS :],
+            spread[: FLOORS * MIN_FLOOR_PAIRS].reshape(FLOORS, -1),
+            spread[FLOORS * MIN_FLOOR_PAIRS :],
         )
-        limits = np.array([max(floor.floor_of_ratios(one).limit, np.log1p(ratios.MARGIN)) for one in own])
+        limits = np.array([max(floor_of_ratios(one).limit, np.log1p(ratios.MARGIN)) for one in own])
         rates = 100 * (np.abs(apart)[None] > limits[:, None]).mean(axis=1)
         power = [
             100 * (np.abs(apart + np.log1p(change))[None] > limits[:, None]).mean()
@@ -175,9 +173,9 @@ def baselines(repeats: int) -> list[Line]:
 def _alternating(scenario: str) -> NDArray[np.float64]:
     """The limits of floors whose A/A pairs were timed in alternating rounds, as live pairs are."""
     options = {"rounds": ROUNDS, "samples": SAMPLES}
-    a, b = paired(scenario, FLOORS * floor.MIN_FLOOR_PAIRS, change=0.0, seed=3, **options)
-    spread = np.log(floor.typical_ns(_flat(b)) / floor.typical_ns(_flat(a))).reshape(FLOORS, -1)
-    return np.array([max(floor.floor_of_ratios(one).limit, np.log1p(ratios.MARGIN)) for one in spread])
+    a, b = paired(scenario, FLOORS * MIN_FLOOR_PAIRS, change=0.0, seed=3, **options)
+    spread = np.log(typical_ns(_flat(b)) / typical_ns(_flat(a))).reshape(FLOORS, -1)
+    return np.array([max(floor_of_ratios(one).limit, np.log1p(ratios.MARGIN)) for one in spread])
 
 
 def tables() -> list[Line]:
@@ -190,7 +188,7 @@ def tables() -> list[Line]:
         options = {"rounds": ROUNDS, "samples": SAMPLES, "processes": 0}
         a, b = paired("server", ROWS, change=0.0, seed=900 + table, **options)
         found = ratios.estimate(ratios.log_ratios(a, b) + np.log1p(changes)[:, None])
-        stands = many.which_stand(np.expm1(found.mean), ratios.p_values(found))
+        stands = which_stand(np.expm1(found.mean), ratios.p_values(found))
         if quiet:
             false_tables += bool(stands.any())
             continue

@@ -22,7 +22,7 @@ from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value, formatting
 from profiler.explain import Explanation, Term
 from profiler.explain.sentence import format_change, format_time
 from profiler.explain.time_identity import BALANCE, CLOCK, CONCEPTS, CYCLES, FULL, PARALLELISM, WAITING, WORK
-from profiler.statistics import Decision, Verdict, floor, share_text
+from profiler.statistics import STORED_BASELINE, Decision, Verdict, share_text
 
 WORTH = 0.1  # of the change: a cause below it gets no statement
 _QUIET = 0.05  # the rank of what did not change
@@ -90,7 +90,7 @@ def _rests_on(decision: Decision) -> str:
     """The rounds of one run, or the A/A pairs behind a floor; where nothing judged, the rule."""
     if decision.interval is None:
         return decision.rule
-    if decision.rule == floor.STORED_BASELINE:
+    if decision.rule == STORED_BASELINE:
         return f"two runs, by a floor of {decision.rounds} A/A pairs"
     return f"{decision.rule}, {decision.rounds} rounds"
 

@@ -84,9 +84,9 @@ def timed(side: Side) -> list[Latency]:
 
 def level_ns(one: Latency) -> float:
     """Nanoseconds of a call: the median, or the mean of short ones."""
-    from profiler.statistics import floor
+    from profiler.statistics import typical_ns
 
-    return float(floor.typical_ns(one.ns))
+    return float(typical_ns(one.ns))
 
 
 def _every_metric(launch: Launch) -> dict[str, object]:

@@ -13,7 +13,7 @@ import numpy as np
 from profiler.bundles import ncu_mode
 from profiler.compare.same_code import SameCodeLookup, same_code_lookup
 from profiler.evidence import Evidence, Launch, Side
-from profiler.statistics import MIN_COUNTER_PAIRS, counters, share_text
+from profiler.statistics import MIN_COUNTER_PAIRS, counter_noise, share_text
 
 if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
@@ -95,7 +95,7 @@ class LearnedNoise:
                     np.array([_number(launch, metric) for launch in launches], np.float64)
                     for launches in ([pair.a for pair in pairs], [pair.b for pair in pairs])
                 )
-                share = counters.counter_noise(a, b)
+                share = counter_noise(a, b)
                 if share is not None:
                     count = int((np.isfinite(a) & np.isfinite(b) & (a != 0) & (b != 0)).sum())
                     yield CounterNoise(share, count, name)

@@ -14,11 +14,11 @@ from profiler.statistics import (
     MIN_FLOOR_PAIRS,
     STORED_BASELINE,
     Decision,
-    Floor,
+    NoiseFloor,
     Verdict,
-    facts,
     judge_live_pair,
     judge_stored_baseline,
+    note_same_code,
     typical_ns,
 )
 
@@ -38,7 +38,7 @@ class LatencyComparison:
     b: Latency | None
     decision: Decision
     settle: str = ""  # the command that would settle it; "" where it is settled, or nothing would
-    floor: Floor | None = None  # how far equal builds lie apart there; None: nobody knows
+    floor: NoiseFloor | None = None  # how far equal builds lie apart there; None: nobody knows
     floor_command: str = ""  # what makes that known; "" where it is, or nothing was compared
 
     @property
@@ -87,7 +87,7 @@ def _with_code(comparison: LatencyComparison, a: Side, b: Side, noise: NoiseMode
     if comparison.a is None or comparison.b is None or not (a.version and b.version):
         return comparison
     same = noise.same_code((comparison.a.run_id, a.version), (comparison.b.run_id, b.version))
-    return replace(comparison, decision=facts.note_same_code(comparison.decision, same))
+    return replace(comparison, decision=note_same_code(comparison.decision, same))
 
 
 def _compare_mode(

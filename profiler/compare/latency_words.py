@@ -5,7 +5,14 @@ from __future__ import annotations
 import math
 
 from profiler.compare.latency import LatencyComparison, noise_command
-from profiler.statistics import Decision, Floor, change_text, floor, share_text
+from profiler.statistics import (
+    MIN_FLOOR_PAIRS,
+    STORED_BASELINE,
+    Decision,
+    NoiseFloor,
+    change_text,
+    share_text,
+)
 
 
 def change(decision: Decision) -> str:
@@ -19,19 +26,19 @@ def interval(decision: Decision, *, brief: bool = False) -> str:
         return ""
     if brief:
         return str(decision.interval)
-    if decision.rule == floor.STORED_BASELINE:
+    if decision.rule == STORED_BASELINE:
         return f"{decision.interval} by the noise floor"
     return f"99 %: {decision.interval}"
 
 
 def interval_kind(decision: Decision) -> str:
     """What kind of interval it is."""
-    return "noise floor" if decision.rule == floor.STORED_BASELINE else "99 %"
+    return "noise floor" if decision.rule == STORED_BASELINE else "99 %"
 
 
 def rests_on(decision: Decision) -> str:
     """How much the verdict rests on."""
-    if decision.rule == floor.STORED_BASELINE:
+    if decision.rule == STORED_BASELINE:
         return f"two runs, {decision.rounds} A/A pairs"
     return f"live pair, {decision.rounds} rounds"
 
@@ -52,17 +59,17 @@ def detectable(decision: Decision) -> str:
     return "" if seen is None else f"a change of {share_text(seen)} would have shown"
 
 
-def aa_floor(here: Floor | None, version: str | None, workload: str | None) -> str:
+def aa_floor(here: NoiseFloor | None, version: str | None, workload: str | None) -> str:
     """How far equal builds lie apart there, or the command that finds out, in backticks."""
-    if here is not None and here.pairs >= floor.MIN_FLOOR_PAIRS:
+    if here is not None and here.pairs >= MIN_FLOOR_PAIRS:
         return f"A/A floor here ±{share_text(math.expm1(here.limit))} ({here.pairs} pairs)"
     command = f"`{noise_command(version or 'VERSION', workload)}`"
     if here is None:
         return f"no A/A floor here: {command}"
-    return f"A/A floor of {here.pairs} pairs, {floor.MIN_FLOOR_PAIRS} are needed: {command}"
+    return f"A/A floor of {here.pairs} pairs, {MIN_FLOOR_PAIRS} are needed: {command}"
 
 
-def short_floor(here: Floor | None) -> str:
+def short_floor(here: NoiseFloor | None) -> str:
     """The same where there is little room."""
-    judges = here is not None and here.pairs >= floor.MIN_FLOOR_PAIRS
+    judges = here is not None and here.pairs >= MIN_FLOOR_PAIRS
     return f"A/A ±{share_text(math.expm1(here.limit))}" if here is not None and judges else "no A/A floor"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from profiler.compare.counter_noise import CounterNoise
 from profiler.evidence import Evidence, Metric, State, Value
-from profiler.statistics import Decision, Interval, Verdict, counters
+from profiler.statistics import Decision, Interval, Verdict, judge_counter
 
 SHORT_NS = 50_000  # below this one launch a side cannot tell a change from noise
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
@@ -87,7 +87,7 @@ def decide_inexact(metric: Metric, a: float, b: float, noise_share: float | None
     """
     points = metric.threshold_pp
     margin = metric.threshold if points is None else points / abs(a)
-    return counters.judge_counter(a, b, better=metric.better, exact=False, noise=noise_share, margin=margin)
+    return judge_counter(a, b, better=metric.better, exact=False, noise=noise_share, margin=margin)
 
 
 def noise_interval(change_pct: float | None, noise_share: float | None) -> Interval | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from profiler.bundles import NOISE, Run, Samples
-from profiler.statistics import MIN_FLOOR_PAIRS, Floor, floor_of_sessions
+from profiler.statistics import MIN_FLOOR_PAIRS, NoiseFloor, floor_of_sessions
 from profiler.store import WORKLOAD_CLASSES, workload_class
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from profiler.store import Store
 
 FloorKey = tuple[str, str, str]  # GPU, mode (timer, cache and clock), class of length
-FloorLookup = Callable[[str, str, float], Floor | None]  # by GPU, mode and the latency of A in ns
+FloorLookup = Callable[[str, str, float], NoiseFloor | None]  # by GPU, mode and the latency of A in ns
 
 
 class AAPair(NamedTuple):
@@ -48,7 +48,7 @@ class StoredFloor:
     gpu: str
     mode: str
     workload_class: str  # short, medium or long calls
-    floor: Floor
+    floor: NoiseFloor
     versions: tuple[str, ...]
     workloads: tuple[str, ...]  # the known ones
     runs: tuple[str, ...]  # oldest first
@@ -112,7 +112,7 @@ def timed_keys(store: Store) -> dict[FloorKey, tuple[str, str]]:
     return timed
 
 
-def floors_by_key(store: Store) -> dict[FloorKey, Floor]:
+def floors_by_key(store: Store) -> dict[FloorKey, NoiseFloor]:
     """All floors; also those of too few pairs, by which `judge_stored_baseline` refuses to judge.
 
     They are read again when the index has changed.
@@ -123,14 +123,14 @@ def floors_by_key(store: Store) -> dict[FloorKey, Floor]:
 def floor_lookup(store_opener: StoreOpener) -> FloorLookup:
     """The lookup over an index, which is opened when first asked for."""
 
-    def lookup(gpu: str, mode: str, ns: float) -> Floor | None:
+    def lookup(gpu: str, mode: str, ns: float) -> NoiseFloor | None:
         return floors_by_key(store_opener()).get((gpu, mode, workload_class(ns)))
 
     return lookup
 
 
 @lru_cache(maxsize=4)
-def _floors_by_key(store: Store, _data_version: str) -> dict[FloorKey, Floor]:
+def _floors_by_key(store: Store, _data_version: str) -> dict[FloorKey, NoiseFloor]:
     return {stored.key: stored.floor for stored in stored_floors(store)}
 
 

@@ -11,7 +11,7 @@ from profiler.gate.acknowledgement import Acknowledgement, find_acknowledgement
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome, Verdicts
 from profiler.gate.rules import PairRules
-from profiler.statistics import Verdict, many
+from profiler.statistics import Verdict, judge_together
 
 NAMED = 4  # workloads that one line names
 
@@ -64,7 +64,7 @@ def _latencies_together(comparisons: Sequence[Comparison | None]) -> list[Compar
     decisions = [
         latency.decision for comparison in comparisons if comparison for latency in comparison.latency
     ]
-    judged = iter(many.judge_together(decisions))
+    judged = iter(judge_together(decisions))
     return [
         comparison
         and replace(

@@ -18,7 +18,17 @@ from profiler.evidence import Evidence, Launch, MetricTable, State, Value, forma
 from profiler.explain import explain
 from profiler.gate.comparison_pairs import ComparisonPair
 from profiler.gate.finding import Check, Finding, Outcome
-from profiler.statistics import Interval, Verdict, counters, facts
+from profiler.statistics import (
+    BUDGET_LABEL,
+    MIN_COUNTER_PAIRS,
+    OVER_BUDGET,
+    WATCHED_FACTS,
+    WITHIN_BUDGET,
+    Fact,
+    Interval,
+    Verdict,
+    judge_facts,
+)
 
 NAMED = 4  # metrics that one line names
 
@@ -195,10 +205,10 @@ class PairRules:
 
     def _facts(self, launches: PairComparison, baseline_wrong: bool) -> Iterator[Finding]:
         """The rules on facts, then every judged fact; a fact that both would name is reported once."""
-        decision = facts.judge_facts(_facts_of(launches.a), _facts_of(launches.b))
+        decision = judge_facts(_facts_of(launches.a), _facts_of(launches.b))
         over_budget, reported = _over_budget(launches.b), set()
         for failure in decision.failures:
-            check = Check.BUDGET if failure.name == facts.OVER_BUDGET else Check.FACTS
+            check = Check.BUDGET if failure.name == OVER_BUDGET else Check.FACTS
             reported.add(failure.name)
             concepts = (change.concept for change in launches.metrics if change.metric == failure.name)
             yield self._finding(
@@ -209,11 +219,11 @@ class PairRules:
                 concept=next(concepts, ""),
                 effect=failure.effect,
             )
-        if over_budget and facts.OVER_BUDGET not in reported:
+        if over_budget and OVER_BUDGET not in reported:
             line = f"over its budget, as the baseline is: {over_budget}"
             yield self._finding(Check.BUDGET, Outcome.FAILED, Verdict.WORSE, line)
         for label in decision.missing:
-            baseline_has = "says it" if label == facts.BUDGET_LABEL else "has a number"
+            baseline_has = "says it" if label == BUDGET_LABEL else "has a number"
             line = f"{label}: not known, where the baseline {baseline_has}"
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
         judged = [change for change in launches.metrics if change.judged and change.metric not in reported]
@@ -224,7 +234,7 @@ class PairRules:
         if not decision.failures and not over_budget and not worse:
             count = len([change for change in judged if change.b.number is not None])
             changed = len(decision.changes)
-            line = f"{count} judged facts and {len(facts.WATCHED_FACTS)} rules: nothing worse" + (
+            line = f"{count} judged facts and {len(WATCHED_FACTS)} rules: nothing worse" + (
                 f"; {changed} facts differ" if changed else "; every fact is equal"
             )
             verdict = Verdict.CHANGED if changed else Verdict.SAME
@@ -270,7 +280,7 @@ class PairRules:
         way_out = (
             "collect both again"
             if self.pair.rerun_command
-            else f"import reports with {2 * counters.MIN_COUNTER_PAIRS} launches of it"
+            else f"import reports with {2 * MIN_COUNTER_PAIRS} launches of it"
         )
         return replace(change, verdict=decision.verdict, reason=f"{decision.reason}: {way_out}")
 
@@ -279,7 +289,7 @@ class PairRules:
         by_state: dict[State, list[MetricChange]] = {}
         for change in launches.metrics:
             reported_already = change is launches.headline or change.concept in self.on
-            if change.metric in facts.WATCHED_FACTS or not change.judged or reported_already:
+            if change.metric in WATCHED_FACTS or not change.judged or reported_already:
                 continue
             if change.a.number is not None and change.b.number is None:
                 by_state.setdefault(change.b.state, []).append(change)
@@ -321,7 +331,7 @@ def _cause_of(finding: Finding, sentence: str) -> str:
     return sentence if finding.concept == HEADLINE and finding.verdict is Verdict.WORSE else ""
 
 
-def _facts_of(launch: Launch) -> dict[str, facts.Fact]:
+def _facts_of(launch: Launch) -> dict[str, Fact]:
     """Every fact as a number or a text; None where it has neither."""
     return {
         name: value.text if value.number is None else float(value.number)
@@ -331,5 +341,5 @@ def _facts_of(launch: Launch) -> dict[str, facts.Fact]:
 
 def _over_budget(launch: Launch) -> str:
     """What of its budget a version exceeds; "" where it has none or is within."""
-    text = launch.values.value(facts.OVER_BUDGET).text
-    return "" if text is None or text == facts.WITHIN_BUDGET else text
+    text = launch.values.value(OVER_BUDGET).text
+    return "" if text is None or text == WITHIN_BUDGET else text

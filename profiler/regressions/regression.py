@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from profiler.evidence import Evidence, Value, formatting
 from profiler.gate import Acknowledgement, LapsedAcknowledgement
-from profiler.statistics import Floor, Interval, change_text, share_text
+from profiler.statistics import Interval, NoiseFloor, change_text, share_text
 
 CORRECTNESS = "correctness"  # stands as the concept of what was right and is wrong
 
@@ -69,7 +69,7 @@ class Regression:
     interval: Interval | None = None
     interval_kind: str = ""  # 95 %, 99 %, noise floor, A/A pairs
     detectable: float | None = None  # the smallest change that would have shown, as a share
-    floor: Floor | None = None  # how far equal builds lie apart there; of latencies only
+    floor: NoiseFloor | None = None  # how far equal builds lie apart there; of latencies only
     held_against: str = ""  # what a baseline is: parent v2b, pinned …; "" for its own past
     earlier_steps: int = 0  # older steps for the worse that still hold
     changed_with: tuple[str, ...] = ()  # other facts that changed in the same run

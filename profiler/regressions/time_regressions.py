@@ -12,7 +12,18 @@ from profiler.history import LATENCY, Trend, TrendPoint, change_points, load_lat
 from profiler.history.trend import LATENCY_METRIC
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.search import Search, UnclearReason
-from profiler.statistics import MIN_POINTS, ChangePoint, Decision, Floor, Interval, Verdict, floor, pair
+from profiler.statistics import (
+    LIVE_PAIR,
+    MIN_POINTS,
+    ChangePoint,
+    Decision,
+    Interval,
+    NoiseFloor,
+    Verdict,
+    judge_live_pair,
+    judge_stored_baseline,
+    typical_ns,
+)
 from profiler.statistics.ratios import MARGIN
 from profiler.store import SampleArrays
 
@@ -183,7 +194,7 @@ def _slower_than_floor(series: Trend, search: Search) -> _IsWorse:
         aa_floor = _floor(series, before, search)
         if aa_floor is None:
             return False
-        return floor.judge_stored_baseline([before], [after], aa_floor).verdict is Verdict.WORSE
+        return judge_stored_baseline([before], [after], aa_floor).verdict is Verdict.WORSE
 
     return is_worse
 
@@ -212,12 +223,12 @@ def _judge_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[Re
         if a is None or b is None or not len(a.ns) or not len(b.ns):
             continue
         search.coverage.pairs += 1
-        a_ns, b_ns = (float(floor.typical_ns(side.ns)) for side in (a, b))
+        a_ns, b_ns = (float(typical_ns(side.ns)) for side in (a, b))
         aa_floor = _floor(point_pair.series, a_ns, search)
         if _share_rounds(point_pair, a, b):
-            decision = pair.judge_live_pair(a, b)
+            decision = judge_live_pair(a, b)
         else:
-            decision = floor.judge_stored_baseline(a.ns, b.ns, aa_floor)
+            decision = judge_stored_baseline(a.ns, b.ns, aa_floor)
         if decision.verdict is Verdict.UNCLEAR:
             search.coverage.unclear[_why_unclear(point_pair, decision)] += 1
         if decision.verdict is Verdict.WORSE:
@@ -247,7 +258,7 @@ def _share_rounds(point_pair: _PointPair, a: SampleArrays, b: SampleArrays) -> b
 
 
 def _why_unclear(point_pair: _PointPair, decision: Decision) -> UnclearReason:
-    if decision.rule == pair.LIVE_PAIR:
+    if decision.rule == LIVE_PAIR:
         return UnclearReason(_FEW_ROUNDS, "")
     place = ", ".join(filter(None, (point_pair.series.gpu, point_pair.series.mode)))
     return UnclearReason(f"no A/A floor of {place}", noise_command("VERSION", None))
@@ -279,7 +290,7 @@ def _judge_duration(point_pair: _PointPair, metric: Metric, search: Search) -> I
         )
 
 
-def _floor(series: Trend, ns: float, search: Search) -> Floor | None:
+def _floor(series: Trend, ns: float, search: Search) -> NoiseFloor | None:
     """The A/A floor of a latency; ncu durations have none."""
     return search.noise.floor(series.gpu or "", series.mode, ns) if series.concept == LATENCY else None
 

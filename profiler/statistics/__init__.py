@@ -16,22 +16,26 @@ if TYPE_CHECKING:
     from profiler.statistics.decision import Interval as Interval
     from profiler.statistics.decision import change_text as change_text
     from profiler.statistics.decision import share_text as share_text
+    from profiler.statistics.facts import BUDGET_LABEL as BUDGET_LABEL
+    from profiler.statistics.facts import OVER_BUDGET as OVER_BUDGET
     from profiler.statistics.facts import WATCHED_FACTS as WATCHED_FACTS
+    from profiler.statistics.facts import WITHIN_BUDGET as WITHIN_BUDGET
     from profiler.statistics.facts import Fact as Fact
     from profiler.statistics.facts import FactChange as FactChange
     from profiler.statistics.facts import FactsDecision as FactsDecision
     from profiler.statistics.facts import WatchedFact as WatchedFact
     from profiler.statistics.facts import judge_facts as judge_facts
-    from profiler.statistics.floor import MIN_FLOOR_PAIRS as MIN_FLOOR_PAIRS
-    from profiler.statistics.floor import STORED_BASELINE as STORED_BASELINE
-    from profiler.statistics.floor import Floor as Floor
-    from profiler.statistics.floor import floor_of_ratios as floor_of_ratios
-    from profiler.statistics.floor import floor_of_sessions as floor_of_sessions
-    from profiler.statistics.floor import judge_stored_baseline as judge_stored_baseline
-    from profiler.statistics.floor import typical_ns as typical_ns
-    from profiler.statistics.many import judge_together as judge_together
-    from profiler.statistics.pair import LIVE_PAIR as LIVE_PAIR
-    from profiler.statistics.pair import judge_live_pair as judge_live_pair
+    from profiler.statistics.facts import note_same_code as note_same_code
+    from profiler.statistics.live_pair import LIVE_PAIR as LIVE_PAIR
+    from profiler.statistics.live_pair import judge_live_pair as judge_live_pair
+    from profiler.statistics.multiple_testing import judge_together as judge_together
+    from profiler.statistics.noise_floor import MIN_FLOOR_PAIRS as MIN_FLOOR_PAIRS
+    from profiler.statistics.noise_floor import STORED_BASELINE as STORED_BASELINE
+    from profiler.statistics.noise_floor import NoiseFloor as NoiseFloor
+    from profiler.statistics.noise_floor import floor_of_ratios as floor_of_ratios
+    from profiler.statistics.noise_floor import floor_of_sessions as floor_of_sessions
+    from profiler.statistics.noise_floor import judge_stored_baseline as judge_stored_baseline
+    from profiler.statistics.noise_floor import typical_ns as typical_ns
     from profiler.statistics.verdict import Verdict as Verdict
 
 __getattr__ = lazy(
@@ -39,10 +43,11 @@ __getattr__ = lazy(
     changepoint="MIN_POINTS ChangePoint change_points change_points_of",
     counters="MIN_COUNTER_PAIRS counter_noise judge_counter",
     decision="Decision Interval change_text share_text",
-    facts="WATCHED_FACTS Fact FactChange FactsDecision WatchedFact judge_facts",
-    floor="""MIN_FLOOR_PAIRS STORED_BASELINE Floor floor_of_ratios floor_of_sessions judge_stored_baseline
-    typical_ns""",
-    many="judge_together",
-    pair="LIVE_PAIR judge_live_pair",
+    facts="""BUDGET_LABEL OVER_BUDGET WATCHED_FACTS WITHIN_BUDGET Fact FactChange FactsDecision WatchedFact
+    judge_facts note_same_code""",
+    noise_floor="""MIN_FLOOR_PAIRS STORED_BASELINE NoiseFloor floor_of_ratios floor_of_sessions
+    judge_stored_baseline typical_ns""",
+    multiple_testing="judge_together",
+    live_pair="LIVE_PAIR judge_live_pair",
     verdict="Verdict",
 )

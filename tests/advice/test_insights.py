@@ -33,7 +33,7 @@ from profiler.errors import UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values
 from profiler.reports import read
-from profiler.statistics import Decision, Interval, Verdict, floor, pair
+from profiler.statistics import LIVE_PAIR, STORED_BASELINE, Decision, Interval, Verdict
 
 TABLE = metric_table.load_metrics()
 NAMES = {name for metric in TABLE.metrics for name in metric.names_for(None)}
@@ -353,8 +353,8 @@ def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> No
 @pytest.mark.parametrize(
     ("rule", "rests"),
     [
-        (pair.LIVE_PAIR, "live pair, 25 rounds"),
-        (floor.STORED_BASELINE, "two runs, by a floor of 25 A/A pairs"),
+        (LIVE_PAIR, "live pair, 25 rounds"),
+        (STORED_BASELINE, "two runs, by a floor of 25 A/A pairs"),
     ],
 )
 def test_a_latency_says_the_rounds_or_the_pairs_it_rests_on(rule: str, rests: str) -> None:

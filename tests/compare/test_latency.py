@@ -18,12 +18,12 @@ from profiler.compare import Comparison, NoiseModel, compare, resolve_all
 from profiler.errors import Exit
 from profiler.evidence import Latency, Side, metric_table
 from profiler.gate import ComparisonPair, judgement
-from profiler.statistics import Floor, Verdict
+from profiler.statistics import NoiseFloor, Verdict
 from profiler.store import Store, open_store
 from tests.made import START, fresh_database, postgres
 
 WARM, COLD = "events; cache warm; clock none", "events; cache cold; clock none"
-QUIET, LOUD = Floor(20, 0.002, 0.005), Floor(20, 0.02, 0.06)
+QUIET, LOUD = NoiseFloor(20, 0.002, 0.005), NoiseFloor(20, 0.02, 0.06)
 
 
 def timed(
@@ -92,7 +92,7 @@ def test_of_two_runs_nothing_is_known_without_a_floor(table: metric_table.Metric
 def test_of_two_runs_the_floor_of_the_place_judges(table: metric_table.MetricTable) -> None:
     asked = []
 
-    def quiet(*place: object) -> Floor:
+    def quiet(*place: object) -> NoiseFloor:
         asked.append(place)
         return QUIET
 

@@ -8,11 +8,11 @@ import pytest
 
 from profiler.compare import CounterKey, CounterNoise, NoiseModel, compare, resolve_all
 from profiler.evidence import metric_table
-from profiler.statistics import Floor
+from profiler.statistics import NoiseFloor
 from profiler.store import Store
 
 KEY = CounterKey("family", "", "GPU", "")
-FLOOR = Floor(30, 0.01, 0.02)
+FLOOR = NoiseFloor(30, 0.01, 0.02)
 
 
 def test_two_report_files_are_compared_without_an_index(reports: Path) -> None:

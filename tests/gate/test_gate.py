@@ -19,7 +19,7 @@ from profiler.bundles import COLLECT, Facts, Result, Run, Samples, bundle, decis
 from profiler.cli import main, parser
 from profiler.errors import Exit
 from profiler.evidence import Evidence, Value
-from profiler.statistics import many
+from profiler.gate import judgement
 from tests import lineages, made, timed_runs
 from tests.toolchain import needs_gxx, needs_sass
 
@@ -581,8 +581,10 @@ class TestLatencies:
     ) -> None:
         """What one row would be called by itself does not stand among others that say nothing."""
         seen: list[int] = []
-        among = many.judge_together
-        monkeypatch.setattr(many, "judge_together", lambda found: seen.append(len(found)) or among(found))
+        together = judgement.judge_together
+        monkeypatch.setattr(
+            judgement, "judge_together", lambda rows: seen.append(len(rows)) or together(rows)
+        )
         self.collected(data, 1, v1=1.0, v2=1.0, v3=1.0)
         run = self.collected(data, 2, v1=1.0, v2=1.0, v3=1.0)
         gate(capsys, run, "--baseline", "mine/v1", code=Exit.PASS)

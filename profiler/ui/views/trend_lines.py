@@ -13,7 +13,7 @@ from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable, brief_list, formatting, opcodes
 from profiler.history import LATENCY, Lineage, Trend, TrendPoint
 from profiler.history.trend import ABSENT
-from profiler.statistics import MIN_FLOOR_PAIRS, Floor
+from profiler.statistics import MIN_FLOOR_PAIRS, NoiseFloor
 from profiler.ui import addresses, markup
 from profiler.ui.charts import small_multiples, stacked_shares
 from profiler.ui.charts.labels import shorten
@@ -320,7 +320,7 @@ def band(one: Trend, noise: NoiseModel) -> float:
     return 0.0 if here is None or here.pairs < MIN_FLOOR_PAIRS else math.expm1(here.limit)
 
 
-def _floor(one: Trend, noise: NoiseModel) -> Floor | None:
+def _floor(one: Trend, noise: NoiseModel) -> NoiseFloor | None:
     number = one.newest.number
     if one.concept != LATENCY or number is None:
         return None

@@ -36,7 +36,7 @@ POWER_SD = 0.8416  # sd beyond the threshold at which four changes in five are f
 
 
 @dataclass(frozen=True)
-class Floor:
+class NoiseFloor:
     """How far runs of equal builds lie apart, as log-ratios."""
 
     pairs: int
@@ -53,17 +53,17 @@ class Floor:
         return float(np.expm1(max(self.limit, np.log1p(margin)) + POWER_SD * self.sd))
 
 
-def floor_of_ratios(ratios: NDArray[np.float64]) -> Floor:
+def floor_of_ratios(ratios: NDArray[np.float64]) -> NoiseFloor:
     """The floor of A/A log-ratios [pairs]. Fewer than FEWEST make one that `decide` does not go by."""
     sizes = np.abs(np.asarray(ratios, np.float64))
     if sizes.ndim != 1 or not np.isfinite(sizes).all():
         raise ValueError("A/A log-ratios are a row of finite numbers")
     if not len(sizes):
-        return Floor(0, 0.0, 0.0)
-    return Floor(len(sizes), MAD_TO_SD * float(np.median(sizes)), float(sizes.max()))
+        return NoiseFloor(0, 0.0, 0.0)
+    return NoiseFloor(len(sizes), MAD_TO_SD * float(np.median(sizes)), float(sizes.max()))
 
 
-def floor_of_sessions(pairs: Iterable[tuple[Any, Any]]) -> Floor:
+def floor_of_sessions(pairs: Iterable[tuple[Any, Any]]) -> NoiseFloor:
     """The floor of A/A pairs, each the samples in ns of two sessions of one build.
 
     The sessions must be apart as the runs are that the floor will judge: processes of their own, best with
@@ -84,7 +84,7 @@ def typical_ns(ns: Any) -> NDArray[np.float64]:
 
 
 def judge_stored_baseline(
-    a_ns: Any, b_ns: Any, floor: Floor | None, *, better: str = "lower", margin: float = MARGIN
+    a_ns: Any, b_ns: Any, floor: NoiseFloor | None, *, better: str = "lower", margin: float = MARGIN
 ) -> Decision:
     """Judge run B against run A by the floor of such runs; unclear without one.
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from profiler.bundles import Samples
-from profiler.statistics import Verdict, pair, ratios
+from profiler.statistics import Verdict, judge_live_pair, ratios
 
 ROUNDS, EACH = 25, 4
 MS = 1_800_000.0
@@ -36,7 +36,7 @@ def lanes(
 
 
 def test_equal_builds_are_never_called_worse() -> None:
-    found = [pair.judge_live_pair(*lanes(seed=seed)) for seed in range(200)]
+    found = [judge_live_pair(*lanes(seed=seed)) for seed in range(200)]
     words = [one.verdict for one in found]
     assert words.count(Verdict.SAME) > 150
     assert not {Verdict.WORSE, Verdict.BETTER} & set(words)
@@ -44,7 +44,7 @@ def test_equal_builds_are_never_called_worse() -> None:
 
 
 def test_a_planted_slowdown_of_3_percent_is_worse_and_fails_the_gate() -> None:
-    found = pair.judge_live_pair(*lanes(0.03))
+    found = judge_live_pair(*lanes(0.03))
     assert found.verdict is Verdict.WORSE
     assert found.fails_gate
     assert found.effect == pytest.approx(0.03, abs=0.003)
@@ -59,14 +59,14 @@ def test_a_planted_slowdown_of_3_percent_is_worse_and_fails_the_gate() -> None:
 
 def test_faster_is_better_and_passes_and_more_throughput_is_better() -> None:
     a, b = lanes(-0.03)
-    assert pair.judge_live_pair(a, b).verdict is Verdict.BETTER
-    assert not pair.judge_live_pair(a, b).fails_gate
-    assert pair.judge_live_pair(a, b, better="higher").verdict is Verdict.WORSE
-    assert pair.judge_live_pair(a, b, better="higher").fails_gate
+    assert judge_live_pair(a, b).verdict is Verdict.BETTER
+    assert not judge_live_pair(a, b).fails_gate
+    assert judge_live_pair(a, b, better="higher").verdict is Verdict.WORSE
+    assert judge_live_pair(a, b, better="higher").fails_gate
 
 
 def test_a_change_within_the_margin_is_the_same_however_sure() -> None:
-    found = pair.judge_live_pair(*lanes(0.002, noise=0.0005))
+    found = judge_live_pair(*lanes(0.002, noise=0.0005))
     assert found.interval is not None
     assert found.interval.low > 0, "there is a change"
     assert found.verdict is Verdict.SAME
@@ -74,35 +74,33 @@ def test_a_change_within_the_margin_is_the_same_however_sure() -> None:
 
 
 def test_unclear_says_how_many_rounds_would_tell_and_that_many_tell() -> None:
-    unclear = pair.judge_live_pair(*lanes(0.011, noise=0.03, seed=11))
+    unclear = judge_live_pair(*lanes(0.011, noise=0.03, seed=11))
     assert unclear.verdict is Verdict.UNCLEAR
     assert unclear.rounds_needed is not None
     assert unclear.rounds_needed > ROUNDS
     assert f"{unclear.rounds_needed} rounds would tell" in unclear.reason
     again = [
-        pair.judge_live_pair(*lanes(0.011, noise=0.03, seed=seed, rounds=unclear.rounds_needed))
+        judge_live_pair(*lanes(0.011, noise=0.03, seed=seed, rounds=unclear.rounds_needed))
         for seed in range(20)
     ]
     assert sum(one.verdict is Verdict.WORSE for one in again) >= 12
 
 
 def test_at_the_margin_no_number_of_rounds_tells() -> None:
-    found = pair.judge_live_pair(*lanes(0.005, noise=0.01, seed=8))
+    found = judge_live_pair(*lanes(0.005, noise=0.01, seed=8))
     assert found.verdict is Verdict.UNCLEAR
     assert found.rounds_needed is None
     assert "any number of rounds" in found.reason
 
 
 def test_the_detectable_change_is_detected_four_times_in_five() -> None:
-    told = [pair.judge_live_pair(*lanes(noise=0.02, seed=seed)).detectable or 0.0 for seed in range(40)]
-    hits = [
-        pair.judge_live_pair(*lanes(float(np.mean(told)), noise=0.02, seed=50 + seed)) for seed in range(100)
-    ]
+    told = [judge_live_pair(*lanes(noise=0.02, seed=seed)).detectable or 0.0 for seed in range(40)]
+    hits = [judge_live_pair(*lanes(float(np.mean(told)), noise=0.02, seed=50 + seed)) for seed in range(100)]
     assert 70 <= [one.verdict for one in hits].count(Verdict.WORSE) <= 90
 
 
 def test_one_round_is_unclear_and_two_numbers_are_no_rounds() -> None:
-    found = pair.judge_live_pair(*lanes(0.5, rounds=1))
+    found = judge_live_pair(*lanes(0.5, rounds=1))
     assert found.verdict is Verdict.UNCLEAR
     assert found.rounds == 1
     assert found.rounds_needed == 25
@@ -111,7 +109,7 @@ def test_one_round_is_unclear_and_two_numbers_are_no_rounds() -> None:
 
 
 def test_few_rounds_are_judged_with_a_warning() -> None:
-    found = pair.judge_live_pair(*lanes(0.1, rounds=6))
+    found = judge_live_pair(*lanes(0.1, rounds=6))
     assert found.verdict is Verdict.WORSE
     assert "only 6 rounds" in found.warnings
 
@@ -119,10 +117,10 @@ def test_few_rounds_are_judged_with_a_warning() -> None:
 def test_only_rounds_that_both_have_count() -> None:
     a, b = lanes(0.03)
     kept = b.rounds != 7
-    found = pair.judge_live_pair(a, replace(b, ns=b.ns[kept], rounds=b.rounds[kept]))
+    found = judge_live_pair(a, replace(b, ns=b.ns[kept], rounds=b.rounds[kept]))
     assert found.rounds == ROUNDS - 1
     assert "1 round on one side only: left out" in found.warnings
-    apart = pair.judge_live_pair(a, replace(b, rounds=b.rounds + 100))
+    apart = judge_live_pair(a, replace(b, rounds=b.rounds + 100))
     assert apart.verdict is Verdict.UNCLEAR
     assert apart.rounds == 0
 
@@ -130,7 +128,7 @@ def test_only_rounds_that_both_have_count() -> None:
 def test_rounds_of_unequal_size_weigh_alike() -> None:
     a, b = lanes(0.03)
     kept = np.arange(len(b.ns)) % 4 != 1
-    found = pair.judge_live_pair(a, replace(b, ns=b.ns[kept], rounds=b.rounds[kept]))
+    found = judge_live_pair(a, replace(b, ns=b.ns[kept], rounds=b.rounds[kept]))
     assert found.verdict is Verdict.WORSE
     assert found.rounds == ROUNDS
 
@@ -141,8 +139,8 @@ def test_warm_up_is_left_out_where_told() -> None:
     cold[::EACH] *= 1.06
     cold[1::EACH] *= 1.06
     slow = replace(b, ns=cold)
-    assert pair.judge_live_pair(a, slow).verdict is Verdict.WORSE
-    assert pair.judge_live_pair(a, slow, warm_up=2).verdict is Verdict.SAME
+    assert judge_live_pair(a, slow).verdict is Verdict.WORSE
+    assert judge_live_pair(a, slow, warm_up=2).verdict is Verdict.SAME
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 0.0, -1.0])
@@ -150,18 +148,18 @@ def test_a_sample_that_is_no_latency_is_refused(bad: float) -> None:
     a, b = lanes()
     b.ns[3] = bad
     with pytest.raises(ValueError, match="sample 3 of B"):
-        pair.judge_live_pair(a, b)
+        judge_live_pair(a, b)
 
 
 def test_a_round_number_for_each_sample_is_needed() -> None:
     a, b = lanes()
     with pytest.raises(ValueError, match="100 samples and 99 round numbers"):
-        pair.judge_live_pair(replace(a, rounds=a.rounds[1:]), b)
+        judge_live_pair(replace(a, rounds=a.rounds[1:]), b)
 
 
 def test_a_run_compared_with_itself_is_the_same() -> None:
     a, _ = lanes()
-    found = pair.judge_live_pair(a, a)
+    found = judge_live_pair(a, a)
     assert found.verdict is Verdict.SAME
     assert found.effect == 0
     assert found.p == 1
@@ -170,12 +168,12 @@ def test_a_run_compared_with_itself_is_the_same() -> None:
 def test_samples_that_never_vary_are_known_to_half_a_tick() -> None:
     numbers = np.repeat(np.arange(ROUNDS), EACH)
     long, short = (Lane(np.full(100, ns), numbers) for ns in (1_024_000.0, 40_960.0))
-    assert pair.judge_live_pair(long, long).verdict is Verdict.SAME
-    stuck = pair.judge_live_pair(short, short)
+    assert judge_live_pair(long, long).verdict is Verdict.SAME
+    stuck = judge_live_pair(short, short)
     assert stuck.verdict is Verdict.UNCLEAR, "1 % of 41 µs would not show in ticks of 1 µs"
     assert "half a tick" in stuck.warnings[0]
     longer = Lane(np.full(100, 1_075_200.0), numbers)
-    assert pair.judge_live_pair(long, longer).verdict is Verdict.WORSE
+    assert judge_live_pair(long, longer).verdict is Verdict.WORSE
 
 
 def test_ticks_as_large_as_the_change_hide_none_of_it() -> None:
@@ -183,7 +181,7 @@ def test_ticks_as_large_as_the_change_hide_none_of_it() -> None:
     rng = np.random.default_rng(2)
     a, b = lanes(0.02, call_ns=40_000.0)
     ticks = [replace(one, ns=np.floor(one.ns / 1024 + rng.random(len(one.ns))) * 1024) for one in (a, b)]
-    found = pair.judge_live_pair(ticks[0], ticks[1])
+    found = judge_live_pair(ticks[0], ticks[1])
     assert found.verdict is Verdict.WORSE
     assert found.effect == pytest.approx(0.02, abs=0.007)
 
@@ -191,16 +189,16 @@ def test_ticks_as_large_as_the_change_hide_none_of_it() -> None:
 def test_rounds_that_follow_one_another_are_warned_of() -> None:
     a, b = lanes()
     wave = np.repeat(0.01 * np.sin(np.arange(ROUNDS) / 4), EACH)
-    found = pair.judge_live_pair(a, replace(b, ns=b.ns * (1 + wave)))
+    found = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave)))
     assert any("follow one another" in warning for warning in found.warnings)
-    assert not any("follow one another" in warning for warning in pair.judge_live_pair(a, b).warnings)
+    assert not any("follow one another" in warning for warning in judge_live_pair(a, b).warnings)
 
 
 def test_throttled_rounds_are_counted_and_the_verdict_without_them_is_said() -> None:
     a, b = lanes()
     slow = b.ns.copy()
     slow[:60] *= 1.04
-    found = pair.judge_live_pair(a, replace(b, ns=slow, throttled=np.arange(60)))
+    found = judge_live_pair(a, replace(b, ns=slow, throttled=np.arange(60)))
     assert found.verdict is Verdict.WORSE
     assert any("throttled in 15 of 25 rounds; without them the verdict is same" in w for w in found.warnings)
 
@@ -208,11 +206,11 @@ def test_throttled_rounds_are_counted_and_the_verdict_without_them_is_said() -> 
 def test_a_clock_that_moved_is_told_apart_from_cycles() -> None:
     a, b = lanes(0.03)
     fast, slow = np.full(100, 1700.0), np.full(100, 1700.0 / 1.03)
-    found = pair.judge_live_pair(replace(a, clocks_mhz=fast), replace(b, clocks_mhz=slow))
+    found = judge_live_pair(replace(a, clocks_mhz=fast), replace(b, clocks_mhz=slow))
     assert found.verdict is Verdict.WORSE, "it is slower, whatever the reason"
     assert any("the SM clock was −2.9 % in B" in warning for warning in found.warnings)
     assert any("in cycles nothing moved" in warning for warning in found.warnings)
-    steady = pair.judge_live_pair(replace(a, clocks_mhz=fast), replace(b, clocks_mhz=fast))
+    steady = judge_live_pair(replace(a, clocks_mhz=fast), replace(b, clocks_mhz=fast))
     assert not any("clock" in warning for warning in steady.warnings)
 
 
@@ -221,14 +219,14 @@ def test_the_samples_of_a_run_are_taken_as_they_are() -> None:
         Samples("events; cache warm; clock none", tuple(one.ns.tolist()), tuple(one.rounds.tolist()))
         for one in lanes(0.03)
     )
-    assert pair.judge_live_pair(a, b).verdict is Verdict.WORSE
+    assert judge_live_pair(a, b).verdict is Verdict.WORSE
 
 
 def test_many_pairs_at_once_are_judged_as_one_by_one() -> None:
     made = [lanes(change, seed=seed) for seed, change in enumerate((0.0, 0.004, 0.01, -0.02, 0.03))]
     a, b = (np.stack([one[side].ns.reshape(ROUNDS, EACH) for one in made]) for side in (0, 1))
     found = ratios.estimate(ratios.log_ratios(a, b))
-    alone = [pair.judge_live_pair(*one) for one in made]
+    alone = [judge_live_pair(*one) for one in made]
     assert np.expm1(found.mean) == pytest.approx([one.effect for one in alone])
     assert ratios.p_values(found) == pytest.approx([one.p for one in alone])
     changed = [one.verdict in (Verdict.BETTER, Verdict.WORSE) for one in alone]

@@ -5,38 +5,45 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from profiler.statistics import Verdict, floor
+from profiler.statistics import (
+    NoiseFloor,
+    Verdict,
+    floor_of_ratios,
+    floor_of_sessions,
+    judge_stored_baseline,
+    typical_ns,
+)
 
 
 def run(level: float, seed: int) -> np.ndarray:
     return 1e6 * level * np.exp(np.random.default_rng(seed).normal(0, 0.003, 100))
 
 
-def made(sd: float, pairs: int = 20) -> floor.Floor:
-    return floor.floor_of_ratios(np.random.default_rng(4).normal(0, sd, pairs))
+def made(sd: float, pairs: int = 20) -> NoiseFloor:
+    return floor_of_ratios(np.random.default_rng(4).normal(0, sd, pairs))
 
 
 def test_without_a_floor_a_difference_is_unclear_never_the_same() -> None:
     for b in (run(1.0, 2), run(1.3, 2)):
-        found = floor.judge_stored_baseline(run(1.0, 1), b, None)
+        found = judge_stored_baseline(run(1.0, 1), b, None)
         assert found.verdict is Verdict.UNCLEAR
         assert "no noise floor" in found.reason
         assert found.detectable is None
 
 
 def test_a_floor_of_too_few_pairs_is_none() -> None:
-    found = floor.judge_stored_baseline(run(1.0, 1), run(1.3, 2), made(0.005, 19))
+    found = judge_stored_baseline(run(1.0, 1), run(1.3, 2), made(0.005, 19))
     assert found.verdict is Verdict.UNCLEAR
     assert "19 A/A pairs" in found.reason
 
 
 def test_beyond_the_floor_is_worse_and_within_it_the_same_with_what_would_have_shown() -> None:
     noise = made(0.008)
-    worse = floor.judge_stored_baseline(run(1.0, 1), run(1.06, 2), noise)
+    worse = judge_stored_baseline(run(1.0, 1), run(1.06, 2), noise)
     assert worse.verdict is Verdict.WORSE
     assert worse.fails_gate
-    assert floor.judge_stored_baseline(run(1.06, 1), run(1.0, 2), noise).verdict is Verdict.BETTER
-    same = floor.judge_stored_baseline(run(1.0, 1), run(1.01, 2), noise)
+    assert judge_stored_baseline(run(1.06, 1), run(1.0, 2), noise).verdict is Verdict.BETTER
+    same = judge_stored_baseline(run(1.0, 1), run(1.01, 2), noise)
     assert same.verdict is Verdict.SAME
     assert not same.fails_gate
     assert same.detectable is not None
@@ -47,11 +54,11 @@ def test_beyond_the_floor_is_worse_and_within_it_the_same_with_what_would_have_s
 
 def test_a_quiet_floor_is_never_finer_than_the_margin() -> None:
     assert (
-        floor.judge_stored_baseline(run(1.0, 1), run(1.003, 1), floor.floor_of_ratios(np.zeros(20))).verdict
+        judge_stored_baseline(run(1.0, 1), run(1.003, 1), floor_of_ratios(np.zeros(20))).verdict
         is Verdict.SAME
     )
     assert (
-        floor.judge_stored_baseline(run(1.0, 1), run(1.006, 1), floor.floor_of_ratios(np.zeros(20))).verdict
+        judge_stored_baseline(run(1.0, 1), run(1.006, 1), floor_of_ratios(np.zeros(20))).verdict
         is Verdict.WORSE
     )
 
@@ -60,14 +67,14 @@ def test_no_pair_of_equal_builds_that_was_seen_is_a_change() -> None:
     """A GPU that throttles now and then: most A/A pairs are close, one is not."""
     ratios = np.full(20, 0.002)
     ratios[3] = -0.09
-    noise = floor.floor_of_ratios(ratios)
+    noise = floor_of_ratios(ratios)
     assert noise.limit == pytest.approx(0.09)
-    assert floor.judge_stored_baseline(run(1.0, 1), run(1.08, 2), noise).verdict is Verdict.SAME
+    assert judge_stored_baseline(run(1.0, 1), run(1.08, 2), noise).verdict is Verdict.SAME
 
 
 def test_a_floor_is_made_of_pairs_of_sessions() -> None:
     pairs = [(run(1.0, 2 * seed), run(1.0 + 0.001 * seed, 2 * seed + 1)) for seed in range(20)]
-    noise = floor.floor_of_sessions(pairs)
+    noise = floor_of_sessions(pairs)
     assert noise.pairs == 20
     assert noise.largest == pytest.approx(0.019, abs=0.002)
     assert noise.limit > noise.largest
@@ -75,14 +82,14 @@ def test_a_floor_is_made_of_pairs_of_sessions() -> None:
 
 def test_short_calls_are_averaged_and_long_ones_have_a_median() -> None:
     short = np.array([40_960.0] * 6 + [41_984.0] * 4)
-    assert floor.typical_ns(short) == pytest.approx(short.mean())
-    assert floor.typical_ns(short * 1000) == pytest.approx(40_960_000.0)
-    assert floor.typical_ns(np.stack([short, short * 1000])).shape == (2,)
+    assert typical_ns(short) == pytest.approx(short.mean())
+    assert typical_ns(short * 1000) == pytest.approx(40_960_000.0)
+    assert typical_ns(np.stack([short, short * 1000])).shape == (2,)
 
 
 @pytest.mark.parametrize("bad", [[], [1e6, np.nan], [0.0, 1e6]])
 def test_a_sample_that_is_no_latency_is_refused(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="positive, finite"):
-        floor.typical_ns(np.array(bad))
+        typical_ns(np.array(bad))
     with pytest.raises(ValueError, match="finite"):
-        floor.floor_of_ratios(np.array([np.nan]))
+        floor_of_ratios(np.array([np.nan]))
