@@ -165,9 +165,9 @@ def test_the_swizzle_removes_the_modelled_conflicts(lineage: catalog.Catalog) ->
     for workload in problem.check_workloads("fp16", (64, 128))[::2]:
         conflicts = {}
         for name in ("v2d_a", "v2d_b"):
-            (cell,) = cpu_check.check(lineage.by_id[name], problem, [workload], [0])
-            assert cell.passed
-            conflicts[name] = cell.bank_conflicts
+            (run,) = cpu_check.check(lineage.by_id[name], problem, [workload], [0])
+            assert run.passed
+            conflicts[name] = run.bank_conflicts
         assert conflicts["v2d_a"] > 10_000
         assert conflicts["v2d_b"] <= 0.05 * conflicts["v2d_a"], workload.label
 

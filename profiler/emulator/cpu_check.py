@@ -1,4 +1,4 @@
-"""Whether versions run right on the CPU, over workloads and schedules, and where wrong ones are caught."""
+"""Whether versions run right on the CPU, over workloads and schedules, and whether wrong ones are caught."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from profiler.emulator.emulator import SHARED_BUDGET_BYTES, Emulator, Schedule
 from profiler.emulator.run_result import Defect, LaunchShape, RunResult, SharedTraffic
 from profiler.errors import BuildFailed
 
-SEEDS_GOOD, SEEDS_REJECTED = 3, 10
-MARKER_REACH = 2  # lines between a marker and the line it speaks of: the formatter may move a comment
+SEEDS_GOOD, SEEDS_REJECTED = 3, 10  # how many schedules a version is run under
+MARKER_REACH = 2  # lines between a marker and the line it means: the formatter may move a comment
 
 _MARKER = re.compile(r"//.*?\bcaught here:(.*)")
 
 
 @dataclass(frozen=True)
 class ExpectedDefect:
-    """A line at which a planted bug must be found."""
+    """A line at which a planted bug must show."""
 
     file: str
     line: int
-    words: tuple[str, ...]  # first words of the kinds that count
+    words: tuple[str, ...]  # the first words of the kinds that count
 
-    def meets(self, finding: Defect) -> bool:
-        """Whether the finding is of such a kind and has an end near the line."""
-        ends = (one for one in (finding.source, finding.other_source) if one is not None)
-        near = any(one.file == self.file and abs(one.line - self.line) <= MARKER_REACH for one in ends)
-        return near and finding.kind.startswith(self.words)
+    def matches(self, defect: Defect) -> bool:
+        """Whether the defect is of such a kind and has an end near the line."""
+        ends = [end for end in (defect.source, defect.other_source) if end is not None]
+        is_near = any(end.file == self.file and abs(end.line - self.line) <= MARKER_REACH for end in ends)
+        return is_near and defect.kind.startswith(self.words)
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,18 @@ class CheckRun:
     stage: str
     result: RunResult
     input_error: float | None  # what rounding the inputs to codes alone does to the result (fp8)
-    # Good: passed. Rejected: caught by a kind that it names, at a line that its source marks for it; None for
-    # one of its stages, of which nothing is expected.
+    # Of a good version: whether it passed. Of a rejected one: whether it was caught by a kind that its entry
+    # names, at a line that its source marks for it; None for one of its stages, of which nothing is expected.
     as_expected: bool | None
 
     @property
     def passed(self) -> bool:
-        """Every element within tolerance and nothing found, whatever was expected."""
+        """Whether every element is within tolerance and there is no defect, whatever was expected."""
         return self.result.passed
 
     @property
     def defects(self) -> tuple[Defect, ...]:
-        """What the runtime saw."""
+        """What the runtime saw go wrong."""
         return self.result.defects
 
     @property
@@ -79,11 +79,12 @@ class CheckRun:
     @property
     def max_abs_error(self) -> float | None:
         """None where it did not come back, or an element is not finite and should be, or the reverse."""
-        return self.result.output_check.max_abs_error if self.result.output_check else None
+        output = self.result.output_check
+        return output.max_abs_error if output else None
 
     @property
     def shared_wavefronts(self) -> int:
-        """Of loads and stores, cp.async left out."""
+        """Of loads and stores, without cp.async."""
         return sum(line.wavefronts for line in self.traffic)
 
     @property
@@ -92,9 +93,9 @@ class CheckRun:
         return sum(line.conflicts for line in self.traffic)
 
     def as_json(self) -> dict[str, Any]:
-        """The cell as `check --json` prints it."""
+        """The run as `check --json` prints it."""
         sizes = self.workload.sizes()
-        numbers = self.result.output_check
+        output = self.result.output_check
         return {
             "version": self.version,
             "state": self.state,
@@ -108,31 +109,36 @@ class CheckRun:
             "returned": self.result.returned,
             "max_abs_error": self.max_abs_error,
             "input_error": self.input_error,
-            "wrong_elements": numbers.wrong if numbers else None,
-            "findings": [_finding_json(finding) for finding in self.defects],
+            "wrong_elements": output.wrong if output else None,
+            "findings": [_defect_json(defect) for defect in self.defects],
             "shared_wavefronts": self.shared_wavefronts,
             "bank_conflicts": self.bank_conflicts,
             "launches": [
-                {"kernel": one.kernel, "grid": one.grid, "block": one.block, "shared_bytes": one.shared_bytes}
-                for one in self.launches
+                {
+                    "kernel": launch.kernel,
+                    "grid": launch.grid,
+                    "block": launch.block,
+                    "shared_bytes": launch.shared_bytes,
+                }
+                for launch in self.launches
             ],
             "lines": [
                 {
-                    "file": one.source.file,
-                    "line": one.source.line,
-                    "kind": one.kind,
-                    "requests": one.requests,
-                    "wavefronts": one.wavefronts,
-                    "conflicts": one.conflicts,
+                    "file": line.source.file,
+                    "line": line.source.line,
+                    "kind": line.kind,
+                    "requests": line.requests,
+                    "wavefronts": line.wavefronts,
+                    "conflicts": line.conflicts,
                 }
-                for one in self.traffic
+                for line in self.traffic
             ],
         }
 
 
 @dataclass(frozen=True)
 class VersionCheck:
-    """One version with all its cells, or why there are none."""
+    """One version with all its runs, or why there are none."""
 
     version: str
     state: str
@@ -141,12 +147,10 @@ class VersionCheck:
 
     @property
     def as_expected(self) -> bool:
-        """A good version passed everywhere; a rejected one was caught in every schedule."""
-        return (
-            self.error is None
-            and bool(self.runs)
-            and all(cell.as_expected is not False for cell in self.runs)
-        )
+        """Whether a good version passed everywhere, and a rejected one was caught under every schedule."""
+        if self.error is not None or not self.runs:
+            return False
+        return all(run.as_expected is not False for run in self.runs)
 
 
 def check(
@@ -156,10 +160,10 @@ def check(
     seeds: Sequence[int] | None = None,
 ) -> list[CheckRun]:
     """Build one version and run it on every workload with every seed. Raises BuildFailed."""
-    checked = next(check_versions([version], problem, workloads, seeds, jobs=1))
-    if checked.error is not None:
-        raise checked.error
-    return list(checked.runs)
+    version_check = next(check_versions([version], problem, workloads, seeds, jobs=1))
+    if version_check.error is not None:
+        raise version_check.error
+    return list(version_check.runs)
 
 
 def check_versions(
@@ -175,9 +179,9 @@ def check_versions(
 ) -> Iterator[VersionCheck]:
     """Check versions in the order given, in `jobs` processes (default: one a CPU, at most 8).
 
-    Without workloads and seeds: a good version on the problem's check workloads with 3 seeds, a rejected one
-    on the first with 10. Versions without a source are left out; one that does not compile is its error.
-    Of stages a version takes those it has.
+    Without workloads and seeds a good version runs on the problem's check workloads with 3 seeds, a rejected
+    one on the first of them with 10. Of `stages` a version is built for those it has. Versions without a
+    source are left out; what is said of one that does not compile is its error.
     """
     sources = [
         (version, version.source) for version in versions if version.buildable and version.source is not None
@@ -185,27 +189,34 @@ def check_versions(
     local = threading.local()
     emulators: list[Emulator] = []
 
-    def emulator() -> Emulator:
+    def own_emulator() -> Emulator:
+        """The emulator of this thread, which keeps its process from run to run."""
         if not hasattr(local, "emulator"):
             local.emulator = Emulator()
             emulators.append(local.emulator)
-        mine: Emulator = local.emulator
-        return mine
+        emulator: Emulator = local.emulator
+        return emulator
 
     def run(
         version: Version, source: Path, library: Path, workload: Workload, seed: int, stage: str
     ) -> CheckRun:
         case = problem.case(workload, seed, stage)
-        folder = source.resolve().parent
-        budget = version.budget.shared_bytes or SHARED_BUDGET_BYTES
-        outcome = emulator().run(
-            library, problem.symbol, case, Schedule(seed), source_folder=folder, budget_bytes=budget
+        result = own_emulator().run(
+            library,
+            problem.symbol,
+            case,
+            Schedule(seed),
+            source_folder=source.resolve().parent,
+            budget_bytes=version.budget.shared_bytes or SHARED_BUDGET_BYTES,
         )
-        expected = _as_expected(version, stage, outcome)
-        return CheckRun(version.id, version.state, workload, seed, stage, outcome, case.input_error, expected)
+        as_expected = _as_expected(version, stage, result)
+        return CheckRun(
+            version.id, version.state, workload, seed, stage, result, case.input_error, as_expected
+        )
 
     pool = ThreadPoolExecutor(jobs or min(os.cpu_count() or 1, 8))
     try:
+        # Libraries are queued before any run, so that compiling, the longer part, begins at once.
         libraries = {
             (version.id, stage): pool.submit(
                 build_cpu_library,
@@ -216,10 +227,10 @@ def check_versions(
             for version, source in sources
             for stage in _stages_of(version, stages)
         }
-        running: list[tuple[Version, list[Future[CheckRun]], BuildFailed | None]] = []
+        pending: list[tuple[Version, list[Future[CheckRun]], BuildFailed | None]] = []
         for version, source in sources:
-            on, with_seeds = _plan(version, problem, workloads, seeds)
-            cells: list[Future[CheckRun]] = []
+            on_workloads, with_seeds = _plan(version, problem, workloads, seeds)
+            futures: list[Future[CheckRun]] = []
             error = None
             for stage in _stages_of(version, stages):
                 try:
@@ -227,20 +238,21 @@ def check_versions(
                 except BuildFailed as failed:
                     error = BuildFailed(f"{version.id}: {failed}")
                     break
-                cells += [
+                futures += [
                     pool.submit(run, version, source, library, workload, seed, stage)
-                    for workload in on
+                    for workload in on_workloads
                     for seed in with_seeds
                 ]
-            running.append((version, cells, error))
-        for version, cells, error in running:
-            checked = VersionCheck(version.id, version.state, tuple(cell.result() for cell in cells), error)
-            progress(version.id, "as expected" if checked.as_expected else "NOT as expected")
-            yield checked
+            pending.append((version, futures, error))
+        for version, futures, error in pending:
+            runs = tuple(future.result() for future in futures)
+            version_check = VersionCheck(version.id, version.state, runs, error)
+            progress(version.id, "as expected" if version_check.as_expected else "NOT as expected")
+            yield version_check
     finally:
         pool.shutdown(cancel_futures=True)
-        for one in emulators:
-            one.close()
+        for emulator in emulators:
+            emulator.close()
 
 
 def launch_configs(
@@ -255,15 +267,16 @@ def launch_configs(
 
 def expected_defects(version: Version) -> tuple[ExpectedDefect, ...]:
     """Where the sources say that the version's bug is caught: `// caught here: BUG_X race; BUG_Y misuse`."""
-    found = []
+    bug = planted_bug(version)
+    expected = []
     for path in source_files(version):
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             match = _MARKER.search(line)
             for part in match[1].split(";") if match else ():
                 name, *words = part.split() or [""]
-                if name == planted_bug(version):
-                    found.append(ExpectedDefect(path.name, number, tuple(words)))
-    return tuple(found)
+                if name == bug:
+                    expected.append(ExpectedDefect(path.name, number, tuple(words)))
+    return tuple(expected)
 
 
 def _plan(
@@ -281,32 +294,31 @@ def _stages_of(version: Version, stages: Sequence[str]) -> list[str]:
     return [stage for stage in stages if stage == ALL_STAGES or stage in version.stages]
 
 
-def _as_expected(version: Version, stage: str, outcome: RunResult) -> bool | None:
+def _as_expected(version: Version, stage: str, result: RunResult) -> bool | None:
     if version.state != "rejected":
-        return outcome.passed
+        return result.passed
     if stage != ALL_STAGES:
         return None
-    wrong = outcome.output_check is not None and outcome.output_check.wrong > 0
-    marks = expected_defects(version)
+    expected_of_bug = expected_defects(version)
     for word in version.caught_by:
         if word == "numbers":
-            if wrong:
+            if result.output_check is not None and result.output_check.wrong > 0:
                 return True
             continue
-        expected = [mark for mark in marks if word in mark.words]
-        for finding in outcome.defects:
-            if finding.kind.startswith(word) and (
-                not expected or any(mark.meets(finding) for mark in expected)
-            ):
+        # Where the source marks no line for this kind, it may show anywhere.
+        expected = [defect for defect in expected_of_bug if word in defect.words]
+        for defect in result.defects:
+            is_kind = defect.kind.startswith(word)
+            if is_kind and (not expected or any(mark.matches(defect) for mark in expected)):
                 return True
     return False
 
 
-def _finding_json(finding: Defect) -> dict[str, Any]:
+def _defect_json(defect: Defect) -> dict[str, Any]:
     return {
-        "kind": finding.kind,
-        "file": finding.source.file if finding.source else None,
-        "line": finding.source.line if finding.source else None,
-        "count": finding.count,
-        "text": finding.text,
+        "kind": defect.kind,
+        "file": defect.source.file if defect.source else None,
+        "line": defect.source.line if defect.source else None,
+        "count": defect.count,
+        "text": defect.text,
     }

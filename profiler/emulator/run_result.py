@@ -1,4 +1,4 @@
-"""What a run on the CPU saw: findings, traffic of shared memory, launches, and the source lines of each."""
+"""What a run on the CPU showed: defects, shared-memory traffic and launches, by line of the source."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from profiler.build import LaunchConfig
 from profiler.catalog import OutputCheck
 from profiler.errors import CannotJudge
 
-Row = Sequence[str]  # fields of one line of what the runtime answers
-SourceLines = dict[int, "SourceLine | None"]  # by code offset in the library
+Row = Sequence[str]  # the fields of one line of the runtime's answer
+SourceLines = dict[int, "SourceLine | None"]  # by code offset in the library; None: no source line is known
+_FRAME = re.compile(r"(.+):(\d+)(?: \(discriminator \d+\))?$")  # as addr2line prints it
 
 
 @dataclass(frozen=True)
@@ -27,24 +28,24 @@ class SourceLine:
 
 @dataclass(frozen=True)
 class Defect:
-    """Something wrong that the runtime saw; the same thing at the same line is one finding."""
+    """Something wrong that the runtime saw; what happens again at the same line is the same defect."""
 
-    kind: str
+    kind: str  # race, uninitialised, …: the first words are those of catalog.version.CAUGHT_BY
     source: SourceLine | None  # None for what has no line: a refused launch, a crash
     count: int
-    text: str  # of the first occurrence
+    text: str  # of the first time
     other_source: SourceLine | None = None  # the other end of a race
 
 
 @dataclass(frozen=True)
 class SharedTraffic:
-    """What a line does to the banks of shared memory, by the model."""
+    """What a source line asks of the banks of shared memory, by the model of the banks."""
 
     source: SourceLine
     kind: str  # load or store
     requests: int
     wavefronts: int
-    ideal: int  # wavefronts with no conflict, for accesses of the same widths by the same lanes
+    ideal: int  # wavefronts without any conflict, for accesses of the same widths by the same lanes
 
     @property
     def conflicts(self) -> int:
@@ -76,7 +77,7 @@ class LaunchShape:
 
 @dataclass(frozen=True)
 class RunResult:
-    """One run of a library."""
+    """What one run of a library showed."""
 
     returned: int | None  # the function's cudaError_t; None where it did not come back
     output_check: OutputCheck | None  # None where it did not come back
@@ -87,16 +88,13 @@ class RunResult:
 
     @property
     def passed(self) -> bool:
-        """It came back with 0, every element is within tolerance, and nothing was found."""
-        right = self.output_check is not None and self.output_check.wrong == 0
-        return self.returned == 0 and right and not self.defects
-
-
-_FRAME = re.compile(r"(.+):(\d+)(?: \(discriminator \d+\))?$")
+        """Whether it came back with 0, every element is within tolerance, and there is no defect."""
+        is_right = self.output_check is not None and self.output_check.wrong == 0
+        return self.returned == 0 and is_right and not self.defects
 
 
 def resolve_lines(library: Path, offsets: Iterable[int], source_folder: Path) -> SourceLines:
-    """The line of each code offset: of its inlined frames the innermost in a .cu, else in a .cuh.
+    """The line of each code offset: of its inlined frames the innermost in a .cu file, else in a .cuh.
 
     Raises CannotJudge where there is no addr2line.
     """
@@ -107,52 +105,67 @@ def resolve_lines(library: Path, offsets: Iterable[int], source_folder: Path) ->
         raise CannotJudge(
             "there is no addr2line, which names the lines of findings: install binutils"
         ) from None
-    frames: dict[int, list[SourceLine]] = {}
+    frames: dict[int, list[SourceLine]] = {}  # of each offset, the innermost first
     for line in text.splitlines():
         if line.startswith("0x"):
-            inner = frames.setdefault(int(line, 16), [])
+            frames_here = frames.setdefault(int(line, 16), [])
         elif match := _FRAME.match(line):
-            inner.append(SourceLine(_file_name(match[1], source_folder), int(match[2])))
-    return {
-        offset: next((one for suffix in (".cu", ".cuh") for one in found if one.file.endswith(suffix)), None)
-        for offset, found in frames.items()
-    }
+            frames_here.append(SourceLine(_file_name(match[1], source_folder), int(match[2])))
+    return {offset: _kernel_line(inlined) for offset, inlined in frames.items()}
+
+
+def _kernel_line(frames: Sequence[SourceLine]) -> SourceLine | None:
+    """The innermost frame in a .cu, else in a .cuh: the headers of the runtime are none of the kernel's."""
+    for suffix in (".cu", ".cuh"):
+        for frame in frames:
+            if frame.file.endswith(suffix):
+                return frame
+    return None
 
 
 def _file_name(path: str, source_folder: Path) -> str:
     resolved = Path(path).resolve()
-    return (
-        str(resolved.relative_to(source_folder)) if resolved.is_relative_to(source_folder) else resolved.name
-    )
+    if resolved.is_relative_to(source_folder):
+        return str(resolved.relative_to(source_folder))
+    return resolved.name
 
 
-def parse_defects(rows: Sequence[Row], known: SourceLines) -> tuple[Defect, ...]:
-    """One a kind and line, the first seen first. A row: kind, pc, other pc, file, line, count, text."""
-    found: dict[tuple[str, SourceLine | None], Defect] = {}
+# ---- what the runtime answers, line by line
+
+
+def parse_defects(rows: Sequence[Row], lines: SourceLines) -> tuple[Defect, ...]:
+    """One for each kind and line, in the order they were first seen.
+
+    A row: kind, pc, other pc, file, line, count, text. File and line stand in where the pc has none.
+    """
+    defects: dict[tuple[str, SourceLine | None], Defect] = {}
     for kind, pc, other_pc, file, line, count, text in rows:
-        place = known[int(pc)] or (SourceLine(Path(file).name, int(line)) if int(line) else None)
-        other = known[int(other_pc)]
+        source = lines[int(pc)] or (SourceLine(Path(file).name, int(line)) if int(line) else None)
+        other = lines[int(other_pc)]
         words = text if other is None else f"{text} (the other end: {other.file}:{other.line})"
-        first = found.get((kind, place)) or Defect(kind, place, 0, words, other)
-        found[kind, place] = Defect(
-            kind, place, first.count + int(count), first.text, first.other_source or other
+        first = defects.get((kind, source)) or Defect(kind, source, 0, words, other)
+        defects[kind, source] = Defect(
+            kind, source, first.count + int(count), first.text, first.other_source or other
         )
-    return tuple(found.values())
+    return tuple(defects.values())
 
 
-def parse_traffic(rows: Sequence[Row], known: SourceLines) -> tuple[SharedTraffic, ...]:
-    """One a line and kind, in the order of the source. A row: pc, is a store, requests, wavefronts, ideal."""
+def parse_traffic(rows: Sequence[Row], lines: SourceLines) -> tuple[SharedTraffic, ...]:
+    """One for each line and kind, in the order of the source.
+
+    A row: pc, whether it is a store, requests, wavefronts, ideal wavefronts.
+    """
     sums: dict[tuple[SourceLine, str], list[int]] = {}
     for row in rows:
-        pc, store, *counts = map(int, row)
-        key = (known[pc] or SourceLine("?", 0), "store" if store else "load")
-        sums[key] = [before + more for before, more in zip(sums.get(key, [0, 0, 0]), counts, strict=True)]
-    ordered = sorted(sums.items(), key=lambda one: (one[0][0].file, one[0][0].line, one[0][1]))
-    return tuple(SharedTraffic(place, kind, *counts) for (place, kind), counts in ordered)
+        pc, is_store, *counts = map(int, row)
+        key = (lines[pc] or SourceLine("?", 0), "store" if is_store else "load")
+        sums[key] = [total + count for total, count in zip(sums.get(key, [0, 0, 0]), counts, strict=True)]
+    ordered = sorted(sums.items(), key=lambda item: (item[0][0].file, item[0][0].line, item[0][1]))
+    return tuple(SharedTraffic(source, kind, *counts) for (source, kind), counts in ordered)
 
 
 def parse_launches(rows: Sequence[Row]) -> tuple[LaunchShape, ...]:
-    """In the order they were made. A row: kernel, what it returned, grid, block, shared bytes."""
+    """In the order they were made. A row: kernel, what the launch returned, grid, block, shared bytes."""
     shapes = []
     for kernel, *numbers in rows:
         returned, gx, gy, gz, bx, by, bz, shared = map(int, numbers)

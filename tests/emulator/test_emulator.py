@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 from profiler.catalog import Case, Tolerance
+from profiler.catalog.catalog import PROJECT_KERNELS
 from profiler.emulator import Emulator, Schedule, cpu_library
+from profiler.emulator.__main__ import main
 from profiler.emulator.cpu_library import build_cpu_library
 from profiler.errors import BuildFailed, CannotJudge
 
@@ -28,8 +30,8 @@ pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no
 
 @pytest.fixture(scope="module")
 def emulator():
-    with Emulator() as one:
-        yield one
+    with Emulator() as emulator:
+        yield emulator
 
 
 @pytest.fixture(scope="module")
@@ -54,13 +56,13 @@ CLEAN = ["".join(pair) for pair in names("clean")]
 
 def markers(name):
     """line -> words, of one planted kernel."""
-    found, inside = {}, ""
+    words, kernel = {}, ""
     for number, line in enumerate((HERE / "planted.cu").read_text().splitlines(), 1):
-        if kernel := re.match(r"KERNEL\((\w+)\)", line):
-            inside = kernel[1]
-        if (match := MARKER.search(line)) and inside == name:
-            found[number] = match[1].split()
-    return found
+        if begins := re.match(r"KERNEL\((\w+)\)", line):
+            kernel = begins[1]
+        if (match := MARKER.search(line)) and kernel == name:
+            words[number] = match[1].split()
+    return words
 
 
 def run(emulator, folder, source, which=0, seed=0, **limits):
@@ -74,22 +76,24 @@ def test_a_planted_bug_is_caught_at_its_line_in_every_schedule(emulator, folder,
     expected = markers(name)
     assert expected or name in NO_LINE
     for seed in SCHEDULES:
-        outcome = run(emulator, folder, "planted", PLANTED.index(name), seed)
-        assert not outcome.passed
+        result = run(emulator, folder, "planted", PLANTED.index(name), seed)
+        assert not result.passed
         if name in NO_LINE:
-            assert NO_LINE[name] in [one.kind for one in outcome.defects]
+            assert NO_LINE[name] in [defect.kind for defect in result.defects]
             continue
         caught = [
-            one
-            for one in outcome.defects
-            for end in (one.source, one.other_source)
-            if end and end.file == "planted.cu" and one.kind.startswith(tuple(expected.get(end.line, ["-"])))
+            defect
+            for defect in result.defects
+            for end in (defect.source, defect.other_source)
+            if end
+            and end.file == "planted.cu"
+            and defect.kind.startswith(tuple(expected.get(end.line, ["-"])))
         ]
-        assert caught, f"seed {seed}: {outcome.defects}"
+        assert caught, f"seed {seed}: {result.defects}"
 
 
 def test_every_kind_of_finding_has_a_planted_bug():
-    words = {word for name in PLANTED for found in markers(name).values() for word in found}
+    words = {word for name in PLANTED for marked in markers(name).values() for word in marked}
     words |= set(NO_LINE.values())
     kinds = re.findall(
         r'^  X\([A-Z_]+, "([^"]+)"\)', (cpu_library.RUNTIME / "state.h").read_text(), re.MULTILINE
@@ -102,45 +106,45 @@ def test_every_kind_of_finding_has_a_planted_bug():
 @pytest.mark.parametrize("name", CLEAN)
 def test_a_right_kernel_gets_no_report_and_the_right_numbers_in_any_schedule(emulator, folder, name):
     for seed in range(30):
-        outcome = run(emulator, folder, "clean", CLEAN.index(name), seed)
-        assert outcome.defects == (), f"seed {seed}"
-        assert outcome.output_check.wrong == 0, f"seed {seed}: {outcome.output_check}"
-        assert outcome.returned == 0
+        result = run(emulator, folder, "clean", CLEAN.index(name), seed)
+        assert result.defects == (), f"seed {seed}"
+        assert result.output_check.wrong == 0, f"seed {seed}: {result.output_check}"
+        assert result.returned == 0
 
 
 def test_a_race_names_both_of_its_ends(emulator, folder):
-    outcome = run(emulator, folder, "planted", PLANTED.index("copies_into_what_is_read"), 1)
+    result = run(emulator, folder, "planted", PLANTED.index("copies_into_what_is_read"), 1)
     source = (HERE / "planted.cu").read_text().splitlines()
-    ends = {(one.source.line, one.other_source.line) for one in outcome.defects}
+    ends = {(defect.source.line, defect.other_source.line) for defect in result.defects}
     for pair in ends:
         texts = {source[line - 1].strip()[:20] for line in pair}
         assert texts == {"out[t] = S(float)[t ", "__pipeline_memcpy_as"}
 
 
 def test_a_kernel_that_never_ends_is_stopped_and_the_next_one_runs(emulator, folder):
-    outcome = run(emulator, folder, "planted", PLANTED.index("never_ends"), time_limit_s=0.5)
-    assert [(one.kind, one.source) for one in outcome.defects] == [("timeout", None)]
-    assert outcome.output_check is None
+    result = run(emulator, folder, "planted", PLANTED.index("never_ends"), time_limit_s=0.5)
+    assert [(defect.kind, defect.source) for defect in result.defects] == [("timeout", None)]
+    assert result.output_check is None
     assert run(emulator, folder, "clean").passed
 
 
 def test_a_kernel_that_kills_its_process_is_a_finding_and_the_next_one_runs(emulator, folder):
-    outcome = run(emulator, folder, "planted", PLANTED.index("overflows_its_stack"))
-    assert [one.kind for one in outcome.defects] == ["crash"]
-    assert "SIGSEGV" in outcome.defects[0].text
+    result = run(emulator, folder, "planted", PLANTED.index("overflows_its_stack"))
+    assert [defect.kind for defect in result.defects] == ["crash"]
+    assert "SIGSEGV" in result.defects[0].text
     assert run(emulator, folder, "clean").passed
 
 
-def test_one_process_runs_more_libraries_than_their_stacks_would_fit_in(emulator, folder, tmp_path):
+def test_one_process_runs_more_libraries_than_their_stacks_would_fit_in(folder, tmp_path):
     library = build_cpu_library(HERE / "clean.cu", folder=folder)
-    with Emulator() as one:
+    with Emulator() as emulator:
         for number in range(40):
             copy = shutil.copy(library, tmp_path / f"{number}.so")
-            outcome = one.run(Path(copy), "clean", case(), Schedule(number), source_folder=HERE)
-            assert outcome.passed, (number, outcome)
+            result = emulator.run(Path(copy), "clean", case(), Schedule(number), source_folder=HERE)
+            assert result.passed, (number, result)
             if number == 0:
-                first = one._process
-            assert one._process is first
+                first = emulator._process
+            assert emulator._process is first
 
 
 def test_a_process_that_fails_of_itself_is_no_finding_about_the_kernel(emulator, folder):
@@ -160,10 +164,11 @@ def test_wavefronts_of_known_patterns_are_those_of_32_banks(emulator, folder):
     ]
     assert len(expected) > 20
     for seed in (0, 1, 2):
-        outcome = run(emulator, folder, "banks", seed=seed)
-        assert outcome.defects == ()
+        result = run(emulator, folder, "banks", seed=seed)
+        assert result.defects == ()
         seen = [
-            (one.source.line, one.kind, one.requests, one.wavefronts, one.ideal) for one in outcome.traffic
+            (line.source.line, line.kind, line.requests, line.wavefronts, line.ideal)
+            for line in result.traffic
         ]
         assert seen == expected
 
@@ -175,12 +180,12 @@ def test_the_launch_tells_grid_block_and_shared_memory(emulator, folder):
 
 
 def test_a_refused_launch_is_recorded_with_what_it_asked_for(emulator, folder):
-    outcome = run(emulator, folder, "planted", PLANTED.index("over_the_device"))
-    assert outcome.returned == 1
-    assert [(one.shared_bytes, one.returned) for one in outcome.launches] == [(228 << 10, 1)]
+    result = run(emulator, folder, "planted", PLANTED.index("over_the_device"))
+    assert result.returned == 1
+    assert [(launch.shared_bytes, launch.returned) for launch in result.launches] == [(228 << 10, 1)]
     # The same launch on a device that gives less
-    outcome = run(emulator, folder, "planted", PLANTED.index("over_the_budget"), limit_bytes=99 << 10)
-    assert [one.kind for one in outcome.defects] == ["launch-refused"]
+    result = run(emulator, folder, "planted", PLANTED.index("over_the_budget"), limit_bytes=99 << 10)
+    assert [defect.kind for defect in result.defects] == ["launch-refused"]
 
 
 def test_the_same_seed_gives_the_same_run(emulator, folder):
@@ -270,3 +275,17 @@ def test_a_product_and_a_sum_are_rounded_once_as_on_the_gpu(tmp_path):
     function.restype, function.argtypes = ctypes.c_float, [ctypes.c_float] * 3
     third = float(np.float32(1) / np.float32(3))
     assert function(third, third, float(np.float32(third) * np.float32(third))) != 0
+
+
+def test_a_source_is_run_by_hand_under_some_schedules(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path))
+    shape = ["--shape", "1,1,16,64", "--seeds", "2", "--bank"]
+    assert main([str(PROJECT_KERNELS / "v2b.cu"), *shape]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split(" rc=")[0] for line in printed if line.startswith("seed")] == [
+        "seed 0 PASS",
+        "seed 1 PASS",
+    ]
+    assert any("conflicts of" in line for line in printed)
+    assert main([str(PROJECT_KERNELS / "v2b.cu"), *shape, "-DBUG=BUG_V2"]) == 1
+    assert "race" in capsys.readouterr().out

@@ -1,13 +1,13 @@
-// The bank model: which accesses of a warp make one request, and how many wavefronts it takes. cp.async is
-// left out.
+// The model of the banks: which accesses of a warp make one request, and how many wavefronts that takes.
+// cp.async is left out.
 #pragma once
 #include "state.h"
 
 namespace cpucuda {
 namespace {
 
-// Wavefronts of one request: lanes are served 32, 16 or 8 at a time by the width of their access; within one
-// such phase a bank gives one 4-byte word, to as many lanes as ask for it.
+// The wavefronts of one request. Lanes are served 32, 16 or 8 at a time, by the width of their access. Within
+// one such phase a bank delivers one 4-byte word per wavefront, to every lane that asks for that word.
 void request(const uint32_t* address, unsigned mask, uint32_t bytes, uint32_t pc, bool store) {
   const int together = bytes <= 4 ? 32 : bytes == 8 ? 16 : 8;
   const uint32_t words = bytes <= 4 ? 1 : bytes / 4;
@@ -29,7 +29,7 @@ void request(const uint32_t* address, unsigned mask, uint32_t bytes, uint32_t pc
     }
     wavefronts += most, ideal += most > 0;
   }
-  if (banks.size() * 2 >= bank_slots.size()) {
+  if (banks.size() * 2 >= bank_slots.size()) {  // half full: a larger table, and all entries anew
     bank_slots.assign(std::max<size_t>(1024, bank_slots.size() * 4), 0);
     for (size_t i = 0; i < banks.size(); ++i) {
       size_t slot = banks[i].pc * 2654435761u % bank_slots.size();
@@ -54,10 +54,10 @@ void log_access(size_t offset, size_t bytes, bool store, Pc pc) {
   cur->log.push_back(uint64_t(offset_of(pc)) << 32 | uint64_t(store) << 31 |
                      uint64_t(__builtin_ctzll(bytes)) << 24 | offset);
 }
-// Lanes that met have run the same code since they last met, in step but for divergent branches. So as long
-// as all stand at the same instruction, their next accesses are one request. Where they do not, the lane with
-// most left to do has taken a way that the others have not: it goes first, with those that stand where it
-// does, until they are together again.
+// Replays the logs of lanes that meet as the warp would have run them. Since they last met they have run the
+// same code, in step but for divergent branches. As long as the next access of all lanes is the same
+// instruction, it is one request. Where it is not, the lane with most accesses left is on a branch that the
+// others did not take: it goes first, with the lanes at the same instruction, until all agree again.
 void flush_log(int warp, unsigned mask) {
   const Fiber* lane = fibers + warp * WARP;
   const uint64_t *next[WARP], *end[WARP];

@@ -18,7 +18,7 @@ void release_barrier(const char* file, int line) {
       warps[fibers[t].warp].ready |= 1u << fibers[t].lane;
       ready_warps |= 1u << fibers[t].warp;
     }
-  linger = (1u << 4 * (rnd() & 3)) - 1;  // 0, 15, 255, 4095: from finely interleaved to one warp far ahead
+  linger = (1u << 4 * (rnd() & 3)) - 1;  // 0, 15, 255 or 4095: finely interleaved to one warp far ahead
   running_warp = config.random ? rnd() % nwarps : 0;
   for (int w = 0; w < nwarps; ++w) flush_log(w, ~0u);
 }
@@ -51,11 +51,11 @@ void prepare(Fiber& f, int t) {
   f.id = t, f.warp = t / WARP, f.lane = t % WARP;
   f.state = RUNS, f.group = 0;
   f.async.clear(), f.log.clear();
-  // Stacks start at different lines of the cache; in step, 32 lanes would fight for the same ones.
+  // Stacks start at different cache lines: lanes in step would otherwise evict each other's.
   char* top = (char*)f.stack + STACK - 256 - f.lane * 128 - f.warp % 8 * 64 * 65;
 #if !CPUCUDA_UCONTEXT
   void** sp = reinterpret_cast<void**>((uintptr_t)top & ~63ull);
-  *--sp = nullptr;  // stands where a return address would: keeps the frame aligned as after a call
+  *--sp = nullptr;  // in the place of a return address: the frame is aligned as after a call
   *--sp = reinterpret_cast<void*>(run_thread);
   for (int i = 0; i < 6; ++i) *--sp = nullptr;
   f.sp = sp;
@@ -92,7 +92,7 @@ void run_block(uint3 bid, dim3 grid, dim3 block) {
   nthreads = live = block.x * block.y * block.z;
   nwarps = (nthreads + WARP - 1) / WARP;
   at_barrier = 0;
-  if (now > 1u << 31) {  // times would wrap
+  if (now > 1u << 31) {  // before times wrap
     std::memset(shadow, 0, sizeof shadow);
     now = 1;
   }
@@ -103,9 +103,9 @@ void run_block(uint3 bid, dim3 grid, dim3 block) {
   running_warp = config.random ? rnd() % nwarps : 0;
   for (int w = 0; w < nwarps; ++w) {
     const int lanes = std::min(WARP, nthreads - w * WARP);
-    Warp& one = warps[w];
-    one.ready = one.live = lanes == WARP ? ~0u : (1u << lanes) - 1;
-    one.waiting = one.logged = 0, one.synced = now, one.partial = false;
+    Warp& warp = warps[w];
+    warp.ready = warp.live = lanes == WARP ? ~0u : (1u << lanes) - 1;
+    warp.waiting = warp.logged = 0, warp.synced = now, warp.partial = false;
   }
   for (int t = 0; t < nthreads; ++t) {
     fibers[t].index = {t % block.x, t / block.x % block.y, t / block.x / block.y};

@@ -1,13 +1,13 @@
-// Threads as fibers: how one is left for another, and which comes next.
+// Threads as fibers: how to switch from one to another, and which one runs next.
 #pragma once
-#include "findings.h"
+#include "defects.h"
 
 namespace cpucuda {
 namespace {
 
 #if !CPUCUDA_UCONTEXT
-// Saves the callee-saved registers on this stack and takes up the other. It leaves by a jump: `ret` would be
-// predicted to return to the caller and never does.
+// Saves the callee-saved registers on this stack and goes on with the other. It leaves by a jump, since `ret`
+// is predicted to return to the caller, which never happens here.
 extern "C" void cpucuda_switch(void** save, void* to);
 asm(R"(
 .text
@@ -44,7 +44,7 @@ void go(Fiber* from, Fiber* to) {
 }
 #endif
 
-// The thread that runs next: another lane of the warp that runs, or of another warp; null when none can.
+// The thread that runs next: a lane of the running warp or of another one; null when none can run.
 Fiber* pick() {
   if (aborted || !ready_warps) return nullptr;
   int w = running_warp;

@@ -100,7 +100,7 @@ EXPORT void cpucuda_begin(uint64_t seed, int random, double preempt, uint64_t de
   config = {random != 0, preempt, device_limit, budget};
   rng = seed * 0x9E3779B97F4A7C15ull + 0x1234567;
   for (int i = 0; i < 8; ++i) rnd();
-  findings.clear(), finding_index.clear(), banks.clear(), bank_slots.clear(), launches.clear(),
+  defects.clear(), defect_index.clear(), banks.clear(), bank_slots.clear(), launches.clear(),
       buffers.clear();
   aborted = quiet = false;
 }
@@ -122,9 +122,9 @@ static std::string field(const std::string& text) {
     if (c == '\t' || c == '\n') c = ' ';
   return s;
 }
-EXPORT const char* cpucuda_findings() {  // kind, pc, other pc, file, line, count, text
+EXPORT const char* cpucuda_defects() {  // kind, pc, other pc, file, line, count, text
   answer.clear();
-  for (const Finding& f : findings)
+  for (const Defect& f : defects)
     answer += std::string(KIND_NAME[f.kind]) + '\t' + std::to_string(f.pc) + '\t' +
               std::to_string(f.other_pc) + '\t' + field(f.file) + '\t' + std::to_string(f.line) + '\t' +
               std::to_string(f.count) + '\t' + field(f.text) + '\n';

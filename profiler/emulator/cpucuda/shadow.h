@@ -1,4 +1,4 @@
-// The shadow of shared memory: who touched what when; and the check of every access, shared or global.
+// The shadow of shared memory, which knows who touched what and when; the check of every access.
 #pragma once
 #include "banks.h"
 #include "fibers.h"
@@ -6,8 +6,8 @@
 namespace cpucuda {
 namespace {
 
-// Did what `thread` did at `time` happen before what the running thread does now? A barrier of the block
-// orders everything, __syncwarp the lanes that took part; shuffles order nothing.
+// Whether what `thread` did at `time` happened before what the running thread does now. A barrier of the
+// block orders all threads, __syncwarp the lanes that took part; shuffles order nothing.
 bool ordered(const Warp& w, int thread, uint32_t time) {
   if (time < barrier || thread == cur->id) return true;
   if (thread / WARP != cur->warp) return false;
@@ -108,23 +108,23 @@ void check_shared(const Access& a) {
   const Warp& w = warps[cur->warp];
   const size_t first = cell_of(a.offset), last = cell_of(a.offset + a.bytes - 1);
   const uint32_t pc = offset_of(a.pc);
-  auto one = [&](size_t g) __attribute__((always_inline)) {
+  auto touch = [&](size_t g) __attribute__((always_inline)) {
     WRITE ? write_cell(shadow[g], g, a, w) : read_cell(shadow[g], g, a, w);
   };
   if (first == last) {
-    one(first);
+    touch(first);
     (WRITE ? written_at : read_at)[first] = pc;
     return;
   }
   const Cell before = shadow[first];
-  one(first);
+  touch(first);
   const Cell after = shadow[first];
   (WRITE ? written_at : read_at)[first] = pc;
   for (size_t g = first + 1; g <= last; ++g) {
     if (!std::memcmp(&shadow[g], &before, sizeof before))
       shadow[g] = after;  // neighbours mostly share a history
     else
-      one(g);
+      touch(g);
     (WRITE ? written_at : read_at)[g] = pc;
   }
 }

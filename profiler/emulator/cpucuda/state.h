@@ -1,4 +1,4 @@
-// All that the runtime knows: the threads of the running block, shared memory and its shadow, what was found.
+// All state of the runtime: the threads of the running block, shared memory and its shadow, defects, traffic.
 #pragma once
 #include <algorithm>
 #include <cstdarg>
@@ -27,7 +27,7 @@ constexpr size_t SMEM_CAP = 256 << 10;  // above what any chip gives one block (
 constexpr size_t SMEM_GUARD = 1 << 20;  // either side: an access there has run out of shared memory
 constexpr size_t STACK = 128 << 10, PAGE = 4 << 10;
 
-// The kinds of finding, as Python sees them.
+// The kinds of defect, as Python sees them.
 #define CPUCUDA_KINDS(X)                         \
   X(RACE_RAW, "race:read-after-write")           \
   X(RACE_WAR, "race:write-after-read")           \
@@ -63,7 +63,7 @@ struct Async {
   bool landed;
   Pc pc;
 };
-enum State { RUNS, AT_BARRIER, DONE };  // RUNS: or waits in a collective, as its warp knows
+enum State { RUNS, AT_BARRIER, DONE };  // a thread that waits in a collective is in RUNS: its warp knows
 struct Fiber {
   void* sp;
   uintptr_t stack;  // lowest address
@@ -139,7 +139,7 @@ struct Range {
 std::vector<Range> buffers;
 uintptr_t host_stack, lib_lo, lib_hi, lib_base;
 
-struct Finding {
+struct Defect {
   Kind kind;
   uint64_t pc = 0, other_pc = 0;  // offsets in the library, 0: none
   std::string file;               // where there is no pc
@@ -147,8 +147,8 @@ struct Finding {
   uint64_t count = 0;
   std::string text;
 };
-std::vector<Finding> findings;
-std::unordered_map<uint64_t, size_t> finding_index;
+std::vector<Defect> defects;
+std::unordered_map<uint64_t, size_t> defect_index;
 struct Bank {
   uint32_t pc;
   bool store;

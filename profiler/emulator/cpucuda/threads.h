@@ -12,7 +12,7 @@ int lane() { return cur->lane; }
 unsigned char* dyn_smem() { return smem; }
 
 void fail(const char* format, ...) {
-  Finding& f = note(MISUSE, offset_of(CALLER), nullptr, 0);
+  Defect& f = note(MISUSE, offset_of(CALLER), nullptr, 0);
   va_list args;
   va_start(args, format);
   if (!f.count++) describe(f, format, args);

@@ -30,10 +30,10 @@ void wmma_load(void* x, const void* p, unsigned ld, bool by_row, size_t element,
   const int lane = cur->lane;
   const char* from = (const char*)p;
   char* to = (char*)x;
-  // nvcc makes one LDSM.x4 of a half operand in shared memory: a lane names a row of 16 bytes
+  // nvcc makes one LDSM.x4 of a half operand in shared memory: each lane names a row of 16 bytes.
   const bool ldsm = operand && element == 2 && in_shared(p);
   if (ldsm) access<false>(from + (lane % 16 * ld + lane / 16 * 8) * 2, 16, pc);
-  const int step = !ldsm && by_row ? 2 : 1;  // and of other loads one of two neighbours
+  const int step = !ldsm && by_row ? 2 : 1;  // other loads by row take two neighbours at once
   for (int i = 0; i < 8; i += step) {
     const int row = wmma_row(lane, i), col = wmma_col(lane, i);
     const char* at = from + (by_row ? row * ld + col : col * ld + row) * element;
@@ -61,10 +61,10 @@ struct WmmaOperands {
 void wmma_run(void** lanes, unsigned) {
   float A[256], B[256], D[256];
   for (int l = 0; l < WARP; ++l) {
-    const auto& one = *static_cast<WmmaOperands*>(lanes[l]);
+    const auto& operands = *static_cast<WmmaOperands*>(lanes[l]);
     for (int i = 0; i < 8; ++i) {
       const int at = wmma_row(l, i) * 16 + wmma_col(l, i);
-      A[at] = one.a[i], B[at] = one.b[i], D[at] = one.c[i];
+      A[at] = operands.a[i], B[at] = operands.b[i], D[at] = operands.c[i];
     }
   }
   multiply_add(D, A, B, 16, 16, 16);
@@ -74,8 +74,8 @@ void wmma_run(void** lanes, unsigned) {
 }
 }  // namespace
 void wmma_mma(float* d, const _Float16* a, const _Float16* b, const float* c) {
-  WmmaOperands mine{a, b, c, d};
-  collective_at(OP_MMA, ~0u, &mine, wmma_run, CALLER);
+  WmmaOperands operands{a, b, c, d};
+  collective_at(OP_MMA, ~0u, &operands, wmma_run, CALLER);
 }
 
 }  // namespace cpucuda

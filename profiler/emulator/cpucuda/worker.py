@@ -1,7 +1,7 @@
-"""Calls kernels built for the CPU, in a process that may die of them; emulate.py starts it.
+"""Calls kernels built for the CPU, in a process that may die of them. emulator.py starts it.
 
 Standard library only. One JSON object a line: what to call on stdin, what the runtime saw on stdout. Arrays
-lie in the file whose descriptor is the only argument; the other side fills and reads them.
+are in the file whose descriptor is the only argument; the other process writes and reads them.
 """
 
 import _ctypes
@@ -13,7 +13,7 @@ import resource
 import sys
 from typing import Any, TextIO
 
-TEXTS = ("findings", "banks", "launches")
+TEXTS = ("defects", "banks", "launches")
 
 
 def load(path: str) -> ctypes.CDLL:
@@ -40,7 +40,7 @@ def unload(library: ctypes.CDLL) -> None:
 
 
 def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[str, Any]:
-    """Run one job; the kernel's arguments are buffers [offset, bytes, writable], numbers or null."""
+    """Run one job. Its arguments are buffers [offset, bytes, writable], numbers or null."""
     function = getattr(library, job["symbol"])
     anchor = ctypes.c_char.from_buffer(memory)
     base = ctypes.addressof(anchor)
@@ -63,7 +63,7 @@ def call(library: ctypes.CDLL, job: dict[str, Any], memory: mmap.mmap) -> dict[s
 
 
 def serve(arrays: int, replies: TextIO) -> None:
-    """Answer jobs until stdin ends. One library is held at a time."""
+    """Answer jobs until stdin ends. One library is loaded at a time."""
     path, library = "", None
     for line in sys.stdin:
         job = json.loads(line)
@@ -81,5 +81,5 @@ def serve(arrays: int, replies: TextIO) -> None:
 if __name__ == "__main__":
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a kernel prints is no answer
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what a kernel prints must not mix with answers
     serve(int(sys.argv[1]), answers)

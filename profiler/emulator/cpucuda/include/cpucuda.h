@@ -4,7 +4,7 @@
 // A CUDA thread is a fiber; warps and lanes run in order or in a seeded random order; shared memory starts as
 // NaN and is shadowed, so that races, uninitialised and out-of-bounds accesses and cp.async misuse are
 // reported, not only computed wrong. Functions that tell the runtime of an access are always inlined: their
-// return address then lies in the kernel, and a finding carries the kernel's line.
+// return address then lies in the kernel, and a defect carries the kernel's line.
 #pragma once
 #define CPUCUDA 1
 #include <cmath>
@@ -138,12 +138,12 @@ CPUCUDA_RAW __forceinline__ T shfl(unsigned mask, T v, int from) {
   return v;
 }
 struct Vote {
-  unsigned mine, all;
+  unsigned own, all;
 };
 CPUCUDA_RAW inline void vote_run(void** slots, unsigned mask) {
   unsigned all = 0;
   for (int l = 0; l < 32; ++l)
-    if (mask >> l & 1) all |= (static_cast<Vote*>(slots[l])->mine & 1u) << l;
+    if (mask >> l & 1) all |= (static_cast<Vote*>(slots[l])->own & 1u) << l;
   for (int l = 0; l < 32; ++l)
     if (mask >> l & 1) static_cast<Vote*>(slots[l])->all = all;
 }

@@ -1,22 +1,22 @@
-// What is reported: the first of its kind at a place with its words, the rest as a count.
+// Defects: the first of a kind at a place is described in words, those that follow are counted.
 #pragma once
 #include "state.h"
 
 namespace cpucuda {
 namespace {
 
-Finding& note(Kind kind, uint32_t pc, const char* file, int line) {
+Defect& note(Kind kind, uint32_t pc, const char* file, int line) {
   const uint64_t where = pc ? pc : uint64_t(line) << 32;
-  auto [it, fresh] = finding_index.try_emplace(where * 64 + kind, findings.size());
+  auto [it, fresh] = defect_index.try_emplace(where * 64 + kind, defects.size());
   if (fresh) {
-    findings.push_back({});
-    Finding& f = findings.back();
+    defects.push_back({});
+    Defect& f = defects.back();
     f.kind = kind, f.pc = pc, f.line = pc ? 0 : line;
     if (file && !pc) f.file = file;
   }
-  return findings[it->second];
+  return defects[it->second];
 }
-void describe(Finding& f, const char* format, va_list args) {
+void describe(Defect& f, const char* format, va_list args) {
   char text[400];
   if (cur) {
     snprintf(text, sizeof text, "block (%u,%u,%u) warp %d lane %d ", block_id.x, block_id.y, block_id.z,
@@ -28,7 +28,7 @@ void describe(Finding& f, const char* format, va_list args) {
 }
 __attribute__((format(printf, 4, 5), cold)) void report(Kind kind, Pc pc, uint32_t other, const char* format,
                                                         ...) {
-  Finding& f = note(kind, offset_of(pc), nullptr, 0);
+  Defect& f = note(kind, offset_of(pc), nullptr, 0);
   if (f.count++) return;
   f.other_pc = other;
   va_list args;
@@ -38,7 +38,7 @@ __attribute__((format(printf, 4, 5), cold)) void report(Kind kind, Pc pc, uint32
 }
 __attribute__((format(printf, 4, 5), cold)) void report_at(Kind kind, const char* file, int line,
                                                            const char* format, ...) {
-  Finding& f = note(kind, 0, file, line);
+  Defect& f = note(kind, 0, file, line);
   if (f.count++) return;
   va_list args;
   va_start(args, format);
