@@ -1,4 +1,4 @@
-"""When a series took another level: its change points, each with where it can lie and how large it can be."""
+"""Change points: when a series took another level, each with where it can lie and how large it can be."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from numpy.typing import ArrayLike, NDArray
 if TYPE_CHECKING:
     from types import ModuleType
 
-MIN_POINTS = 8  # points below which nothing is said
-MIN_TAIL = 2  # points that the last level needs; a single one is the pairwise rule's business
+MIN_POINTS = 8  # a shorter series has no change points
+MIN_TAIL = 2  # points of the last level; whether a single new point moved is for the pairwise rules to say
 CONFIDENCE = 0.95  # of both intervals
 
-# Two-sided 97.5 % of the normal distribution, and the 95 % point of the likelihood ratio of a step's place:
+# Two-sided 97.5 % of the normal distribution, and the 95 % point of the likelihood ratio of a position:
 # -2 ln(1 - sqrt(0.95)). Source: Hansen 2000, "Sample splitting and threshold estimation", Econometrica 68.
-_NORMAL, _PLACE = 1.959964, 7.352277
-_MAD = 1.482602  # median absolute deviation to standard deviation, normal noise
-_FINEST = 1e-5  # of the level: no series is thought quieter than this
-# Quantiles of sizes that tell the scale of a series that mostly stands still, and how many standard
-# deviations of normal noise each is.
-_UPPER = ((0.75, 1.150349), (0.9, 1.644854))
+_NORMAL, _LIKELIHOOD_RATIO = 1.959964, 7.352277
+_MAD_TO_SD = 1.482602  # of normal noise
+_MIN_SCALE = 1e-5  # of the level: no series is taken to be quieter than this
+# For a series that mostly stands still: quantiles of the sizes of its differences, each with the number of
+# standard deviations that it is in normal noise.
+_UPPER_QUANTILES = ((0.75, 1.150349), (0.9, 1.644854))
 
 
 class Tuning(NamedTuple):
@@ -46,10 +46,10 @@ TUNING = Tuning()
 class ChangePoint:
     """One step. Indices count the values as they were given, missing ones too.
 
-    The first value of the new level is most likely at `index`; by 95 % it lies from `earliest` to `latest`.
-    `size` is the relative change of the level (0.05 = +5 %) with its 95 % interval, which holds if no step
-    too small to be told lies beside it; NaN where the level before is 0. `difference` is the same in the unit
-    of the values.
+    The first value of the new level is most likely at `index`; with 95 % confidence it lies from `earliest`
+    to `latest`. `size` is the relative change of the level (0.05 = +5 %) with its 95 % interval, which holds
+    if no step too small to be found lies beside it; NaN where the level before is 0. `difference` is the same
+    in the unit of the values.
     """
 
     index: int
@@ -78,88 +78,104 @@ def change_points(
     absolute: bool = False,
     tuning: Tuning = TUNING,
 ) -> tuple[ChangePoint, ...]:
-    """The steps of a series in time order, oldest first. None where fewer than FEWEST values are numbers.
+    """The steps of a series in time order, oldest first. None where fewer than MIN_POINTS values are numbers.
 
     `least` is the smallest change that is relevant, as a fraction of the level, or with `absolute` in the
     unit of the values. NaN and infinity are missing. Levels are compared as logarithms; where a value is 0 or
     less, or with `absolute`, as they are.
 
     Method: lone spikes are levelled (Hampel), levels found by optimal partitioning with a robust scale and a
-    price that is learned from the autocorrelation, and steps kept whose local t is over 7. Assumes that noise
-    is about the same throughout, with short memory; a slow drift becomes a staircase.
-    Sources: ../shared/statistics.md, rule 6; `profiler/statistics/segments.py` names those of its parts.
+    penalty that is learned from the autocorrelation, and steps kept whose local t is over 7. Assumes that
+    noise is about the same throughout, with short memory; a slow drift becomes a staircase.
+    Sources: `statistics.md`, rule 6; `profiler/statistics/segments.py` names those of its parts.
     """
-    given = np.asarray(values, np.float64)
-    places = np.flatnonzero(np.isfinite(given))
-    kept = given[places]
-    if kept.size < MIN_POINTS or kept.min() == kept.max():
+    series = np.asarray(values, np.float64)
+    indices = np.flatnonzero(np.isfinite(series))
+    numbers = series[indices]
+    if numbers.size < MIN_POINTS or numbers.min() == numbers.max():
         return ()
-    linear = absolute or kept.min() <= 0.0
-    z = kept if linear else np.log(kept)
-    scale = _scale(z, _FINEST * (float(np.abs(kept).max()) if linear else 1.0))
-    # A relative change is a difference of logarithms, or a share of the larger level.
-    floor = least if absolute else 0.0 if linear else math.log1p(least)
-    share = least if linear and not absolute else 0.0
-    loops = _loops()
-    calm, starts, longer = loops.find(z, scale, floor, share, tuple(tuning))
-    edges = [0, *starts.tolist(), kept.size]
-    found = []
-    for left, at, right in zip(edges, edges[1:], edges[2:], strict=False):
-        left, right = max(left, at - tuning.window), min(right, at + tuning.window)
-        first, likeliest, last = loops.places_of(
-            calm, left, right, tuning.min_length, tuning.min_tail, scale, _PLACE * longer
-        )
-        before, after, variance = loops.weigh(calm, left, likeliest, right, scale)
-        sides = 1 / (likeliest - left) + 1 / (right - likeliest)
-        step, error = after - before, math.sqrt(variance * sides)
-        reach = _student(right - left + 2) * error * math.sqrt(longer)
-        levels = [
-            float(f"{one if linear else math.exp(one):.12g}") for one in (before, after)
-        ]  # 80, not 79.999…
-        sizes = [_size(levels[0], one, linear) for one in (step, step - reach, step + reach)]
-        found.append(
-            ChangePoint(
-                int(places[likeliest]),
-                int(places[first - 1]) + 1,  # a missing value may be the new level's first
-                int(places[last]),
-                levels[0],
-                levels[1],
-                sizes[0][0],
-                sizes[1][0],
-                sizes[2][0],
-                sizes[0][1],
-                sizes[1][1],
-                sizes[2][1],
-                abs(step) / error,
-            )
-        )
-    return tuple(found)
+    linear = absolute or numbers.min() <= 0.0
+    z = numbers if linear else np.log(numbers)
+    scale = _noise_scale(z, _MIN_SCALE * (float(np.abs(numbers).max()) if linear else 1.0))
+    # The smallest relevant step is a constant plus a share of the larger level: a relative change is a
+    # difference of logarithms, or where there are none such a share.
+    min_step = least if absolute else 0.0 if linear else math.log1p(least)
+    min_share = least if linear and not absolute else 0.0
+    loops = _compiled_loops()
+    smoothed, starts, memory = loops.find_steps(z, scale, min_step, min_share, tuple(tuning))
+    edges = [0, *starts.tolist(), numbers.size]
+    return tuple(
+        _change_point(smoothed, (left, at, right), scale, memory, tuning, linear, indices)
+        for left, at, right in zip(edges, edges[1:], edges[2:], strict=False)
+    )
+
+
+def _change_point(
+    z: NDArray[np.float64],
+    edges: tuple[int, int, int],
+    scale: float,
+    memory: float,
+    tuning: Tuning,
+    linear: bool,
+    indices: NDArray[np.int64],
+) -> ChangePoint:
+    """The step at the middle one of three edges of levels: where it can lie, and how large it can be.
+
+    `memory` is how much longer the noise remembers than white noise does, which widens both intervals.
+    `indices` has the place of each point of `z` among the values that were given.
+    """
+    loops = _compiled_loops()
+    left, right = max(edges[0], edges[1] - tuning.window), min(edges[2], edges[1] + tuning.window)
+    first, likeliest, last = loops.possible_starts(
+        z, left, right, tuning.min_length, tuning.min_tail, scale, _LIKELIHOOD_RATIO * memory
+    )
+    before, after, variance = loops.measure_step(z, left, likeliest, right, scale)
+    step = after - before
+    error = math.sqrt(variance * (1 / (likeliest - left) + 1 / (right - likeliest)))
+    half = _student_t(right - left + 2) * error * math.sqrt(memory)
+    # Rounded to 12 digits, since exp(log(80)) is 79.999…
+    levels = [float(f"{level if linear else math.exp(level):.12g}") for level in (before, after)]
+    sizes = [_size(levels[0], difference, linear) for difference in (step, step - half, step + half)]
+    return ChangePoint(
+        int(indices[likeliest]),
+        int(indices[first - 1]) + 1,  # a missing value may be the new level's first
+        int(indices[last]),
+        levels[0],
+        levels[1],
+        sizes[0][0],
+        sizes[1][0],
+        sizes[2][0],
+        sizes[0][1],
+        sizes[1][1],
+        sizes[2][1],
+        abs(step) / error,
+    )
 
 
 def change_points_of(
     series: Sequence[ArrayLike], *, least: float = 0.01, absolute: bool = False
 ) -> list[tuple[ChangePoint, ...]]:
     """The steps of each of many series; see change_points."""
-    return [change_points(one, least=least, absolute=absolute) for one in series]
+    return [change_points(values, least=least, absolute=absolute) for values in series]
 
 
-def _scale(z: NDArray[np.float64], finest: float) -> float:
-    """The noise's standard deviation from differences of neighbours, which a few steps do not reach.
+def _noise_scale(z: NDArray[np.float64], least: float) -> float:
+    """The noise's standard deviation from differences of neighbours, which a few steps do not affect.
 
     A series that mostly stands still (a counter, a timer that ticks) has a median difference of 0: then the
-    larger differences tell, if they are more than a few steps.
+    larger differences say it, if they are more than a few steps.
     """
-    jumps = np.diff(z)
-    away = np.sort(np.abs(jumps - np.median(jumps)))
-    scale = _MAD * float(away[away.size // 2])
-    for quantile, deviations in _UPPER:
+    differences = np.diff(z)
+    sizes = np.sort(np.abs(differences - np.median(differences)))
+    scale = _MAD_TO_SD * float(sizes[sizes.size // 2])
+    for quantile, deviations in _UPPER_QUANTILES:
         if scale > 0.0:
             break
-        scale = float(away[int(quantile * (away.size - 1))]) / deviations
-    return max(scale / math.sqrt(2.0), finest)
+        scale = float(sizes[int(quantile * (sizes.size - 1))]) / deviations
+    return max(scale / math.sqrt(2.0), least)
 
 
-def _student(freedom: int) -> float:
+def _student_t(freedom: int) -> float:
     """The 97.5 % point of Student's t. Source: Abramowitz and Stegun 26.7.5, to the second term."""
     x = _NORMAL
     return x + (x**3 + x) / (4 * freedom) + (5 * x**5 + 16 * x**3 + 3 * x) / (96 * freedom**2)
@@ -172,8 +188,8 @@ def _size(before: float, step: float, linear: bool) -> tuple[float, float]:
     return (step / abs(before) if before else math.nan), step
 
 
-def _loops() -> ModuleType:
-    """The compiled loops, with numba, only when there is a series to look at."""
+def _compiled_loops() -> ModuleType:
+    """The compiled loops. Imported here, so that numba is loaded only where there is a series to look at."""
     from profiler.statistics import segments
 
     return segments

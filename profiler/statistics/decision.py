@@ -30,19 +30,18 @@ class Decision:
     rule: str  # live pair, stored baseline, counter
     effect: float | None = None
     interval: Interval | None = None  # of the effect: 99 % for a live pair, the noise floor for a baseline
-    gate_interval: Interval | None = None  # 95 %, which a gate goes by; live pairs only
+    gate_interval: Interval | None = None  # 95 %, by which a gate decides; live pairs only
     detectable: float | None = None  # the smallest change that would have been found four times in five
     rounds: int = 0  # rounds of a live pair, A/A pairs behind a floor
-    rounds_needed: int | None = (
-        None  # in all, to settle what is unclear; None: nothing is, or no number would
-    )
-    p: float | None = None  # of a change so large by chance; live pairs only
+    # In all, to settle what is unclear; None where nothing is, or where no number of rounds would.
+    rounds_needed: int | None = None
+    p: float | None = None  # of a change this large by chance; live pairs only
     fails_gate: bool = False
     warnings: tuple[str, ...] = ()
 
 
 def verdict_of_change(change: float, better: str) -> Verdict:
-    """The word for a change that is real. `better` is lower, higher or -, as in metrics.txt."""
+    """The verdict on a change that is no noise. `better` is lower, higher or -, as in metrics.txt."""
     if better == "-":
         return Verdict.CHANGED
     return Verdict.BETTER if (change < 0) == (better == "lower") else Verdict.WORSE
@@ -55,9 +54,9 @@ def share_text(size: float) -> str:
 
 
 def change_text(size: float, digits: int | None = None) -> str:
-    """A signed change in per cent: `+12 %`, `−3.0 %`, `+0.24 %`, `±0 %`; or with so many digits."""
+    """A signed change in per cent: `+12 %`, `−3.0 %`, `+0.24 %`, `±0 %`; `digits` after the point."""
     number = 100 * abs(size)
-    text = (
-        f"{number:.{(0 if number >= 9.95 else 1 if number >= 0.995 else 2) if digits is None else digits}f}"
-    )
+    if digits is None:
+        digits = 0 if number >= 9.95 else 1 if number >= 0.995 else 2
+    text = f"{number:.{digits}f}"
     return "±0 %" if not text.strip("0.") else f"{'+' if size > 0 else '−'}{text} %"

@@ -3,7 +3,7 @@
 Source: `statistics.md`, rule 3.
 
 Assumed: a compiler repeats itself. Two builds of one source by one compiler are equal bit by bit, so every
-difference is real; which of them matter is a rule, and is said in words.
+difference is real; which of them matters is a rule, and the verdict says it in words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Fact = float | str | None  # None: not known
 
 
 class FactChange(NamedTuple):
-    """One fact that is not equal on both sides; None where a side does not say."""
+    """One fact that is not equal on both sides; None where a side does not say it."""
 
     name: str
     a: Fact
@@ -27,15 +27,15 @@ class FactChange(NamedTuple):
 
 
 class WatchedFact(NamedTuple):
-    """A numeric fact that a gate watches, and what it is called."""
+    """A numeric fact that a gate watches."""
 
     label: str
     unit: str = ""
     fewer: bool = False  # whether less is worse
-    step: int = 1  # given out in such units: what stays within one costs nothing
+    step: int = 1  # the hardware gives it out in such units: a change within one costs nothing
 
 
-# By the names that facts are stored under. Blocks per SM are the steps of occupancy; registers are given out
+# By the names under which facts are stored. Occupancy moves in whole blocks per SM; registers are given out
 # in units of 8 a thread.
 WATCHED_FACTS: Mapping[str, WatchedFact] = {
     "static__spill_bytes": WatchedFact("spills", "B"),
@@ -46,30 +46,30 @@ WATCHED_FACTS: Mapping[str, WatchedFact] = {
     "modelled__bank_conflicts": WatchedFact("modelled bank conflicts"),
     "modelled__findings": WatchedFact("schedules with findings"),
 }
-OVER_BUDGET = "static__over_budget"  # in words
-BUDGET_LABEL = "the budget"  # what it is called where it is missing
-WITHIN_BUDGET = "nothing"  # what BUDGET says where all is within
+OVER_BUDGET = "static__over_budget"  # a text: what is over the version's budget
+BUDGET_LABEL = "the budget"  # how it is named where it is missing
+WITHIN_BUDGET = "nothing"  # its text where everything is within
 
 
 class FactFailure(NamedTuple):
     """One fact that fails a gate."""
 
-    name: str  # it is stored under
-    words: str  # names the fact and both values
-    effect: float | None = None  # share of A's; None from 0, and for what is no number
+    name: str  # under which the fact is stored
+    words: str  # the fact and both values
+    effect: float | None = None  # as a share of A's; None from 0, and for what is no number
 
 
 @dataclass(frozen=True)
 class FactsDecision:
-    """What differs between the facts of two builds, and what of it fails a gate."""
+    """What differs between the facts of two builds, and which differences fail a gate."""
 
     changes: tuple[FactChange, ...]
     failures: tuple[FactFailure, ...]
-    missing: tuple[str, ...]  # watched facts that A has as a number and B has not; a budget as a text
+    missing: tuple[str, ...]  # labels of watched facts that A has and B lacks
 
     @property
     def verdict(self) -> Verdict:
-        """Worse by a gate's rule; else changed, missing or same."""
+        """Worse where a gate fails; else missing, changed or same."""
         if self.failures:
             return Verdict.WORSE
         if self.missing:
@@ -78,36 +78,31 @@ class FactsDecision:
 
 
 def judge_facts(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> FactsDecision:
-    """Compare the facts of B with A's, both by the names they are stored under. B's order, then A's."""
+    """Compare the facts of B with A's, both by stored name. Changes come in B's order, then A's."""
     names = dict.fromkeys((*b, *a))
     changes = tuple(
         FactChange(name, a.get(name), b.get(name)) for name in names if a.get(name) != b.get(name)
     )
     missing = tuple(
-        gate.label
-        for name, gate in WATCHED_FACTS.items()
+        watched.label
+        for name, watched in WATCHED_FACTS.items()
         if _is_number(a.get(name)) and not _is_number(b.get(name))
     )
     if isinstance(a.get(OVER_BUDGET), str) and not isinstance(b.get(OVER_BUDGET), str):
         missing = (*missing, BUDGET_LABEL)
-    found = [
-        failed
-        for name, gate in WATCHED_FACTS.items()
-        if (failed := _failure(name, gate, a.get(name), b.get(name)))
+    failures = [
+        failure
+        for name, watched in WATCHED_FACTS.items()
+        if (failure := _failure(name, watched, a.get(name), b.get(name)))
     ]
     over = b.get(OVER_BUDGET)
     if isinstance(over, str) and over != WITHIN_BUDGET and over != a.get(OVER_BUDGET):
-        found.append(FactFailure(OVER_BUDGET, f"over its budget: {over}"))
-    return FactsDecision(changes, tuple(found), missing)
-
-
-def same_code(a_sha256: str | None, b_sha256: str | None) -> bool | None:
-    """Whether both run the same machine code; None where a side does not say."""
-    return None if a_sha256 is None or b_sha256 is None else a_sha256 == b_sha256
+        failures.append(FactFailure(OVER_BUDGET, f"over its budget: {over}"))
+    return FactsDecision(changes, tuple(failures), missing)
 
 
 def note_same_code(latency: Decision, same: bool | None) -> Decision:
-    """The verdict on a latency; where the machine code is the same, it says that nothing built moved it."""
+    """The decision on a latency; where the machine code is the same (None: unknown), its reason says so."""
     if not same or not latency.verdict.traits.moved:
         return latency
     return replace(
@@ -119,11 +114,11 @@ def _is_number(fact: Fact) -> TypeGuard[float]:
     return isinstance(fact, int | float)
 
 
-def _failure(name: str, gate: WatchedFact, a: Fact, b: Fact) -> FactFailure | None:
+def _failure(name: str, watched: WatchedFact, a: Fact, b: Fact) -> FactFailure | None:
     if not (_is_number(a) and _is_number(b)):
         return None
-    before, after = -(-a // gate.step), -(-b // gate.step)
-    if (after >= before) if gate.fewer else (after <= before):
+    steps_a, steps_b = -(-a // watched.step), -(-b // watched.step)
+    if (steps_b >= steps_a) if watched.fewer else (steps_b <= steps_a):
         return None
-    unit = f" {gate.unit}" if gate.unit else ""
-    return FactFailure(name, f"{gate.label}: {a:g} → {b:g}{unit}", (b - a) / abs(a) if a else None)
+    unit = f" {watched.unit}" if watched.unit else ""
+    return FactFailure(name, f"{watched.label}: {a:g} → {b:g}{unit}", (b - a) / abs(a) if a else None)

@@ -1,8 +1,8 @@
 """Live pairs: two versions timed in alternating rounds of one run, judged by how the rounds differ.
 
 Source: `statistics.md`, rules 1 and 7, measured by bench/verdicts.py. Samples of one run are not independent
-(clock states, drift, jitter with memory), so tests on them cry wolf on equal builds; the log-ratios of rounds
-A B B A nearly are, since both sides of a round met the same state.
+(clock states, drift, jitter with memory), so a test on them calls equal builds different; the log-ratios of
+rounds A B B A nearly are independent, since both sides of a round met the same state.
 
 Assumed: rounds enough for the mean of their log-ratios to be normal, and rounds that do not follow one
 another (a warning where they do).
@@ -40,14 +40,15 @@ from profiler.statistics.ratios import (
 from profiler.statistics.verdict import Verdict
 
 LIVE_PAIR = "live pair"
-ENOUGH_ROUNDS = 10  # rounds below which there is a warning
+ENOUGH_ROUNDS = 10  # fewer are judged with a warning
+ADVISED_ROUNDS = 25  # for a pair that has too few to be judged
 TICK_NS = 1024.0  # of event timers, where the samples do not show a finer one
 MEDIAN_ERROR = 1.2533  # standard error of a normal median, in those of the mean
-MAX_AUTOCORRELATION = 0.3  # lag-1 autocorrelation of the rounds from which there is a warning
+MAX_AUTOCORRELATION = 0.3  # at lag 1: rounds with a larger one are judged with a warning
 
 
 class Timed(Protocol):
-    """Samples of one version and mode in time order, as a run and the index hold them."""
+    """Samples of one version and mode in time order, as runs and the index have them."""
 
     @property
     def ns(self) -> Any: ...
@@ -56,7 +57,7 @@ class Timed(Protocol):
     @property
     def clocks_mhz(self) -> Any: ...  # one a sample, or none
     @property
-    def throttled(self) -> Any: ...  # positions
+    def throttled(self) -> Any: ...  # positions of samples
 
 
 def judge_live_pair(
@@ -69,67 +70,67 @@ def judge_live_pair(
     sides = [_by_round(side, name, warm_up) for side, name in ((a, "A"), (b, "B"))]
     shared = sorted(set(sides[0]) & set(sides[1]))
     warnings = []
-    if lonely := len(set(sides[0]) ^ set(sides[1])):
-        warnings.append(f"{_rounds(lonely)} on one side only: left out")
+    if unpaired := len(set(sides[0]) ^ set(sides[1])):
+        warnings.append(f"{_count_rounds(unpaired)} on one side only: left out")
     if len(shared) < MIN_ROUNDS:
-        reason = f"{_rounds(len(shared))} that both sides have: fewer than {MIN_ROUNDS} are not judged"
+        reason = f"{_count_rounds(len(shared))} that both sides have: fewer than {MIN_ROUNDS} are not judged"
         return Decision(
             Verdict.UNCLEAR,
             reason,
             LIVE_PAIR,
             rounds=len(shared),
-            rounds_needed=25,
+            rounds_needed=ADVISED_ROUNDS,
             warnings=tuple(warnings),
         )
-    blocks = [[side[number] for number in shared] for side in sides]
-    ratios, tick = _ratios(*blocks)
-    found = _judge(ratios, tick, better, margin)
+    ratios, tick = _ratios(*([side[number] for number in shared] for side in sides))
+    decision = _judge(ratios, tick, better, margin)
     if len(shared) < ENOUGH_ROUNDS:
         warnings.append(f"only {len(shared)} rounds")
-    follows = autocorrelation(ratios)
-    if follows > MAX_AUTOCORRELATION and len(shared) >= ENOUGH_ROUNDS:
-        warnings.append(f"rounds follow one another (lag 1: {follows:.2f}): the interval is too narrow")
-    warnings += _throttle_warnings(a, b, shared, ratios, tick, better, margin, found.verdict)
-    warnings += _clock_warnings(a, b, shared, ratios, found.verdict)
-    return replace(found, warnings=(*warnings, *found.warnings))
+    correlation = autocorrelation(ratios)
+    if correlation > MAX_AUTOCORRELATION and len(shared) >= ENOUGH_ROUNDS:
+        warnings.append(f"rounds follow one another (lag 1: {correlation:.2f}): the interval is too narrow")
+    warnings += _throttle_warnings(a, b, shared, ratios, tick, better, margin, decision.verdict)
+    warnings += _clock_warnings(a, b, shared, ratios, decision.verdict)
+    return replace(decision, warnings=(*warnings, *decision.warnings))
 
 
 def autocorrelation(ratios: Floats) -> float:
     """Lag-1 autocorrelation of log-ratios [rounds]; 0 where they do not vary."""
-    off = ratios - ratios.mean()
-    total = float((off * off).sum())
-    return float((off[1:] * off[:-1]).sum()) / total if total > 0 else 0.0
+    deviations = ratios - ratios.mean()
+    total = float((deviations * deviations).sum())
+    return float((deviations[1:] * deviations[:-1]).sum()) / total if total > 0 else 0.0
 
 
 def _judge(ratios: Floats, tick: float, better: str, margin: float) -> Decision:
-    found = estimate(ratios)
+    """The decision by log-ratios [rounds]; `tick` is the timer's, as a share of A."""
+    estimated = estimate(ratios)
     warnings = []
-    if found.error < 1e-12:  # every round says the same: then the timer's tick is all there is to know
-        found = found._replace(error=np.asarray(tick / 2 / t_quantile(0.995, found.rounds - 1)))
+    if (
+        estimated.error < 1e-12
+    ):  # every round says the same: the timer's tick is all that is known of the noise
+        estimated = estimated._replace(error=np.asarray(tick / 2 / t_quantile(0.995, estimated.rounds - 1)))
         warnings.append(
             f"the rounds do not differ at all: half a tick of the timer, {share_text(tick / 2)}, stands in"
         )
-    mean, wide, narrow = float(found.mean), float(found.half(0.99)), float(found.half(0.95))
+    mean, wide, narrow = float(estimated.mean), float(estimated.half(0.99)), float(estimated.half(0.95))
+    effect = float(np.expm1(mean))
     interval = Interval(float(np.expm1(mean - wide)), float(np.expm1(mean + wide)))
     gate_interval = Interval(float(np.expm1(mean - narrow)), float(np.expm1(mean + narrow)))
-    effect = float(np.expm1(mean))
-    told = f"{change_text(effect)} (99 %: {interval}) in {found.rounds} rounds"
+    change = f"{change_text(effect)} (99 %: {interval}) in {estimated.rounds} rounds"
     needed = None
-    if bool(is_changed(found, margin)):
-        verdict, reason = verdict_of_change(mean, better), told
-    elif bool(is_same(found, margin)):
+    if bool(is_changed(estimated, margin)):
+        verdict, reason = verdict_of_change(mean, better), change
+    elif bool(is_same(estimated, margin)):
         verdict = Verdict.SAME
         within = f"within ±{share_text(margin)} (95 %: {gate_interval})"
-        reason = f"{change_text(effect)} in {found.rounds} rounds, {within}"
+        reason = f"{change_text(effect)} in {estimated.rounds} rounds, {within}"
     else:
-        verdict, needed = Verdict.UNCLEAR, rounds_needed(found, margin)
-        more = (
-            f"{needed} rounds would tell"
-            if needed
-            else f"too near ±{share_text(margin)} for any number of rounds"
-        )
-        reason = f"{told}; {more}"
-    chance = float(t_quantile(POWER, found.rounds - 1) * found.error)
+        verdict, needed = Verdict.UNCLEAR, rounds_needed(estimated, margin)
+        more = f"{needed} rounds would tell" if needed else ""
+        reason = f"{change}; {more or f'too near ±{share_text(margin)} for any number of rounds'}"
+    chance = float(t_quantile(POWER, estimated.rounds - 1) * estimated.error)
+    # A change is found where it is outside the interval, and its median too is beyond the margin.
+    detectable = max(wide + chance, np.log1p(margin) + MEDIAN_ERROR * chance)
     return Decision(
         verdict,
         reason,
@@ -137,16 +138,17 @@ def _judge(ratios: Floats, tick: float, better: str, margin: float) -> Decision:
         effect=effect,
         interval=interval,
         gate_interval=gate_interval,
-        detectable=float(np.expm1(max(wide + chance, np.log1p(margin) + MEDIAN_ERROR * chance))),
-        rounds=found.rounds,
+        detectable=float(np.expm1(detectable)),
+        rounds=estimated.rounds,
         rounds_needed=needed,
-        p=float(p_values(found)),
-        fails_gate=bool(is_worse_beyond_margin(found, better, margin)),
+        p=float(p_values(estimated)),
+        fails_gate=bool(is_worse_beyond_margin(estimated, better, margin)),
         warnings=tuple(warnings),
     )
 
 
 def _by_round(side: Timed, name: str, warm_up: int) -> dict[int, Floats]:
+    """The samples of each round without the first `warm_up`; a round of which none are left is left out."""
     ns, rounds = np.asarray(side.ns, np.float64), np.asarray(side.rounds, np.int64)
     if ns.shape != rounds.shape or ns.ndim != 1:
         raise ValueError(
@@ -155,18 +157,18 @@ def _by_round(side: Timed, name: str, warm_up: int) -> dict[int, Floats]:
     bad = np.flatnonzero(~(np.isfinite(ns) & (ns > 0)))
     if len(bad):
         raise ValueError(f"sample {bad[0]} of {name} is {ns[bad[0]]} ns: a latency is positive and finite")
-    found = {int(number): ns[rounds == number][warm_up:] for number in np.unique(rounds)}
-    return {number: samples for number, samples in found.items() if len(samples)}
+    by_round = {int(number): ns[rounds == number][warm_up:] for number in np.unique(rounds)}
+    return {number: samples for number, samples in by_round.items() if len(samples)}
 
 
 def _ratios(a: Sequence[Floats], b: Sequence[Floats]) -> tuple[Floats, float]:
     """log(B / A) of each round, whatever the number of samples, and the timer's tick as a share of A."""
-    pooled = np.concatenate((*a, *b))
     level = float(np.median(np.concatenate(a)))
-    middle = np.mean if level < SHORT_NS else np.median
-    steps = np.diff(np.unique(pooled))
+    average = np.mean if level < SHORT_NS else np.median
+    steps = np.diff(np.unique(np.concatenate((*a, *b))))
     tick = min(float(steps.min()), TICK_NS) if len(steps) else TICK_NS
-    return np.array([np.log(middle(y) / middle(x)) for x, y in zip(a, b, strict=True)]), tick / level
+    ratios = [np.log(average(of_b) / average(of_a)) for of_a, of_b in zip(a, b, strict=True)]
+    return np.array(ratios), tick / level
 
 
 def _throttle_warnings(
@@ -179,36 +181,38 @@ def _throttle_warnings(
     margin: float,
     verdict: Verdict,
 ) -> list[str]:
-    slowed = set()
+    """In how many rounds the GPU throttled, and the verdict without them where it is another one."""
+    throttled_rounds = set()
     for side in (a, b):
-        slowed |= set(np.asarray(side.rounds)[np.asarray(side.throttled, np.int64)].tolist())
-    kept = np.array([number not in slowed for number in shared])
-    if kept.all():
+        throttled_rounds |= set(np.asarray(side.rounds)[np.asarray(side.throttled, np.int64)].tolist())
+    unthrottled = np.array([number not in throttled_rounds for number in shared])
+    if unthrottled.all():
         return []
-    told = f"the GPU was throttled in {int((~kept).sum())} of {len(shared)} rounds"
-    if kept.sum() < MIN_ROUNDS:
-        return [told]
-    without = _judge(ratios[kept], tick, better, margin).verdict
-    return [told if without is verdict else f"{told}; without them the verdict is {without}"]
+    warning = f"the GPU was throttled in {int((~unthrottled).sum())} of {len(shared)} rounds"
+    if unthrottled.sum() < MIN_ROUNDS:
+        return [warning]
+    without = _judge(ratios[unthrottled], tick, better, margin).verdict
+    return [warning if without is verdict else f"{warning}; without them the verdict is {without}"]
 
 
 def _clock_warnings(a: Timed, b: Timed, shared: Sequence[int], ratios: Floats, verdict: Verdict) -> list[str]:
     """Where the clock is known: whether it moved, and whether a change in time is one in cycles."""
-    means = []
+    clocks_by_round = []
     for side in (a, b):
         clocks, rounds = np.asarray(side.clocks_mhz, np.float64), np.asarray(side.rounds)
         if clocks.shape != rounds.shape or not len(clocks) or not (np.isfinite(clocks) & (clocks > 0)).all():
             return []
-        means.append(np.array([clocks[rounds == number].mean() for number in shared]))
-    told = []
-    clock = np.log(means[1] / means[0])
+        clocks_by_round.append(np.array([clocks[rounds == number].mean() for number in shared]))
+    warnings = []
+    clock = np.log(clocks_by_round[1] / clocks_by_round[0])
     if abs(clock.mean()) > np.log1p(MARGIN):
-        told.append(f"the SM clock was {change_text(float(np.expm1(clock.mean())))} in B")
+        warnings.append(f"the SM clock was {change_text(float(np.expm1(clock.mean())))} in B")
     cycles = estimate(ratios + clock)
     if verdict.traits.moved and abs(cycles.mean) <= cycles.half(0.99):
-        told.append(f"in cycles nothing moved ({change_text(float(np.expm1(cycles.mean)))}): the clock did")
-    return told
+        change = change_text(float(np.expm1(cycles.mean)))
+        warnings.append(f"in cycles nothing moved ({change}): the clock did")
+    return warnings
 
 
-def _rounds(count: int) -> str:
+def _count_rounds(count: int) -> str:
     return "1 round" if count == 1 else f"{count} rounds"

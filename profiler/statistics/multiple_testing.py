@@ -1,8 +1,8 @@
 """Many verdicts at once: how many false ones a long table may hold, and which of its rows stand.
 
 Source: `statistics.md`, rule 5; Benjamini and Hochberg 1995. Of the rows that are called changed, at most a
-share q are false in the mean. The headline is a family of its own: it was asked for alone, and rows beside it
-must not cost it power.
+share q is false on average. The headline is a family of its own: it is a question asked for itself, and the
+rows beside it must not cost it power.
 
 Assumed: rows that are independent, or move together rather than against each other.
 """
@@ -19,7 +19,7 @@ from profiler.statistics.decision import Decision, share_text
 from profiler.statistics.verdict import Verdict
 
 FALSE_DISCOVERY_RATE = 0.05
-MIN_ROW_CHANGE = 0.01  # a smaller change in a long table is none
+MIN_ROW_CHANGE = 0.01  # a smaller change in a long table counts as none
 
 
 def discoveries(p: NDArray[np.float64], q: float = FALSE_DISCOVERY_RATE) -> NDArray[np.bool_]:
@@ -30,8 +30,8 @@ def discoveries(p: NDArray[np.float64], q: float = FALSE_DISCOVERY_RATE) -> NDAr
     ranks = np.arange(1, p.shape[-1] + 1)
     passed = order <= q * ranks / np.maximum(tests, 1)
     limit = np.where(passed, order, -np.inf).max(axis=-1, keepdims=True, initial=-np.inf)
-    found: NDArray[np.bool_] = p <= limit
-    return found
+    stands: NDArray[np.bool_] = p <= limit
+    return stands
 
 
 def which_stand(
@@ -50,22 +50,23 @@ def judge_together(decisions: Sequence[Decision], headline: Sequence[bool] = ())
 
     Rows without a p-value are exact or have a floor of their own, and stay as they are.
     """
-    apart = [*headline, *(False for _ in decisions[len(headline) :])]
+    is_headline = [*headline, *(False for _ in decisions[len(headline) :])]
     rows = [
         index
-        for index, one in enumerate(decisions)
-        if not apart[index] and one.p is not None and one.effect is not None
+        for index, decision in enumerate(decisions)
+        if not is_headline[index] and decision.p is not None and decision.effect is not None
     ]
-    found = list(decisions)
     if len(rows) < 2:
-        return tuple(found)
+        return tuple(decisions)
+    judged = list(decisions)
     standing = discoveries(np.array([decisions[index].p for index in rows], np.float64))
     for index, stands in zip(rows, standing, strict=True):
-        found[index] = _one_of(decisions[index], len(rows), bool(stands))
-    return tuple(found)
+        judged[index] = _judge_row(decisions[index], len(rows), bool(stands))
+    return tuple(judged)
 
 
-def _one_of(row: Decision, count: int, stands: bool) -> Decision:
+def _judge_row(row: Decision, count: int, stands: bool) -> Decision:
+    """A decision that is one of `count` rows; `stands` where chance does not explain it."""
     if not row.verdict.traits.moved and row.verdict is not Verdict.CHANGED:
         return row
     if abs(row.effect or 0.0) < MIN_ROW_CHANGE:

@@ -1,9 +1,9 @@
 """Stored baselines: two runs of different days, judged by how far equal builds lie apart on that GPU.
 
-Source: `statistics.md`, rule 2, measured by bench/verdicts.py. Samples within a run say nothing of the spread
-between runs, so no p-value on them means anything; pairs of runs of one build (A/A) do. The largest pair of
-the floor is a bound too: with 3.5 MAD-sd alone, a GPU that throttles now and then, whose A/A ratios have
-heavy tails, cries wolf in 2.5 % of equal pairs instead of 1 %; elsewhere it costs nothing.
+Source: `statistics.md`, rule 2, measured by bench/verdicts.py. Samples within a run say nothing of the
+spread between runs, so a p-value from them means nothing; pairs of runs of one build (A/A) show that spread.
+The largest pair of the floor is a bound too: with 3.5 MAD-sd alone, a GPU that throttles now and then, whose
+A/A ratios have heavy tails, calls 2.5 % of equal pairs different instead of 1 %; elsewhere it costs nothing.
 
 Assumed: the floor's pairs were collected as the two runs were, each in a run of its own, on that GPU, clock
 mode and workload class.
@@ -29,10 +29,10 @@ from profiler.statistics.ratios import MARGIN, SHORT_NS
 from profiler.statistics.verdict import Verdict
 
 STORED_BASELINE = "stored baseline"
-MIN_FLOOR_PAIRS = 20  # A/A pairs
-FLOOR_SDS = 3.5  # MAD-sd of the A/A log-ratios
-MAD_TO_SD = 1.4826  # a normal distribution's sd, in median absolute deviations
-POWER_SD = 0.8416  # sd beyond the threshold at which four changes in five are found
+MIN_FLOOR_PAIRS = 20  # fewer A/A pairs judge nothing
+FLOOR_SDS = 3.5  # standard deviations of the A/A log-ratios beyond which something changed
+MAD_TO_SD = 1.4826  # the sd of a normal distribution, in median absolute deviations
+POWER_SD = 0.8416  # sd beyond the limit at which four changes in five are found
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,12 @@ class NoiseFloor:
     """How far runs of equal builds lie apart, as log-ratios."""
 
     pairs: int
-    sd: float  # MAD about 0, which A/A ratios have for a centre, as a standard deviation
+    sd: float  # from the median absolute deviation about 0, where A/A ratios have their centre
     largest: float  # of all pairs
 
     @property
     def limit(self) -> float:
-        """The log-ratio beyond which something changed, the margin left aside."""
+        """The log-ratio beyond which something changed, whatever the margin."""
         return max(FLOOR_SDS * self.sd, self.largest)
 
     def detectable(self, margin: float = MARGIN) -> float:
@@ -54,7 +54,7 @@ class NoiseFloor:
 
 
 def floor_of_ratios(ratios: NDArray[np.float64]) -> NoiseFloor:
-    """The floor of A/A log-ratios [pairs]. Fewer than FEWEST make one that `decide` does not go by."""
+    """The floor of A/A log-ratios [pairs]. By one of fewer than MIN_FLOOR_PAIRS nothing is judged."""
     sizes = np.abs(np.asarray(ratios, np.float64))
     if sizes.ndim != 1 or not np.isfinite(sizes).all():
         raise ValueError("A/A log-ratios are a row of finite numbers")
@@ -66,9 +66,10 @@ def floor_of_ratios(ratios: NDArray[np.float64]) -> NoiseFloor:
 def floor_of_sessions(pairs: Iterable[tuple[Any, Any]]) -> NoiseFloor:
     """The floor of A/A pairs, each the samples in ns of two sessions of one build.
 
-    The sessions must be apart as the runs are that the floor will judge: processes of their own, best with
-    hours between. Two that alternate in one process are several times closer and make no floor: by such ones
-    half of all equal pairs would be called different on a server GPU (bench/verdicts.py, "alternating").
+    The sessions must be as far apart as the runs that the floor will judge: processes of their own, best with
+    hours between them. Two that alternate in one process are several times closer together and make no floor:
+    by one of those, half of all equal pairs would be called different on a server GPU (bench/verdicts.py,
+    "alternating").
     """
     return floor_of_ratios(np.array([float(np.log(typical_ns(b) / typical_ns(a))) for a, b in pairs]))
 
@@ -79,8 +80,8 @@ def typical_ns(ns: Any) -> NDArray[np.float64]:
     if samples.shape[-1] == 0 or not (np.isfinite(samples) & (samples > 0)).all():
         raise ValueError("a run's latencies are positive, finite numbers of ns, at least one")
     median = np.median(samples, axis=-1)
-    found: NDArray[np.float64] = np.where(median < SHORT_NS, samples.mean(axis=-1), median)
-    return found
+    typical: NDArray[np.float64] = np.where(median < SHORT_NS, samples.mean(axis=-1), median)
+    return typical
 
 
 def judge_stored_baseline(
@@ -93,30 +94,24 @@ def judge_stored_baseline(
     ratio = float(np.log(typical_ns(b_ns) / typical_ns(a_ns)))
     effect = float(np.expm1(ratio))
     if floor is None or floor.pairs < MIN_FLOOR_PAIRS:
-        had = (
-            f"a floor of {floor.pairs} A/A pairs is none: {MIN_FLOOR_PAIRS} are needed"
-            if floor
-            else "no noise floor"
-        )
+        lack = f"a floor of {floor.pairs} A/A pairs is none: {MIN_FLOOR_PAIRS} are needed" if floor else ""
         reason = (
-            f"{change_text(effect)} between two runs, and {had}: "
+            f"{change_text(effect)} between two runs, and {lack or 'no noise floor'}: "
             "nobody knows how far equal builds lie apart here"
         )
-        return Decision(
-            Verdict.UNCLEAR, reason, STORED_BASELINE, effect=effect, rounds=floor.pairs if floor else 0
-        )
+        pairs = floor.pairs if floor else 0
+        return Decision(Verdict.UNCLEAR, reason, STORED_BASELINE, effect=effect, rounds=pairs)
     limit = max(floor.limit, float(np.log1p(margin)))
-    low, high = float(np.expm1(ratio - limit)), float(np.expm1(ratio + limit))
-    told = f"the noise floor of ±{share_text(float(np.expm1(limit)))} ({floor.pairs} A/A pairs)"
-    over = abs(ratio) > limit
-    worse = over and verdict_of_change(ratio, better) is Verdict.WORSE
+    beyond = abs(ratio) > limit
+    verdict = verdict_of_change(ratio, better) if beyond else Verdict.SAME
+    floor_text = f"the noise floor of ±{share_text(float(np.expm1(limit)))} ({floor.pairs} A/A pairs)"
     return Decision(
-        verdict_of_change(ratio, better) if over else Verdict.SAME,
-        f"{change_text(effect)}, {'beyond' if over else 'within'} {told}",
+        verdict,
+        f"{change_text(effect)}, {'beyond' if beyond else 'within'} {floor_text}",
         STORED_BASELINE,
         effect=effect,
-        interval=Interval(low, high),
+        interval=Interval(float(np.expm1(ratio - limit)), float(np.expm1(ratio + limit))),
         detectable=floor.detectable(margin),
         rounds=floor.pairs,
-        fails_gate=worse,
+        fails_gate=verdict.traits.fails,
     )

@@ -1,4 +1,4 @@
-"""Where the levels of a series lie: the compiled loops of the change points, on bare arrays."""
+"""Where the levels of a series lie: the loops of the change points, compiled by numba, on bare arrays."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from numpy.typing import NDArray
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _Floats = NDArray[np.float64]
-_Places = NDArray[np.int64]
+_Indices = NDArray[np.int64]
 
 _NEVER = 1 << 60
-_ROUNDS = 2  # times that the penalty is learned from what the last partition left over
-_PRIOR = 4.0  # points that the whole series' scale is worth beside those around one step
+_REFINEMENTS = 2  # times that the penalty is learned from the residuals of the last partition
+_PRIOR_POINTS = 4.0  # weight of the whole series' scale, in points, beside those around one step
 
 
 def _compiled(function: _Function) -> _Function:
-    """The function as machine code, kept on disk where there is a place to keep it.
+    """The function as machine code, cached on disk where there is a folder for it.
 
-    numba looks beside this file, then in the user's cache folder (or where NUMBA_CACHE_DIR says). Where it
+    numba writes beside this file, else into the user's cache folder (or where NUMBA_CACHE_DIR says). Where it
     may write to neither, as in a read-only install without a home, each process compiles for itself.
     """
     try:
@@ -34,8 +34,8 @@ def _compiled(function: _Function) -> _Function:
 def despike(z: _Floats, half: int, limit: float) -> _Floats:
     """Lone points further than `limit` from the median of the `half` on each side take that median.
 
-    A point that a neighbour stands by is none: it may be the first of a new level. Source: Hampel 1974, as
-    the moving-window filter; the neighbour's say is our own.
+    A point with a neighbour near it is not lone: it may be the first of a new level. Source: Hampel 1974, as
+    the moving-window filter; the rule on neighbours is our own.
     """
     n = z.size
     out = z.copy()
@@ -50,79 +50,82 @@ def despike(z: _Floats, half: int, limit: float) -> _Floats:
                     at -= 1
                 near[at] = z[j]
                 count += 1
-        middle = 0.5 * (near[(count - 1) // 2] + near[count // 2])
-        away = abs(z[i] - middle)
-        if away > limit:
-            before = i > 0 and abs(z[i - 1] - z[i]) < 0.5 * away
-            after = i + 1 < n and abs(z[i + 1] - z[i]) < 0.5 * away
-            if not before and not after:
-                out[i] = middle
+        median = 0.5 * (near[(count - 1) // 2] + near[count // 2])
+        distance = abs(z[i] - median)
+        if distance > limit:
+            near_before = i > 0 and abs(z[i - 1] - z[i]) < 0.5 * distance
+            near_after = i + 1 < n and abs(z[i + 1] - z[i]) < 0.5 * distance
+            if not near_before and not near_after:
+                out[i] = median
     return out
 
 
 @_compiled
-def partition(z: _Floats, penalty: float, shortest: int, tail: int) -> _Places:
+def partition(z: _Floats, penalty: float, shortest: int, tail: int) -> _Indices:
     """Where the levels begin (without 0) that leave the least squares plus `penalty` a step.
 
     No level is shorter than `shortest`, but the last may have `tail` points. Exact: optimal partitioning with
-    the pruning of PELT. Source: Jackson et al. 2005; Killick, Fearnhead and Eckley 2012, theorem 3.1; a place
-    that is beaten stays until the one that beats it may itself begin a level.
+    the pruning of PELT. Source: Jackson et al. 2005; Killick, Fearnhead and Eckley 2012, theorem 3.1; here a
+    candidate that is beaten stays until the one that beats it may itself begin a level.
     """
     n = z.size
+    # Prefix sums give the squares about the mean of any level: sum of squares - (sum)² / length.
     sums, squares = np.zeros(n + 1), np.zeros(n + 1)
-    share = np.zeros(n + 1)  # 1 / length
+    inverse = np.zeros(n + 1)  # 1 / length
     for i in range(n):
         sums[i + 1] = sums[i] + z[i]
         squares[i + 1] = squares[i] + z[i] * z[i]
-        share[i + 1] = 1.0 / (i + 1)
-    best = np.full(n + 1, np.inf)
-    best[0] = -penalty
-    origin = np.zeros(n + 1, np.int64)
-    places, until = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
-    total = np.empty(n + 1)
+        inverse[i + 1] = 1.0 / (i + 1)
+    best = np.full(n + 1, np.inf)  # least cost of the points before each index
+    best[0] = -penalty  # the first level is no step
+    previous = np.zeros(n + 1, np.int64)  # where the last level of that cost begins
+    # Candidates for the begin of the last level, each with the index up to which it has to stay one.
+    candidates, until = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    cost = np.empty(n + 1)
     count = 0
     for end in range(1, n + 1):
         newest = end - tail if end == n else end - shortest
         oldest = end - shortest
-        for place in range(max(0, oldest), newest + 1):  # one, but for the tail
-            if best[place] < np.inf:
-                places[count], until[count] = place, _NEVER
+        for start in range(max(0, oldest), newest + 1):  # a single one, except at the end of the series
+            if best[start] < np.inf:
+                candidates[count], until[count] = start, _NEVER
                 count += 1
-        least, found = np.inf, 0
+        least, least_start = np.inf, 0
         for k in range(count):
-            place = places[k]
-            rise = sums[end] - sums[place]
-            total[k] = best[place] + squares[end] - squares[place] - rise * rise * share[end - place]
-            if total[k] < least:
-                least, found = total[k], place
-        best[end], origin[end] = least + penalty, found
-        kept = 0
+            start = candidates[k]
+            total = sums[end] - sums[start]
+            cost[k] = best[start] + squares[end] - squares[start] - total * total * inverse[end - start]
+            if cost[k] < least:
+                least, least_start = cost[k], start
+        best[end], previous[end] = least + penalty, least_start
+        remaining = 0
         for k in range(count):
-            if total[k] > best[end] and until[k] == _NEVER:
+            if cost[k] > best[end] and until[k] == _NEVER:
                 until[k] = end + shortest
             if until[k] > end + 1:
-                places[kept], until[kept] = places[k], until[k]
-                kept += 1
-        count = kept
+                candidates[remaining], until[remaining] = candidates[k], until[k]
+                remaining += 1
+        count = remaining
+    # Walk back from the end: once to count the steps, once to write them down.
     steps = 0
-    at = origin[n]
+    at = previous[n]
     while at > 0:
         steps += 1
-        at = origin[at]
-    out = np.empty(steps, np.int64)
-    at = origin[n]
+        at = previous[at]
+    starts = np.empty(steps, np.int64)
+    at = previous[n]
     while at > 0:
         steps -= 1
-        out[steps] = at
-        at = origin[at]
-    return out
+        starts[steps] = at
+        at = previous[at]
+    return starts
 
 
 @_compiled
-def leftover(z: _Floats, starts: _Places) -> tuple[float, float]:
-    """Variance and lag-1 autocorrelation of what the levels leave over."""
+def residual_noise(z: _Floats, starts: _Indices) -> tuple[float, float]:
+    """Variance and lag-1 autocorrelation of the residuals from the levels."""
     n = z.size
-    rest = np.empty(n)
+    residuals = np.empty(n)
     begin = 0
     for k in range(starts.size + 1):
         end = starts[k] if k < starts.size else n
@@ -131,48 +134,48 @@ def leftover(z: _Floats, starts: _Places) -> tuple[float, float]:
             mean += z[i]
         mean /= end - begin
         for i in range(begin, end):
-            rest[i] = z[i] - mean
+            residuals[i] = z[i] - mean
         begin = end
-    power, product = rest[0] * rest[0], 0.0
+    squares, products = residuals[0] * residuals[0], 0.0
     for i in range(1, n):
-        power += rest[i] * rest[i]
-        product += rest[i] * rest[i - 1]
-    correlation = product / power if power > 0.0 else 0.0
-    return power / max(1, n - starts.size - 1), correlation
+        squares += residuals[i] * residuals[i]
+        products += residuals[i] * residuals[i - 1]
+    autocorrelation = products / squares if squares > 0.0 else 0.0
+    return squares / max(1, n - starts.size - 1), autocorrelation
 
 
 @_compiled
-def near_side(z: _Floats, begin: int, end: int) -> tuple[float, float]:
-    """Mean and sum of squares about it of one side of a step."""
-    mean, power = 0.0, 0.0
+def mean_and_squares(z: _Floats, begin: int, end: int) -> tuple[float, float]:
+    """The mean of the points from `begin` to `end`, and their sum of squares about it."""
+    mean, squares = 0.0, 0.0
     for i in range(begin, end):
         mean += z[i]
     mean /= end - begin
     for i in range(begin, end):
-        power += (z[i] - mean) * (z[i] - mean)
-    return mean, power
+        squares += (z[i] - mean) * (z[i] - mean)
+    return mean, squares
 
 
 @_compiled
-def weigh(z: _Floats, left: int, at: int, right: int, scale: float) -> tuple[float, float, float]:
+def measure_step(z: _Floats, left: int, at: int, right: int, scale: float) -> tuple[float, float, float]:
     """A step at `at` between the points from `left` to `right`: level before, after, and the variance there.
 
-    The variance leans on the whole series' scale as if that were _PRIOR points more: two points have none.
+    The variance counts the whole series' scale as _PRIOR_POINTS more points: two points alone have none.
     """
-    before, power_before = near_side(z, left, at)
-    after, power_after = near_side(z, at, right)
-    freedom = right - left - 2 + _PRIOR
-    return before, after, (power_before + power_after + _PRIOR * scale * scale) / freedom
+    before, squares_before = mean_and_squares(z, left, at)
+    after, squares_after = mean_and_squares(z, at, right)
+    freedom = right - left - 2 + _PRIOR_POINTS
+    return before, after, (squares_before + squares_after + _PRIOR_POINTS * scale * scale) / freedom
 
 
 @_compiled
-def surest(
-    z: _Floats, starts: _Places, scale: float, least: float, share: float, surely: float, window: int
-) -> _Places:
-    """The steps that remain when the weakest is dropped until each is sure and large enough.
+def significant_steps(
+    z: _Floats, starts: _Indices, scale: float, least: float, share: float, min_t: float, window: int
+) -> _Indices:
+    """The steps that remain when the weakest is dropped until each is significant and large enough.
 
-    Sure: its t between at most `window` points a side is over `surely`. Large: the levels differ by `least`
-    plus `share` of the larger one. Source of the test: Mozilla's Perfherder, "t > 7".
+    Significant: its t between at most `window` points on each side is over `min_t`. Large: the levels differ
+    by `least` plus `share` of the larger one. Source of the test: Mozilla's Perfherder, "t > 7".
     """
     n, m = z.size, starts.size
     edges = np.empty(m + 2, np.int64)
@@ -181,19 +184,19 @@ def surest(
         edges[k + 1] = starts[k]
     edges[m + 1] = n
     while m > 0:
-        worst, which = np.inf, 0
+        weakest, which = np.inf, 0
         for k in range(1, m + 1):
             left, right = max(edges[k - 1], edges[k] - window), min(edges[k + 1], edges[k] + window)
-            before, after, variance = weigh(z, left, edges[k], right, scale)
+            before, after, variance = measure_step(z, left, edges[k], right, scale)
             size = abs(after - before)
             sides = 1.0 / (edges[k] - left) + 1.0 / (right - edges[k])
-            quality = size / np.sqrt(variance * sides) / surely
-            wanted = least + share * max(abs(before), abs(after))
-            if wanted > 0.0:
-                quality = min(quality, size / wanted)
-            if quality < worst:
-                worst, which = quality, k
-        if worst > 1.0:
+            strength = size / np.sqrt(variance * sides) / min_t
+            relevant = least + share * max(abs(before), abs(after))
+            if relevant > 0.0:
+                strength = min(strength, size / relevant)
+            if strength < weakest:
+                weakest, which = strength, k
+        if weakest > 1.0:
             break
         for k in range(which, m + 1):
             edges[k] = edges[k + 1]
@@ -202,21 +205,21 @@ def surest(
 
 
 @_compiled
-def places_of(
+def possible_starts(
     z: _Floats, left: int, right: int, shortest: int, tail: int, scale: float, spread: float
 ) -> tuple[int, int, int]:
-    """The likeliest first point of the new level between two others, and the earliest and latest possible.
+    """The earliest possible first point of the new level between two others, the likeliest, and the latest.
 
     Possible are all whose sum of squares is within `spread` variances of the least.
     """
     cost = np.full(right - left, np.inf)
     likeliest = left + shortest
     for at in range(left + min(shortest, tail), right - tail + 1):
-        power = near_side(z, left, at)[1] + near_side(z, at, right)[1]
-        cost[at - left] = power
-        if power < cost[likeliest - left]:
+        squares = mean_and_squares(z, left, at)[1] + mean_and_squares(z, at, right)[1]
+        cost[at - left] = squares
+        if squares < cost[likeliest - left]:
             likeliest = at
-    variance = weigh(z, left, likeliest, right, scale)[2]
+    variance = measure_step(z, left, likeliest, right, scale)[2]
     limit = cost[likeliest - left] + spread * variance
     earliest, latest = likeliest, likeliest
     for at in range(left, right):
@@ -226,27 +229,29 @@ def places_of(
 
 
 @_compiled
-def find(
+def find_steps(
     z: _Floats,
     scale: float,
     least: float,
     share: float,
-    tuning: tuple[float, float, float, float, int, int, int],
-) -> tuple[_Floats, _Places, float]:
-    """The despiked series, the steps in it, and how much longer its noise remembers than white noise does."""
-    spike, price, surely, memory, shortest, tail, window = tuning
+    tuning: tuple[float, float, float, float, int, int, int],  # changepoint.Tuning
+) -> tuple[_Floats, _Indices, float]:
+    """The series without spikes, its steps, and how much longer its noise remembers than white noise does."""
+    spike_limit, penalty, min_t, max_autocorrelation, min_length, min_tail, window = tuning
     n = z.size
-    calm = despike(z, 3, spike * scale)
-    unit = scale * scale * price * np.log(n)
-    starts = partition(calm, unit, shortest, tail)
-    longer, paid = 1.0, 1.0
-    for _ in range(_ROUNDS):
-        variance, correlation = leftover(calm, starts)
-        correlation = min(max(correlation, 0.0), memory)
-        longer = (1.0 + correlation) / (1.0 - correlation)
-        due = longer * max(1.0, variance / (scale * scale))
-        if starts.size == 0 or abs(due - paid) < 0.02 * paid:  # a dearer step finds none where there was none
+    smooth = despike(z, 3, spike_limit * scale)
+    unit = scale * scale * penalty * np.log(n)
+    starts = partition(smooth, unit, min_length, min_tail)
+    # How much longer the noise remembers, and the factor on the penalty that the last partition was given.
+    memory, factor = 1.0, 1.0
+    for _ in range(_REFINEMENTS):
+        variance, autocorrelation = residual_noise(smooth, starts)
+        autocorrelation = min(max(autocorrelation, 0.0), max_autocorrelation)
+        memory = (1.0 + autocorrelation) / (1.0 - autocorrelation)
+        learned = memory * max(1.0, variance / (scale * scale))
+        # Where there is no step, a larger penalty finds none either.
+        if starts.size == 0 or abs(learned - factor) < 0.02 * factor:
             break
-        starts = partition(calm, unit * due, shortest, tail)
-        paid = due
-    return calm, surest(calm, starts, scale, least, share, surely, window), longer
+        starts = partition(smooth, unit * learned, min_length, min_tail)
+        factor = learned
+    return smooth, significant_steps(smooth, starts, scale, least, share, min_t, window), memory

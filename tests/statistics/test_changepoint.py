@@ -22,26 +22,26 @@ def noisy(seed: int, levels: Sequence[float], points: int, sigma: float = 0.01) 
     return level * np.exp(rng.normal(0, sigma, level.size))
 
 
-def one(values: object, **options: object) -> ChangePoint:
-    (found,) = change_points(values, **options)  # type: ignore[arg-type]
-    return found
+def only_step(values: object, **options: object) -> ChangePoint:
+    (step,) = change_points(values, **options)  # type: ignore[arg-type]
+    return step
 
 
 def test_a_step_is_found_where_it_is_with_its_size() -> None:
-    found = one(noisy(1, (100.0, 106.0), 30))
-    assert found.index == pytest.approx(30, abs=1)
-    assert found.earliest <= 30 <= found.latest
-    assert found.size_low < 0.06 < found.size_high
-    assert found.size_high - found.size_low < 0.03
-    assert found.difference == pytest.approx(found.after - found.before)
-    assert found.direction == 1
-    assert found.t > 7
+    step = only_step(noisy(1, (100.0, 106.0), 30))
+    assert step.index == pytest.approx(30, abs=1)
+    assert step.earliest <= 30 <= step.latest
+    assert step.size_low < 0.06 < step.size_high
+    assert step.size_high - step.size_low < 0.03
+    assert step.difference == pytest.approx(step.after - step.before)
+    assert step.direction == 1
+    assert step.t > 7
 
 
 def test_a_fall_is_a_fall() -> None:
-    found = one(noisy(2, (100.0, 94.0), 30))
-    assert found.direction == -1
-    assert found.size_high < 0
+    step = only_step(noisy(2, (100.0, 94.0), 30))
+    assert step.direction == -1
+    assert step.size_high < 0
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -50,15 +50,15 @@ def test_a_quiet_series_raises_no_alarm(seed: int) -> None:
 
 
 def test_several_steps_come_oldest_first() -> None:
-    found = change_points(noisy(3, (100, 110, 104, 120), 40))
-    assert [point.direction for point in found] == [1, -1, 1]
-    assert [point.index for point in found] == pytest.approx([40, 80, 120], abs=1)
+    steps = change_points(noisy(3, (100, 110, 104, 120), 40))
+    assert [point.direction for point in steps] == [1, -1, 1]
+    assert [point.index for point in steps] == pytest.approx([40, 80, 120], abs=1)
 
 
 def test_a_lone_spike_is_no_step_and_does_not_hide_one() -> None:
     values = noisy(4, (100.0, 106.0), 30)
     values[[7, 45]] *= 1.5
-    assert one(values).index == pytest.approx(30, abs=1)
+    assert only_step(values).index == pytest.approx(30, abs=1)
     assert change_points(values[:30]) == ()
 
 
@@ -66,17 +66,17 @@ def test_a_single_last_point_is_left_to_the_pairwise_rule() -> None:
     values = noisy(5, (100.0,), 40)
     values[-1] *= 1.5
     assert change_points(values) == ()
-    both = np.append(values, values[-1] * 1.005)
-    assert one(both).index == 39
+    twice = np.append(values, values[-1] * 1.005)
+    assert only_step(twice).index == 39
 
 
 def test_missing_points_keep_their_places() -> None:
     values = noisy(6, (100.0, 110.0), 20)
     values[[3, 4, 18, 19, 20, 30]] = math.nan
     values[31] = math.inf
-    found = one(values)
-    assert found.index == 21
-    assert (found.earliest, found.latest) == (18, 21), "any of the missing points may have been the first"
+    step = only_step(values)
+    assert step.index == 21
+    assert (step.earliest, step.latest) == (18, 21), "any of the missing points may have been the first"
 
 
 def test_too_few_points_say_nothing() -> None:
@@ -93,9 +93,9 @@ def test_a_constant_has_no_step() -> None:
 
 
 def test_a_counter_that_stands_still_and_then_moves() -> None:
-    found = one([1000.0] * 12 + [1013.0] * 12)
-    assert (found.index, found.earliest, found.latest) == (12, 12, 12)
-    assert found.size == pytest.approx(0.013)
+    step = only_step([1000.0] * 12 + [1013.0] * 12)
+    assert (step.index, step.earliest, step.latest) == (12, 12, 12)
+    assert step.size == pytest.approx(0.013)
     assert change_points([1000.0] * 12 + [1009.0] * 12) == (), "under the 1 % that is relevant"
     assert len(change_points([1000.0] * 12 + [1009.0] * 12, least=0.0)) == 1
 
@@ -107,32 +107,32 @@ def test_a_ticking_timer_is_not_taken_for_steps() -> None:
 
 
 def test_spills_from_zero_are_judged_as_they_are() -> None:
-    found = one([0.0] * 10 + [64.0] * 10, least=0.0)
-    assert found.index == 10
-    assert math.isnan(found.size)
-    assert found.difference == 64
-    down = one([64.0] * 10 + [0.0] * 10)
+    step = only_step([0.0] * 10 + [64.0] * 10, least=0.0)
+    assert step.index == 10
+    assert math.isnan(step.size)
+    assert step.difference == 64
+    down = only_step([64.0] * 10 + [0.0] * 10)
     assert down.size == pytest.approx(-1)
 
 
 def test_negative_values_are_judged_as_they_are() -> None:
     rng = np.random.default_rng(8)
     values = np.repeat([-5.0, 5.0], 20) + rng.normal(0, 0.5, 40)
-    found = one(values)
-    assert found.index == 20
-    assert found.size == pytest.approx(2, abs=0.3), "of the level's size, whatever its sign"
+    step = only_step(values)
+    assert step.index == 20
+    assert step.size == pytest.approx(2, abs=0.3), "of the level's size, whatever its sign"
 
 
 def test_percentages_are_judged_by_points() -> None:
     rng = np.random.default_rng(9)
     values = np.repeat([10.0, 10.6], 30) + rng.normal(0, 0.05, 60)
     assert change_points(values, least=1.0, absolute=True) == ()
-    assert one(values, least=0.5, absolute=True).difference == pytest.approx(0.6, abs=0.1)
+    assert only_step(values, least=0.5, absolute=True).difference == pytest.approx(0.6, abs=0.1)
 
 
 def test_scaling_the_values_changes_nothing() -> None:
     values = noisy(10, (100.0, 108.0), 25)
-    a, b = one(values), one(values * 1e9)
+    a, b = only_step(values), only_step(values * 1e9)
     assert (a.index, a.earliest, a.latest) == (b.index, b.earliest, b.latest)
     assert a.size == pytest.approx(b.size)
 
@@ -140,8 +140,8 @@ def test_scaling_the_values_changes_nothing() -> None:
 def test_a_faint_step_has_a_wider_place_than_a_plain_one() -> None:
     widths = {}
     for level in (105.0, 130.0):
-        found = [change_points(noisy(seed, (100.0, level), 40, 0.02)) for seed in range(20)]
-        widths[level] = np.mean([point.latest - point.earliest for points in found for point in points])
+        steps = [change_points(noisy(seed, (100.0, level), 40, 0.02)) for seed in range(20)]
+        widths[level] = np.mean([point.latest - point.earliest for points in steps for point in points])
     assert widths[105.0] > widths[130.0] + 1
 
 
@@ -170,8 +170,8 @@ def test_the_partition_is_the_best_there_is() -> None:
         z = np.repeat(rng.normal(0, 2, 4), rng.integers(2, 6, 4)) + rng.normal(0, 0.7, 1)
         z = z + rng.normal(0, 0.7, z.size)
         for penalty in (0.5, 3.0):
-            found = segments.partition(z, penalty, 3, 2)
-            assert _cost(z, found.tolist(), penalty) == pytest.approx(_least(z, penalty, 3, 2))
+            starts = segments.partition(z, penalty, 3, 2)
+            assert _cost(z, starts.tolist(), penalty) == pytest.approx(_least(z, penalty, 3, 2))
 
 
 def _cost(z: NDArray[np.float64], starts: list[int], penalty: float) -> float:

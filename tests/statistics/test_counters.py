@@ -9,17 +9,17 @@ from profiler.statistics import Verdict, counters
 
 
 def test_one_instruction_more_is_worse_where_counts_repeat() -> None:
-    found = counters.judge_counter(1_000_000, 1_000_001, better="lower", exact=True)
-    assert found.verdict is Verdict.WORSE
-    assert found.fails_gate
+    decision = counters.judge_counter(1_000_000, 1_000_001, better="lower", exact=True)
+    assert decision.verdict is Verdict.WORSE
+    assert decision.fails_gate
     assert counters.judge_counter(1_000_000, 1_000_000, better="lower", exact=True).verdict is Verdict.SAME
     assert counters.judge_counter(64, 72, better="-", exact=True).verdict is Verdict.CHANGED
 
 
 def test_what_is_relevant_bounds_an_exact_counter_too() -> None:
-    found = counters.judge_counter(1000, 1005, better="lower", exact=True, margin=0.01)
-    assert found.verdict is Verdict.SAME
-    assert "within 1 %" in found.reason
+    decision = counters.judge_counter(1000, 1005, better="lower", exact=True, margin=0.01)
+    assert decision.verdict is Verdict.SAME
+    assert "within 1 %" in decision.reason
 
 
 def test_a_wobble_is_learned_from_equal_builds() -> None:
@@ -31,9 +31,9 @@ def test_a_wobble_is_learned_from_equal_builds() -> None:
     assert (
         counters.judge_counter(100, 100.7, better="lower", exact=False, noise=learned).verdict is Verdict.SAME
     )
-    found = counters.judge_counter(100, 106, better="lower", exact=False, noise=learned)
-    assert found.verdict is Verdict.WORSE
-    assert "wobble" in found.reason
+    decision = counters.judge_counter(100, 106, better="lower", exact=False, noise=learned)
+    assert decision.verdict is Verdict.WORSE
+    assert "wobble" in decision.reason
 
 
 def test_a_wobble_is_at_least_a_thousandth_and_needs_pairs() -> None:
@@ -44,18 +44,18 @@ def test_a_wobble_is_at_least_a_thousandth_and_needs_pairs() -> None:
 
 
 def test_without_pairs_what_wobbles_and_moved_is_unclear() -> None:
-    found = counters.judge_counter(50.0, 52.0, better="higher", exact=False, margin=0.01)
-    assert found.verdict is Verdict.UNCLEAR
+    decision = counters.judge_counter(50.0, 52.0, better="higher", exact=False, margin=0.01)
+    assert decision.verdict is Verdict.UNCLEAR
     assert (
         counters.judge_counter(50.0, 50.1, better="higher", exact=False, margin=0.01).verdict is Verdict.SAME
     )
 
 
 def test_from_zero_there_is_a_verdict_and_no_share() -> None:
-    found = counters.judge_counter(0, 8, better="lower", exact=True)
-    assert found.verdict is Verdict.WORSE
-    assert found.effect is None
-    assert "from 0 to 8" in found.reason
+    decision = counters.judge_counter(0, 8, better="lower", exact=True)
+    assert decision.verdict is Verdict.WORSE
+    assert decision.effect is None
+    assert "from 0 to 8" in decision.reason
 
 
 def test_missing_is_no_number() -> None:

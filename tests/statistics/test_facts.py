@@ -22,15 +22,15 @@ def after(**changes: facts.Fact) -> facts.FactsDecision:
 
 
 def test_equal_facts_are_the_same() -> None:
-    found = after()
-    assert found.verdict is Verdict.SAME
-    assert found.changes == ()
+    decision = after()
+    assert decision.verdict is Verdict.SAME
+    assert decision.changes == ()
 
 
 def test_every_difference_is_a_change_and_most_fail_nothing() -> None:
-    found = after(static__opcode_HMMA=64, static__registers=60)
-    assert found.verdict is Verdict.CHANGED
-    assert set(found.changes) == {("static__opcode_HMMA", 128, 64), ("static__registers", 64, 60)}
+    decision = after(static__opcode_HMMA=64, static__registers=60)
+    assert decision.verdict is Verdict.CHANGED
+    assert set(decision.changes) == {("static__opcode_HMMA", 128, 64), ("static__registers", 64, 60)}
 
 
 @pytest.mark.parametrize(
@@ -45,9 +45,9 @@ def test_every_difference_is_a_change_and_most_fail_nothing() -> None:
     ],
 )
 def test_what_a_gate_fails_on_is_named(changes: dict[str, facts.Fact], line: str) -> None:
-    found = after(**changes)
-    assert found.verdict is Verdict.WORSE
-    assert [failure.words for failure in found.failures] == [line]
+    decision = after(**changes)
+    assert decision.verdict is Verdict.WORSE
+    assert [failure.words for failure in decision.failures] == [line]
 
 
 def test_registers_within_a_unit_of_eight_cost_nothing() -> None:
@@ -57,21 +57,21 @@ def test_registers_within_a_unit_of_eight_cost_nothing() -> None:
 
 
 def test_for_the_better_nothing_fails() -> None:
-    found = after(static__blocks_per_sm=5, static__registers=40, static__opcode_BAR=2)
-    assert found.verdict is Verdict.CHANGED
-    assert found.failures == ()
+    decision = after(static__blocks_per_sm=5, static__registers=40, static__opcode_BAR=2)
+    assert decision.verdict is Verdict.CHANGED
+    assert decision.failures == ()
 
 
 def test_a_watched_fact_that_is_gone_is_missing_never_zero() -> None:
-    found = after(static__spill_bytes=None)
-    assert found.verdict is Verdict.MISSING
-    assert found.missing == ("spills",)
+    decision = after(static__spill_bytes=None)
+    assert decision.verdict is Verdict.MISSING
+    assert decision.missing == ("spills",)
 
 
 def test_the_same_machine_code_that_got_slower_blames_the_environment() -> None:
     slower = Decision(Verdict.WORSE, "+3 %", "live pair", effect=0.03, fails_gate=True)
-    told = facts.note_same_code(slower, facts.same_code("ab", "ab"))
-    assert "the environment moved" in told.reason
-    assert told.verdict is Verdict.WORSE
-    assert facts.note_same_code(slower, facts.same_code("ab", "cd")) is slower
-    assert facts.note_same_code(slower, facts.same_code("ab", None)) is slower
+    noted = facts.note_same_code(slower, True)
+    assert "the environment moved" in noted.reason
+    assert noted.verdict is Verdict.WORSE
+    assert facts.note_same_code(slower, False) is slower
+    assert facts.note_same_code(slower, None) is slower

@@ -36,25 +36,30 @@ def lanes(
 
 
 def test_equal_builds_are_never_called_worse() -> None:
-    found = [judge_live_pair(*lanes(seed=seed)) for seed in range(200)]
-    words = [one.verdict for one in found]
-    assert words.count(Verdict.SAME) > 150
-    assert not {Verdict.WORSE, Verdict.BETTER} & set(words)
-    assert not any(one.fails_gate for one in found)
+    decisions = [judge_live_pair(*lanes(seed=seed)) for seed in range(200)]
+    verdicts = [decision.verdict for decision in decisions]
+    assert verdicts.count(Verdict.SAME) > 150
+    assert not {Verdict.WORSE, Verdict.BETTER} & set(verdicts)
+    assert not any(decision.fails_gate for decision in decisions)
 
 
 def test_a_planted_slowdown_of_3_percent_is_worse_and_fails_the_gate() -> None:
-    found = judge_live_pair(*lanes(0.03))
-    assert found.verdict is Verdict.WORSE
-    assert found.fails_gate
-    assert found.effect == pytest.approx(0.03, abs=0.003)
-    assert found.interval is not None
-    assert found.gate_interval is not None
-    assert found.interval.low < 0.03 < found.interval.high
-    assert found.interval.low < found.gate_interval.low < found.gate_interval.high < found.interval.high
-    assert found.p is not None
-    assert found.p < 1e-6
-    assert "25 rounds" in found.reason
+    decision = judge_live_pair(*lanes(0.03))
+    assert decision.verdict is Verdict.WORSE
+    assert decision.fails_gate
+    assert decision.effect == pytest.approx(0.03, abs=0.003)
+    assert decision.interval is not None
+    assert decision.gate_interval is not None
+    assert decision.interval.low < 0.03 < decision.interval.high
+    assert (
+        decision.interval.low
+        < decision.gate_interval.low
+        < decision.gate_interval.high
+        < decision.interval.high
+    )
+    assert decision.p is not None
+    assert decision.p < 1e-6
+    assert "25 rounds" in decision.reason
 
 
 def test_faster_is_better_and_passes_and_more_throughput_is_better() -> None:
@@ -66,11 +71,11 @@ def test_faster_is_better_and_passes_and_more_throughput_is_better() -> None:
 
 
 def test_a_change_within_the_margin_is_the_same_however_sure() -> None:
-    found = judge_live_pair(*lanes(0.002, noise=0.0005))
-    assert found.interval is not None
-    assert found.interval.low > 0, "there is a change"
-    assert found.verdict is Verdict.SAME
-    assert "within ±0.5 %" in found.reason
+    decision = judge_live_pair(*lanes(0.002, noise=0.0005))
+    assert decision.interval is not None
+    assert decision.interval.low > 0, "there is a change"
+    assert decision.verdict is Verdict.SAME
+    assert "within ±0.5 %" in decision.reason
 
 
 def test_unclear_says_how_many_rounds_would_tell_and_that_many_tell() -> None:
@@ -83,43 +88,45 @@ def test_unclear_says_how_many_rounds_would_tell_and_that_many_tell() -> None:
         judge_live_pair(*lanes(0.011, noise=0.03, seed=seed, rounds=unclear.rounds_needed))
         for seed in range(20)
     ]
-    assert sum(one.verdict is Verdict.WORSE for one in again) >= 12
+    assert sum(decision.verdict is Verdict.WORSE for decision in again) >= 12
 
 
 def test_at_the_margin_no_number_of_rounds_tells() -> None:
-    found = judge_live_pair(*lanes(0.005, noise=0.01, seed=8))
-    assert found.verdict is Verdict.UNCLEAR
-    assert found.rounds_needed is None
-    assert "any number of rounds" in found.reason
+    decision = judge_live_pair(*lanes(0.005, noise=0.01, seed=8))
+    assert decision.verdict is Verdict.UNCLEAR
+    assert decision.rounds_needed is None
+    assert "any number of rounds" in decision.reason
 
 
 def test_the_detectable_change_is_detected_four_times_in_five() -> None:
-    told = [judge_live_pair(*lanes(noise=0.02, seed=seed)).detectable or 0.0 for seed in range(40)]
-    hits = [judge_live_pair(*lanes(float(np.mean(told)), noise=0.02, seed=50 + seed)) for seed in range(100)]
-    assert 70 <= [one.verdict for one in hits].count(Verdict.WORSE) <= 90
+    detectable = [judge_live_pair(*lanes(noise=0.02, seed=seed)).detectable or 0.0 for seed in range(40)]
+    hits = [
+        judge_live_pair(*lanes(float(np.mean(detectable)), noise=0.02, seed=50 + seed)) for seed in range(100)
+    ]
+    assert 70 <= [decision.verdict for decision in hits].count(Verdict.WORSE) <= 90
 
 
 def test_one_round_is_unclear_and_two_numbers_are_no_rounds() -> None:
-    found = judge_live_pair(*lanes(0.5, rounds=1))
-    assert found.verdict is Verdict.UNCLEAR
-    assert found.rounds == 1
-    assert found.rounds_needed == 25
-    assert found.effect is None
-    assert "1 round" in found.reason
+    decision = judge_live_pair(*lanes(0.5, rounds=1))
+    assert decision.verdict is Verdict.UNCLEAR
+    assert decision.rounds == 1
+    assert decision.rounds_needed == 25
+    assert decision.effect is None
+    assert "1 round" in decision.reason
 
 
 def test_few_rounds_are_judged_with_a_warning() -> None:
-    found = judge_live_pair(*lanes(0.1, rounds=6))
-    assert found.verdict is Verdict.WORSE
-    assert "only 6 rounds" in found.warnings
+    decision = judge_live_pair(*lanes(0.1, rounds=6))
+    assert decision.verdict is Verdict.WORSE
+    assert "only 6 rounds" in decision.warnings
 
 
 def test_only_rounds_that_both_have_count() -> None:
     a, b = lanes(0.03)
-    kept = b.rounds != 7
-    found = judge_live_pair(a, replace(b, ns=b.ns[kept], rounds=b.rounds[kept]))
-    assert found.rounds == ROUNDS - 1
-    assert "1 round on one side only: left out" in found.warnings
+    chosen = b.rounds != 7
+    decision = judge_live_pair(a, replace(b, ns=b.ns[chosen], rounds=b.rounds[chosen]))
+    assert decision.rounds == ROUNDS - 1
+    assert "1 round on one side only: left out" in decision.warnings
     apart = judge_live_pair(a, replace(b, rounds=b.rounds + 100))
     assert apart.verdict is Verdict.UNCLEAR
     assert apart.rounds == 0
@@ -127,10 +134,10 @@ def test_only_rounds_that_both_have_count() -> None:
 
 def test_rounds_of_unequal_size_weigh_alike() -> None:
     a, b = lanes(0.03)
-    kept = np.arange(len(b.ns)) % 4 != 1
-    found = judge_live_pair(a, replace(b, ns=b.ns[kept], rounds=b.rounds[kept]))
-    assert found.verdict is Verdict.WORSE
-    assert found.rounds == ROUNDS
+    chosen = np.arange(len(b.ns)) % 4 != 1
+    decision = judge_live_pair(a, replace(b, ns=b.ns[chosen], rounds=b.rounds[chosen]))
+    assert decision.verdict is Verdict.WORSE
+    assert decision.rounds == ROUNDS
 
 
 def test_warm_up_is_left_out_where_told() -> None:
@@ -159,10 +166,10 @@ def test_a_round_number_for_each_sample_is_needed() -> None:
 
 def test_a_run_compared_with_itself_is_the_same() -> None:
     a, _ = lanes()
-    found = judge_live_pair(a, a)
-    assert found.verdict is Verdict.SAME
-    assert found.effect == 0
-    assert found.p == 1
+    decision = judge_live_pair(a, a)
+    assert decision.verdict is Verdict.SAME
+    assert decision.effect == 0
+    assert decision.p == 1
 
 
 def test_samples_that_never_vary_are_known_to_half_a_tick() -> None:
@@ -180,17 +187,17 @@ def test_ticks_as_large_as_the_change_hide_none_of_it() -> None:
     """40 µs calls, a 1 µs tick, 1 %: medians stick to the ticks, means do not."""
     rng = np.random.default_rng(2)
     a, b = lanes(0.02, call_ns=40_000.0)
-    ticks = [replace(one, ns=np.floor(one.ns / 1024 + rng.random(len(one.ns))) * 1024) for one in (a, b)]
-    found = judge_live_pair(ticks[0], ticks[1])
-    assert found.verdict is Verdict.WORSE
-    assert found.effect == pytest.approx(0.02, abs=0.007)
+    ticks = [replace(side, ns=np.floor(side.ns / 1024 + rng.random(len(side.ns))) * 1024) for side in (a, b)]
+    decision = judge_live_pair(ticks[0], ticks[1])
+    assert decision.verdict is Verdict.WORSE
+    assert decision.effect == pytest.approx(0.02, abs=0.007)
 
 
 def test_rounds_that_follow_one_another_are_warned_of() -> None:
     a, b = lanes()
     wave = np.repeat(0.01 * np.sin(np.arange(ROUNDS) / 4), EACH)
-    found = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave)))
-    assert any("follow one another" in warning for warning in found.warnings)
+    decision = judge_live_pair(a, replace(b, ns=b.ns * (1 + wave)))
+    assert any("follow one another" in warning for warning in decision.warnings)
     assert not any("follow one another" in warning for warning in judge_live_pair(a, b).warnings)
 
 
@@ -198,38 +205,40 @@ def test_throttled_rounds_are_counted_and_the_verdict_without_them_is_said() -> 
     a, b = lanes()
     slow = b.ns.copy()
     slow[:60] *= 1.04
-    found = judge_live_pair(a, replace(b, ns=slow, throttled=np.arange(60)))
-    assert found.verdict is Verdict.WORSE
-    assert any("throttled in 15 of 25 rounds; without them the verdict is same" in w for w in found.warnings)
+    decision = judge_live_pair(a, replace(b, ns=slow, throttled=np.arange(60)))
+    assert decision.verdict is Verdict.WORSE
+    assert any(
+        "throttled in 15 of 25 rounds; without them the verdict is same" in w for w in decision.warnings
+    )
 
 
 def test_a_clock_that_moved_is_told_apart_from_cycles() -> None:
     a, b = lanes(0.03)
     fast, slow = np.full(100, 1700.0), np.full(100, 1700.0 / 1.03)
-    found = judge_live_pair(replace(a, clocks_mhz=fast), replace(b, clocks_mhz=slow))
-    assert found.verdict is Verdict.WORSE, "it is slower, whatever the reason"
-    assert any("the SM clock was −2.9 % in B" in warning for warning in found.warnings)
-    assert any("in cycles nothing moved" in warning for warning in found.warnings)
+    decision = judge_live_pair(replace(a, clocks_mhz=fast), replace(b, clocks_mhz=slow))
+    assert decision.verdict is Verdict.WORSE, "it is slower, whatever the reason"
+    assert any("the SM clock was −2.9 % in B" in warning for warning in decision.warnings)
+    assert any("in cycles nothing moved" in warning for warning in decision.warnings)
     steady = judge_live_pair(replace(a, clocks_mhz=fast), replace(b, clocks_mhz=fast))
     assert not any("clock" in warning for warning in steady.warnings)
 
 
 def test_the_samples_of_a_run_are_taken_as_they_are() -> None:
     a, b = (
-        Samples("events; cache warm; clock none", tuple(one.ns.tolist()), tuple(one.rounds.tolist()))
-        for one in lanes(0.03)
+        Samples("events; cache warm; clock none", tuple(side.ns.tolist()), tuple(side.rounds.tolist()))
+        for side in lanes(0.03)
     )
     assert judge_live_pair(a, b).verdict is Verdict.WORSE
 
 
 def test_many_pairs_at_once_are_judged_as_one_by_one() -> None:
-    made = [lanes(change, seed=seed) for seed, change in enumerate((0.0, 0.004, 0.01, -0.02, 0.03))]
-    a, b = (np.stack([one[side].ns.reshape(ROUNDS, EACH) for one in made]) for side in (0, 1))
-    found = ratios.estimate(ratios.log_ratios(a, b))
-    alone = [judge_live_pair(*one) for one in made]
-    assert np.expm1(found.mean) == pytest.approx([one.effect for one in alone])
-    assert ratios.p_values(found) == pytest.approx([one.p for one in alone])
-    changed = [one.verdict in (Verdict.BETTER, Verdict.WORSE) for one in alone]
-    assert ratios.is_changed(found).tolist() == changed
-    assert ratios.is_worse_beyond_margin(found).tolist() == [one.fails_gate for one in alone]
-    assert ratios.is_same(found).tolist() == [one.verdict is Verdict.SAME for one in alone]
+    pairs = [lanes(change, seed=seed) for seed, change in enumerate((0.0, 0.004, 0.01, -0.02, 0.03))]
+    a, b = (np.stack([pair[side].ns.reshape(ROUNDS, EACH) for pair in pairs]) for side in (0, 1))
+    estimated = ratios.estimate(ratios.log_ratios(a, b))
+    alone = [judge_live_pair(*pair) for pair in pairs]
+    assert np.expm1(estimated.mean) == pytest.approx([decision.effect for decision in alone])
+    assert ratios.p_values(estimated) == pytest.approx([decision.p for decision in alone])
+    changed = [decision.verdict in (Verdict.BETTER, Verdict.WORSE) for decision in alone]
+    assert ratios.is_changed(estimated).tolist() == changed
+    assert ratios.is_worse_beyond_margin(estimated).tolist() == [decision.fails_gate for decision in alone]
+    assert ratios.is_same(estimated).tolist() == [decision.verdict is Verdict.SAME for decision in alone]

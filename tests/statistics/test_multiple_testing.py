@@ -43,15 +43,15 @@ def test_quiet_tables_show_nothing_and_planted_rows_stand() -> None:
 
 def test_rows_that_chance_explains_are_unclear_and_tiny_ones_the_same() -> None:
     table = [row(0.02, 0.02), row(0.03, 1e-9), row(0.006, 1e-9), *(row(0.0, 0.9) for _ in range(40))]
-    found = judge_together(table)
-    assert [one.verdict for one in found[:3]] == [Verdict.UNCLEAR, Verdict.WORSE, Verdict.SAME]
-    assert not found[0].fails_gate
-    assert found[1].fails_gate
-    assert "among 43 rows" in found[0].reason
+    judged = judge_together(table)
+    assert [decision.verdict for decision in judged[:3]] == [Verdict.UNCLEAR, Verdict.WORSE, Verdict.SAME]
+    assert not judged[0].fails_gate
+    assert judged[1].fails_gate
+    assert "among 43 rows" in judged[0].reason
 
 
 def test_the_headline_is_a_family_of_its_own_and_exact_rows_are_no_tests() -> None:
     rest = [row(0.0, 0.9) for _ in range(40)]
-    found = judge_together([row(0.02, 0.02), row(0.02, None), *rest], headline=[True])
-    assert found[0].verdict is Verdict.WORSE
-    assert found[1].verdict is Verdict.WORSE
+    judged = judge_together([row(0.02, 0.02), row(0.02, None), *rest], headline=[True])
+    assert judged[0].verdict is Verdict.WORSE
+    assert judged[1].verdict is Verdict.WORSE

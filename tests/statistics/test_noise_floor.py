@@ -19,26 +19,26 @@ def run(level: float, seed: int) -> np.ndarray:
     return 1e6 * level * np.exp(np.random.default_rng(seed).normal(0, 0.003, 100))
 
 
-def made(sd: float, pairs: int = 20) -> NoiseFloor:
+def floor_with_sd(sd: float, pairs: int = 20) -> NoiseFloor:
     return floor_of_ratios(np.random.default_rng(4).normal(0, sd, pairs))
 
 
 def test_without_a_floor_a_difference_is_unclear_never_the_same() -> None:
     for b in (run(1.0, 2), run(1.3, 2)):
-        found = judge_stored_baseline(run(1.0, 1), b, None)
-        assert found.verdict is Verdict.UNCLEAR
-        assert "no noise floor" in found.reason
-        assert found.detectable is None
+        decision = judge_stored_baseline(run(1.0, 1), b, None)
+        assert decision.verdict is Verdict.UNCLEAR
+        assert "no noise floor" in decision.reason
+        assert decision.detectable is None
 
 
 def test_a_floor_of_too_few_pairs_is_none() -> None:
-    found = judge_stored_baseline(run(1.0, 1), run(1.3, 2), made(0.005, 19))
-    assert found.verdict is Verdict.UNCLEAR
-    assert "19 A/A pairs" in found.reason
+    decision = judge_stored_baseline(run(1.0, 1), run(1.3, 2), floor_with_sd(0.005, 19))
+    assert decision.verdict is Verdict.UNCLEAR
+    assert "19 A/A pairs" in decision.reason
 
 
 def test_beyond_the_floor_is_worse_and_within_it_the_same_with_what_would_have_shown() -> None:
-    noise = made(0.008)
+    noise = floor_with_sd(0.008)
     worse = judge_stored_baseline(run(1.0, 1), run(1.06, 2), noise)
     assert worse.verdict is Verdict.WORSE
     assert worse.fails_gate

@@ -68,7 +68,7 @@ def test_traits_that_are_left_out_are_those_of_changed() -> None:
 
 def test_no_other_module_groups_verdicts_or_has_a_table_of_them() -> None:
     """A module may say which verdict it means; what several have in common is a trait."""
-    found = []
+    groups = []
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.name == "verdict.py":
             continue
@@ -82,5 +82,5 @@ def test_no_other_module_groups_verdicts_or_has_a_table_of_them() -> None:
                     and part.value.id == "Verdict"
                 ]
                 if len(members) > 1:
-                    found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
-    assert found == []
+                    groups.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert groups == []
