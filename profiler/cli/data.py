@@ -136,8 +136,8 @@ def _told(summary: ImportSummary) -> Iterator[str]:
     for there in summary.already:
         if there.hidden:
             yield f"{there.path}: forgotten; `profiler forget --undo {there.run_id}` shows it again"
-        if there.wanted:
-            options = " ".join(f"--{kind} {shlex.quote(text)}" for kind, text in there.wanted)
+        if there.other_labels:
+            options = " ".join(f"--{kind} {shlex.quote(text)}" for kind, text in there.other_labels)
             yield (
                 f"{there.path}: already there under other labels; "
                 f"`profiler relabel {there.run_id} {options}` changes them"

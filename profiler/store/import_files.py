@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-import zipfile
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,9 +28,10 @@ from profiler.bundles.run import MAX_LABEL_LENGTH
 from profiler.bundles.run_json import RUN_FILE, brief_error
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
 from profiler.evidence import Report, brief_list
-from profiler.reports import read as reports_read
+from profiler.reports import read_reports
 from profiler.store import report_values, sync
-from profiler.store.report_values import Prefetch
+from profiler.store.find_files import FoundFiles, find_files, unreadable_message
+from profiler.store.prefetch import Prefetch
 from profiler.store.rows import WriteConflict
 from profiler.store.sync import Progress
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from profiler.store.run_rows import RunRows
 
 _AT_ONCE = 50  # runs that go into the index in one transaction
-_PREPARED_EVERY = 1000  # runs of a long import
+_PREPARE_EVERY = 1000  # runs of a long import
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class AlreadyImported:
     path: str
     run_id: str  # which holds it
     hidden: bool = False  # it was forgotten: `profiler forget --undo` brings it back
-    wanted: tuple[tuple[str, str], ...] = ()  # the labels given that are not the run's: "family", "x"
+    other_labels: tuple[tuple[str, str], ...] = ()  # given, and not the run's: "family", "x"
 
 
 @dataclass(frozen=True)
@@ -72,21 +72,6 @@ class ImportSummary:
     already: tuple[AlreadyImported, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # path, message
     skipped: int = 0  # files met in folders that are neither report nor bundle
-
-
-@dataclass
-class FoundFiles:
-    """What was found. Files that are neither report nor bundle are refused if named, and counted if met."""
-
-    reports: list[Path] = field(default_factory=list)
-    bundles: list[Path] = field(default_factory=list)  # folders and zips
-    refused: list[tuple[str, str]] = field(default_factory=list)  # path, message
-    skipped: int = 0
-
-    @property
-    def total(self) -> int:
-        """How many files and bundles there are to import or refuse."""
-        return len(self.reports) + len(self.bundles) + len(self.refused)
 
 
 def import_paths(
@@ -105,132 +90,94 @@ def import_paths(
     workload override what the paths of reports suggest; a bundle says its own.
     """
     given = {"family": family, "version": version, "workload": workload}
-    labels = [check_label(kind, text) for kind, text in given.items()]
-    found = find([Path(path) for path in paths])
-    where = location.open_root(data)
-    with bundle.importing(where):
-        importer = Importer(where, labels, found, progress)
+    labels = {kind: check_label(kind, text) for kind, text in given.items()}
+    found = find_files(Path(path) for path in paths)
+    root = location.open_root(data)
+    with bundle.importing(root):
+        importer = Importer(root, labels, found, progress)
+        new_reports = importer.new_reports()
         # The first report is being read, in a process apart, while the database layer is imported here.
-        reads = reports_read.read_reports([files[0] for files in importer.new.values()])
-        prefetch = Prefetch(reads)
-        with contextlib.closing(prefetch) as reading, sync.opened_store(data, store) as importer.store:
-            importer.take_reports(reading)
+        reports = Prefetch(read_reports([paths[0] for paths in new_reports.values()]))
+        with contextlib.closing(reports), sync.opened_store(data, store) as importer.store:
+            importer.import_reports(new_reports, reports)
             for path in found.bundles:
-                importer.take_bundle(path)
-            importer.flush()
+                importer.import_bundle(path)
+            importer.index_sealed()
             importer.store.prepare_series(sync.prepared_metrics())
     return importer.summary()
 
 
-def find(paths: Iterable[Path]) -> FoundFiles:
-    """Look at every path; folders are searched in the order of their names, hidden ones left out."""
-    found = FoundFiles()
-    for path in dict.fromkeys(paths):
-        try:
-            if path.is_dir():
-                _search(path, found)
-            elif not path.exists():
-                found.refused.append((str(path), f"{path}: no such file or folder"))
-            elif not _take(path, found):
-                message = f"{path}: neither a report (.ncu-rep, or CSV from ncu) nor a bundle (folder or zip)"
-                if path.suffix.lower() == ".zip" and path.is_file() and not zipfile.is_zipfile(path):
-                    message = f"{path}: no zip, or one that was cut short: copy it again"
-                elif path.is_file() and zipfile.is_zipfile(path):
-                    message = f"{path}: a zip without {RUN_FILE}, so no bundle: unpack it, import the folder"
-                found.refused.append((str(path), message))
-        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-            found.refused.append((str(path), _unreadable(path, error)))
-    found.reports = list(dict.fromkeys(found.reports))
-    found.bundles = list(dict.fromkeys(found.bundles))
-    return found
-
-
-def labels_of(path: Path, family: str | None, version: str | None) -> tuple[str, str]:
+def labels_of_path(path: Path, family: str | None, version: str | None) -> tuple[str, str]:
     """Family and version of a report: what was given, else its folder's name and its own without suffix."""
     return family or _label(path.absolute().parent.name, "imported"), version or _label(path.stem, "unnamed")
 
 
 def _label(name: str, otherwise: str) -> str:
     """A label from the name of a file or folder, which may hold anything but a slash."""
-    text = "".join(character if character.isprintable() else "_" for character in _shown(name))
+    text = "".join(character if character.isprintable() else "_" for character in _printable(name))
     return text[:MAX_LABEL_LENGTH].strip() or otherwise
 
 
-def _shown(path: Path | str) -> str:
+def _printable(path: Path | str) -> str:
     """A path as it can be printed and written: its bytes may be no text."""
     return os.fsencode(path).decode(errors="replace")
 
 
-def _unreadable(path: Path, error: OSError | ValueError) -> str:
-    return f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})"
-
-
-def _search(folder: Path, found: FoundFiles) -> None:
-    def refuse(error: OSError) -> None:
-        found.refused.append((str(error.filename), _unreadable(error.filename, error)))
-
-    for place, folders, files in os.walk(folder, onerror=refuse):
-        if RUN_FILE in files:
-            found.bundles.append(Path(place))
-            folders.clear()
-            continue
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            try:
-                if not _take(Path(place, name), found):
-                    found.skipped += 1
-            except OSError as error:
-                found.refused.append((str(Path(place, name)), _unreadable(Path(place, name), error)))
-
-
-def _take(path: Path, found: FoundFiles) -> bool:
-    if reports_read.is_report(path):
-        found.reports.append(path)
-    elif path.suffix.lower() == ".zip" and zip_file.is_bundle_zip(path):
-        found.bundles.append(path)
-    else:
-        return False
-    return True
-
-
 class Importer:
-    """One import while it runs."""
+    """One import while it runs: what became of each path, and the sealed runs that are not indexed yet."""
 
     store: Store
 
     def __init__(
-        self, where: Root, labels: Sequence[str | None], found: FoundFiles, progress: Progress | None
+        self, root: Root, labels: Mapping[str, str | None], found: FoundFiles, progress: Progress | None
     ) -> None:
-        self.where = where
-        self.family, self.version, self.workload = labels
+        self.root = root
+        self.labels = labels  # family, version and workload as given; None: not given
         self.found = found
         self.progress = progress
-        self.decided = decisions.load_labels(where)
+        self.decided = decisions.load_labels(root)
         self.imported: list[Imported] = []
         self.already: list[AlreadyImported] = []
         self.refused: list[tuple[str, str]] = []
-        self.waiting: list[RunRows] = []
-        self.unprepared = 0  # runs since series were prepared
-        self.new: dict[str, list[Path]] = {}  # sha256 -> the files with this content
+        self.sealed: list[RunRows] = []  # not indexed yet
+        self.unprepared = 0  # runs indexed since series were prepared
         for path, message in found.refused:
             self._refuse(Path(path), message)
-        self._sort_out()
 
-    def take_reports(self, reading: Prefetch[Report | UnreadableReport]) -> None:
-        """Seal a run for every report that was read, and index the runs whenever the reader is not ahead."""
-        held = self.store.runs_with_reports(self.new)
-        for paths, read in zip(self.new.values(), reading, strict=True):
+    def new_reports(self) -> dict[str, list[Path]]:
+        """The report files with contents that no import before holds: by sha256, each content once."""
+        new: dict[str, list[Path]] = {}
+        run_ids = bundle.imports_by_digest(bundle.list_runs(self.root))
+        for path in self.found.reports:
             try:
-                if isinstance(read, UnreadableReport):
-                    raise read
-                self._take_report(paths, read, held.get(read.sha256))
+                sha256 = bundle.hash_file(path)[0]
+            except OSError as error:
+                self._refuse(path, unreadable_message(path, error))
+                continue
+            run_id = bundle.find_import(self.root, run_ids, sha256)
+            if run_id is None:
+                new.setdefault(sha256, []).append(path)
+            else:
+                self._note_already(path, run_id, self._other_labels(run_id))
+        return new
+
+    def import_reports(
+        self, new_reports: Mapping[str, Sequence[Path]], reports: Prefetch[Report | UnreadableReport]
+    ) -> None:
+        """Seal a run for every report as it is read, and index the runs whenever the reader is not ahead."""
+        indexed = self.store.runs_with_reports(list(new_reports))  # as parts of collected runs, too
+        for paths, report in zip(new_reports.values(), reports, strict=True):
+            try:
+                if isinstance(report, UnreadableReport):
+                    raise report
+                self._import_report(paths, report, indexed.get(report.sha256))
             except Exception as error:  # whatever it is about this file, the others go on
                 for path in paths:
                     self._refuse(path, self._reason(path, error))
-            if not reading.waiting or len(self.waiting) >= _AT_ONCE:
-                self.flush()
+            if not reports.has_next or len(self.sealed) >= _AT_ONCE:
+                self.index_sealed()
 
-    def take_bundle(self, path: Path) -> None:
+    def import_bundle(self, path: Path) -> None:
         """Seal a run from another place, after all its reports were read."""
         try:
             with tempfile.TemporaryDirectory(prefix="profiler-") as scratch:
@@ -238,27 +185,29 @@ class Importer:
                 if not path.is_dir():
                     zip_file.unpack(path, folder := Path(scratch))
                 run = bundle.load_run_folder(folder)
-                self._take_run(path, run, {file.path: folder / file.path for file in run.contents})
+                self._import_run(path, run, {file.path: folder / file.path for file in run.contents})
         except Exception as error:  # as above
             self._refuse(path, self._reason(path, error))
-        if len(self.waiting) >= _AT_ONCE:
-            self.flush()
+        if len(self.sealed) >= _AT_ONCE:
+            self.index_sealed()
 
-    def flush(self) -> None:
-        """Index the runs that were sealed."""
-        if self.waiting:
+    def index_sealed(self) -> None:
+        """Put the runs that were sealed into the index."""
+        if self.sealed:
             try:
-                bundle.flush_runs(self.where)
+                bundle.flush_runs(self.root)
             except OSError as error:
-                raise location.data_unusable(self.where, error) from error
+                raise location.data_unusable(self.root, error) from error
             try:
-                self.store.add_many(self.waiting, decided=self.decided)
-            except WriteConflict:  # rows by what was decided before: they are sealed, and made anew
-                sync.sync_store(self.where, self.store)
-                self.decided = decisions.load_labels(self.where)
-            self.unprepared += len(self.waiting)
-            self.waiting = []
-        if self.unprepared >= _PREPARED_EVERY:  # who reads meanwhile need not gather all that is new
+                self.store.add_many(self.sealed, decided=self.decided)
+            except (
+                WriteConflict
+            ):  # these rows follow older decisions; a sync makes them again from the bundles
+                sync.sync_store(self.root, self.store)
+                self.decided = decisions.load_labels(self.root)
+            self.unprepared += len(self.sealed)
+            self.sealed = []
+        if self.unprepared >= _PREPARE_EVERY:  # whoever reads meanwhile need not gather all that is new
             self.store.prepare_series(sync.prepared_metrics())
             self.unprepared = 0
 
@@ -268,56 +217,44 @@ class Importer:
             tuple(self.imported), tuple(self.already), tuple(self.refused), self.found.skipped
         )
 
-    def _sort_out(self) -> None:
-        """Leave out the reports that an import of before holds; one content is read once."""
-        there = bundle.imports_by_digest(bundle.list_runs(self.where))
-        for path in self.found.reports:
-            try:
-                digest = bundle.hash_file(path)[0]
-            except OSError as error:
-                self._refuse(path, _unreadable(path, error))
-                continue
-            holder = bundle.find_import(self.where, there, digest)
-            if holder is None:
-                self.new.setdefault(digest, []).append(path)
-            else:
-                self._note_already(path, holder, given=True)
-
-    def _take_report(self, paths: Sequence[Path], read: Report, holder: str | None) -> None:
-        run = self._new_run(paths[0], read)
-        if holder is None:
-            rows = self.store.rows_of(run, {read.sha256: read}, self.decided.labels.get(run.run_id))
-            holder = bundle.seal_import(self.where, run, {run.reports[0].path: paths[0]})
-            if holder is None:
-                report_values.save_report(self.where, read)
+    def _import_report(self, paths: Sequence[Path], report: Report, run_id: str | None) -> None:
+        """Seal a report as a run of its own, unless the run `run_id` holds it; `paths` are its copies."""
+        run = self._new_run(paths[0], report)
+        if run_id is None:
+            rows = self.store.make_rows(run, {report.sha256: report}, self.decided.labels.get(run.run_id))
+            run_id = bundle.seal_import(self.root, run, {run.reports[0].path: paths[0]})
+            if run_id is None:
+                report_values.cache_report(self.root, report)
                 self._note_imported(paths[0], run, rows)
-                holder, paths = run.run_id, paths[1:]
+                run_id, paths = run.run_id, paths[1:]
         for path in paths:
-            self._note_already(path, holder, given=True)
+            self._note_already(path, run_id, self._other_labels(run_id))
 
-    def _take_run(self, path: Path, run: Run, sources: dict[str, Path]) -> None:
+    def _import_run(self, path: Path, run: Run, sources: Mapping[str, Path]) -> None:
+        """Seal a bundle's run, unless it is here; `sources` has the local file of each path inside it."""
         files = [sources[file.path] for file in run.reports]
-        reports: report_values.Reports = {}
-        for file, read in zip(run.reports, reports_read.read_reports(files) if files else (), strict=True):
-            if isinstance(read, UnreadableReport):
-                raise read
-            if read.sha256 != file.sha256:
+        reports: report_values.ReportsBySha256 = {}
+        for file, report in zip(run.reports, read_reports(files) if files else (), strict=True):
+            if isinstance(report, UnreadableReport):
+                raise report
+            if report.sha256 != file.sha256:
                 raise BadBundle(f"{path}: {file.path} is not the report that its {RUN_FILE} names")
-            reports[file.sha256] = read
+            reports[file.sha256] = report
         # Before it is sealed: a run that the index cannot take is refused whole.
-        rows = self.store.rows_of(run, reports, self.decided.labels.get(run.run_id))
-        held = self.store.runs_with_reports(reports) if run.kind == IMPORT else {}
-        holder = next(iter(held.values()), None) or bundle.seal_import(self.where, run, sources)
-        if holder is not None:
-            self._note_already(path, holder)
+        rows = self.store.make_rows(run, reports, self.decided.labels.get(run.run_id))
+        indexed = self.store.runs_with_reports(reports) if run.kind == IMPORT else {}
+        run_id = next(iter(indexed.values()), None) or bundle.seal_import(self.root, run, sources)
+        if run_id is not None:
+            self._note_already(path, run_id)
             return
-        for read in reports.values():
-            report_values.save_report(self.where, read)
+        for report in reports.values():
+            report_values.cache_report(self.root, report)
         self._note_imported(path, run, rows)
 
-    def _new_run(self, path: Path, read: Report) -> Run:
-        family, version = labels_of(path, self.family, self.version)
-        created = read.session.created
+    def _new_run(self, path: Path, report: Report) -> Run:
+        """The run that an imported report becomes."""
+        family, version = labels_of_path(path, self.labels["family"], self.labels["version"])
+        created = report.session.created
         if created is None:
             seconds = int(path.stat().st_mtime)
             try:
@@ -326,22 +263,23 @@ class Importer:
                 raise ProfilerError(
                     f"{path} does not say when it was made, and the file's time ({seconds}) is none: touch it"
                 ) from error
+        captures = (Capture(report.sha256),)
         return Run(
-            run_id=bundle.imported_run_id(created, family, version, read.sha256),
+            run_id=bundle.imported_run_id(created, family, version, report.sha256),
             kind=IMPORT,
             created=created,
-            provenance={"created_from": "file time" if read.session.created is None else "session"},
-            results=(Result(family, version, self.workload or None, captures=(Capture(read.sha256),)),),
-            reports=(bundle.imported_report_file(path.name, read.sha256, read.size_bytes),),
+            provenance={"created_from": "file time" if report.session.created is None else "session"},
+            results=(Result(family, version, self.labels["workload"] or None, captures=captures),),
+            reports=(bundle.imported_report_file(path.name, report.sha256, report.size_bytes),),
         )
 
     def _note_imported(self, path: Path, run: Run, rows: RunRows) -> None:
-        self.waiting.append(rows)
+        self.sealed.append(rows)
         families = dict.fromkeys(result.family for result in run.results)
         versions = dict.fromkeys(result.version for result in run.results)
         self.imported.append(
             Imported(
-                _shown(path),
+                _printable(path),
                 run.run_id,
                 brief_list(list(families)),
                 brief_list(list(versions)),
@@ -350,26 +288,24 @@ class Importer:
         )
         self._tell(path)
 
-    def _note_already(self, path: Path, run_id: str, *, given: bool = False) -> None:
-        """With `given`: labels were given to this file, and are not what the run that holds it is called."""
-        wanted = self._wanted(run_id) if given else ()
+    def _note_already(self, path: Path, run_id: str, other_labels: tuple[tuple[str, str], ...] = ()) -> None:
         hidden = self.decided.labels.get(run_id, Labels()).hidden
-        self.already.append(AlreadyImported(_shown(path), run_id, hidden, wanted))
+        self.already.append(AlreadyImported(_printable(path), run_id, hidden, other_labels))
         self._tell(path)
 
-    def _wanted(self, run_id: str) -> tuple[tuple[str, str], ...]:
-        asked = {"family": self.family, "version": self.version, "workload": self.workload}
-        if not any(text is not None for text in asked.values()):
+    def _other_labels(self, run_id: str) -> tuple[tuple[str, str], ...]:
+        """The labels given that are not what the run is called now."""
+        if all(text is None for text in self.labels.values()):
             return ()
-        labels = decisions.effective_labels(bundle.load_run(self.where, run_id), self.decided.labels)
+        current = decisions.effective_labels(bundle.load_run(self.root, run_id), self.decided.labels)
         return tuple(
             (kind, text)
-            for kind, text in asked.items()
-            if text is not None and text != (getattr(labels, kind) or "")
+            for kind, text in self.labels.items()
+            if text is not None and text != (getattr(current, kind) or "")
         )
 
     def _refuse(self, path: Path, message: str) -> None:
-        self.refused.append((_shown(path), message.encode(errors="replace").decode()))
+        self.refused.append((_printable(path), message.encode(errors="replace").decode()))
         self._tell(path)
 
     def _reason(self, path: Path, error: Exception) -> str:
@@ -377,7 +313,7 @@ class Importer:
             return str(error) if str(path) in str(error) else f"{path}: {error}"
         if isinstance(error, OSError):
             named = f" ({error.filename})" if error.filename else ""
-            return f"{path}: cannot be taken into {self.where.url}: {error.strerror or error}{named}"
+            return f"{path}: cannot be taken into {self.root.url}: {error.strerror or error}{named}"
         return f"{path}: cannot be imported ({brief_error(error)})"
 
     def _tell(self, path: Path) -> None:

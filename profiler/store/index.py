@@ -102,7 +102,7 @@ class Store:
         return self.add_many([(run, reports, labels)])[0]
 
     @staticmethod
-    def rows_of(run: Run, reports: Mapping[str, Report], labels: Labels | None = None) -> run_rows.RunRows:
+    def make_rows(run: Run, reports: Mapping[str, Report], labels: Labels | None = None) -> run_rows.RunRows:
         """What a run puts into the index, to be added later. Raises BadBundle for one that fits into none."""
         return run_rows.make_rows((run, reports, labels))
 
@@ -132,7 +132,7 @@ class Store:
         gone: Iterable[str],
         *,
         before: str | None,
-        remembered: Mapping[str, str],
+        notes: Mapping[str, str],
     ) -> None:
         """What `replace` does, and remember which decisions are followed from now on, in one transaction.
 
@@ -146,7 +146,7 @@ class Store:
             applied = _applied_labels(connection)
             if any(held != decided.labels.get(run_id, Labels()) for run_id, held in applied.items()):
                 raise WriteConflict
-            for name, value in {**remembered, DECIDED: decided.digest}.items():
+            for name, value in {**notes, DECIDED: decided.digest}.items():
                 writer.put_meta(connection, name, value)
 
     def rebuild(

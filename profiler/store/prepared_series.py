@@ -52,7 +52,7 @@ def refresh(connection: Connection, cache: LookupCache, names: Collection[str], 
     wanted, count, last = tuple(sorted(set(names))), 0, -1
     if wanted != chunk_names(connection):
         connection.execute(delete(schema.series_head))
-        put_meta(connection, "chunk_names", packing.compact(wanted))
+        put_meta(connection, "chunk_names", packing.compact_json(wanted))
     while configs := stale(connection, wanted, tail, last):
         last = configs[-1]
         _prepare(connection, cache, configs, wanted)
@@ -153,7 +153,7 @@ def _chunk_rows(config: int, held: Columns, names: tuple[str, ...], first: int) 
                     "marks": np.stack([piece.every_mark() for _, piece in pieces]).tobytes()
                     if marked
                     else None,
-                    "forms": packing.compact([(place, piece.forms) for place, piece in pieces]),
+                    "forms": packing.compact_json([(place, piece.forms) for place, piece in pieces]),
                 }
 
 

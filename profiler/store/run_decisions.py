@@ -29,39 +29,39 @@ def relabel_run(
 
     Returns what is valid now. Nothing is recorded where that is so already.
     """
-    where = location.open_root(data)
+    root = location.open_root(data)
     given = {"family": family, "version": version, "workload": workload}
     values = {kind: check_label(kind, text) for kind, text in given.items() if text is not None}
     if not values:
         raise ProfilerError(f"nothing to change about {run_id}: name --family, --version or --workload")
-    run = bundle.load_run(where, sealed_run(where, run_id))
+    check_run_id(root, run_id)
+    run = bundle.load_run(root, run_id)
     if run.kind != IMPORT:
         raise ProfilerError(
             f"{run_id} was collected, and its catalogue names its versions: relabel is for imports"
         )
-    before = decisions.effective_labels(run, decisions.current_labels(decisions.load_decisions(where)))
+    before = decisions.effective_labels(run, decisions.load_labels(root).labels)
     if all((getattr(before, kind) or "") == text for kind, text in values.items()):
         return before
-    _decide(where, decisions.RELABEL, run_id, values, why, data, store)
-    return decisions.effective_labels(run, decisions.current_labels(decisions.load_decisions(where)))
+    _decide(root, decisions.RELABEL, run_id, values, why, data, store)
+    return decisions.effective_labels(run, decisions.load_labels(root).labels)
 
 
 def forget_run(
     run_id: str, *, undo: bool = False, why: str = "", data: str | None = None, store: Store | None = None
 ) -> bool:
     """Hide a run everywhere, or show it again; its bundle stays. False: it was so before."""
-    where = location.open_root(data)
-    decided = decisions.current_labels(decisions.load_decisions(where)).get(
-        sealed_run(where, run_id), Labels()
-    )
-    if decided.hidden != undo:
+    root = location.open_root(data)
+    check_run_id(root, run_id)
+    labels = decisions.load_labels(root).labels.get(run_id, Labels())
+    if labels.hidden != undo:
         return False
-    _decide(where, decisions.REMEMBER if undo else decisions.FORGET, run_id, {}, why, data, store)
+    _decide(root, decisions.REMEMBER if undo else decisions.FORGET, run_id, {}, why, data, store)
     return True
 
 
 def _decide(
-    where: Root,
+    root: Root,
     kind: str,
     run_id: str,
     values: Mapping[str, str | None],
@@ -71,14 +71,14 @@ def _decide(
 ) -> None:
     """Record a decision and have the index follow; nothing is recorded where there is no index to do so."""
     with sync.opened_store(data, given) as store:
-        decisions.write_decision(where, kind, run_id, values, why=why)
-        sync.sync_store(where, store)
+        decisions.write_decision(root, kind, run_id, values, why=why)
+        sync.sync_store(root, store)
 
 
-def sealed_run(where: Root, run_id: str) -> str:
-    there = bundle.list_runs(where)
-    if run_id not in there:
-        near = get_close_matches(run_id, there, n=3, cutoff=0.5)
+def check_run_id(root: Root, run_id: str) -> None:
+    """Refuse the id of a run that is not there, with those that are near it."""
+    run_ids = bundle.list_runs(root)
+    if run_id not in run_ids:
+        near = get_close_matches(run_id, run_ids, n=3, cutoff=0.5)
         hint = f"; near: {brief_list(near)}" if near else "; `profiler runs` lists what there is"
-        raise UnknownName(f"no run {run_id} in {where.url}{hint}")
-    return run_id
+        raise UnknownName(f"no run {run_id} in {root.url}{hint}")

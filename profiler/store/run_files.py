@@ -9,24 +9,25 @@ from pathlib import Path
 from profiler.bundles import bundle, location, zip_file
 from profiler.bundles.run_json import brief_error
 from profiler.errors import BadBundle, UnknownName
-from profiler.store.run_decisions import sealed_run
+from profiler.store.run_decisions import check_run_id
 
 
 def export_run(run_id: str, target: Path, *, data: str | None = None) -> Path:
     """Write a run as one zip that `import` takes elsewhere; into a folder under the run's name."""
-    where = location.open_root(data)
-    return zip_file.pack(where, sealed_run(where, run_id), target)
+    root = location.open_root(data)
+    check_run_id(root, run_id)
+    return zip_file.pack(root, run_id, target)
 
 
 @contextlib.contextmanager
 def open_report(run_id: str, sha256: str, *, data: str | None = None) -> Iterator[Path]:
     """A local path of a report that a run keeps, for download or a second look, while the context lasts."""
-    where = location.open_root(data)
-    for file in bundle.load_run(where, run_id).reports:
+    root = location.open_root(data)
+    for file in bundle.load_run(root, run_id).reports:
         if file.sha256 == sha256:
             with contextlib.ExitStack() as opened:
                 try:
-                    local = where.open_local(f"{bundle.RUNS_FOLDER}/{run_id}/{file.path}")
+                    local = root.open_local(f"{bundle.RUNS_FOLDER}/{run_id}/{file.path}")
                     path = opened.enter_context(local)
                 except OSError as error:
                     raise BadBundle(f"run {run_id} has lost {file.path} ({brief_error(error)})") from error

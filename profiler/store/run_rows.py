@@ -100,7 +100,7 @@ class _Builder:
                 "command_line": text("command_line", session.command_line),
                 "clock_control": text("clock_control", session.clock_control),
                 "cache_control": text("cache_control", session.cache_control),
-                "provenance": packing.compact(dict(known)),
+                "provenance": packing.compact_json(dict(known)),
             }
         )
         for position, file in enumerate(self.of.reports):
@@ -150,7 +150,7 @@ class _Builder:
                 "hidden": self.labels.hidden,
                 "gpu": self.gpu,
                 "counts": int(all(version != self.version for version, _ in self.rows.cells)),
-                "about": packing.compact({name: content for name, content in about.items() if content}),
+                "about": packing.compact_json({name: content for name, content in about.items() if content}),
             },
         )
         before = len(self.rows.results)
@@ -271,7 +271,7 @@ class _Builder:
         held = values.metric_set
         if id(held) not in self.set_keys:
             self.held_sets.append(held)
-            names, units = packing.compact(held.names), packing.compact(held.units)
+            names, units = packing.compact_json(held.names), packing.compact_json(held.units)
             set_key = self.set_keys[id(held)] = key("set", names, units, held.kinds)
             self.rows.metric_sets[set_key] = {
                 "id": set_key,
@@ -292,7 +292,7 @@ class _Builder:
 
 def labels_json(labels: Labels) -> str:
     """Decisions as the index remembers that it applied them."""
-    return packing.compact([labels.family, labels.version, labels.workload, labels.hidden])
+    return packing.compact_json([labels.family, labels.version, labels.workload, labels.hidden])
 
 
 def compute_capability(report: Report | None) -> str | None:

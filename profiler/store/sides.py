@@ -179,7 +179,7 @@ def _origin(connection: Connection, chosen: Filter, report_key: int | None) -> t
         session, capability = connection.execute(
             select(report.session, report.compute_capability).where(report.id == report_key)
         ).one()
-        return packing.session_of(session), capability or row.compute_capability
+        return packing.parse_session(session), capability or row.compute_capability
     session = Session(
         ncu_version=row.ncu_version,
         driver=row.driver,

@@ -13,6 +13,7 @@ from profiler.bundles import Labels, Root, Run, bundle, decisions, location
 from profiler.errors import BadBundle, ProfilerError
 from profiler.evidence import metric_table
 from profiler.store import report_values
+from profiler.store.report_values import ReportsBySha256
 from profiler.store.rows import DamagedIndex, WriteConflict
 
 if TYPE_CHECKING:
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
     from profiler.store.run_rows import RunRows
 
 Progress = Callable[[int, int, str], None]  # done, of how many, what
+RunWithReports = tuple[Run, ReportsBySha256]
 
 _AT_ONCE = 100  # runs that go into the index in one transaction
-_TRIES = 20  # each but the last was overtaken by another process that brought the index further
+_TRIES = 20  # each but the last met another process that had brought the index further
 
 
 @dataclass(frozen=True)
@@ -37,10 +39,10 @@ class SyncSummary:
 
 def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
     """The index of the data folder (PROFILER_DATA, PROFILER_DB), brought in step with its bundles."""
-    where = location.open_root(data)
-    store = unsynced_store(where, db)
+    root = location.open_root(data)
+    store = unsynced_store(root, db)
     if sync:
-        sync_store(where, store)
+        sync_store(root, store)
     return store
 
 
@@ -55,23 +57,23 @@ def opened_store(data: str | None, given: Store | None) -> Iterator[Store]:
             store.close()
 
 
-def unsynced_store(where: Root, db: str | None = None) -> Store:
+def unsynced_store(root: Root, db: str | None = None) -> Store:
     """The index of a data folder as it is."""
-    from profiler.store.index import Store
+    from profiler.store.index import Store  # brings SQLAlchemy in: 0.1 s
 
-    return Store.open(location.index_location(where, db))
+    return Store.open(location.index_location(root, db))
 
 
 def sync_index(
     data: str | None = None, *, store: Store | None = None, progress: Progress | None = None
 ) -> SyncSummary:
     """Bring the index in step, and try again what was refused before."""
-    where = location.open_root(data)
-    return sync_store(where, store or unsynced_store(where), again=True, progress=progress)
+    root = location.open_root(data)
+    return sync_store(root, store or unsynced_store(root), again=True, progress=progress)
 
 
 def sync_store(
-    where: Root, store: Store, *, again: bool = False, progress: Progress | None = None
+    root: Root, store: Store, *, again: bool = False, progress: Progress | None = None
 ) -> SyncSummary:
     """Add, change and remove what differs between the index and the bundles with the decisions about them.
 
@@ -81,131 +83,134 @@ def sync_store(
     added: list[str] = []
     for _ in range(_TRIES):
         with contextlib.suppress(WriteConflict):
-            return _step(where, store, again, progress, added)
+            return _sync_once(root, store, again, progress, added)
     raise ProfilerError(
-        f"other processes keep changing the index of {where.url}: try again when they are done"
+        f"other processes keep changing the index of {root.url}: try again when they are done"
     )
 
 
-def _step(where: Root, store: Store, again: bool, progress: Progress | None, added: list[str]) -> SyncSummary:
-    """Bring the index in step as things are now. Raises WriteConflict where they are not so any more.
+def _sync_once(
+    root: Root, store: Store, again: bool, progress: Progress | None, added: list[str]
+) -> SyncSummary:
+    """Bring the index in step as things are now; WriteConflict where they are not so any more.
 
-    What was decided about the runs that are there is applied at once with the word that it is; only then
-    come those that are missing, each by the same decisions.
+    What was decided about the runs that are there is applied at once, together with the note that it is; only
+    then come those that are missing, each by the same decisions. `added` grows over all tries.
     """
     # In this order: what another process seals and indexes in between is listed, and not taken for gone.
-    applied, remembered, listed = store.applied_labels(), store.notes(), bundle.list_runs(where)
-    refused: dict[str, str] = {} if again else json.loads(remembered.get("refused", "{}"))
-    before = remembered.get("decisions")
-    missing = [run for run in listed if run not in applied and run not in refused]
-    gone = sorted(set(applied) - set(listed))
-    lost = refused.keys() - set(listed)
-    if (
-        not (missing or gone or lost or again)
-        and decisions.decisions_digest(decisions.decision_ids(where)) == before
-    ):
+    applied, notes, sealed = store.applied_labels(), store.notes(), bundle.list_runs(root)
+    refused: dict[str, str] = {} if again else json.loads(notes.get("refused", "{}"))
+    before = notes.get("decisions")
+    missing = [run_id for run_id in sealed if run_id not in applied and run_id not in refused]
+    gone = sorted(set(applied) - set(sealed))
+    refused_and_gone = refused.keys() - set(sealed)
+    nothing_to_do = not (missing or gone or refused_and_gone or again)
+    if nothing_to_do and decisions.decisions_digest(decisions.decision_ids(root)) == before:
         return SyncSummary()
-    owner = remembered.get("root", where.url)
-    if gone and owner != where.url and not isinstance(store.url, Path):  # a path lies by its own data
+    owner = notes.get("root", root.url)
+    # A SQLite file lies by its own data; a shared database may be that of other data.
+    if gone and owner != root.url and not isinstance(store.url, Path):
         raise ProfilerError(
-            f"the index in PROFILER_DB is of the data in {owner}, not of {where.url}: name another one, or "
+            f"the index in PROFILER_DB is of the data in {owner}, not of {root.url}: name another one, or "
             "make it of this data: profiler index --rebuild"
         )
-    decided = decisions.load_labels(where)
-    changed = [run for run in listed if run in applied and applied[run] != decided.labels.get(run, Labels())]
-    todo = [*changed, *missing]
+    decided = decisions.load_labels(root)
+    changed = [
+        run_id
+        for run_id in sealed
+        if run_id in applied and applied[run_id] != decided.labels.get(run_id, Labels())
+    ]
+    to_read = [*changed, *missing]
 
-    def made(runs: Sequence[str], done: int) -> list[RunRows]:
-        items: list[RunRows] = []
-        for number, (run, found) in enumerate(read_runs(where, runs), done + 1):
+    def make_rows(run_ids: Sequence[str], done: int) -> list[RunRows]:
+        """The rows of those runs that can be read; the others are refused."""
+        rows: list[RunRows] = []
+        for number, (run_id, content) in enumerate(read_runs(root, run_ids), done + 1):
             try:
-                items.append(_rows(store, found, decided.labels))
+                rows.append(_make_rows(store, content, decided.labels))
             except BadBundle as error:
-                refused[run] = str(error)
+                refused[run_id] = str(error)
             if progress is not None:
-                progress(number, len(todo), run)
-        return items
+                progress(number, len(to_read), run_id)
+        return rows
 
     if changed or gone or decided.digest != before:
-        items = made(changed, 0)
-        gone += [run for run in changed if run in refused]  # it would go on as it was before the decision
-        store.apply_decisions(decided, items, gone, before=before, remembered={"root": where.url})
-    for start in range(len(changed), len(todo), _AT_ONCE):
-        items = made(todo[start : start + _AT_ONCE], start)
-        new = store.add_many(items, decided=decided)
-        added += [rows.run["run_id"] for rows, is_new in zip(items, new, strict=True) if is_new]
-    still = {run: message for run, message in refused.items() if run in listed}
-    store.put_notes({"refused": json.dumps(still)})
+        rows = make_rows(changed, 0)
+        gone += [run_id for run_id in changed if run_id in refused]  # else it would stay as it was before
+        store.apply_decisions(decided, rows, gone, before=before, notes={"root": root.url})
+    for start in range(len(changed), len(to_read), _AT_ONCE):
+        rows = make_rows(to_read[start : start + _AT_ONCE], start)
+        is_new = store.add_many(rows, decided=decided)
+        added += [of_run.run["run_id"] for of_run, new in zip(rows, is_new, strict=True) if new]
+    still_refused = {run_id: message for run_id, message in refused.items() if run_id in sealed}
+    store.put_notes({"refused": json.dumps(still_refused)})
     store.prepare_series(prepared_metrics())
-    in_again = tuple(run for run in changed if run not in refused)
-    return SyncSummary(tuple(added), in_again, tuple(gone), tuple(sorted(still.items())))
+    changed_again = tuple(run_id for run_id in changed if run_id not in refused)
+    return SyncSummary(tuple(added), changed_again, tuple(gone), tuple(sorted(still_refused.items())))
 
 
 def rebuild_index(data: str | None = None, *, progress: Progress | None = None) -> SyncSummary:
     """Make the index again from nothing but bundles and decisions; a damaged SQLite file is thrown away."""
-    where = location.open_root(data)
+    root = location.open_root(data)
     try:
-        with contextlib.closing(unsynced_store(where)) as store:
-            return _rebuild(where, store, progress)
+        with contextlib.closing(unsynced_store(root)) as store:
+            return _rebuild(root, store, progress)
     except DamagedIndex as error:
-        _discard(location.index_location(where), error)
-    with contextlib.closing(unsynced_store(where)) as store:
-        return _rebuild(where, store, progress)
+        _discard(location.index_location(root), error)
+    with contextlib.closing(unsynced_store(root)) as store:
+        return _rebuild(root, store, progress)
 
 
-def _rebuild(where: Root, store: Store, progress: Progress | None) -> SyncSummary:
-    listed = bundle.list_runs(where)
-    decided = decisions.load_labels(where)
+def _rebuild(root: Root, store: Store, progress: Progress | None) -> SyncSummary:
+    sealed = bundle.list_runs(root)
+    decided = decisions.load_labels(root)
     refused: dict[str, str] = {}
     readable = []
-    for number, (run, found) in enumerate(
-        read_runs(where, listed), 1
-    ):  # fills the cache: reading takes longest
-        if isinstance(found, ProfilerError):
-            refused[run] = str(found)
+    # Everything is read once before the transaction begins: that takes longest, and fills the cache.
+    for number, (run_id, content) in enumerate(read_runs(root, sealed), 1):
+        if isinstance(content, ProfilerError):
+            refused[run_id] = str(content)
         else:
-            readable.append(run)
+            readable.append(run_id)
         if progress is not None:
-            progress(number, len(listed), run)
+            progress(number, len(sealed), run_id)
 
-    def items() -> Iterator[RunRows]:
-        for run, found in read_runs(where, readable):
-            if isinstance(found, ProfilerError):
-                raise found  # it could be read a moment ago: better the old index than half a new one
+    def rows_of_readable() -> Iterator[RunRows]:
+        for run_id, content in read_runs(root, readable):
+            if isinstance(content, ProfilerError):
+                raise content  # it could be read a moment ago: better the old index than half a new one
             try:
-                yield _rows(store, found, decided.labels)
+                yield _make_rows(store, content, decided.labels)
             except BadBundle as error:
-                refused[run] = str(error)
+                refused[run_id] = str(error)
 
-    def remembered() -> dict[str, str]:
-        return {"decisions": decided.digest, "refused": json.dumps(refused), "root": where.url}
+    def notes() -> dict[str, str]:
+        return {"decisions": decided.digest, "refused": json.dumps(refused), "root": root.url}
 
-    store.rebuild(items(), remembered)
+    store.rebuild(rows_of_readable(), notes)
     store.prepare_series(prepared_metrics())
-    added = tuple(run for run in readable if run not in refused)
+    added = tuple(run_id for run_id in readable if run_id not in refused)
     return SyncSummary(added=added, refused=tuple(sorted(refused.items())))
 
 
-def read_runs(
-    where: Root, run_ids: Sequence[str]
-) -> Iterator[tuple[str, tuple[Run, report_values.Reports] | ProfilerError]]:
+def read_runs(root: Root, run_ids: Sequence[str]) -> Iterator[tuple[str, RunWithReports | ProfilerError]]:
     """Sealed runs with their values, or why not, in the order of the ids, a few in memory at a time."""
     for start in range(0, len(run_ids), _AT_ONCE):
-        loaded: list[Run] = []
+        runs: list[Run] = []
         refused: dict[str, ProfilerError] = {}
-        some = run_ids[start : start + _AT_ONCE]
-        for run_id in some:
+        batch = run_ids[start : start + _AT_ONCE]
+        for run_id in batch:
             try:
-                loaded.append(bundle.load_run(where, run_id))
+                runs.append(bundle.load_run(root, run_id))
             except ProfilerError as error:
                 refused[run_id] = error
-        values = report_values.read_reports(where, loaded)
-        for run_id in some:
+        runs_with_reports = report_values.load_reports(root, runs)
+        for run_id in batch:
             if run_id in refused:
                 yield run_id, refused[run_id]
             else:
-                run, found = next(values)
-                yield run_id, found if isinstance(found, ProfilerError) else (run, found)
+                run, reports = next(runs_with_reports)
+                yield run_id, reports if isinstance(reports, ProfilerError) else (run, reports)
 
 
 def prepared_metrics() -> frozenset[str]:
@@ -218,14 +223,14 @@ def prepared_metrics() -> frozenset[str]:
     return frozenset(names | set(table.captured))
 
 
-def _rows(
-    store: Store, found: tuple[Run, report_values.Reports] | ProfilerError, labels: Mapping[str, Labels]
+def _make_rows(
+    store: Store, content: RunWithReports | ProfilerError, labels: Mapping[str, Labels]
 ) -> RunRows:
     """What a run puts into the index; BadBundle where it cannot be read, or does not fit."""
-    if isinstance(found, ProfilerError):
-        raise BadBundle(str(found)) from found
-    run, reports = found
-    return store.rows_of(run, reports, labels.get(run.run_id))
+    if isinstance(content, ProfilerError):
+        raise BadBundle(str(content)) from content
+    run, reports = content
+    return store.make_rows(run, reports, labels.get(run.run_id))
 
 
 def _discard(database: str | Path, error: DamagedIndex) -> None:
@@ -235,5 +240,7 @@ def _discard(database: str | Path, error: DamagedIndex) -> None:
     for suffix in ("", "-wal", "-shm"):
         try:
             Path(f"{database}{suffix}").unlink(missing_ok=True)
-        except OSError as failed:
-            raise ProfilerError(f"{error}, but it cannot be replaced: {failed.strerror}") from failed
+        except OSError as unlink_error:
+            raise ProfilerError(
+                f"{error}, but it cannot be replaced: {unlink_error.strerror}"
+            ) from unlink_error

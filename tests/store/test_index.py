@@ -670,7 +670,7 @@ def test_a_run_that_fits_into_no_index_is_refused_and_named(store: Store, parts:
     with pytest.raises(BadBundle, match=run.run_id):
         store.add(bad, reports)
     assert store.runs() == []
-    assert store.add_many([Store.rows_of(run, reports)]) == [True]
+    assert store.add_many([Store.make_rows(run, reports)]) == [True]
 
 
 def test_numbers_that_no_database_takes_do_not_stop_the_index(store: Store) -> None:

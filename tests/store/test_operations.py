@@ -430,8 +430,8 @@ def test_the_commands_say_what_they_did(paths: list[Path], tmp_path: Path, repor
 
 
 def test_a_folder_in_the_root_of_the_file_system_gives_a_family() -> None:
-    assert import_files.labels_of(Path("/x.ncu-rep"), None, None) == ("imported", "x")
-    assert import_files.labels_of(Path("/a/b.metrics.csv"), None, "v") == ("a", "v")
+    assert import_files.labels_of_path(Path("/x.ncu-rep"), None, None) == ("imported", "x")
+    assert import_files.labels_of_path(Path("/a/b.metrics.csv"), None, "v") == ("a", "v")
 
 
 def seal_badly(data: Path, run_id: str, **captured: object) -> str:
@@ -483,12 +483,12 @@ def test_whatever_is_wrong_with_one_file_the_others_come_in(
 ) -> None:
     new_run = import_files.Importer._new_run
 
-    def fails(importer: import_files.Importer, path: Path, read: Report) -> Run:
+    def fails(importer: import_files.Importer, path: Path, report: Report) -> Run:
         if path == paths[0]:
             raise RuntimeError("nobody thought of this")
         if path == paths[1]:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return new_run(importer, path, read)
+        return new_run(importer, path, report)
 
     monkeypatch.setattr(import_files.Importer, "_new_run", fails)
     summary = import_paths(paths[:3])
@@ -531,12 +531,12 @@ def test_names_that_are_no_text_come_in_under_some_that_are(paths: list[Path], t
 def test_labels_given_to_what_is_there_already_are_not_dropped_without_a_word(paths: list[Path]) -> None:
     [one] = import_paths(paths[:1]).imported
     again = import_paths(paths[:1], family="fam 2", version="prof1").already
-    assert again == (AlreadyImported(str(paths[0]), one.run_id, wanted=(("family", "fam 2"),)),)
+    assert again == (AlreadyImported(str(paths[0]), one.run_id, other_labels=(("family", "fam 2"),)),)
     said = profiler("import", paths[0], "--family", "fam 2", "--version", "prof1").stdout
     assert str(paths[0]) in said
     assert f"profiler relabel {one.run_id} --family 'fam 2'`" in said
     relabel_run(one.run_id, family="fam 2")
-    assert import_paths(paths[:1], family="fam 2").already[0].wanted == ()
+    assert import_paths(paths[:1], family="fam 2").already[0].other_labels == ()
 
 
 def test_what_is_so_already_is_not_decided_again(paths: list[Path]) -> None:

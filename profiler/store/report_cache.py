@@ -1,0 +1,113 @@
+"""The cache of what was read from reports: a file for each report and version of the reader.
+
+It lies beside the bundles and may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import uuid
+import zlib
+from pathlib import Path
+
+from profiler.bundles import Json
+from profiler.evidence import Launch, MetricSet, Report
+from profiler.store.packing import (
+    Packed,
+    compact_json,
+    pack_launch,
+    parse_session,
+    session_json,
+    unpack_extras,
+    unpack_values,
+)
+
+_MAGIC = b"PROFEXT1"
+_HEAD = struct.Struct("<8sIQ")  # magic, crc32 of the rest, length of the JSON part
+
+
+def cache_path(folder: Path, sha256: str, reader_version: str) -> Path:
+    """Where the values of a report are kept."""
+    return folder / "values" / f"{sha256}-{reader_version}.bin"
+
+
+def write_report(path: Path, report: Report) -> None:
+    """Keep a report's values. Nobody sees half a file; its checksum tells one that a power cut spoiled."""
+    # Launches of a report share a few metric sets: each is written once.
+    set_numbers: dict[int, int] = {}  # by the identity of the set
+    sets: list[Json] = []
+    launches: list[Json] = []
+    arrays: list[bytes] = []
+    for launch in report.launches:
+        metric_set = launch.values.metric_set
+        if id(metric_set) not in set_numbers:
+            set_numbers[id(metric_set)] = len(sets)
+            sets.append([metric_set.names, metric_set.units, metric_set.kinds])
+        packed = pack_launch(launch)
+        launches.append(
+            [
+                launch.function,
+                launch.demangled,
+                launch.mangled,
+                launch.grid,
+                launch.block,
+                launch.ordinal,
+                set_numbers[id(metric_set)],
+                len(packed.slots),
+                len(packed.states),
+                packed.texts,
+                packed.extras,
+            ]
+        )
+        arrays += [packed.slots, packed.states]
+    head = compact_json(
+        {
+            "report": [report.name, report.sha256, report.size_bytes, report.form],
+            "session": session_json(report.session),
+            "sets": sets,
+            "launches": launches,
+        }
+    ).encode()
+    body = b"".join((head, *arrays))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".tmp-{uuid.uuid4().hex}")
+    try:
+        partial.write_bytes(_HEAD.pack(_MAGIC, zlib.crc32(body), len(head)) + body)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_report(path: Path) -> Report | None:
+    """The kept values; None where there are none, or where the file is not whole."""
+    try:
+        content = path.read_bytes()
+        magic, checksum, head_length = _HEAD.unpack_from(content)
+    except (OSError, struct.error):
+        return None
+    if magic != _MAGIC or zlib.crc32(memoryview(content)[_HEAD.size :]) != checksum:
+        return None
+    offset = _HEAD.size + head_length
+    head = json.loads(content[_HEAD.size : offset])
+    sets = [MetricSet(tuple(names), tuple(units), kinds) for names, units, kinds in head["sets"]]
+    launches = []
+    for row in head["launches"]:
+        function, demangled, mangled, grid, block, ordinal, set_number, slots, states, texts, extras = row
+        middle, end = offset + slots, offset + slots + states
+        packed = Packed(content[offset:middle], content[middle:end], texts, extras)
+        offset = end
+        launches.append(
+            Launch(
+                function=function,
+                demangled=demangled,
+                mangled=mangled,
+                grid=None if grid is None else tuple(grid),
+                block=None if block is None else tuple(block),
+                ordinal=ordinal,
+                values=unpack_values(sets[set_number], packed),
+                **unpack_extras(packed),
+            )
+        )
+    name, sha256, size_bytes, form = head["report"]
+    return Report(name, sha256, size_bytes, form, parse_session(head["session"]), tuple(launches))
