@@ -14,15 +14,7 @@ from tests.reportfiles import made_reports as reportfiles
 ROOT = Path(__file__).resolve().parent.parent
 # PROFILER_TEST_REPORTS names another folder; one that is absent makes the tests run as in a bare clone.
 REPORTS = Path(os.environ.get("PROFILER_TEST_REPORTS") or ROOT.parent / "shared" / "reports")
-READ_PUBLIC = (
-    "gate",
-    "regressions",
-    "cli",
-    "collect",
-    "store",
-    "ui",
-    "browser",
-)  # rooms whose tests do not read made reports yet
+READ_PUBLIC = ("ui", "browser")  # rooms whose tests do not read made reports yet
 FAMILIES = ("cutlass", "esmm", "hyperspec", "llm.c", "mistic", "ncar")
 
 

@@ -599,7 +599,7 @@ def test_the_zip_never_exceeds_its_limit_and_names_what_it_lacks(
     collection.run_jobs()
     whole, _ = seal.make_run(collection)
     (lean,) = whole.reports
-    limit = 60_000
+    limit = 30_000
     assert lean.size_bytes > limit
     run_id = seal.seal(LocalRoot(folder / "data"), collection, zip_bytes=limit)
     path = zip_file.pack(LocalRoot(folder / "data"), run_id, folder / "run.zip")

@@ -95,7 +95,8 @@ def test_reports_come_in_under_the_names_of_folder_and_file(paths: list[Path], s
         ("csv", "kernel_0009.metrics", 1),
     ]
     assert seen == [(n + 1, 4, path.name) for n, path in enumerate(paths)]
-    assert summary.imported[0].run_id == "20220713T172902-mistic-prof1-fcbfea2d"
+    digest = hashlib.sha256(paths[0].read_bytes()).hexdigest()
+    assert summary.imported[0].run_id == f"20220713T172902-mistic-prof1-{digest[:8]}"
     assert [(info.version, info.runs) for info in store.versions("mistic")] == [("prof1", 1), ("prof2", 1)]
     assert store.runs(family="csv")[0].provenance == {"created_from": "file time"}
     assert store.runs(family="esmm")[0].provenance == {"created_from": "session"}
