@@ -1,4 +1,4 @@
-"""A torch whose GPU is the host: the stages run whole, with real libraries, where there is no GPU.
+"""A torch whose GPU is the host: the programs run whole, with real libraries, where there is no GPU.
 
 Streams are the host's own order, a graph is a list of calls, an event is a time. What it times means nothing.
 """
@@ -44,13 +44,13 @@ PLANTED = {"REFUSE": 0, "SKIP_ROW": -1, "FACTOR": 1, "OUTSIDE": 0, "INPUTS": 0, 
 
 def library(folder: Path, **planted: float) -> Path:
     """attention_forward for the host, with an error planted."""
-    made = folder / ("_".join(planted) or "right")
-    source = made.with_suffix(".cpp")
+    folder.mkdir(exist_ok=True)
+    source, library = folder / "attention.cpp", folder / "attention.so"
     source.write_text(SOURCE)
     flags = [f"-D{name}={value}" for name, value in {**PLANTED, **planted}.items()]
-    command = ["g++", "-O1", "-shared", "-fPIC", *flags, "-o", str(made.with_suffix(".so")), str(source)]
+    command = ["g++", "-O1", "-shared", "-fPIC", *flags, "-o", str(library), str(source)]
     subprocess.run(command, check=True, capture_output=True)
-    return made.with_suffix(".so")
+    return library
 
 
 class Event:
@@ -101,6 +101,7 @@ def install(monkeypatch) -> types.ModuleType:
         "is_available": lambda: True,
         "init": lambda: None,
         "synchronize": lambda: None,
+        "empty_cache": lambda: None,
         "current_stream": Stream,
         "Stream": Stream,
         "stream": lambda _stream: contextlib.nullcontext(),

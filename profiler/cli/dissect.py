@@ -1,4 +1,4 @@
-"""`profiler dissect`: what a person is told of the run that a lineage becomes with no GPU."""
+"""`profiler dissect`: how the run that a lineage becomes with no GPU is asked for and printed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 from profiler.cli.build import add_arches, add_jobs, add_versions, progress
 from profiler.cli.output import add_json, print_json, say
-from profiler.errors import Exit
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.collect.without_gpu import Dissection
+    from profiler.collect import Dissection
 
 _DESCRIPTION = """\
 Do `build`, `static` and `check` for all versions and keep what they find as one run: static facts of each
@@ -45,20 +44,20 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Dissect, keep, tell."""
-    from profiler.catalog import catalog
-    from profiler.collect import without_gpu
+    """Dissect, keep, print."""
+    from profiler.catalog import load_catalog
+    from profiler.collect import dissect, keep_dissection
 
-    lineage = catalog.load_catalog(arguments.catalog)
-    chosen = lineage.pick(arguments.versions)
-    how = {"command_line": _command_line(arguments), "jobs": arguments.jobs, "progress": progress()}
-    found = without_gpu.dissect(lineage, chosen, arguments.arch, **how)
-    place, _ = without_gpu.keep(found, arguments.out)
+    catalog = load_catalog(arguments.catalog)
+    versions, line = catalog.pick(arguments.versions), _command_line(arguments)
+    how = {"command_line": line, "jobs": arguments.jobs, "progress": progress()}
+    dissection = dissect(catalog, versions, arguments.arch, **how)
+    place, _ = keep_dissection(dissection, arguments.out)
     if arguments.json:
-        print_json(document(found, place))
+        print_json(dissection.to_dict(place))
     else:
-        tell(found, place)
-    return judge(found)
+        print_dissection(dissection, place)
+    return dissection.exit_code
 
 
 def _command_line(arguments: argparse.Namespace) -> str:
@@ -67,31 +66,11 @@ def _command_line(arguments: argparse.Namespace) -> str:
     return " ".join(["profiler", "dissect", *arguments.versions, *arch])
 
 
-def document(found: Dissection, place: str) -> dict[str, object]:
-    """What was kept and what stood out, for JSON."""
-    return {
-        "run_id": found.run.run_id,
-        "place": place,
-        "results": len(found.run.results),
-        "failed": list(found.failed),
-        "unexpected": list(found.unexpected),
-        "over_budget": list(found.over_budget),
-        "missing": list(found.missing),
-    }
-
-
-def tell(found: Dissection, place: str) -> None:
+def print_dissection(dissection: Dissection, place: str) -> None:
     """What was kept, and on stderr what stood out."""
-    versions = len({result.version for result in found.run.results})
-    say(f"{found.run.run_id}: {versions} versions, {len(found.run.results)} results, kept in {place}")
-    for line in (*found.failed, *found.unexpected, *found.over_budget, *found.missing):
+    run = dissection.run
+    versions = len({result.version for result in run.results})
+    say(f"{run.run_id}: {versions} versions, {len(run.results)} results, kept in {place}")
+    stood_out = (dissection.failed, dissection.unexpected, dissection.over_budget, dissection.missing)
+    for line in (line for lines in stood_out for line in lines):
         print(f"profiler: {line}", file=sys.stderr)
-
-
-def judge(found: Dissection) -> Exit:
-    """The exit code of the worst that was found."""
-    if found.failed:
-        return Exit.UNUSABLE_INPUT
-    if found.unexpected or found.over_budget:
-        return Exit.REGRESSION
-    return Exit.UNJUDGED if found.missing else Exit.PASS

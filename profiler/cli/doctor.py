@@ -10,8 +10,7 @@ from profiler.errors import Exit
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.collect.doctor import DoctorReport
-    from profiler.collect.gpu.device import GpuState
+    from profiler.collect import DoctorReport, GpuState
 
 _DESCRIPTION = """\
 Say what this machine can do: GPU and its clocks, driver, CUDA, nvcc, ncu and whether it may read counters,
@@ -38,28 +37,28 @@ def run(arguments: argparse.Namespace) -> int:
     """Examine, print."""
     from profiler.collect import doctor
 
-    found = doctor.examine()
+    report = doctor.examine_machine()
     if arguments.json:
-        print_json(found.as_json())
+        print_json(report.as_json())
     else:
-        print_machine(found)
-    return Exit.PASS if found.can_measure else Exit.UNJUDGED
+        print_report(report)
+    return Exit.PASS if report.can_measure else Exit.UNJUDGED
 
 
-def print_machine(found: DoctorReport) -> None:
+def print_report(report: DoctorReport) -> None:
     """What is here; below, what works with it."""
-    print_table(("", ""), rows(found))
+    print_table(("", ""), rows(report))
     say()
-    works = [(name, "yes" if able else "no", why) for name, (able, why) in found.can.items()]
-    print_table(("works here", "", ""), works)
-    if not found.can_measure:
+    abilities = [(name, "yes" if works else "no", why) for name, (works, why) in report.can.items()]
+    print_table(("works here", "", ""), abilities)
+    if not report.can_measure:
         say("\nNothing can be measured on this machine. Reports and bundles from others can be imported.")
 
 
-def rows(found: DoctorReport) -> list[tuple[str, str]]:
+def rows(report: DoctorReport) -> list[tuple[str, str]]:
     """What is here, a line each; what nobody says is `unknown`."""
-    gpu = found.gpu
-    lines = [("system", found.system), ("Python", found.python)]
+    gpu = report.gpu
+    lines = [("system", report.system), ("Python", report.python)]
     if gpu is None:
         lines += [("GPU", "none: no driver, or none visible (CUDA_VISIBLE_DEVICES)")]
     else:
@@ -68,42 +67,43 @@ def rows(found: DoctorReport) -> list[tuple[str, str]]:
         capability = (
             None if gpu.compute_capability is None else f"compute capability {gpu.compute_capability}"
         )
+        known = [words for words in (gpu.name, capability, sms, memory) if words]
         lines += [
-            ("GPU", ", ".join(one for one in (gpu.name, capability, sms, memory) if one) or "unknown"),
+            ("GPU", ", ".join(known) or "unknown"),
             ("driver", gpu.driver or "unknown"),
             ("CUDA", f"{gpu.cuda} at most" if gpu.cuda else "unknown"),
-            ("clocks", clocks(found.state, gpu.max_sm_mhz)),
-            ("power, heat", heat(found.state, gpu.power_limit_w)),
-            ("shared", found.shared),
+            ("clocks", clocks(report.state, gpu.max_sm_mhz)),
+            ("power, heat", power_and_heat(report.state, gpu.power_limit_w)),
+            ("shared", report.shared),
         ]
-    for name, tool in found.tools.items():
-        there = f"{tool.version or ''} {tool.path}".strip()
-        lines.append((name, there if tool.path else f"missing: {tool.missing}"))
-    lines.append(("counters", found.counters_reason))
-    return [*lines, *_torch(found)]
+    for name, tool in report.tools.items():
+        place = f"{tool.version or ''} {tool.path}".strip()
+        lines.append((name, place if tool.path else f"missing: {tool.missing}"))
+    lines.append(("counters", report.counters_reason))
+    return [*lines, *_torch_rows(report)]
 
 
-def clocks(state: GpuState | None, most_mhz: float | None) -> str:
+def clocks(state: GpuState | None, max_mhz: float | None) -> str:
     """The SM clock now, of its highest, and what holds it."""
     if state is None or state.sm_mhz is None:
         return "unknown"
-    held = "unknown" if state.reasons is None else ", ".join(state.reasons) or "nothing"
-    most = "" if most_mhz is None else f" of {most_mhz:.0f}"
-    return f"SM {state.sm_mhz:.0f}{most} MHz; held by: {held}"
+    reasons = "unknown" if state.reasons is None else ", ".join(state.reasons) or "nothing"
+    of = "" if max_mhz is None else f" of {max_mhz:.0f}"
+    return f"SM {state.sm_mhz:.0f}{of} MHz; held by: {reasons}"
 
 
-def heat(state: GpuState | None, limit_w: float | None) -> str:
+def power_and_heat(state: GpuState | None, limit_w: float | None) -> str:
     """Power and temperature now."""
     power = "power unknown" if state is None or state.power_w is None else f"{state.power_w:.0f} W"
     limit = "" if limit_w is None else f" of {limit_w:.0f}"
-    warm = state.temperature_c if state else None
-    return f"{power}{limit}, " + ("temperature unknown" if warm is None else f"{warm:.0f} °C")
+    celsius = state.temperature_c if state else None
+    return f"{power}{limit}, " + ("temperature unknown" if celsius is None else f"{celsius:.0f} °C")
 
 
-def _torch(found: DoctorReport) -> list[tuple[str, str]]:
-    if found.torch.get("status") != "done":
-        return [("torch", str(found.torch.get("reason") or "unknown"))]
-    lines = [("torch", f"{found.torch['torch']}, CUDA {found.torch['cuda']}")]
-    for name, why in found.torch.get("backends", {}).items():
+def _torch_rows(report: DoctorReport) -> list[tuple[str, str]]:
+    if report.torch["status"] != "done":
+        return [("torch", str(report.torch["reason"] or "unknown"))]
+    lines = [("torch", f"{report.torch['torch']}, CUDA {report.torch['cuda']}")]
+    for name, why in report.torch.get("backends", {}).items():
         lines.append((f"  {name}", "works" if why is None else f"no: {why}"))
     return lines

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from profiler.cli.collect import INTERRUPTED, split_list
 from profiler.cli.output import add_json, positive, print_json, print_table, say
-from profiler.errors import CannotJudge, Exit, ProfilerError
+from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.bundles import LocalRoot, Run
+    from profiler.bundles import Run
     from profiler.catalog import Catalog
     from profiler.cli.output import Commands
-    from profiler.collect.collection import Collection
-    from profiler.collect.settings import Settings
+    from profiler.collect import Collection, Listener, Settings
 
 _DESCRIPTION = """\
 How far do two runs of one and the same build lie apart on this GPU? Each pair is two sessions of the version,
@@ -77,114 +77,92 @@ def add(commands: Commands) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """List; or measure, seal, tell."""
-    from profiler.cli import collect
+    """List; or measure, seal, print."""
+    from profiler.cli.collecting import TerminalListener, print_sealed
+    from profiler.collect import Limits, local_root, measure
 
     if arguments.list:
-        return _list(arguments.json)
-    begun, root, budget = (
-        time.monotonic(),
-        collect.local_root(),
-        collect.budget_s(arguments),
-    )
-    collection = _collection(arguments, root)
-    sealed = collect.measure(collection, root, collect.Budget(budget, begun), arguments, "noise")
-    return 130 if sealed is None else _tell(sealed, arguments.json)
+        return _print_floors(arguments.json)
+    limits, root = Limits.parse(arguments.budget, arguments.out), local_root()
+    collection = _open(arguments, TerminalListener("noise", arguments))
+    sealed = measure(collection, root, limits, seal_only=arguments.seal)
+    if sealed is None:
+        return INTERRUPTED
+    print_sealed(sealed, arguments.json)
+    return _print_run(sealed.run, arguments.json)
 
 
-def _list(as_json: bool) -> int:
+def _print_floors(as_json: bool) -> int:
     from profiler.cli import floor_text, output
-    from profiler.compare import noise_floor
+    from profiler.compare import stored_floors
+    from profiler.compare.floor_coverage import missing_floors
+    from profiler.compare.noise_floor import timed_keys
 
     store = output.open_store()
-    found, timed = noise_floor.stored_floors(store), noise_floor.timed_keys(store)
-    lacking = floor_text.missing(found, timed)
+    floors, timed = stored_floors(store), timed_keys(store)
+    missing = missing_floors(floors, timed)
     if as_json:
-        print_json({"floors": [floor_text.document(one) for one in found], "missing": lacking})
+        documents = [floor_text.to_dict(floor) for floor in floors]
+        print_json({"floors": documents, "missing": [calls.to_dict() for calls in missing]})
         return Exit.PASS
-    if found:
-        floor_text.print_floors(found)
+    if floors:
+        floor_text.print_floors(floors)
     else:
         say("no A/A pairs here" + ("" if timed else ", and no timed calls: `profiler collect` times them"))
-    for one in lacking:
-        modes = " and ".join(one["modes"])
-        say(f"missing: {one['class']} calls on {one['gpu'] or 'unknown GPU'} ({modes}): {one['command']}")
+    for calls in missing:
+        modes, gpu = " and ".join(calls.modes), calls.gpu or "unknown GPU"
+        say(f"missing: {calls.workload_class} calls on {gpu} ({modes}): {calls.command}")
     return Exit.PASS
 
 
-def _collection(arguments: argparse.Namespace, root: LocalRoot) -> Collection:
-    from profiler.catalog import catalog
-    from profiler.cli.collect import progress
-    from profiler.collect import collection as collect_collection
-    from profiler.collect import machine as collect_machine
-    from profiler.collect import run_inputs
+def _open(arguments: argparse.Namespace, listener: Listener) -> Collection:
+    from profiler.catalog import load_catalog
+    from profiler.collect import begin_collection, local_root, resume_collection
 
     if not (arguments.versions or arguments.resume):
         raise ProfilerError("which version? `profiler noise VERSION`, or `profiler noise --list`")
-    if arguments.seal and not arguments.resume:
-        raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
-    if not arguments.resume:
-        lineage = catalog.load_catalog(arguments.catalog)
-        settings = _settings(arguments, lineage)
-    machine = collect_machine.Machine(None, None) if arguments.seal else collect_machine.look(counters=False)
-    if machine.gpu is None and not arguments.seal:
-        raise CannotJudge(
-            "no GPU here, where A/A pairs are collected: `profiler noise --list` says what lacks"
-        )
     if arguments.resume:
-        staging, lineage, settings = run_inputs.resume(root, arguments.resume, sealing=arguments.seal)
-    else:
-        staging = run_inputs.begin(root, lineage, settings)
-    return collect_collection.Collection(staging, lineage, settings, machine, progress)
+        return resume_collection(
+            local_root(), arguments.resume, listener, seal_only=arguments.seal, need_gpu=True
+        )
+    if arguments.seal:
+        raise ProfilerError("--seal needs --resume RUN: a run that begins now has nothing to keep")
+    catalog = load_catalog(arguments.catalog)
+    return begin_collection(local_root(), catalog, _settings(arguments, catalog), listener)
 
 
-def _settings(arguments: argparse.Namespace, lineage: Catalog) -> Settings:
-    from profiler.catalog import sources
-    from profiler.cli.collect import workloads
-    from profiler.collect import settings as collect_settings
+def _settings(arguments: argparse.Namespace, catalog: Catalog) -> Settings:
+    from profiler.collect import noise_settings, publishable_command_line
 
-    chosen = lineage.pick(arguments.versions)
-    if planned := [one.id for one in chosen if one.state == "planned"]:
-        raise CannotJudge(lineage.why_none_built(planned))
-    if wrong := [one.id for one in chosen if one.state == "rejected"]:
-        raise ProfilerError(f"{', '.join(wrong)}: only a correct version has a latency, and so a floor")
-    sizes = workloads(arguments.workloads, lineage, chosen)
-    if not arguments.workloads:
-        problem = sources.load_object(lineage, lineage.problem)
-        sizes = [one for one in sizes if one.get("dtype") == sizes[0].get("dtype")]
-        by_size = sorted(sizes, key=lambda one: problem.flops(problem.workload(**one)))
-        sizes = [one for one in sizes if one in (sizes[0], by_size[len(sizes) // 2], by_size[-1])]
-    return collect_settings.Settings(
-        versions=tuple(one.id for one in chosen),
-        workloads=tuple(sizes),
+    workloads = split_list(arguments.workloads or "")
+    return replace(
+        noise_settings(catalog, arguments.versions, workloads=workloads, pairs=arguments.pairs),
         rounds=arguments.rounds,
         samples=arguments.samples,
-        processes=1,
-        counters=False,
-        command_line=collect_settings.command_line(["profiler", *sys.argv[1:]]),
-        pairs=arguments.pairs,
+        command_line=publishable_command_line(["profiler", *sys.argv[1:]]),
     )
 
 
-def _tell(run: Run, as_json: bool) -> Exit:
-    from profiler.cli import collect, floor_text
-    from profiler.compare import noise_floor
+def _print_run(run: Run, as_json: bool) -> Exit:
+    from profiler.cli import floor_text
+    from profiler.cli.collecting import grouped_by_reason, time_taken
+    from profiler.compare import floors_of_runs
 
-    found = noise_floor.floors_of_runs([run])
-    cells = [one for one in run.results if one.check or one.samples or one.reason]
+    floors = floors_of_runs([run])
+    cells = [result for result in run.results if result.check or result.samples or result.reason]
     left_out = run.provenance.get("left_out", ())
     if as_json:
-        print_json(
-            {"run": run.run_id, "floors": [floor_text.document(one) for one in found], "left_out": left_out}
-        )
+        documents = [floor_text.to_dict(floor) for floor in floors]
+        print_json({"run": run.run_id, "floors": documents, "left_out": left_out})
     else:
-        floor_text.print_floors(found)
-        bad = [(one.version, one.workload or "", one.status, one.reason or "") for one in cells if one.reason]
-        if bad:
-            print_table(("version", "workload", "", "why"), bad)
-        for words in collect.left_out(left_out):
+        floor_text.print_floors(floors)
+        unwell = [cell for cell in cells if cell.reason]
+        rows = [(cell.version, cell.workload or "", cell.status, cell.reason or "") for cell in unwell]
+        if rows:
+            print_table(("version", "workload", "", "why"), rows)
+        for words in grouped_by_reason(left_out):
             say(f"left out: {words}")
-        say(f"\n{collect.took(run)}\nsealed as {run.run_id}")
-    if any(one.status in ("wrong", "failed") for one in cells):
+        say(f"\n{time_taken(run)}\nsealed as {run.run_id}")
+    if any(cell.status in ("wrong", "failed") for cell in cells):
         return Exit.REGRESSION
-    return Exit.PASS if found else Exit.UNJUDGED
+    return Exit.PASS if floors else Exit.UNJUDGED

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from profiler.bundles import Samples
 from profiler.collect import check_and_time
-from profiler.collect.jobs import JobContext, Json
+from profiler.collect.gpu.messages import LATENCY, LatencyRequest, TimingRequest
+from profiler.collect.jobs import JobContext
+from profiler.collect.outcomes import NoResults, TimeOutcome
 from profiler.collect.plan import Job
 
 T = TypeVar("T")
@@ -23,49 +26,54 @@ class AASessions:
 
     def __init__(self, context: JobContext, planned: Sequence[Job]) -> None:
         self._context, self._planned = context, planned
-        self._ahead: dict[str, Json] = {}  # outcomes of jobs whose turn is yet to come
+        self._ready: dict[str, TimeOutcome] = {}  # outcomes of jobs whose turn is yet to come
 
     def has(self, job: Job) -> bool:
         """Whether the job's outcome is there already."""
-        return job.key in self._ahead
+        return job.key in self._ready
 
-    def outcome(self, job: Job) -> Json:
+    def outcome(self, job: Job) -> TimeOutcome | NoResults:
         """The job's outcome, and with it those of the same session that have not ended."""
-        if job.key not in self._ahead:
-            self._ahead |= self._session(job)
-        return self._ahead.pop(job.key) if job.key in self._ahead else self._context.nobody(job)
+        if job.key not in self._ready:
+            self._ready |= self._run_session(job)
+        return self._ready.pop(job.key) if job.key in self._ready else self._context.skip(job)
 
-    def _session(self, job: Job) -> dict[str, Json]:
+    def _run_session(self, job: Job) -> dict[str, TimeOutcome]:
+        """The outcomes of the session's jobs, by key; none of those no version of which is right."""
         begun, ended = time.monotonic(), self._context.staging.outcomes()
-        wanted = [one for one in self._planned if _alike(one, job) and one.key not in ended]
-        asked = {one: check_and_time.timing_request(self._context, one) for one in wanted}
-        todo = {one: found for one, found in asked.items() if found[0]}
-        outcomes = self._timed(job, todo) if todo else {}
-        share = (time.monotonic() - begun) / len(wanted)
-        return {key: {**outcome, "wall_s": round(share, 3)} for key, outcome in outcomes.items()}
-
-    def _timed(self, job: Job, todo: dict[Job, tuple[list[str], Json]]) -> dict[str, Json]:
-        parts = {
-            one.workload: {**request, "max_seconds": request["max_seconds"] / len(todo)}
-            for one, (_, request) in todo.items()
-        }
-        folder = self._context.folder(job, "session")
-        result = self._context.stage("latencies", {"parts": parts}, folder, job)
-        outcomes = {}
-        for one, (names, request) in todo.items():
-            part = result.get("parts", {}).get(one.workload)
-            if part is not None:
-                own = part.get("versions") or {name: check_and_time.untimed(part) for name in names}
-                outcomes[one.key] = {**check_and_time.stage_facts(part), "results": own}
-            else:  # the process died: each workload by itself, and each version where that dies too
-                outcomes[one.key] = check_and_time.time_versions(self._context, one, names, request)
-            if states := outcomes[one.key].get("states"):
-                states["during"] = []  # the clock stands with every sample; this would be the larger part
+        jobs = [
+            other
+            for other in self._planned
+            if (other.stage, other.block) == (job.stage, job.block) and other.key not in ended
+        ]
+        requests = {other: check_and_time.timing_request(self._context, other) for other in jobs}
+        timings = {other: timing for other, timing in requests.items() if timing.versions}
+        outcomes = self._time(job, timings) if timings else {}
+        share_s = round((time.monotonic() - begun) / len(jobs), 3)
+        for outcome in outcomes.values():
+            outcome["wall_s"] = share_s
         return outcomes
 
-
-def _alike(one: Job, job: Job) -> bool:
-    return (one.stage, one.block) == (job.stage, job.block)
+    def _time(self, job: Job, timings: dict[Job, TimingRequest]) -> dict[str, TimeOutcome]:
+        by_label = {
+            other.workload: replace(timing, max_seconds=(timing.max_seconds or 0.0) / len(timings))
+            for other, timing in timings.items()
+        }
+        request = LatencyRequest(by_label, self._context.setup)
+        folder = self._context.folder(job, "session")
+        timed = self._context.run_program(LATENCY, request, folder, job).get("timings", {})
+        outcomes = {}
+        for other, timing in timings.items():
+            if other.workload in timed:
+                names = [version.id for version in timing.versions]
+                outcome = check_and_time.outcome_of(other, timed[other.workload], names)
+            else:  # the process died: each workload by itself, and each version where that dies too
+                outcome = check_and_time.time_versions(self._context, other, timing)
+            if "states" in outcome:
+                # The clock stands with every sample; this would be the larger part of the run.
+                outcome["states"] = {**outcome["states"], "during": []}
+            outcomes[other.key] = outcome
+        return outcomes
 
 
 def in_pairs(sessions: Sequence[T]) -> list[T]:
@@ -75,23 +83,24 @@ def in_pairs(sessions: Sequence[T]) -> list[T]:
     warms up or drifts between them is a part of what a floor must hold. An odd last one has nobody.
     """
     half = len(sessions) // 2
-    paired = [one for pair in zip(sessions[:half], sessions[half : 2 * half], strict=True) for one in pair]
-    return [*paired, *sessions[2 * half :]]
+    pairs = zip(sessions[:half], sessions[half : 2 * half], strict=True)
+    return [*(session for pair in pairs for session in pair), *sessions[2 * half :]]
 
 
-def samples(timed: Sequence[Json], name: str) -> list[Samples]:
+def paired_samples(timed: Iterable[TimeOutcome], name: str) -> list[Samples]:
     """The sessions of a version on one workload, mode by mode, each mode's in pairs."""
     by_mode: dict[str, list[Samples]] = {}
-    for outcome in sorted(timed, key=lambda one: one["block"]):
-        for block in outcome["results"].get(name, {}).get("samples", ()):
+    for outcome in sorted(timed, key=lambda outcome: outcome["block"]):
+        result = outcome["results"].get(name)
+        for block in result["samples"] if result else ():
             clocks, ns = tuple(block["clocks_mhz"]), tuple(block["ns"])
             if ns:
-                found = Samples(
+                samples = Samples(
                     block["mode"],
                     ns,
                     tuple(block["rounds"]),
                     clocks if len(clocks) == len(ns) else (),
                     tuple(block["throttled"]),
                 )
-                by_mode.setdefault(found.mode, []).append(found)
-    return [one for sessions in by_mode.values() for one in in_pairs(sessions)]
+                by_mode.setdefault(samples.mode, []).append(samples)
+    return [samples for sessions in by_mode.values() for samples in in_pairs(sessions)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,132 +11,153 @@ from profiler.bundles import Capture, ReportFile, Result, Samples
 from profiler.bundles.run_json import parse_result
 from profiler.collect import aa_sessions
 from profiler.collect.collection import Collection
-from profiler.collect.plan import Job
-from profiler.collect.provenance import hide_private, reason_left_out
+from profiler.collect.outcomes import (
+    CheckOutcome,
+    CounterOutcome,
+    Ending,
+    Outcomes,
+    SanitizerOutcome,
+    TimeOutcome,
+    version_ending,
+)
+from profiler.collect.plan import Job, check_key
+from profiler.collect.provenance import hide_private, why_left_out
 
 Json = dict[str, Any]
-_LATER = ("time", "lean", "full", "sanitize")  # stages after the check
+Reports = Mapping[str, tuple[ReportFile, Path]]  # that are kept, by sha256, and where their content lies
+_AFTER_CHECK = ("time", "lean", "full", "sanitize")
 
 
-def results_of(
-    collection: Collection, ended: Mapping[str, Json], kept: Mapping[str, tuple[ReportFile, Path]]
-) -> list[Result]:
-    found = [
-        parse_result(body)
-        for outcome in ended.values()
-        if outcome["stage"] in ("static", "model")
-        for body in outcome.get("facts", ())
-    ]
+def results_of(collection: Collection, outcomes: Outcomes, reports: Reports) -> list[Result]:
+    """All results of the run: static and modelled ones as they were kept, then those of the GPU."""
+    results = [parse_result(body) for outcome in outcomes.facts.values() for body in outcome.get("facts", ())]
     for job in collection.planned:
         if job.stage == "check":
-            found += _cell(collection, ended, kept, job.versions[0], job.workload)
+            results += _cell_results(collection, outcomes, reports, job.versions[0], job.workload)
     if collection.settings.keep_session:
-        return found
-    return [replace(one, reason=hide_private(one.reason), check=hide_private(one.check)) for one in found]
+        return results
+    return [
+        replace(result, reason=hide_private(result.reason), check=hide_private(result.check))
+        for result in results
+    ]
 
 
-def _cell(
-    collection: Collection,
-    ended: Mapping[str, Json],
-    kept: Mapping[str, tuple[ReportFile, Path]],
-    name: str,
-    workload: str,
-) -> list[Result]:
-    """The cell; and, where something was measured of it and something else failed, a second result saying so:
-    a latency stays one although no counter came, and the counters that did not come have their reason.
-    """
-    version = collection.context.versions[name]
-    jobs = [job for job in collection.planned if job.workload == workload and name in job.versions]
-    checked = next((ended[job.key] for job in jobs if job.stage == "check" and job.key in ended), None)
-    timed = [ended[job.key] for job in jobs if job.stage == "time" and job.key in ended]
-    captures = [ended[job.key] for job in jobs if job.stage in ("lean", "full") and job.key in ended]
-    sanitized = next((ended[job.key] for job in jobs if job.stage == "sanitize" and job.key in ended), None)
-    outcome = dict(checked["results"].get(name, {})) if checked else {}
-    about = {key: value for key, value in outcome.items() if key not in ("device", "tail", "seconds")}
-    if checked:
-        about.update(evidence="measured", passed=checked["status"] == "done", state=version.state)
-    if sanitized:
-        about["sanitizer"] = sanitized["results"].get(name, {"skipped": sanitized["reason"]})
-    sessions = collection.settings.pairs
-    samples = tuple(aa_sessions.samples(timed, name) if sessions else _samples(timed, name))
-    counted = tuple(_captures(collection, captures, kept, name))
-    failed, skipped = _told(collection, jobs, ended, name)
-    status, reason = _status(
-        _check_told(collection, jobs, ended, workload, name),
-        sanitized,
-        bool(samples or counted),
-        failed,
-        skipped,
+@dataclass(frozen=True)
+class _CellOutcomes:
+    """What has ended of one version on one workload."""
+
+    jobs: tuple[Job, ...]  # that were planned for it
+    check: CheckOutcome | None
+    timings: tuple[TimeOutcome, ...]
+    captures: tuple[CounterOutcome, ...]
+    sanitized: SanitizerOutcome | None
+
+
+def _cell_outcomes(collection: Collection, outcomes: Outcomes, name: str, workload: str) -> _CellOutcomes:
+    jobs = tuple(job for job in collection.planned if job.workload == workload and name in job.versions)
+    keys = [job.key for job in jobs]
+    return _CellOutcomes(
+        jobs,
+        check=next((outcomes.checks[key] for key in keys if key in outcomes.checks), None),
+        timings=tuple(outcomes.timings[key] for key in keys if key in outcomes.timings),
+        captures=tuple(outcomes.captures[key] for key in keys if key in outcomes.captures),
+        sanitized=next((outcomes.sanitized[key] for key in keys if key in outcomes.sanitized), None),
     )
-    cell = Result(
+
+
+def _cell_results(
+    collection: Collection, outcomes: Outcomes, reports: Reports, name: str, workload: str
+) -> list[Result]:
+    """The cell's result; where something was measured and something else failed, a second one says so.
+
+    A latency stays one although no counter came, and the counters that did not come have their reason.
+    """
+    version = collection.context.selection.versions[name]
+    ended = _cell_outcomes(collection, outcomes, name, workload)
+    if collection.settings.pairs:
+        samples = tuple(aa_sessions.paired_samples(ended.timings, name))
+    else:
+        samples = tuple(_merged_samples(ended.timings, name))
+    captures = tuple(_captures(collection, ended.captures, reports, name))
+    failed, skipped = _problems(collection, outcomes, ended.jobs, name)
+    measured = bool(samples or captures)
+    status, reason = _status(
+        _check_ending(collection, outcomes, name, workload), ended.sanitized, measured, failed, skipped
+    )
+    result = Result(
         family=version.family,
         version=name,
         workload=workload,
-        problem=collection.context.workloads[workload].sizes(),
+        problem=collection.context.selection.workloads[workload].sizes(),
         status=status,
         reason=reason,
-        source_sha256=collection.staging.plan["sources"].get(name),
+        source_sha256=collection.inputs.source_hashes.get(name),
         flags=version.flags,
-        check=about or None,
+        check=_check_facts(ended, name, version.state),
         samples=samples if status != "wrong" else (),
-        captures=counted if status != "wrong" else (),
+        captures=captures if status != "wrong" else (),
     )
     if status != "done" or not failed:
-        return [cell]
-    beside = Result(
-        family=cell.family,
-        version=name,
-        workload=workload,
-        problem=cell.problem,
-        status="failed",
-        reason="; ".join(failed),
-        source_sha256=cell.source_sha256,
-        flags=cell.flags,
-    )
-    return [cell, beside]
+        return [result]
+    beside = replace(result, status="failed", reason="; ".join(failed), check=None, samples=(), captures=())
+    return [result, beside]
 
 
-def _check_told(
-    collection: Collection, jobs: Sequence[Job], ended: Mapping[str, Json], workload: str, name: str
-) -> tuple[str, str | None]:
+def _check_facts(ended: _CellOutcomes, name: str, state: str) -> Json | None:
+    """What the result says of the check; None where there was none."""
+    facts: Json = {}
+    if ended.check:
+        result: Mapping[str, Any] = ended.check["results"].get(name, {})
+        facts = {key: value for key, value in result.items() if key not in ("device", "tail", "seconds")}
+        facts.update(evidence="measured", passed=ended.check["status"] == "done", state=state)
+    if ended.sanitized:
+        findings = ended.sanitized["results"].get(name)
+        facts["sanitizer"] = findings or {"skipped": ended.sanitized["reason"]}
+    return facts or None
+
+
+def _check_ending(collection: Collection, outcomes: Outcomes, name: str, workload: str) -> Ending:
     """How the check came out, and why; skipped where it was left out."""
-    key = Job("check", workload, (name,)).key
-    if key in ended:
-        return str(ended[key]["status"]), ended[key].get("reason")
-    return "skipped", f"check: {reason_left_out(collection, key)}"
+    key = check_key(name, workload)
+    if key in outcomes.checks:
+        return {"status": outcomes.checks[key]["status"], "reason": outcomes.checks[key]["reason"]}
+    return {"status": "skipped", "reason": f"check: {why_left_out(collection, key)}"}
 
 
-def _told(
-    collection: Collection, jobs: Sequence[Job], ended: Mapping[str, Json], name: str
+def _problems(
+    collection: Collection, outcomes: Outcomes, jobs: Sequence[Job], name: str
 ) -> tuple[list[str], list[str]]:
     """Why stages after the check failed for the version, and why others were skipped or left out."""
     failed: dict[str, None] = {}
     skipped: dict[str, None] = {}
     for job in jobs:
-        if job.stage not in _LATER:
+        if job.stage not in _AFTER_CHECK:
             continue
-        outcome = ended.get(job.key)
+        outcome = outcomes.get(job.key)
         if outcome is None:
-            skipped[f"{job.stage}: {reason_left_out(collection, job.key)}"] = None
+            skipped[f"{job.stage}: {why_left_out(collection, job.key)}"] = None
             continue
-        mine = outcome if job.stage == "sanitize" else outcome["results"].get(name, outcome)
-        status, reason = mine.get("status", outcome["status"]), mine.get("reason") or "no reason was given"
-        if status in ("failed", "skipped"):
-            (failed if status == "failed" else skipped)[f"{job.stage}: {reason}"] = None
-        for mode, why in (mine.get("without") or {}).items():
+        ending = version_ending(outcome, name)
+        reason = ending["reason"] or "no reason was given"
+        if ending["status"] == "failed":
+            failed[f"{job.stage}: {reason}"] = None
+        elif ending["status"] == "skipped":
+            skipped[f"{job.stage}: {reason}"] = None
+        timing = outcomes.timings[job.key]["results"].get(name) if job.key in outcomes.timings else None
+        for mode, why in (timing.get("without", {}) if timing else {}).items():
             skipped[f"{job.stage}, {mode}: {why}"] = None
     return list(failed), list(skipped)
 
 
 def _status(
-    check: tuple[str, str | None],
-    sanitized: Json | None,
+    check: Ending,
+    sanitized: SanitizerOutcome | None,
     measured: bool,
     failed: Sequence[str],
     skipped: Sequence[str],
 ) -> tuple[str, str | None]:
     """What the cell is; what was left out does not make a measured cell a failed one."""
-    status, reason = check
+    status, reason = check["status"], check["reason"]
     if status != "done":
         return status, reason
     if sanitized and sanitized["status"] == "wrong":
@@ -148,41 +169,42 @@ def _status(
     return "skipped", "; ".join([*([reason] if reason else []), *skipped]) or "nothing was measured"
 
 
-def _samples(timed: Sequence[Json], name: str) -> list[Samples]:
+def _merged_samples(timed: Sequence[TimeOutcome], name: str) -> list[Samples]:
     """The blocks of all processes, mode by mode, in the order in which they were taken."""
     merged: dict[str, dict[str, list[Any]]] = {}
-    for outcome in sorted(timed, key=lambda one: one["block"]):
-        for block in outcome["results"].get(name, {}).get("samples", ()):
+    for outcome in sorted(timed, key=lambda outcome: outcome["block"]):
+        result = outcome["results"].get(name)
+        for block in result["samples"] if result else ():
             into = merged.setdefault(
                 block["mode"], {"ns": [], "rounds": [], "clocks_mhz": [], "throttled": []}
             )
             into["throttled"] += [len(into["ns"]) + position for position in block["throttled"]]
-            for key in ("ns", "rounds", "clocks_mhz"):
-                into[key] += block[key]
+            into["ns"] += block["ns"]
+            into["rounds"] += block["rounds"]
+            into["clocks_mhz"] += block["clocks_mhz"]
     return [
         Samples(
             mode=mode,
-            ns=tuple(one["ns"]),
-            rounds=tuple(one["rounds"]),
-            clocks_mhz=tuple(one["clocks_mhz"]) if len(one["clocks_mhz"]) == len(one["ns"]) else (),
-            throttled=tuple(one["throttled"]),
+            ns=tuple(whole["ns"]),
+            rounds=tuple(whole["rounds"]),
+            clocks_mhz=tuple(whole["clocks_mhz"]) if len(whole["clocks_mhz"]) == len(whole["ns"]) else (),
+            throttled=tuple(whole["throttled"]),
         )
-        for mode, one in merged.items()
-        if one["ns"]
+        for mode, whole in merged.items()
+        if whole["ns"]
     ]
 
 
 def _captures(
-    collection: Collection,
-    captured: Sequence[Json],
-    kept: Mapping[str, tuple[ReportFile, Path]],
-    name: str,
+    collection: Collection, captured: Sequence[CounterOutcome], reports: Reports, name: str
 ) -> list[Capture]:
     settings = collection.settings
     mode = f"ncu; clock {settings.clock_control}; cache {settings.cache_control}"
-    found = []
+    captures = []
     for outcome in captured:
-        mine = outcome["results"].get(name, {})
-        if mine.get("status") == "done" and mine.get("report") in kept:
-            found.append(Capture(mine["report"], tuple(mine["ordinals"]), tuple(mine["parts"]), mode))
-    return found
+        result = outcome["results"].get(name)
+        if result and result["status"] == "done" and result.get("report") in reports:
+            captures.append(
+                Capture(result["report"], tuple(result["ordinals"]), tuple(result["parts"]), mode)
+            )
+    return captures

@@ -3,123 +3,182 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 from profiler.collect import sample_schedule
 from profiler.collect.failure_streak import FailureStreak, interleaved
-from profiler.collect.jobs import JobContext, Json
+from profiler.collect.gpu.messages import (
+    CORRECTNESS,
+    LATENCY,
+    CheckRequest,
+    LatencyRequest,
+    TimingRequest,
+    VersionTiming,
+    WorkloadTiming,
+)
+from profiler.collect.gpu.properties import Gpu
+from profiler.collect.jobs import JobContext
+from profiler.collect.outcomes import CheckOutcome, NoResults, TimeOutcome, envelope
 from profiler.collect.plan import Job
 
 SMALL_FLOPS = 1e9  # below this a call is short enough for its dispatch to matter: graph replay is timed too
-CHECKS = 8  # at a time, at least: most of a check is torch's import and the reference, not the GPU
-_CHECKS_MOST = 16
+FEWEST_CHECKS = 8  # side by side: most of a check is torch's import and the reference, not the GPU
+MOST_CHECKS = 16
 _CHECK_BYTES = 2 << 30  # of the GPU's memory for each: a context, torch's own and the arrays
 
+# ---------------------------------------------------------------- checks
 
-def check_version(context: JobContext, job: Job) -> Json:
+
+def parallel_jobs(gpu: Gpu | None) -> dict[str, int]:
+    """How many jobs of a stage run side by side: checks alone, for nothing may run beside what is timed."""
+    return {"check": parallel_checks(gpu)}
+
+
+def parallel_checks(gpu: Gpu | None) -> int:
+    """How many checks run side by side: one a CPU as far as the GPU's memory allows, never over 16."""
+    memory = gpu.memory_bytes if gpu else None
+    checks = min(MOST_CHECKS, max(FEWEST_CHECKS, os.cpu_count() or 1))
+    return max(1, min(checks, memory // _CHECK_BYTES)) if memory else checks
+
+
+def check_version(context: JobContext, job: Job) -> CheckOutcome | NoResults:
     """One version on one workload, against the reference."""
     (name,) = job.versions
-    if why := context.unrunnable(name):
-        return {"status": "skipped", "reason": why}
-    request = {**context.request(job.workload), "version": context.version(name)}
+    if why := context.why_not_runnable(name):
+        return {**envelope(job), "status": "skipped", "reason": why, "results": {}}
+    request = CheckRequest(
+        version=context.version_code(name),
+        workload=context.selection.workloads[job.workload].sizes(),
+        setup=context.setup,
+    )
     threads = str(max(1, (os.cpu_count() or 1) // parallel_checks(context.machine.gpu)))  # of the reference
     env = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
-    result = context.stage("correctness", request, context.folder(job), job, env)
-    return {"status": result["status"], "reason": result.get("reason"), "results": {name: result}}
-
-
-def parallel_checks(gpu: Mapping[str, Any] | None) -> int:
-    """How many checks run side by side: one a CPU as far as the GPU's memory allows, never over 16."""
-    memory = (gpu or {}).get("memory_bytes")
-    wanted = min(_CHECKS_MOST, max(CHECKS, os.cpu_count() or 1))
-    return max(1, min(wanted, memory // _CHECK_BYTES)) if memory else wanted
-
-
-def block_count(work_rounds: int, processes: int) -> int:
-    """How many fresh processes the rounds are spread over; none is left without a round."""
-    return len(sample_schedule.blocks(work_rounds, processes))
-
-
-def time_group(context: JobContext, job: Job) -> Json:
-    """One block of rounds of every right version of a workload, in one process."""
-    names, request = timing_request(context, job)
-    return time_versions(context, job, names, request) if names else context.nobody(job)
-
-
-def timing_request(context: JobContext, job: Job) -> tuple[list[str], Json]:
-    """The versions that a timing job is about, none that is wrong or failed before, and what it asks for."""
-    before = _blocks_before(context, job)
-    failed = {name for one in before for name, got in one["results"].items() if got.get("status") == "failed"}
-    names = [name for name in context.right(job.versions, job.workload) if name not in failed]
-    modes = ["cold", "warm"]
-    if context.problem.flops(context.workloads[job.workload]) < SMALL_FLOPS:
-        modes.append("graph")
-    # A session of a noise run has all rounds, and decides on its batches as a run by itself would.
-    settings = context.settings
-    numbers = [] if settings.pairs else sample_schedule.blocks(settings.rounds, settings.processes)
-    return names, {
-        **context.request(job.workload),
-        "versions": [context.version(name) for name in names],
-        "modes": modes,
-        "rounds": numbers[job.block] if numbers else list(range(context.settings.rounds)),
-        "samples": context.settings.samples,
-        "clock": "none",  # nobody locks the clocks while latency is taken
-        "max_seconds": context.own_limit_s("time"),
-        "batch": {
-            name: got["batch"]
-            for one in (before if numbers else ())
-            for name, got in one["results"].items()
-            if got.get("batch")
-        },
+    result = context.run_program(CORRECTNESS, request, context.folder(job), job, env)
+    return {
+        **envelope(job),
+        "status": result["status"],
+        "reason": result["reason"],
+        "results": {name: result},
     }
 
 
-def _blocks_before(context: JobContext, job: Job) -> list[Json]:
-    ended = context.staging.outcomes()
+# ---------------------------------------------------------------- timing
+
+
+def time_block(context: JobContext, job: Job) -> TimeOutcome | NoResults:
+    """One block of rounds of every right version of a workload, in one process."""
+    timing = timing_request(context, job)
+    return time_versions(context, job, timing) if timing.versions else context.skip(job)
+
+
+def timing_request(context: JobContext, job: Job) -> TimingRequest:
+    """What a timing job asks for: the versions that are right and have not failed in a block before."""
+    settings, workload = context.settings, context.selection.workloads[job.workload]
+    before = _blocks_before(context, job)
+    failed = {
+        name
+        for outcome in before
+        for name, result in outcome["results"].items()
+        if result["status"] == "failed"
+    }
+    names = [name for name in context.right_versions(job.versions, job.workload) if name not in failed]
+    modes: tuple[str, ...] = ("cold", "warm")
+    if context.selection.problem.flops(workload) < SMALL_FLOPS:
+        modes = (*modes, "graph")
+    # A session of a noise run has all rounds, and decides on its batches as a run by itself would.
+    blocks = [] if settings.pairs else sample_schedule.blocks(settings.rounds, settings.processes)
+    batch = {
+        name: result["batch"]
+        for outcome in (before if blocks else ())
+        for name, result in outcome["results"].items()
+        if result.get("batch")
+    }
+    return TimingRequest(
+        workload=workload.sizes(),
+        versions=tuple(context.version_code(name) for name in names),
+        rounds=tuple(blocks[job.block] if blocks else range(settings.rounds)),
+        samples=settings.samples,
+        modes=modes,
+        clock="none",  # nobody locks the clocks while latency is taken
+        max_seconds=context.limits.of_work_within("time"),
+        batch=batch,
+    )
+
+
+def _blocks_before(context: JobContext, job: Job) -> list[TimeOutcome]:
+    timings = context.staging.outcomes().timings
     keys = [Job("time", job.workload, job.versions, block).key for block in range(job.block)]
-    return [ended[key] for key in keys if key in ended]
+    return [timings[key] for key in keys if key in timings]
 
 
-def time_versions(context: JobContext, job: Job, names: Sequence[str], request: Json) -> Json:
+def time_versions(context: JobContext, job: Job, timing: TimingRequest) -> TimeOutcome:
     """All in one process, alternating; where it dies, each by itself, so that one costs itself alone."""
-    whole = context.stage("latency", request, context.folder(job), job)
-    if "versions" in whole or len(names) == 1:
-        results = whole.get("versions") or {names[0]: untimed(whole)}
-        return {**stage_facts(whole), "results": results}
-    results, last, alike = {}, whole, FailureStreak()
+    together = _time_in_process(context, job, timing)
+    names = [version.id for version in timing.versions]
+    if together["versions"] or len(names) == 1:
+        return outcome_of(job, together, names)
+    results: dict[str, VersionTiming] = {}
+    last, streak = together, FailureStreak()
+    by_name = {version.id: version for version in timing.versions}
     for place, name in enumerate(interleaved(names), start=1):
-        if alike.words:  # the next block has another try at it, without those that failed
-            results[name] = untimed({"status": "skipped", "reason": alike.words})
+        if streak.why_no_more:  # the next block has another try at it, without those that failed
+            results[name] = {"status": "skipped", "reason": streak.why_no_more, "samples": []}
             continue
         # Rounds of equal numbers would be read as A B B A; these are none.
-        own = [number + place * context.settings.rounds for number in request["rounds"]]
-        most = min(request["max_seconds"], context.own_limit_s("time"))
-        one = {**request, "versions": [context.version(name)], "rounds": own, "max_seconds": most}
-        alone = context.stage("latency", one, context.folder(job, name), job)
-        results[name] = (alone.get("versions") or {}).get(name) or untimed(alone)
-        alike.see(name, results[name])
-        last = alone if "versions" in alone else last
-    done = any(one.get("status") == "done" for one in results.values())
-    retried = f"the group's process died ({whole.get('reason')}); each version was timed by itself"
-    return {
-        **stage_facts(last),
-        "status": "done" if done else "failed",
-        "reason": retried,
-        "results": results,
+        rounds = tuple(number + place * context.settings.rounds for number in timing.rounds)
+        limit_s = context.limits.of_work_within("time")
+        if timing.max_seconds is not None:
+            limit_s = min(limit_s, timing.max_seconds)
+        alone = _time_in_process(
+            context,
+            job,
+            replace(timing, versions=(by_name[name],), rounds=rounds, max_seconds=limit_s),
+            part=name,
+        )
+        results[name] = alone["versions"].get(name) or untimed(alone)
+        streak.add(name, results[name]["status"], results[name]["reason"])
+        last = alone if alone["versions"] else last
+    done = any(result["status"] == "done" for result in results.values())
+    outcome = outcome_of(job, last, [])
+    outcome["status"] = "done" if done else "failed"
+    outcome["reason"] = f"the group's process died ({together['reason']}); each version was timed by itself"
+    outcome["results"] = results
+    return outcome
+
+
+def _time_in_process(context: JobContext, job: Job, timing: TimingRequest, part: str = "") -> WorkloadTiming:
+    """The timing of one workload; without versions where the process died or could not begin."""
+    request = LatencyRequest({job.workload: timing}, context.setup)
+    result = context.run_program(LATENCY, request, context.folder(job, part), job)
+    timed = result.get("timings", {}).get(job.workload)
+    if timed is None:
+        return {"status": result["status"], "reason": result["reason"], "versions": {}}
+    return timed
+
+
+def outcome_of(job: Job, timing: WorkloadTiming, names: Sequence[str]) -> TimeOutcome:
+    """The outcome of a job whose workload was timed in one process; names: the versions it was about."""
+    outcome: TimeOutcome = {
+        "stage": job.stage,
+        "workload": job.workload,
+        "versions": list(job.versions),
+        "block": job.block,
+        "status": timing["status"],
+        "reason": timing["reason"],
+        "results": timing["versions"] or {name: untimed(timing) for name in names},
     }
+    if "launch_ns" in timing:
+        outcome["launch_ns"] = timing["launch_ns"]
+    if "states" in timing:
+        outcome["states"] = timing["states"]
+    if "device" in timing:
+        outcome["device"] = timing["device"]
+    if "cold_sets" in timing:
+        outcome["cold_sets"] = timing["cold_sets"]
+    return outcome
 
 
-def untimed(result: Mapping[str, Any]) -> Json:
-    """What a version got of a stage that timed none."""
-    return {"status": result.get("status", "failed"), "reason": result.get("reason"), "samples": []}
-
-
-def stage_facts(result: Mapping[str, Any]) -> Json:
-    """What a stage says beside its versions."""
-    return {
-        "status": result.get("status", "failed"),
-        "reason": result.get("reason"),
-        **{key: result[key] for key in ("launch_ns", "states", "device", "cold_sets") if key in result},
-        "seconds": result.get("seconds"),
-    }
+def untimed(timing: WorkloadTiming) -> VersionTiming:
+    """What a version has of a process that timed none."""
+    return {"status": timing["status"], "reason": timing["reason"], "samples": []}

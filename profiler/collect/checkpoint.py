@@ -18,7 +18,7 @@ from profiler.collect.collection import Collection
 from profiler.collect.staging import JOBS
 
 SHARE = 0.05  # of the time, at most, that writing takes
-TOLD = (
+UNFINISHED_WORDS = (
     "unfinished: this file was written while the collection ran, which was then ended from outside; "
     "what had ended by then is here"
 )
@@ -36,12 +36,12 @@ class Checkpoint:
         self._collection, self._share = collection, SHARE if share is None else share
         self._target = zip_file.zip_path(target, collection.staging.run_id)
         self._begun = time.monotonic()
-        self._last_s = self._all_s = 0.0  # that writing took
-        self._ended: frozenset[tuple[str, int]] = frozenset()  # jobs that the file holds, and when each ended
+        self._last_s = self._total_s = 0.0  # that writing took
+        self._written: frozenset[tuple[str, int]] = frozenset()  # jobs that the file holds: see _ended_jobs
         self._complained = False
 
     def __enter__(self) -> Checkpoint:
-        self._collection.between_jobs = self.look
+        self._collection.between_jobs = self.update_if_cheap
         return self
 
     def __exit__(
@@ -51,15 +51,15 @@ class Checkpoint:
         self._collection.between_jobs = lambda: None
         self.update()
 
-    def look(self) -> None:
+    def update_if_cheap(self) -> None:
         """Update where that, taking as long as the last time, keeps within the share."""
-        if self._all_s + self._last_s <= self._share * (time.monotonic() - self._begun):
+        if self._total_s + self._last_s <= self._share * (time.monotonic() - self._begun):
             self.update()
 
     def update(self) -> bool:
         """Write the file if a job has ended since; whether it holds all that has ended."""
-        begun, ended = time.monotonic(), self._jobs()
-        if ended == self._ended:
+        begun, ended = time.monotonic(), self._ended_jobs()
+        if ended == self._written:
             return True
         try:
             self._write()
@@ -70,25 +70,25 @@ class Checkpoint:
             return False
         finally:
             self._last_s = time.monotonic() - begun
-            self._all_s += self._last_s
-        self._ended = ended
+            self._total_s += self._last_s
+        self._written = ended
         return True
 
-    def _jobs(self) -> frozenset[tuple[str, int]]:
-        """A run that goes on ends some once more: the name alone would not tell."""
-        found = []
+    def _ended_jobs(self) -> frozenset[tuple[str, int]]:
+        """The files of ended jobs, and when each was written: a run that goes on may end a job once more."""
+        files = []
         for path in (self._collection.staging.folder / JOBS).glob("*.json"):
             with contextlib.suppress(OSError):
-                found.append((path.name, path.stat().st_mtime_ns))
-        return frozenset(found)
+                files.append((path.name, path.stat().st_mtime_ns))
+        return frozenset(files)
 
     def _write(self) -> None:
         run, sources = seal.make_run(self._collection, seal.ZIP_BYTES)
-        told = [*run.provenance.get("degraded", ()), TOLD]
-        so_far = replace(run, provenance={**run.provenance, "degraded": told, bundle.UNFINISHED: True})
+        degraded = [*run.provenance.get("degraded", ()), UNFINISHED_WORDS]
+        provenance = {**run.provenance, "degraded": degraded, bundle.UNFINISHED: True}
         making = self._collection.staging.folder / f".{uuid.uuid4().hex}"
         try:
-            zip_file.pack_files(so_far, sources, making)
+            zip_file.pack_files(replace(run, provenance=provenance), sources, making)
             _move(making, self._target)
         finally:
             making.unlink(missing_ok=True)
@@ -109,6 +109,6 @@ def _move(made: Path, target: Path) -> None:
             partial.unlink(missing_ok=True)
 
 
-def kept(collection: Collection, target: Path | None) -> contextlib.AbstractContextManager[object]:
+def keep_file(collection: Collection, target: Path | None) -> contextlib.AbstractContextManager[object]:
     """A Checkpoint, or nothing where there is no file to keep."""
     return Checkpoint(collection, target) if target else contextlib.nullcontext()

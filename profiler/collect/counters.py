@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from profiler.collect import gpu_process, ncu_command
 from profiler.collect.failure_streak import FailureStreak, interleaved
+from profiler.collect.gpu.messages import NCU_TARGET, CellRequest, CellResult, TargetRequest, TargetResult
 from profiler.collect.gpu.ncu_target import UNLAUNCHED, range_name
-from profiler.collect.jobs import JobContext, Json, LeftOut
-from profiler.collect.ncu_command import Ncu
+from profiler.collect.jobs import JobContext, LeftOut
+from profiler.collect.ncu_command import Ncu, NcuProblem
+from profiler.collect.outcomes import CounterOutcome, NoResults, ReportEntry, VersionCounters
 from profiler.collect.plan import Job
 from profiler.collect.subprocesses import ProcessResult
 from profiler.errors import UnreadableReport
-from profiler.evidence import NCU_DURATION, Launch, chip_metrics, metric_table
+from profiler.evidence import NCU_DURATION, Launch, chip_metrics, load_metrics
 from profiler.reports import csv_export, file_format, redact
 
 _TRIES = 5  # calls for one batch, each simpler than the one before
@@ -26,7 +27,7 @@ _TRIES = 5  # calls for one batch, each simpler than the one before
 
 @dataclass(frozen=True)
 class _Attempt:
-    """How one call finds the launches, and what it asks of them."""
+    """How one call finds the launches, and which metrics it asks for."""
 
     metrics: tuple[str, ...]
     by_kernel: bool = True  # filter by function name as well as by range
@@ -39,271 +40,305 @@ class _Attempt:
         return f"{where} and kernel name" if self.by_kernel else where
 
 
+@dataclass(frozen=True)
+class _Call:
+    """One ncu process that has ended."""
+
+    ended: ProcessResult
+    output: str
+    report: Path  # which may not be there
+    result: TargetResult  # of the profiled program
+
+    @property
+    def cells(self) -> dict[str, CellResult]:
+        """What the profiled program says, by version."""
+        return {cell["version"]: cell for cell in self.result.get("cells", ())}
+
+
+@dataclass(frozen=True)
+class _Capture:
+    """What one batch brought."""
+
+    results: dict[str, VersionCounters]
+    reason: str | None = None  # why it brought none
+    reports: list[ReportEntry] = field(default_factory=list)
+
+
 class CounterCollector:
     """The capture jobs of one session; what one of them learns of this ncu holds for those after it."""
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
-        self._off = None if context.machine.ncu else "no ncu here"
+        self._why_off = None if context.machine.ncu else "no ncu here"
         self._by_kernel, self._by_profiler = True, False
-        self._refused: set[str] = set()
+        self._refused: set[str] = set()  # metrics that this ncu does not take
 
-    def collect(self, job: Job) -> Json:
+    def collect(self, job: Job) -> CounterOutcome | NoResults:
         """One batch in one process; each version that it brought nothing of once more, by itself.
 
         What a time budget cuts off is named as `unfinished` beside what there is; going on does it.
         """
         context = self._context
-        if not context.settings.counters or self._off:
-            raise LeftOut(self._off or "counters were not asked for")
-        before = context.staging.outcomes().get(job.key, {})
-        names = context.right(before.get("unfinished") or job.versions, job.workload)
+        if not context.settings.counters or self._why_off:
+            raise LeftOut(self._why_off or "counters were not asked for")
+        before = context.staging.outcomes().captures.get(job.key)
+        unfinished = before.get("unfinished") if before else None
+        names = context.right_versions(unfinished or job.versions, job.workload)
         if not names:
-            return context.nobody(job)
-        found: Json = {"results": dict(before.get("results", {})), "reports": list(before.get("reports", ()))}
+            return context.skip(job)
+        outcome: CounterOutcome = {
+            "stage": job.stage,
+            "workload": job.workload,
+            "versions": list(job.versions),
+            "block": job.block,
+            "status": "failed",
+            "reason": None,
+            "results": dict(before["results"]) if before else {},
+            "reports": list(before.get("reports", ())) if before else [],
+        }
         try:
-            again, why = self._batches(job, names, found)
-            alike = FailureStreak()
-            for name in interleaved(again):
-                if alike.words:
-                    found["results"][name] = {"status": "skipped", "reason": alike.words}
-                    continue
-                _add(found, self._ncu(job, [name], context.folder(job, name)))
-                alike.see(name, found["results"][name])
-            if again:
-                found["reason"] = f"captured by itself: {', '.join(again)} ({why})"
-        except LeftOut as left:
-            settled = [name for name in names if _settled(found["results"].get(name, {}))]
+            self._collect_all(job, names, outcome)
+        except LeftOut as left_out:
+            settled = [name for name in names if _is_settled(outcome, name)]
             if context.stopped or not settled:
                 raise
-            found["unfinished"] = [name for name in names if name not in settled]
-            left_out = {"status": "skipped", "reason": str(left)}
-            found["results"] |= dict.fromkeys(found["unfinished"], left_out)
-        done = any(one["status"] == "done" for one in found["results"].values())
-        return {"reason": None, **found, "status": "done" if done else "failed"}
+            outcome["unfinished"] = [name for name in names if name not in settled]
+            for name in outcome["unfinished"]:
+                outcome["results"][name] = {"status": "skipped", "reason": str(left_out)}
+        if any(result["status"] == "done" for result in outcome["results"].values()):
+            outcome["status"] = "done"
+        return outcome
 
-    def _batches(self, job: Job, names: Sequence[str], found: Json) -> tuple[list[str], str]:
-        """Together, and what no time was left for in one process together in the next; who is to be tried
-        apart, and why.
+    def _collect_all(self, job: Job, names: Sequence[str], outcome: CounterOutcome) -> None:
+        """Fill the outcome, first in batches, then version by version."""
+        missing, why = self._collect_batches(job, names, outcome)
+        streak = FailureStreak()
+        for name in interleaved(missing):
+            if streak.why_no_more:
+                outcome["results"][name] = {"status": "skipped", "reason": streak.why_no_more}
+                continue
+            self._add(outcome, job, self._capture(job, [name], self._context.folder(job, name)))
+            result = outcome["results"][name]
+            streak.add(name, result["status"], result["reason"])
+        if missing:
+            outcome["reason"] = f"captured by itself: {', '.join(missing)} ({why})"
+
+    def _collect_batches(
+        self, job: Job, names: Sequence[str], outcome: CounterOutcome
+    ) -> tuple[list[str], str]:
+        """All in one process, and those that it had no time for in the next.
+
+        Returns the versions that are to be tried apart, and why.
         """
         if self._by_profiler and len(names) > 1:
             return list(names), "this ncu does not find NVTX ranges"
         waiting, part, reason = list(names), 0, None
         while waiting:
-            got = self._ncu(job, waiting, self._context.folder(job, f"part{part}" if part else ""))
-            _add(found, got)
-            reason = reason or got.get("reason")
-            later = [name for name in waiting if got["results"].get(name, {}).get("status") == UNLAUNCHED]
-            if len(later) == len(waiting):
+            folder = self._context.folder(job, f"part{part}" if part else "")
+            capture = self._capture(job, waiting, folder)
+            self._add(outcome, job, capture)
+            reason = reason or capture.reason
+            unlaunched = [
+                name
+                for name in waiting
+                if name in capture.results and capture.results[name]["status"] == UNLAUNCHED
+            ]
+            if len(unlaunched) == len(waiting):
                 break
-            waiting, part = later, part + 1
-        again = [name for name in names if not _settled(found["results"].get(name, {}))]
-        return (again if len(names) > 1 else []), reason or "the batch brought nothing of it"
+            waiting, part = unlaunched, part + 1
+        missing = [name for name in names if not _is_settled(outcome, name)]
+        return (missing if len(names) > 1 else []), reason or "the batch brought nothing of it"
 
-    # ------------------------------------------------------------ one process
+    def _add(self, outcome: CounterOutcome, job: Job, capture: _Capture) -> None:
+        """What one more process brought."""
+        outcome["results"] |= capture.results
+        outcome["reason"] = capture.reason
+        if capture.reports:
+            outcome["reports"] = [*outcome.get("reports", ()), *capture.reports]
+            outcome["passes"] = self._context.machine.passes.get(job.stage)
+            outcome["refused"] = sorted(self._refused)
 
-    def _ncu(self, job: Job, names: Sequence[str], folder: Path) -> Json:
+    # ------------------------------------------------------------ one batch
+
+    def _capture(self, job: Job, names: Sequence[str], folder: Path) -> _Capture:
+        """Call ncu, in a simpler way where it brings no report, and look at what it brought."""
         ncu = self._context.machine.ncu
         assert ncu
         folder.mkdir(parents=True, exist_ok=True)
-        ask: _Attempt | None = _Attempt(
-            tuple(name for name in self._wanted(ncu, job.stage) if name not in self._refused),
+        metrics = self._metrics(ncu, job.stage)
+        attempt = _Attempt(
+            tuple(name for name in metrics if name not in self._refused),
             self._by_kernel,
             self._by_profiler and len(names) == 1,
         )
         for _ in range(_TRIES):
-            assert ask
-            ended, output, report = self._call(ncu, job, names, folder, ask)
-            if report.is_file():
-                break
-            problem = ncu_command.find_problem(output, ended.code)
+            call = self._call(ncu, job, names, folder, attempt)
+            if call.report.is_file():
+                self._by_kernel, self._by_profiler = attempt.by_kernel, attempt.by_profiler
+                self._refused |= set(metrics) - set(attempt.metrics)
+                return self._keep(ncu, job, names, call, attempt)
+            problem = ncu_command.find_problem(call.output, call.ended.code)
             if problem and not problem.usable:
-                self._off = problem.reason
-                self._context.machine.missing.append(
-                    f"latency is measured, counters are not: {problem.reason}"
-                )
+                self._why_off = problem.reason
+                missing = f"latency is measured, counters are not: {problem.reason}"
+                self._context.machine.missing.append(missing)
                 raise LeftOut(problem.reason)
-            answer = gpu_process.result_of(folder / "target.result.json", ended)
-            simpler = _simpler(ask, output, ended, answer, alone=len(names) == 1)
+            simpler = _simpler(attempt, call, alone=len(names) == 1)
             if simpler is None:
-                return self._nothing(names, ended, answer, problem)
-            ask = simpler
-        else:
-            return self._nothing(names, ended, answer, problem)
-        self._by_kernel, self._by_profiler = ask.by_kernel, ask.by_profiler
-        self._refused |= set(self._wanted(ncu, job.stage)) - set(ask.metrics)
-        answer = gpu_process.result_of(folder / "target.result.json", ended)
-        told = {cell["version"]: cell for cell in answer.get("cells", ())}
-        return self._keep(ncu, job, names, report, told, ask)
+                break
+            attempt = simpler
+        return _without_report(names, call, problem)
 
-    @staticmethod
-    def _nothing(
-        names: Sequence[str], ended: ProcessResult, answer: Json, problem: ncu_command.NcuProblem | None
-    ) -> Json:
-        """Neither the batch nor a simpler call brought a report."""
-        reason = problem.reason if problem and ended.kind == "exited" else f"ncu {ended.words}"
-        told = {cell["version"]: cell for cell in answer.get("cells", ())}
-        if not told and ended.ok and answer["status"] != "done":
-            reason = f"{reason}; the program: {answer['reason']}"
-        return _failed(names, reason, told)
-
-    def _wanted(self, ncu: Ncu, tier: str) -> list[str]:
+    def _metrics(self, ncu: Ncu, tier: str) -> list[str]:
+        """The metrics of the tier as this ncu has them."""
         chip = self._context.machine.chip or "sm_90"
-        table = metric_table.load_metrics()
-        settled, _ = ncu_command.resolve_metrics(
-            chip_metrics.names_to_collect(table, chip, tier),
-            table,
-            chip,
-            ncu_command.known_metrics(ncu, chip),
+        table = load_metrics()
+        requested = chip_metrics.names_to_collect(table, chip, tier)
+        resolved, _ = ncu_command.resolve_metrics(
+            requested, table, chip, ncu_command.known_metrics(ncu, chip)
         )
-        return list(settled)
+        return list(resolved)
 
-    def _call(
-        self, ncu: Ncu, job: Job, names: Sequence[str], folder: Path, ask: _Attempt
-    ) -> tuple[ProcessResult, str, Path]:
+    def _call(self, ncu: Ncu, job: Job, names: Sequence[str], folder: Path, attempt: _Attempt) -> _Call:
         context = self._context
         report = folder / "report.ncu-rep"
-        asked, answer = folder / "target.request.json", folder / "target.result.json"
-        for stale in (report, answer):
-            stale.unlink(missing_ok=True)
-        sizes = context.workloads[job.workload].sizes()
-        content = {
-            **context.request(job.workload),
-            "versions": [context.version(name) for name in names],
+        report.unlink(missing_ok=True)  # of an attempt before, or of a session that was killed
+        sizes = context.selection.workloads[job.workload].sizes()
+        request = TargetRequest(
+            versions=tuple(context.version_code(name) for name in names),
             # The newest first: what an ncu that is slower than anybody thought leaves out are the oldest.
-            "cells": [{"version": name, "workload": sizes} for name in reversed(names)],
-            "calls": 1,
-            "warm_up": 1,
-            "profiler": ask.by_profiler,
-            "max_seconds": context.own_limit_s(job.stage),
-        }
-        asked.write_text(json.dumps(content), encoding="utf-8")
+            cells=tuple(CellRequest(name, sizes) for name in reversed(names)),
+            setup=context.setup,
+            profiler=attempt.by_profiler,
+            max_seconds=context.limits.of_work_within(job.stage),
+        )
+        program = gpu_process.prepare(NCU_TARGET, request, folder)
         kernels = [kernel for name in names for kernel in context.kernels.get(name, ("",))]
         stock = ncu_command.known_sections(ncu) if job.stage == "full" else None
-        request = ncu_command.Request(
+        ncu_request = ncu_command.NcuRequest(
             report=report,
-            metrics=ask.metrics,
+            metrics=attempt.metrics,
             ranges=tuple(range_name(name, job.workload) for name in names),
-            kernels=tuple(kernels) if ask.by_kernel and "" not in kernels else (),
+            # A version whose kernels nobody knows would be filtered out by the others' names.
+            kernels=tuple(kernels) if attempt.by_kernel and "" not in kernels else (),
             tier=job.stage,
             clock_control=context.settings.clock_control,
             cache_control=context.settings.cache_control,
-            section_folder=ncu_command.write_section(folder / "sections", ask.metrics),
-            sections=tuple(one for one in ncu_command.FULL_SECTIONS if stock is None or one in stock),
-            by_profiler=ask.by_profiler,
+            section_folder=ncu_command.write_section(folder / "sections", attempt.metrics),
+            sections=tuple(
+                section for section in ncu_command.FULL_SECTIONS if stock is None or section in stock
+            ),
+            by_profiler=attempt.by_profiler,
         )
         log = folder / "ncu.log"
-        line = ncu_command.command_line(ncu, request, gpu_process.stage_argv("ncu_target", asked, answer))
-        ended = context.program(line, job, log)
-        return ended, log.read_text(encoding="utf-8", errors="replace"), report
+        ended = context.run_tool(ncu_command.command_line(ncu, ncu_request, program.argv), job, log)
+        output = log.read_text(encoding="utf-8", errors="replace")
+        return _Call(ended, output, report, program.result(ended))
 
-    def _keep(
-        self,
-        ncu: Ncu,
-        job: Job,
-        names: Sequence[str],
-        report: Path,
-        told: Mapping[str, Json],
-        ask: _Attempt,
-    ) -> Json:
+    def _keep(self, ncu: Ncu, job: Job, names: Sequence[str], call: _Call, attempt: _Attempt) -> _Capture:
         """Look whether all that was asked for is there, overwrite what is private, keep the report."""
         context = self._context
         try:
-            found = read_launches(ncu, report)
-            results = {name: self._cell(job, name, found, told, len(names) == 1) for name in names}
-            kept_as = report if context.settings.keep_session else _cleaned(ncu, report, len(found))
+            launches = read_launches(ncu, call.report)
+            results = {
+                name: self._version_counters(job, name, launches, call, alone=len(names) == 1)
+                for name in names
+            }
+            clean = call.report
+            if not context.settings.keep_session:
+                clean = _redacted(ncu, call.report, len(launches))
         except UnreadableReport as error:
-            return _failed(names, " ".join(str(error).split()), told)
+            return _failed(names, " ".join(str(error).split()), call)
         done = [name for name in names if results[name]["status"] == "done"]
         if not done:  # nothing in it belongs to anybody
-            return {"status": "failed", "reason": results[names[0]]["reason"], "results": results}
-        digest, size, place = context.staging.keep_report(kept_as)
+            return _Capture(results, results[names[0]]["reason"])
+        digest, size, path = context.staging.keep_report(clean)
         for name in done:
             results[name]["report"] = digest
-        kept = {
+        entry: ReportEntry = {
             "sha256": digest,
             "size": size,
-            "path": place.name,
+            "path": path.name,
             "tier": job.stage,
             "workload": job.workload,
             "versions": done,
-            "metrics": len(ask.metrics),
-            "found_by": ask.words,
+            "metrics": len(attempt.metrics),
+            "found_by": attempt.words,
         }
-        return {
-            "status": "done",
-            "reason": None,
-            "results": results,
-            "reports": [kept],
-            "passes": context.passes(job.stage),
-            "refused": sorted(self._refused),
-        }
+        return _Capture(results, None, [entry])
 
-    def _cell(
-        self, job: Job, name: str, found: Sequence[Launch], told: Mapping[str, Json], alone: bool
-    ) -> Json:
-        if (told.get(name) or {}).get("status") == UNLAUNCHED:
+    def _version_counters(
+        self, job: Job, name: str, launches: Sequence[Launch], call: _Call, *, alone: bool
+    ) -> VersionCounters:
+        """Which launches of the report are the version's, or why none can be used."""
+        cell = call.cells.get(name)
+        if cell and cell["status"] == UNLAUNCHED:
             return {"status": UNLAUNCHED, "reason": "no time was left for it in this process"}
         kernels = self._context.kernels.get(name, ())
-        roles = dict(self._context.versions[name].roles) or (
-            {kernels[0]: "main"} if len(kernels) == 1 else {}
-        )
+        roles = dict(self._context.selection.versions[name].roles)
+        if not roles and len(kernels) == 1:
+            roles = {kernels[0]: "main"}
         inside = range_name(name, job.workload)
-        if alone and found and not any(one.nvtx for one in found):  # all there is was launched in its range
-            found = [replace(one, nvtx=(inside,)) for one in found]
-        cell = launches_of_cell(found, inside, kernels, roles)
-        reason = (told.get(name) or {}).get("reason") or cell.reason
+        if alone and launches and not any(launch.nvtx for launch in launches):
+            # By cudaProfilerStart and Stop: all there is was launched between them.
+            launches = [replace(launch, nvtx=(inside,)) for launch in launches]
+        found = launches_of_cell(launches, inside, kernels, roles)
+        told = cell["reason"] if cell else None
+        reason = told or found.reason
         return {
             "status": "failed" if reason else "done",
             "reason": reason,
-            "told": bool((told.get(name) or {}).get("reason")),
-            "ordinals": list(cell.ordinals),
-            "parts": list(cell.parts),
+            "told": bool(told),
+            "ordinals": list(found.ordinals),
+            "parts": list(found.parts),
         }
 
 
-def _failed(names: Sequence[str], reason: str, told: Mapping[str, Json]) -> Json:
+def _without_report(names: Sequence[str], call: _Call, problem: NcuProblem | None) -> _Capture:
+    """Neither the call nor a simpler one brought a report."""
+    reason = f"ncu {call.ended.description}"
+    if problem and call.ended.kind == "exited":
+        reason = problem.reason
+    if not call.cells and call.ended.ok and call.result["status"] != "done":
+        reason = f"{reason}; the program: {call.result['reason']}"
+    return _failed(names, reason, call)
+
+
+def _failed(names: Sequence[str], reason: str, call: _Call) -> _Capture:
     """No version of a batch has counters: its own reason where the program told one, else the batch's."""
-    each = {}
+    results: dict[str, VersionCounters] = {}
     for name in names:
-        own = (told.get(name) or {}).get("reason")
-        each[name] = {"status": "failed", "reason": own or reason, "told": bool(own)}
-    return {"status": "failed", "reason": reason, "results": each}
+        told = call.cells[name]["reason"] if name in call.cells else None
+        results[name] = {"status": "failed", "reason": told or reason, "told": bool(told)}
+    return _Capture(results, reason)
 
 
-def _add(found: Json, got: Json) -> None:
-    """What one more process brought."""
-    found["results"] |= got["results"]
-    found["reports"] += got.get("reports", ())
-    found |= {key: got[key] for key in ("reason", "passes", "refused") if key in got}
-
-
-def _settled(result: Json) -> bool:
+def _is_settled(outcome: CounterOutcome, name: str) -> bool:
     """Whether another call would bring nothing else: it is there, or the program said why it is not."""
-    return result.get("status") == "done" or bool(result.get("told"))
+    result = outcome["results"].get(name)
+    return result is not None and (result["status"] == "done" or bool(result.get("told")))
 
 
-def _simpler(
-    ask: _Attempt, output: str, ended: ProcessResult, answer: Json, *, alone: bool
-) -> _Attempt | None:
+def _simpler(attempt: _Attempt, call: _Call, *, alone: bool) -> _Attempt | None:
     """What to try after a call that brought no report; None: nothing that could help."""
-    if ended.kind != "exited":
+    if call.ended.kind != "exited":
         return None
-    if lacking := ncu_command.refused_metrics(output, ask.metrics):
-        return replace(ask, metrics=tuple(name for name in ask.metrics if name not in lacking))
-    if ncu_command.NOTHING in output:
-        if answer["status"] != "done":  # nothing was launched: its own reason counts
+    if refused := ncu_command.refused_metrics(call.output, attempt.metrics):
+        return replace(attempt, metrics=tuple(name for name in attempt.metrics if name not in refused))
+    if ncu_command.NO_KERNELS in call.output:
+        if call.result["status"] != "done":  # nothing was launched: its own reason counts
             return None
-        if ask.by_kernel:
-            return replace(ask, by_kernel=False)
-        return replace(ask, by_profiler=True) if alone and not ask.by_profiler else None
-    derived = [name for name in ask.metrics if name in ncu_command.DERIVED]
-    if derived and any("ection" in line for line in output.splitlines() if line.startswith("==ERROR==")):
-        return replace(ask, metrics=tuple(name for name in ask.metrics if name not in derived))
+        if attempt.by_kernel:
+            return replace(attempt, by_kernel=False)
+        return replace(attempt, by_profiler=True) if alone and not attempt.by_profiler else None
+    derived = [name for name in attempt.metrics if name in ncu_command.DERIVED]
+    errors = [line for line in call.output.splitlines() if line.startswith("==ERROR==")]
+    if derived and any("ection" in line for line in errors):
+        return replace(attempt, metrics=tuple(name for name in attempt.metrics if name not in derived))
     return None
 
 
-def _cleaned(ncu: Ncu, report: Path, launches: int) -> Path:
+def _redacted(ncu: Ncu, report: Path, launches: int) -> Path:
     """The report without what it tells of this machine, read again. Raises UnreadableReport."""
     clean = report.with_name("clean.ncu-rep")
     redact.redact_report(report, clean, redact.private_words())
@@ -333,13 +368,13 @@ def read_launches(ncu: Ncu, report: Path) -> list[Launch]:
     """
     declared = file_format.check_framing(report).declared
     with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
-        text = Path(folder) / "raw.csv"
-        with text.open("wb") as out:
+        csv = Path(folder) / "raw.csv"
+        with csv.open("wb") as file:
             try:
                 done = subprocess.run(
                     ncu_command.import_command(ncu, report),
                     stdin=subprocess.DEVNULL,
-                    stdout=out,
+                    stdout=file,
                     stderr=subprocess.PIPE,
                     timeout=_READ_S,
                 )
@@ -348,58 +383,53 @@ def read_launches(ncu: Ncu, report: Path) -> list[Launch]:
         if done.returncode:
             last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
             raise UnreadableReport(f"{report}: ncu cannot read it again: {' '.join(last) or done.returncode}")
-        found = list(csv_export.read_csv(text).launches)
-    if len(found) != declared:
-        raise UnreadableReport(f"{report}: {len(found)} of {declared} launches can be read")
-    return found
+        launches = list(csv_export.read_csv(csv).launches)
+    if len(launches) != declared:
+        raise UnreadableReport(f"{report}: {len(launches)} of {declared} launches can be read")
+    return launches
 
 
 def launches_of_cell(
-    found: Sequence[Launch],
+    launches: Sequence[Launch],
     range_name: str,
     kernels: Sequence[str] = (),
     roles: Mapping[str, str] | None = None,
 ) -> CellLaunches:
     """The launches in a cell's NVTX range; without any of the kernels that were asked for it is failed."""
-    mine = [one for one in found if range_name in one.nvtx]
-    if not mine:
-        there = sorted({one.base_name for one in found})
-        seen = f"; it holds {', '.join(there[:3])}" if there else ""
-        return CellLaunches((), (), f"the report holds no launch in the range {range_name}{seen}")
-    wanted = set(kernels)
-    missing = wanted and not wanted & {_short(one) for one in mine}
-    if missing:
-        there = sorted({_short(one) for one in mine})
-        return CellLaunches(
-            (),
-            (),
-            f"the kernel {' or '.join(sorted(wanted))} is not in the report: {', '.join(there[:3])} is",
-        )
-    bad = next((one for one in mine if not _measured(one)), None)
-    reason = f"the counters of {bad.base_name} came back as NaN or not at all" if bad else None
-    return CellLaunches(tuple(one.ordinal for one in mine), tuple(_parts(mine, roles or {})), reason)
+    inside = [launch for launch in launches if range_name in launch.nvtx]
+    if not inside:
+        names = sorted({launch.base_name for launch in launches})
+        holds = f"; it holds {', '.join(names[:3])}" if names else ""
+        return CellLaunches((), (), f"the report holds no launch in the range {range_name}{holds}")
+    names = sorted({_function_name(launch) for launch in inside})
+    if kernels and not set(kernels) & set(names):
+        missing = " or ".join(sorted(set(kernels)))
+        reason = f"the kernel {missing} is not in the report: {', '.join(names[:3])} is"
+        return CellLaunches((), (), reason)
+    bad = next((launch for launch in inside if not _is_measured(launch)), None)
+    why = f"the counters of {bad.base_name} came back as NaN or not at all" if bad else None
+    ordinals = tuple(launch.ordinal for launch in inside)
+    return CellLaunches(ordinals, tuple(_part_names(inside, roles or {})), why)
 
 
-def _measured(launch: Launch) -> bool:
+def _is_measured(launch: Launch) -> bool:
     duration = launch.values.number(NCU_DURATION)
     return duration is not None and math.isfinite(duration) and duration > 0
 
 
-def _short(launch: Launch) -> str:
+def _function_name(launch: Launch) -> str:
+    """Without its namespaces."""
     return launch.base_name.rpartition("::")[2]
 
 
-def _parts(mine: Sequence[Launch], roles: Mapping[str, str]) -> list[str]:
-    """The role where the catalogue gives one; `main` where a version has a single kernel; else its name."""
-    names = list(dict.fromkeys(_short(one) for one in mine))
-    seen: dict[str, int] = {}
+def _part_names(launches: Sequence[Launch], roles: Mapping[str, str]) -> list[str]:
+    """The role where the catalogue gives one, else the function's name; the second of a name is `name#1`."""
+    times: dict[str, int] = {}
     parts = []
-    for launch in mine:
-        name = _short(launch)
+    for launch in launches:
+        name = _function_name(launch)
         part = roles.get(name) or name
-        if roles == {} and len(names) > 1:
-            part = name
-        number = seen.get(part, 0)
-        seen[part] = number + 1
+        number = times.get(part, 0)
+        times[part] = number + 1
         parts.append(part if not number else f"{part}#{number}")
     return parts

@@ -12,9 +12,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from profiler.build import toolchain
+from profiler.build import find_tool
+from profiler.build.toolchain import INSTALL_HINT
 from profiler.collect import find_tools, gpu_process, subprocesses
 from profiler.collect.gpu import device, launch_probe
+from profiler.collect.gpu.messages import TORCH_PROBE, ProbeRequest, TorchProbeResult
+from profiler.collect.gpu.properties import Gpu, GpuState
 
 PROBE_METRIC = "smsp__inst_executed.sum"
 # Source: developer.nvidia.com/ERR_NVGPUCTRPERM.
@@ -40,20 +43,19 @@ class DoctorReport:
 
     system: str
     python: str
-    gpu: device.Gpu | None
-    state: device.GpuState | None
+    gpu: Gpu | None
+    state: GpuState | None
     tools: Mapping[str, ToolStatus]  # nvcc, cuobjdump, ncu, compute-sanitizer, g++
     counters: bool | None  # whether ncu may read them; None: not tried, or it could not be told
     counters_reason: str
-    torch: Mapping[str, Any]  # the result of the stage torchprobe
+    torch: TorchProbeResult
 
     @property
     def can(self) -> dict[str, tuple[bool, str]]:
         """What works here, and why not or by what, in the order in which it is needed."""
-        gpu, torch = self.gpu is not None, self.torch.get("status") == "done"
-        on_gpu = gpu and torch
+        on_gpu = self.gpu is not None and self.torch["status"] == "done"
         here = {name for name, tool in self.tools.items() if tool.path}
-        why = "" if on_gpu else self._no_gpu
+        why = "" if on_gpu else self._why_no_gpu
         build = "" if "nvcc" in here else "no nvcc: only Python versions (baselines)"
         return {
             "import, compare, dashboard": (True, "needs no GPU and no CUDA"),
@@ -90,10 +92,10 @@ class DoctorReport:
         return "nobody else is on the GPU; --clock-control base steadies the counters, none is the default"
 
     @property
-    def _no_gpu(self) -> str:
+    def _why_no_gpu(self) -> str:
         if self.gpu is None:
             return "no GPU"
-        return str(self.torch.get("reason") or "torch does not run")
+        return str(self.torch["reason"] or "torch does not run")
 
     def as_json(self) -> dict[str, Any]:
         """Everything; null is unknown."""
@@ -112,7 +114,7 @@ class DoctorReport:
         }
 
 
-def examine() -> DoctorReport:
+def examine_machine() -> DoctorReport:
     """Look at this machine; what might crash or hang is tried in processes of its own. Takes up to 30 s."""
     gpu = device.describe()
     ncu = find_tools.find("ncu")
@@ -121,7 +123,7 @@ def examine() -> DoctorReport:
         subprocesses.kill_on_exit(Path(name)),  # an ncu that hangs must not outlive `timeout`
     ):
         folder = Path(name)
-        torch = gpu_process.run_stage("torch_probe", {}, folder, timeout_s=180)
+        torch = gpu_process.run_program(TORCH_PROBE, ProbeRequest(), folder, timeout_s=180)
         if ncu is None:
             counters, reason = None, "no ncu"
         elif gpu is None:
@@ -133,32 +135,28 @@ def examine() -> DoctorReport:
         python=f"{platform.python_version()} ({sys.executable})",
         gpu=gpu,
         state=device.state() if gpu else None,
-        tools=tools(),
+        tools=tool_statuses(),
         counters=counters,
         counters_reason=reason,
         torch=torch,
     )
 
 
-def tools() -> dict[str, ToolStatus]:
+def tool_statuses() -> dict[str, ToolStatus]:
     """The programs, or how to get them."""
+    hints = {
+        "ncu": "install Nsight Compute, or put it on the PATH",
+        "compute-sanitizer": "it comes with the CUDA toolkit",
+    }
+    tools = {name: (find_tool(name), INSTALL_HINT) for name in ("nvcc", "cuobjdump")}
+    tools |= {name: (find_tools.find(name), hint) for name, hint in hints.items()}
+    statuses = {
+        name: ToolStatus(str(tool.path), tool.version) if tool else ToolStatus(None, None, hint)
+        for name, (tool, hint) in tools.items()
+    }
     compiler = shutil.which("g++")
-    found: dict[str, ToolStatus] = {}
-    for name in ("nvcc", "cuobjdump"):
-        tool = toolchain.find_tool(name)
-        found[name] = (
-            ToolStatus(str(tool.path), tool.version)
-            if tool
-            else ToolStatus(None, None, toolchain.INSTALL_HINT)
-        )
-    get = "install Nsight Compute, or put it on the PATH"
-    for name, way in (("ncu", get), ("compute-sanitizer", "it comes with the CUDA toolkit")):
-        tool = find_tools.find(name)
-        found[name] = ToolStatus(str(tool.path), tool.version) if tool else ToolStatus(None, None, way)
-    found["g++"] = (
-        ToolStatus(compiler, None) if compiler else ToolStatus(None, None, "install g++ 12 or newer")
-    )
-    return found
+    hint = None if compiler else "install g++ 12 or newer"
+    return {**statuses, "g++": ToolStatus(compiler, None, hint)}
 
 
 def counter_argv(ncu: Path) -> list[str]:
@@ -168,13 +166,13 @@ def counter_argv(ncu: Path) -> list[str]:
 
 
 def may_read_counters(ncu: Path, folder: Path) -> tuple[bool | None, str]:
-    """Whether ncu may read counters here, tried on the smallest kernel; None where that could not be told."""
+    """Whether ncu may read counters here, tried on the smallest kernel, and why; None where nothing told."""
     log = folder / "counters.log"
     ended = subprocesses.run(counter_argv(ncu), timeout_s=120, log=log, env={"TMPDIR": str(folder)})
-    return counters_of(log.read_text(encoding="utf-8", errors="replace"), ended)
+    return judge_probe(log.read_text(encoding="utf-8", errors="replace"), ended)
 
 
-def counters_of(output: str, ended: subprocesses.ProcessResult) -> tuple[bool | None, str]:
+def judge_probe(output: str, ended: subprocesses.ProcessResult) -> tuple[bool | None, str]:
     """What ncu's output says of the permission."""
     if "ERR_NVGPUCTRPERM" in output:
         return False, PERMISSION
@@ -182,5 +180,5 @@ def counters_of(output: str, ended: subprocesses.ProcessResult) -> tuple[bool | 
     if any(float(value.replace(",", "")) > 0 for value in values):
         return True, "ncu reads counters"
     errors = [line.strip() for line in output.splitlines() if line.startswith("==ERROR==")]
-    said = errors[0].removeprefix("==ERROR==").strip() if errors else ended.last_line
-    return None, f"ncu read no counter: it {ended.words}" + (f": {said}" if said else "")
+    words = errors[0].removeprefix("==ERROR==").strip() if errors else ended.last_line
+    return None, f"ncu read no counter: it {ended.description}" + (f": {words}" if words else "")

@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
-from typing import Any
 
 # Failures in a row for one reason: it is not the versions', and the time is better spent elsewhere.
 SAME_FAILURES = 3
 
 
 class FailureStreak:
-    """Whether what is tried one by one fails again and again for the same reason."""
+    """How often in a row versions failed for one reason."""
 
     def __init__(self) -> None:
         self._reason, self._times = "", 0
 
-    def see(self, name: str, result: Mapping[str, Any]) -> None:
-        """How it ended for one version."""
-        own = rf"(?<![A-Za-z0-9]){re.escape(name)}(?=_at_|\W|$)"  # by itself, or in a range's name
-        reason = re.sub(own, "…", str(result.get("reason")))
-        failed = result.get("status") == "failed"
-        self._times = (self._times + 1 if reason == self._reason else 1) if failed else 0
-        self._reason = reason
+    def add(self, name: str, status: str, reason: str | None) -> None:
+        """How it ended for one version; reasons that differ in its name alone are the same."""
+        own_name = rf"(?<![A-Za-z0-9]){re.escape(name)}(?=_at_|\W|$)"  # by itself, or in a range's name
+        nameless = re.sub(own_name, "…", str(reason))
+        if status != "failed":
+            self._times = 0
+        else:
+            self._times = self._times + 1 if nameless == self._reason else 1
+        self._reason = nameless
 
     @property
-    def words(self) -> str | None:
+    def why_no_more(self) -> str | None:
         """Why no more are tried; None: go on."""
         if self._times < SAME_FAILURES:
             return None
@@ -34,8 +35,9 @@ class FailureStreak:
 
 
 def interleaved(names: Sequence[str]) -> list[str]:
-    """The names in an order in which ALIKE in a row come from all over the lineage: neighbours share ideas,
-    and so their faults.
+    """The names in an order in which SAME_FAILURES in a row come from all over the lineage.
+
+    Neighbours share ideas, and so their faults: three of them that fail say little of the others.
     """
     size = max(1, -(-len(names) // SAME_FAILURES))
     parts = [names[at : at + size] for at in range(0, len(names), size)]

@@ -1,8 +1,20 @@
-"""Which commit the sources are of, and other short answers of programs."""
+"""Which commit the sources are of, for a run's provenance."""
 
 from __future__ import annotations
 
 import subprocess
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+
+def git_state(folder: Path) -> dict[str, Any]:
+    """The commit of a folder's repository, and a hash of what differs from it; empty where there is none."""
+    commit = command_output("git", "-C", str(folder), "rev-parse", "HEAD")
+    if not commit:
+        return {}
+    diff = command_output("git", "-C", str(folder), "diff", "HEAD", "--", ".")
+    return {"git_commit": commit, "git_diff_sha256": sha256(diff.encode()).hexdigest() if diff else None}
 
 
 def command_output(*command: str) -> str:

@@ -6,58 +6,82 @@ import json
 import signal
 import sys
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Generic
 
 from profiler.collect import subprocesses
+from profiler.collect.gpu.messages import Program, RequestT, ResultT
+from profiler.collect.gpu.typed_json import BadJson, parse
 from profiler.collect.subprocesses import ProcessResult
 
 
-def stage_argv(stage: str, request: Path, result: Path) -> list[str]:
-    """The command line of a stage; a profiler or a sanitizer may be put in front of it."""
-    return [sys.executable, "-m", f"profiler.collect.gpu.{stage}", str(request), str(result)]
-
-
-def run_stage(
-    stage: str,
-    request: Mapping[str, Any],
+def run_program(
+    program: Program[RequestT, ResultT],
+    request: RequestT,
     folder: Path,
     *,
     timeout_s: float,
-    memory_bytes: int | None = None,
     env: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
-    """Run one stage in a process of its own and give its result; its files are left in `folder`.
-
-    A stage that died without a result is failed, with how it ended as the reason, its `ended` and the `tail`
-    of its output.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    asked, answered = folder / f"{stage}.request.json", folder / f"{stage}.result.json"
-    answered.unlink(missing_ok=True)
-    asked.write_text(json.dumps(request, indent=1), encoding="utf-8")
+) -> ResultT:
+    """Run one program in a process of its own and give its result; its files are left in `folder`."""
+    prepared = prepare(program, request, folder)
     ended = subprocesses.run(
-        stage_argv(stage, asked, answered),
+        prepared.argv,
         timeout_s=timeout_s,
-        log=folder / f"{stage}.log",
-        memory_bytes=memory_bytes,
+        log=folder / f"{program.name}.log",
         env={**subprocesses.package_environment(), **(env or {})},
     )
-    return {**result_of(answered, ended), "seconds": round(ended.seconds, 3)}
+    result = prepared.result(ended)
+    result["seconds"] = round(ended.seconds, 3)
+    return result
 
 
-def result_of(path: Path, ended: ProcessResult) -> dict[str, Any]:
-    """What a stage wrote, or why it wrote nothing."""
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(result, dict) and "status" in result:
-            return result if ended.ok else {**result, "ended": ended.kind}
-        problem = "and its result is no result"
-    except FileNotFoundError:
-        problem = ended.last_line
-    except (OSError, ValueError) as error:
-        problem = f"and its result cannot be read: {error}"
-    reason = f"its process {ended.words}" + (f": {problem}" if problem else "")
-    if ended.kind == "signalled" and ended.code == signal.SIGKILL:
-        reason += " (by the system where memory ran out, or by somebody)"
-    return {"status": "failed", "reason": reason, "ended": ended.kind, "tail": ended.tail}
+@dataclass(frozen=True)
+class PreparedProgram(Generic[RequestT, ResultT]):
+    """A program whose request is written; a profiler or a sanitizer may be put in front of its command."""
+
+    program: Program[RequestT, ResultT]
+    argv: list[str]
+    result_path: Path
+
+    def result(self, ended: ProcessResult) -> ResultT:
+        """What the program wrote; where that is nothing, a failed result that says how it ended.
+
+        ended: how the process ended, or the tool in front of it.
+        """
+        try:
+            content = json.loads(self.result_path.read_text(encoding="utf-8"))
+            result = parse(self.program.result, content)
+            if not ended.ok:
+                result["ended"] = ended.kind
+            return result
+        except FileNotFoundError:
+            problem = ended.last_line
+        except BadJson as error:
+            problem = f"and its result is no result: {error}"
+        except (OSError, ValueError) as error:
+            problem = f"and its result cannot be read: {error}"
+        reason = f"its process {ended.description}" + (f": {problem}" if problem else "")
+        if ended.kind == "signalled" and ended.code == signal.SIGKILL:
+            reason += " (by the system where memory ran out, or by somebody)"
+        died = {"status": "failed", "reason": reason, "ended": ended.kind, "tail": ended.tail}
+        return parse(self.program.result, died)
+
+
+def prepare(
+    program: Program[RequestT, ResultT], request: RequestT, folder: Path
+) -> PreparedProgram[RequestT, ResultT]:
+    """Write the request; a result of a run that was killed before is never taken for a new one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    request_path, result_path = (folder / f"{program.name}.{kind}.json" for kind in ("request", "result"))
+    result_path.unlink(missing_ok=True)
+    assert is_dataclass(request)
+    assert not isinstance(request, type)
+    request_path.write_text(json.dumps(asdict(request), indent=1), encoding="utf-8")
+    return PreparedProgram(program, program_argv(program.name, request_path, result_path), result_path)
+
+
+def program_argv(name: str, request: Path, result: Path) -> list[str]:
+    """The command line of a program."""
+    return [sys.executable, "-m", f"profiler.collect.gpu.{name}", str(request), str(result)]

@@ -7,26 +7,17 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from profiler.catalog import Catalog, Problem, load_object
+from profiler.catalog import Catalog
 from profiler.collect import gpu_process, subprocesses
+from profiler.collect.gpu.messages import ProblemSetup, Program, RequestT, ResultT, VersionCode
 from profiler.collect.machine import Machine
-from profiler.collect.plan import Job
-from profiler.collect.settings import Settings
+from profiler.collect.outcomes import NoResults, envelope
+from profiler.collect.plan import Job, check_key
+from profiler.collect.settings import Selection, Settings
 from profiler.collect.staging import Staging
 from profiler.collect.subprocesses import ProcessResult
-
-Json = dict[str, Any]
-
-BUILD_LIMIT_S = 600.0
-LIMIT_S = {"check": 180.0, "time": 300.0, "lean": 400.0, "full": 400.0, "sanitize": 300.0}
-# Of a budget that one process may take at most, never less than LEAST_S: a hang costs no more than that.
-SHARE = {"check": 0.15, "time": 0.3, "sanitize": 0.25, "build": 0.2}
-LEAST_S = 60.0
-SAMPLING_SHARE = 0.6  # of a process's time limit: whole rounds then outlive a slow group
-START_S = 12.0  # before it samples or launches: torch, arrays, warm-up
-GRACE_S = 10.0  # that a process may take beyond a time budget before it is ended
+from profiler.collect.time_limits import TimeLimits
 
 
 class LeftOut(Exception):
@@ -38,87 +29,75 @@ class JobContext:
 
     def __init__(self, staging: Staging, catalog: Catalog, settings: Settings, machine: Machine) -> None:
         self.staging, self.catalog, self.settings, self.machine = staging, catalog, settings, machine
-        self.problem: Problem = load_object(catalog, catalog.problem)
-        self.workloads = {one.label: one for one in (self.problem.workload(**w) for w in settings.workloads)}
-        self.versions = {name: catalog.by_id[name] for name in settings.versions}
-        self.libraries: dict[str, str] = {}
-        self.kernels: dict[str, tuple[str, ...]] = {}  # function names of each version that was built
-        self.not_built: dict[str, str] = {}  # version -> why; "": all of them
-        self.budget: float | None = None  # seconds of this session
-        self._until: float | None = None
+        self.selection: Selection = settings.select(catalog)
+        self.limits = TimeLimits()
+        self.libraries: dict[str, str] = {}  # path of the shared library of each version that was built
+        self.kernels: dict[str, tuple[str, ...]] = {}  # and the names of its kernel functions
+        self.not_built: dict[str, str] = {}  # version -> why
+        self.cannot_build: str | None = None  # why nothing can be built here
         self._stopped = threading.Event()
         self._spans: dict[str, list[tuple[float, float]]] = defaultdict(list)  # stage -> begin and end
 
     # ------------------------------------------------------------ versions
 
-    def request(self, workload: str) -> Json:
-        """What every stage is told of a workload."""
-        return {
-            "catalog": str(self.catalog.path),
-            "family": self.catalog.family,
-            "problem": self.catalog.problem,
-            "workload": self.workloads[workload].sizes(),
-            "seed": self.settings.seed,
-            "cases": str(self.staging.scratch / "cases"),
-        }
+    def version_code(self, name: str) -> VersionCode:
+        """What is called of a version."""
+        return VersionCode(name, self.libraries.get(name), self.selection.versions[name].callable)
 
-    def version(self, name: str) -> Json:
-        """What every stage is told of a version."""
-        version = self.versions[name]
-        return {
-            "id": name,
-            "library": self.libraries.get(name),
-            "callable": version.callable,
-            "dtype": version.dtype,
-            "flags": list(version.flags),
-            "roles": dict(version.roles),
-        }
+    @property
+    def setup(self) -> ProblemSetup:
+        """The problem and its inputs, which all versions share."""
+        return ProblemSetup(
+            catalog=str(self.catalog.path),
+            family=self.catalog.family,
+            problem=self.catalog.problem,
+            seed=self.settings.seed,
+            cases=str(self.staging.scratch / "cases"),
+        )
 
     def folder(self, job: Job, part: str = "") -> Path:
         """Where the files of a job's processes lie."""
         return self.staging.scratch / f"{job.key}{'-' if part else ''}{part}".replace("/", "_")
 
-    def unrunnable(self, name: str) -> str | None:
+    def why_not_runnable(self, name: str) -> str | None:
         """Why a version cannot be called here; None: it can. Raises LeftOut where nothing can be built."""
-        if name in self.libraries or self.versions[name].callable:
+        version = self.selection.versions[name]
+        if name in self.libraries or version.callable:
             return None
-        if self.versions[name].state == "planned":
+        if version.state == "planned":
             return "planned"
-        if "" in self.not_built:
-            raise LeftOut(self.not_built[""])
+        if self.cannot_build:
+            raise LeftOut(self.cannot_build)
         return self.not_built.get(name, "it does not compile")
 
-    def right(self, names: Sequence[str], workload: str) -> list[str]:
-        """Those whose check passed on the workload, and that are not kept as wrong."""
-        ended = self.staging.outcomes()
+    def right_versions(self, names: Sequence[str], workload: str) -> list[str]:
+        """Those whose check passed on the workload, and that the catalogue does not reject."""
+        checks = self.staging.outcomes().checks
         return [
             name
             for name in names
-            if self.versions[name].state != "rejected"
-            and ended.get(Job("check", workload, (name,)).key, {}).get("status") == "done"
+            if self.selection.versions[name].state != "rejected"
+            and (check := checks.get(check_key(name, workload)))
+            and check["status"] == "done"
         ]
 
-    def nobody(self, job: Job) -> Json:
-        """The outcome of a job no version of which is right. Raises LeftOut where that is not known of all: a
-        run that goes on may check them, and do the job then.
-        """
-        ended = self.staging.outcomes()
-        checks = [Job("check", job.workload, (name,)).key for name in job.versions]
-        if any(key not in ended for key in checks):
-            raise LeftOut("no version of it is known to be right: checks were left out")
-        return {"status": "skipped", "reason": "no version of it is right on this workload"}
+    def skip(self, job: Job) -> NoResults:
+        """The outcome of a job no version of which is right.
 
-    def passes(self, tier: str) -> int | None:
-        """Replay passes of a tier on this GPU; None where nothing here can count them."""
-        return self.machine.passes.get(tier)
+        Raises LeftOut where that is not known of all: a run that goes on may check them, and do the job then.
+        """
+        checks = self.staging.outcomes().checks
+        if any(check_key(name, job.workload) not in checks for name in job.versions):
+            raise LeftOut("no version of it is known to be right: checks were left out")
+        reason = "no version of it is right on this workload"
+        return {**envelope(job), "status": "skipped", "reason": reason, "results": {}}
 
     # ------------------------------------------------------------ processes
 
-    def start(self, budget: float | None, spent_s: float = 0.0) -> None:
+    def start(self, budget_s: float | None, spent_s: float = 0.0) -> None:
         """Processes may run from now on, and until the budget is used up."""
         self._stopped.clear()
-        self.budget = budget
-        self._until = None if budget is None else time.monotonic() - spent_s + budget
+        self.limits.start(budget_s, spent_s)
 
     def stop(self) -> None:
         """End every process that runs; none is started any more."""
@@ -130,83 +109,55 @@ class JobContext:
         """Whether processes were ended from outside: Ctrl-C."""
         return self._stopped.is_set()
 
-    def give_up(self) -> None:
+    def give_up_if_over(self) -> None:
         """Raises LeftOut where nothing more may be begun, or be believed that was ended on the way."""
         if self._stopped.is_set():
             raise LeftOut("interrupted")
-        if self._until is not None and time.monotonic() > self._until:
-            raise LeftOut(self.over_budget)
+        if self.limits.used_up:
+            raise LeftOut(self.limits.used_up_reason)
 
-    @property
-    def over_budget(self) -> str:
-        """Why a job was left out for want of time."""
-        return f"the time budget of {self.budget or 0:g} s was used up"
-
-    def _limit(self, stage: str) -> float:
-        limit = self._share(stage, LIMIT_S[stage])
-        return limit if self._until is None else min(limit, self._left_s() + GRACE_S)
-
-    def _share(self, what: str, most: float) -> float:
-        """What a hang may cost."""
-        if self.budget is None or what not in SHARE:
-            return most
-        return min(most, max(LEAST_S, SHARE[what] * self.budget))
-
-    def _left_s(self) -> float:
-        return float("inf") if self._until is None else max(0.0, self._until - time.monotonic())
-
-    def own_limit_s(self, stage: str) -> float:
-        """What a process of the stage should bring its work to an end in, with what it has by then: one that
-        is ended from outside brings nothing.
-        """
-        limit = self._share(stage, LIMIT_S[stage])
-        return max(5.0, min(SAMPLING_SHARE * limit, self._left_s() - START_S))
-
-    def build_limit_s(self) -> float:
-        """What a compiler may take for one version."""
-        return self._share("build", BUILD_LIMIT_S)
-
-    def stage(
+    def run_program(
         self,
-        stage: str,
-        request: Mapping[str, Any],
+        program: Program[RequestT, ResultT],
+        request: RequestT,
         folder: Path,
         job: Job,
         env: Mapping[str, str] | None = None,
-    ) -> Json:
-        """Run a stage to its end. Raises LeftOut where it says that this machine cannot."""
-        self.give_up()
+    ) -> ResultT:
+        """Run a program of collect/gpu to its end. Raises LeftOut where it says that this machine cannot."""
+        self.give_up_if_over()
         begun = time.monotonic()
         try:
-            result = gpu_process.run_stage(stage, request, folder, timeout_s=self._limit(job.stage), env=env)
+            limit_s = self.limits.of_process(job.stage)
+            result = gpu_process.run_program(program, request, folder, timeout_s=limit_s, env=env)
         finally:
-            self._spans[job.stage].append((begun, time.monotonic()))
-        self._believe(result.get("status") == "failed")
+            self.count(job.stage, begun)
+        if result["status"] == "failed":
+            self.give_up_if_over()  # it was ended by us: nothing is known of the version
         if result.get("machine"):
-            raise LeftOut(str(result.get("reason")))
+            raise LeftOut(str(result["reason"]))
         return result
 
-    def program(
+    def run_tool(
         self, argv: Sequence[str | Path], job: Job, log: Path, env: Mapping[str, str] | None = None
     ) -> ProcessResult:
-        """Run a tool to its end."""
-        self.give_up()
+        """Run a profiler or a sanitizer to its end."""
+        self.give_up_if_over()
         begun = time.monotonic()
         try:
             environment = {**subprocesses.package_environment(), **(env or {})}
-            ended = subprocesses.run(argv, timeout_s=self._limit(job.stage), log=log, env=environment)
+            limit_s = self.limits.of_process(job.stage)
+            ended = subprocesses.run(argv, timeout_s=limit_s, log=log, env=environment)
         finally:
-            self._spans[job.stage].append((begun, time.monotonic()))
-        self._believe(not ended.ok)
+            self.count(job.stage, begun)
+        if not ended.ok:
+            self.give_up_if_over()
         return ended
 
-    def _believe(self, failed: bool) -> None:
-        """What failed after Ctrl-C or past the budget was ended by us: nothing is known of the version."""
-        if failed:
-            self.give_up()
+    # ------------------------------------------------------------ time
 
-    def took(self, stage: str, begun: float) -> None:
-        """Count what was not run by stage() or program(): compilers, the CPU model."""
+    def count(self, stage: str, begun: float) -> None:
+        """Something of a stage ran from then (monotonic) until now."""
         self._spans[stage].append((begun, time.monotonic()))
 
     def processes_s(self) -> dict[str, float]:
@@ -215,6 +166,7 @@ class JobContext:
 
 
 def _covered(spans: Iterable[tuple[float, float]]) -> float:
+    """Seconds that at least one of the spans covers."""
     covered, last = 0.0, float("-inf")
     for begin, end in sorted(spans):
         covered += max(0.0, end - max(begin, last))

@@ -6,24 +6,39 @@ import json
 import platform
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
-from profiler.build import toolchain
+from profiler.build import find_tool
 from profiler.collect import find_tools, subprocesses
-from profiler.collect.ncu_command import Ncu
+from profiler.collect.gpu import device
+from profiler.collect.gpu.properties import Gpu
+from profiler.collect.gpu.typed_json import parse
+from profiler.collect.ncu_command import TIERS, Ncu
 from profiler.evidence import chip_of, nvperf
 
 Json = dict[str, Any]
+
+
+class MachineFacts(TypedDict):
+    """What a run says of the machine that it was measured on."""
+
+    gpu: NotRequired[Json | None]  # as Gpu.as_json gives it
+    ncu_version: NotRequired[str | None]
+    nvcc: NotRequired[str | None]
+    torch: NotRequired[str | None]
+    python: NotRequired[str | None]
+    host: NotRequired[str | None]
 
 
 @dataclass
 class Machine:
     """What this machine can do; a tool that is missing leaves out what it is for, and says so."""
 
-    gpu: Json | None
+    gpu: Gpu | None
     ncu: Ncu | None
     sanitizer: Path | None = None
     missing: list[str] = field(default_factory=list)  # why something is left out, a sentence each
@@ -32,32 +47,33 @@ class Machine:
     @property
     def chip(self) -> str | None:
         """sm_90."""
-        capability = (self.gpu or {}).get("compute_capability")
+        capability = self.gpu.compute_capability if self.gpu else None
         return chip_of(capability) if capability else None
 
-    def facts(self) -> Json:
-        """What a run says of the machine that it was measured on."""
-        nvcc = toolchain.find_tool("nvcc")
+    def facts(self) -> MachineFacts:
+        """What a run says of it."""
+        nvcc = find_tool("nvcc")
         return {
-            "gpu": self.gpu,
+            "gpu": self.gpu.as_json() if self.gpu else None,
             "ncu_version": self.ncu.version if self.ncu else None,
             "nvcc": nvcc.version if nvcc else None,
-            "torch": _torch(),
+            "torch": _torch_version(),
             "python": platform.python_version(),
             "host": platform.node(),
         }
 
 
-def look(counters: bool = True) -> Machine:
-    """The GPU, asked for in a process of its own so that this one holds nothing of it, and the tools."""
-    gpu, ended = _apart(
-        "from profiler.collect.gpu import device; gpu = device.describe(); "
-        "print(json.dumps(gpu and gpu.as_json()))"
-    )
+def detect_machine(counters: bool = True) -> Machine:
+    """The GPU and the tools that are here. counters: whether ncu is going to be used.
+
+    The GPU is asked for in a process of its own, so that this one holds nothing of it.
+    """
+    facts, ended = _ask_apart("gpu")
+    gpu = parse(Gpu, facts) if facts else None
     ncu, sanitizer = find_tools.find("ncu") if counters else None, find_tools.find("compute-sanitizer")
     machine = Machine(gpu, Ncu(ncu.path, ncu.version) if ncu else None, sanitizer.path if sanitizer else None)
     if gpu is None:
-        why = "" if ended.ok else f" (the look at it {ended.words}: {ended.last_line})"
+        why = "" if ended.ok else f" (the look at it {ended.description}: {ended.last_line})"
         machine.missing.append(f"no GPU here: nothing can be measured; static and modelled facts alone{why}")
     elif counters and ncu is None:
         machine.missing.append("no ncu here: latency is measured, counters are not; install Nsight Compute")
@@ -67,29 +83,36 @@ def look(counters: bool = True) -> Machine:
 
 
 def count_passes(machine: Machine, chip: str) -> None:
-    """Replay passes of both tiers, by NVIDIA's library; where it ends the process that calls it, without."""
-    code = (
-        "from profiler.evidence import chip_metrics as chips, metric_table as metrics\n"
-        "table, passes = metrics.load_metrics(), {}\n"
-        "for tier in ('lean', 'full'):\n"
-        f"    names = list(chips.names_to_collect(table, {chip!r}, tier))\n"
-        f"    passes[tier] = chips.replay_passes(names, {chip!r})\n"
-        "print(json.dumps(passes))"
-    )
-    counted, ended = _apart(code)
-    if counted is None:
+    """Note the replay passes of both tiers.
+
+    NVIDIA's library counts them, in a process of its own: where it ends the process that calls it, the passes
+    are not known, and the library is not used here either.
+    """
+    passes, ended = _ask_apart("passes", chip)
+    if passes is None:
         nvperf.disable()
         machine.missing.append(
-            f"replay passes are not known: {nvperf.LIBRARY} cannot be used here, it {ended.words}"
+            f"replay passes are not known: {nvperf.LIBRARY} cannot be used here, it {ended.description}"
         )
-    machine.passes = counted or {}
+    machine.passes = passes or {}
 
 
-def _apart(code: str) -> tuple[Json | None, subprocesses.ProcessResult]:
-    """The JSON object that a few lines of Python print, in a process of their own; None: it brought none."""
+def _torch_version() -> str | None:
+    """The version of torch, without importing it."""
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return None
+
+
+# ---------------------------------------------------------------- in a process of its own
+
+
+def _ask_apart(*question: str) -> tuple[Json | None, subprocesses.ProcessResult]:
+    """What main() prints, and how its process ended; None: nothing is known."""
     with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
         ended = subprocesses.run(
-            [sys.executable, "-c", f"import json\n{code}"],
+            [sys.executable, "-m", "profiler.collect.machine", *question],
             timeout_s=120,
             log=Path(folder) / "log",
             env=subprocesses.package_environment(),
@@ -97,9 +120,19 @@ def _apart(code: str) -> tuple[Json | None, subprocesses.ProcessResult]:
     return (json.loads(ended.last_line) if ended.ok and ended.last_line.startswith("{") else None), ended
 
 
-def _torch() -> str | None:
-    """The version of torch, without importing it."""
-    try:
-        return metadata.version("torch")
-    except metadata.PackageNotFoundError:
-        return None
+def main(argv: Sequence[str]) -> int:
+    """Print as JSON what the GPU is (`gpu`), or the replay passes of each tier (`passes sm_90`)."""
+    if argv[0] == "gpu":
+        gpu = device.describe()
+        print(json.dumps(gpu.as_json() if gpu else None))
+    else:
+        from profiler.evidence import chip_metrics, load_metrics
+
+        table, chip = load_metrics(), argv[1]
+        names = {tier: list(chip_metrics.names_to_collect(table, chip, tier)) for tier in TIERS}
+        print(json.dumps({tier: chip_metrics.replay_passes(names[tier], chip) for tier in TIERS}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -48,7 +48,7 @@ DERIVED = {
 SECTION = "ProfilerDerived"
 
 _NVTX_SPECIAL = re.compile(r"[\\@,\[\]/*+]")
-_ASK_S = 120
+_TIMEOUT_S = 120
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Ncu:
 
 
 @dataclass(frozen=True)
-class Request:
+class NcuRequest:
     """What one ncu process is asked for."""
 
     report: Path  # ends in .ncu-rep
@@ -84,13 +84,13 @@ class Request:
 
 @dataclass(frozen=True)
 class NcuProblem:
-    """Why ncu has brought nothing. usable is False where no other call would do better on this machine."""
+    """Why ncu has brought nothing."""
 
     reason: str
-    usable: bool = True
+    usable: bool = True  # False: no other call would do better on this machine
 
 
-def command_line(ncu: Ncu, request: Request, program: Sequence[str]) -> list[str]:
+def command_line(ncu: Ncu, request: NcuRequest, program: Sequence[str]) -> list[str]:
     """The whole call. Clock and cache control are always said: their defaults move between versions.
 
     Raises ProfilerError for what this ncu does not take. `--target-processes application-only`: a compiler
@@ -131,7 +131,7 @@ def command_line(ncu: Ncu, request: Request, program: Sequence[str]) -> list[str
     return [str(ncu.path), *options, *program]
 
 
-def _refuse_unknown(ncu: Ncu, request: Request) -> None:
+def _refuse_unknown(ncu: Ncu, request: NcuRequest) -> None:
     for what, word, known in (
         ("clock control", request.clock_control, CLOCKS),
         ("cache control", request.cache_control, CACHES),
@@ -156,8 +156,8 @@ def _refuse_unknown(ncu: Ncu, request: Request) -> None:
 def nvtx_filter(name: str) -> str:
     """The filter for launches inside this push/pop range, which is the outermost one.
 
-    The slash makes it a push/pop range (reports of ncu 2024.1). target.range_name gives names with nothing to
-    escape: no ncu has been seen yet to take what is escaped here.
+    The slash makes it a push/pop range (reports of ncu 2024.1). ncu_target.range_name gives names with
+    nothing to escape: no ncu has been seen yet to take what is escaped here.
     """
     return _NVTX_SPECIAL.sub(lambda match: f"\\{match[0]}", name) + "/"
 
@@ -169,14 +169,14 @@ def import_command(ncu: Ncu, report: Path) -> list[str]:
 
 def write_section(folder: Path, metrics: Iterable[str]) -> Path | None:
     """Write the section file that brings derived metrics without their whole section; None: none asked."""
-    wanted = [name for name in metrics if name in DERIVED]
-    if not wanted:
+    derived = [name for name in metrics if name in DERIVED]
+    if not derived:
         return None
     definitions = "".join(
         f'  MetricDefinitions {{\n    Name: "{name}"\n    Expression: "{DERIVED[name]}"\n  }}\n'
-        for name in wanted
+        for name in derived
     )
-    listed = "".join(f'  Metrics {{\n    Name: "{name}"\n  }}\n' for name in wanted)
+    listed = "".join(f'  Metrics {{\n    Name: "{name}"\n  }}\n' for name in derived)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{SECTION}.section").write_text(
         f'Identifier: "{SECTION}"\nDisplayName: "Derived metrics of metrics.txt"\nOrder: 900\n'
@@ -195,8 +195,9 @@ def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
     architecture = find_architecture(chip)
     if architecture is None:
         return None
-    found = parse_query(_said([str(ncu.path), "--query-metrics", "--chips", architecture.ncu_chip]) or "")
-    return found if "gpu__time_duration" in found else None
+    query = [str(ncu.path), "--query-metrics", "--chips", architecture.ncu_chip]
+    names = parse_query(_output_of(query) or "")
+    return names if "gpu__time_duration" in names else None
 
 
 def parse_query(text: str) -> frozenset[str]:
@@ -208,7 +209,7 @@ def parse_query(text: str) -> frozenset[str]:
 @cache
 def known_sections(ncu: Ncu) -> frozenset[str] | None:
     """The identifiers of the sections that this ncu has; None where it does not say."""
-    text = _said([str(ncu.path), "--list-sections"]) or ""
+    text = _output_of([str(ncu.path), "--list-sections"]) or ""
     words = [line.split(None, 1)[0] for line in text.splitlines() if line.strip()]
     return frozenset(word for word in words if re.fullmatch(r"[A-Z]\w+", word)) - {"Identifier"} or None
 
@@ -218,50 +219,50 @@ def available(metrics: Iterable[str], known: frozenset[str] | None) -> tuple[lis
 
     What ncu computes itself is in no list of names, and counts as there.
     """
-    there: list[str] = []
+    present: list[str] = []
     lacking: list[str] = []
     for name in metrics:
-        own = ncu_names.collection_cost(name) is not None
-        (there if own or known is None or name.partition(".")[0] in known else lacking).append(name)
-    return there, lacking
+        computed_by_ncu = ncu_names.collection_cost(name) is not None
+        base = name.partition(".")[0]
+        (present if computed_by_ncu or known is None or base in known else lacking).append(name)
+    return present, lacking
 
 
 def resolve_metrics(
-    wanted: Mapping[str, str], table: MetricTable, chip: str, known: frozenset[str] | None
+    requested: Mapping[str, str], table: MetricTable, chip: str, known: frozenset[str] | None
 ) -> tuple[dict[str, str], list[str]]:
-    """Wanted names with their concepts as this ncu has them, and the names for which it has nothing.
+    """Requested names with their concepts as this ncu has them, and the names for which it has nothing.
 
     Where it lacks a name, the concept's next alternative is taken: an older ncu has it under the older name.
     """
-    _, lacking = available(wanted, known)
-    settled: dict[str, str] = {}
+    _, lacking = available(requested, known)
+    resolved: dict[str, str] = {}
     without: list[str] = []
-    for name, concept in wanted.items():
+    for name, concept in requested.items():
         if name not in lacking:
-            settled.setdefault(name, concept)
+            resolved.setdefault(name, concept)
             continue
         metric = table.by_concept.get(concept)
-        others = [one for one in (metric.names_for(chip) if metric else ()) if one != name]
-        there, _ = available(others, known)
-        if there:
-            settled.setdefault(there[0], concept)
+        names = metric.names_for(chip) if metric else ()
+        alternatives, _ = available([other for other in names if other != name], known)
+        if alternatives:
+            resolved.setdefault(alternatives[0], concept)
         else:
             without.append(name)
-    return settled, without
+    return resolved, without
 
 
 def refused_metrics(output: str, metrics: Iterable[str]) -> list[str]:
     """Those of the metrics that ncu names in a complaint: collected without them, the rest may come."""
     errors = " ".join(line for line in output.splitlines() if line.startswith(("==ERROR==", "==WARNING==")))
-    words = {
-        word.rstrip(".") for word in re.findall(r"[\w.]+", errors)
-    }  # memory_l1_… has no double underscore
+    # Any word counts, for not every metric has a double underscore: memory_l1_… has none.
+    words = {word.rstrip(".") for word in re.findall(r"[\w.]+", errors)}
     return [name for name in metrics if name in words or name.partition(".")[0] in words]
 
 
-NOTHING = "No kernels were profiled"  # ncu's own words
+NO_KERNELS = "No kernels were profiled"  # ncu's own words
 # Substring of ncu's output -> why, and whether another call could do better here.
-_COMPLAINTS: Mapping[str, NcuProblem] = {
+_KNOWN_PROBLEMS: Mapping[str, NcuProblem] = {
     "ERR_NVGPUCTRPERM": NcuProblem(
         "ncu may not read GPU counters (ERR_NVGPUCTRPERM): run as root, or let the administrator load "
         "the nvidia module with NVreg_RestrictProfilingToAdminUsers=0, or give the container CAP_SYS_ADMIN",
@@ -287,9 +288,9 @@ _COMPLAINTS: Mapping[str, NcuProblem] = {
 
 def find_problem(output: str, exit_code: int | None) -> NcuProblem | None:
     """What ncu's output says went wrong; None where it says nothing and ended well."""
-    for words, known in _COMPLAINTS.items():
+    for words, problem in _KNOWN_PROBLEMS.items():
         if words in output:
-            return known
+            return problem
     errors = [
         line.removeprefix("==ERROR==").strip() for line in output.splitlines() if line.startswith("==ERROR==")
     ]
@@ -297,14 +298,14 @@ def find_problem(output: str, exit_code: int | None) -> NcuProblem | None:
         return NcuProblem(f"ncu does not take this command line: {errors[0]}")
     if errors:
         return NcuProblem(f"ncu: {errors[0]}")
-    if NOTHING in output:
+    if NO_KERNELS in output:
         return NcuProblem("ncu profiled no kernel: none that was asked for was launched in its NVTX range")
     return NcuProblem(f"ncu ended with exit code {exit_code}") if exit_code else None
 
 
-def _said(command: list[str]) -> str | None:
+def _output_of(command: list[str]) -> str | None:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_ASK_S)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None

@@ -8,6 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from profiler.collect import sample_schedule
+from profiler.collect.settings import Selection, Settings
 from profiler.errors import ProfilerError
 
 # In this order for one workload: nothing is timed or captured that is wrong.
@@ -20,8 +22,10 @@ START_S = {"check": 6.0, "time": 6.0, "lean": 12.0, "full": 15.0, "sanitize": 15
 BUILD_S = 30.0  # all versions side by side; not bounded by a budget, but counted against it
 PASS_S = 0.05
 CALL_S = 0.002  # of a call nobody has timed
-FLOPS = 2e12  # a second, as the mean of scalar and tensor core versions: larger workloads take longer
+PREPARE_S = 0.3  # of a version before it is timed
+FLOPS_PER_S = 2e12  # the mean of scalar and tensor core versions: larger workloads take longer
 PASSES = {"lean": 9, "full": 40}  # where nobody can count them
+MODES = 2  # cold and warm
 _BUDGET = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
 
@@ -38,15 +42,132 @@ class Job:
     @property
     def key(self) -> str:
         """Its name in the staging folder, the same in every run of the same plan."""
-        plain = re.sub(r"[^A-Za-z0-9]+", "_", self.workload)
-        who = self.versions[0] if len(self.versions) == 1 else f"{len(self.versions)}-versions"
-        return f"{self.stage}-{plain}-{self.block}-{who}"
+        workload = re.sub(r"[^A-Za-z0-9]+", "_", self.workload)
+        versions = self.versions[0] if len(self.versions) == 1 else f"{len(self.versions)}-versions"
+        return f"{self.stage}-{workload}-{self.block}-{versions}"
 
     @property
     def words(self) -> str:
         """The job for a person."""
-        who = self.versions[0] if len(self.versions) == 1 else f"{len(self.versions)} versions"
-        return f"{self.stage} {who} on {self.workload}"
+        versions = self.versions[0] if len(self.versions) == 1 else f"{len(self.versions)} versions"
+        return f"{self.stage} {versions} on {self.workload}"
+
+
+def check_key(version: str, workload: str) -> str:
+    """The key of the job that checks a version on a workload."""
+    return Job("check", workload, (version,)).key
+
+
+# ---------------------------------------------------------------- which jobs
+
+
+def plan_run(settings: Settings, selection: Selection, passes: Mapping[str, int | None]) -> list[Job]:
+    """All jobs of a run, the most valuable first. passes: replay passes by tier, where they are known."""
+    takes = {label: selection.taking(label) for label in selection.workloads}
+    if settings.pairs:
+        return plan_aa_sessions(takes, pairs=settings.pairs, rounds=settings.rounds, samples=settings.samples)
+    call_s = {
+        (name, label): selection.problem.flops(workload) / FLOPS_PER_S
+        for label, workload in selection.workloads.items()
+        for name in takes[label]
+    }
+    return plan_jobs(
+        takes,
+        full=settings.full if settings.counters else (),
+        full_on=settings.full_on,
+        blocks=len(sample_schedule.blocks(settings.rounds, settings.processes)),
+        rounds=settings.rounds,
+        samples=settings.samples,
+        passes=passes,
+        sanitize=settings.sanitize,
+        model=settings.model,
+        call_s=call_s,
+    )
+
+
+def plan_jobs(
+    takes: Mapping[str, Sequence[str]],
+    *,
+    full: Sequence[str] = (),
+    full_on: Sequence[str] = (),
+    blocks: int = 3,
+    rounds: int = sample_schedule.ROUNDS,
+    samples: int = sample_schedule.SAMPLES,
+    passes: Mapping[str, int | None] | None = None,
+    sanitize: Sequence[str] = (),
+    model: Sequence[str] = (),
+    call_s: Mapping[tuple[str, str], float] | None = None,
+) -> list[Job]:
+    """The jobs of a collection. takes: by workload the versions that take it, both in order.
+
+    The first workload is checked, timed and captured before the second is touched: a run that is cut short
+    then has whole rows. Full captures, the sanitizer and the CPU model come last. call_s: seconds that a call
+    takes, by version and workload.
+    """
+    known_call_s = call_s or {}
+    pass_counts = {tier: (passes or {}).get(tier) or PASSES[tier] for tier in PASSES}
+
+    def job(stage: str, label: str, names: Sequence[str], block: int = 0) -> Job:
+        calls_s = sum(known_call_s.get((name, label), CALL_S) for name in names)
+        if stage == "time":
+            samples_taken = rounds / max(1, blocks) * samples * MODES
+            seconds = START_S[stage] + calls_s * samples_taken + PREPARE_S * len(names)
+        elif stage in pass_counts:
+            seconds = START_S[stage] + pass_counts[stage] * (calls_s + PASS_S * len(names))
+        else:
+            seconds = START_S[stage] + calls_s * 10
+        return Job(stage, label, tuple(names), block, seconds)
+
+    planned = []
+    for label, names in takes.items():
+        if names:
+            planned += [job("check", label, [name]) for name in names]
+            planned += [job("time", label, names, block) for block in range(blocks)]
+            planned.append(job("lean", label, names))
+    for label, names in takes.items():
+        if not full_on or label in full_on:
+            planned += [job("full", label, [name]) for name in names if name in full]
+    for label in list(takes)[:1]:
+        planned += [job("sanitize", label, [name]) for name in sanitize if name in takes[label]]
+    planned += [Job("model", "CPU", (name,), 0, START_S["model"] * 3) for name in model]
+    return planned
+
+
+def plan_aa_sessions(
+    takes: Mapping[str, Sequence[str]],
+    *,
+    pairs: int,
+    rounds: int = sample_schedule.ROUNDS,
+    samples: int = sample_schedule.SAMPLES,
+) -> list[Job]:
+    """The jobs of a noise run: every check, then session by session the timing of each workload.
+
+    So all workloads have equally many pairs whenever it is cut short. A session is one process.
+    """
+    measured = {label: tuple(names) for label, names in takes.items() if names}
+    checks = [
+        Job("check", label, (name,), 0, START_S["check"])
+        for label, names in measured.items()
+        for name in names
+    ]
+    start_s = START_S["time"] / max(1, len(measured))
+    return checks + [
+        Job("time", label, names, block, start_s + CALL_S * len(names) * rounds * samples * MODES)
+        for block in range(2 * pairs)
+        for label, names in measured.items()
+    ]
+
+
+# ---------------------------------------------------------------- how long they take
+
+
+def parse_budget(text: str) -> float:
+    """Seconds in `8m`, `90s`, `1h30m` or `480`. Raises ProfilerError."""
+    match = _BUDGET.fullmatch(text.strip())
+    if not match or not any(match.groups()):
+        raise ProfilerError(f"--budget {text!r}: write 8m, 90s or 1h30m")
+    hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    return hours * 3600 + minutes * 60 + seconds
 
 
 @dataclass
@@ -62,133 +183,43 @@ class Pace:
 
     def seconds(self, job: Job) -> float:
         """What a job will likely take."""
-        seen = self.ratios.get(job.stage)
-        return job.seconds * (statistics.median(seen) if seen else 1.0)
+        ratios = self.ratios.get(job.stage)
+        return job.seconds * (statistics.median(ratios) if ratios else 1.0)
 
-    def left(self, jobs: Iterable[Job], workers: Mapping[str, int] | None = None) -> float:
-        """What all of them will likely take; workers: how many run side by side."""
-        at_once = workers or {}
-        return sum(self.seconds(job) / at_once.get(job.stage, 1) for job in jobs)
-
-
-def parse_budget(text: str) -> float:
-    """Seconds in `8m`, `90s`, `1h30m` or `480`. Raises ProfilerError."""
-    match = _BUDGET.fullmatch(text.strip())
-    if not match or not any(match.groups()):
-        raise ProfilerError(f"--budget {text!r}: write 8m, 90s or 1h30m")
-    hours, minutes, seconds = (float(part or 0) for part in match.groups())
-    return hours * 3600 + minutes * 60 + seconds
+    def left(self, jobs: Iterable[Job], parallel: Mapping[str, int] | None = None) -> float:
+        """What all of them will likely take. parallel: how many of a stage run side by side."""
+        return sum(self.seconds(job) / (parallel or {}).get(job.stage, 1) for job in jobs)
 
 
-def plan_jobs(
-    versions: Sequence[str],
-    workloads: Sequence[str],
-    *,
-    takes: Mapping[str, Sequence[str]],
-    full: Sequence[str] = (),
-    full_on: Sequence[str] = (),
-    blocks: int = 3,
-    rounds: int = 25,
-    samples: int = 4,
-    modes: int = 2,
-    passes: Mapping[str, int | None] | None = None,
-    sanitize: Sequence[str] = (),
-    model: Sequence[str] = (),
-    call_s: Mapping[tuple[str, str], float] | None = None,
-) -> list[Job]:
-    """All jobs, the most valuable first. takes: the versions of each workload.
-
-    The first workload is checked, timed and captured before the second is touched: a run that is cut short
-    then has whole rows. Full captures, the sanitizer and the CPU model come last.
-    """
-    known = call_s or {}
-    count = {stage: (passes or {}).get(stage) or PASSES[stage] for stage in PASSES}
-
-    def work(stage: str, label: str, names: Sequence[str]) -> float:
-        one = sum(known.get((name, label), CALL_S) for name in names)
-        if stage == "time":
-            return START_S[stage] + one * rounds / max(1, blocks) * samples * modes + 0.3 * len(names)
-        if stage in count:
-            return START_S[stage] + count[stage] * (one + PASS_S * len(names))
-        return START_S[stage] + one * 10
-
-    planned = []
-    for label in workloads:
-        names = [name for name in versions if name in takes[label]]
-        if not names:
-            continue
-        planned += [Job("check", label, (name,), 0, work("check", label, (name,))) for name in names]
-        seconds = work("time", label, names)
-        planned += [Job("time", label, tuple(names), block, seconds) for block in range(blocks)]
-        planned.append(Job("lean", label, tuple(names), 0, work("lean", label, names)))
-    for label in workloads:
-        names = [name for name in versions if name in full and name in takes[label]]
-        if names and (not full_on or label in full_on):
-            planned += [Job("full", label, (name,), 0, work("full", label, (name,))) for name in names]
-    if workloads:
-        first = workloads[0]
-        planned += [
-            Job("sanitize", first, (name,), 0, work("sanitize", first, (name,)))
-            for name in sanitize
-            if name in takes[first]
-        ]
-    planned += [Job("model", "CPU", (name,), 0, START_S["model"] * 3) for name in model]
-    return planned
-
-
-def plan_aa_sessions(
-    versions: Sequence[str],
-    workloads: Sequence[str],
-    *,
-    takes: Mapping[str, Sequence[str]],
-    pairs: int,
-    rounds: int = 25,
-    samples: int = 4,
-    modes: int = 2,
-) -> list[Job]:
-    """The jobs of a noise run: every check, then session by session the timing of each workload.
-
-    So all workloads have equally many pairs whenever it is cut short. A session is one process.
-    """
-    names = {label: tuple(name for name in versions if name in takes[label]) for label in workloads}
-    there = [label for label in workloads if names[label]]
-    checks = [Job("check", label, (name,), 0, START_S["check"]) for label in there for name in names[label]]
-    start = START_S["time"] / max(1, len(there))
-    return checks + [
-        Job("time", label, names[label], block, start + CALL_S * len(names[label]) * rounds * samples * modes)
-        for block in range(2 * pairs)
-        for label in there
-    ]
-
-
-def next_batch(todo: Sequence[Job], at_once: Mapping[str, int]) -> list[Job]:
+def next_batch(todo: Sequence[Job], parallel: Mapping[str, int]) -> list[Job]:
     """The next job; of a stage of which several run side by side, several on one workload."""
     first = todo[0]
-    alike = []
-    for job in todo[: at_once.get(first.stage, 1)]:
+    batch = []
+    for job in todo[: parallel.get(first.stage, 1)]:
         if (job.stage, job.workload) != (first.stage, first.workload):
             break
-        alike.append(job)
-    return alike
+        batch.append(job)
+    return batch
+
+
+def fits(job: Job, pace: Pace, spent_s: float, budget_s: float | None) -> bool:
+    """Whether a job may still begin. One that does not fit does not stop a shorter one after it."""
+    return budget_s is None or spent_s + pace.seconds(job) <= budget_s
 
 
 def forecast(
-    planned: Sequence[Job], at_once: Mapping[str, int], budget: float | None = None
+    planned: Sequence[Job], parallel: Mapping[str, int], budget_s: float | None = None
 ) -> list[tuple[Job, float | None]]:
     """Each job with the second at which it would have ended by the estimates; None: the budget leaves it out.
 
     The clock starts when building does.
     """
-    pace, spent, found, todo = Pace(), BUILD_S, [], list(planned)
+    pace, spent_s, todo = Pace(), BUILD_S, list(planned)
+    ended: list[tuple[Job, float | None]] = []
     while todo:
-        batch = next_batch(todo, at_once)
+        batch = next_batch(todo, parallel)
         todo = todo[len(batch) :]
-        fitting = [job for job in batch if fits(job, pace, spent, budget)]
-        spent += max((pace.seconds(job) for job in fitting), default=0.0)
-        found += [(job, spent if job in fitting else None) for job in batch]
-    return found
-
-
-def fits(job: Job, pace: Pace, spent_s: float, budget: float | None) -> bool:
-    """Whether a job may still begin. One that does not fit does not stop a shorter one after it."""
-    return budget is None or spent_s + pace.seconds(job) <= budget
+        fitting = [job for job in batch if fits(job, pace, spent_s, budget_s)]
+        spent_s += max((pace.seconds(job) for job in fitting), default=0.0)
+        ended += [(job, spent_s if job in fitting else None) for job in batch]
+    return ended

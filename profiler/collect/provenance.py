@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from profiler import __version__
 from profiler.build import lower_bounds
 from profiler.bundles import NOISE
-from profiler.collect import run_inputs
 from profiler.collect.collection import Collection
+from profiler.collect.outcomes import FactsOutcome, Outcomes, SessionNote, TimeOutcome
+from profiler.collect.run_inputs import measured_on
 from profiler.reports import redact
 
 Json = dict[str, Any]
 
 
-def provenance_of(collection: Collection, ended: Mapping[str, Json], dropped: Sequence[str]) -> Json:
-    settings, plan = collection.settings, collection.staging.plan
-    sessions, last = collection.staging.sessions() or [collection.session_note()], last_session(collection)
-    machine = run_inputs.measured_on(sessions) or collection.machine.facts()
+def make_provenance(collection: Collection, outcomes: Outcomes, dropped: Sequence[str]) -> Json:
+    """The provenance of the run that these outcomes become. dropped: names of reports that did not fit."""
+    settings, inputs = collection.settings, collection.inputs
+    sessions = collection.staging.sessions() or [collection.session_note()]
+    machine = measured_on(sessions) or collection.machine.facts()
     gpu = machine.get("gpu") or {}
-    timed = [one for one in ended.values() if one["stage"] == "time" and one.get("states")]
-    launch = _launch_ns(timed)
-    took: dict[str, float] = {}
-    for one in sessions:
-        for stage, seconds in (one.get("processes_s") or {}).items():
-            took[stage] = round(took.get(stage, 0.0) + seconds, 3)
+    timed = [outcome for outcome in outcomes.timings.values() if outcome.get("states")]
+    launch_ns = _least_launch_ns(timed)
     known: Json = {
         "created_from": "clock",
         "purpose": NOISE if settings.pairs else None,
@@ -49,41 +47,31 @@ def provenance_of(collection: Collection, ended: Mapping[str, Json], dropped: Se
             **({"pairs": settings.pairs} if settings.pairs else {"processes": settings.processes}),
             "seed": settings.seed,
         },
-        "states": [one["states"] for one in timed],
+        "states": [outcome["states"] for outcome in timed],
         "device": gpu or None,
-        "degraded": [*(last.get("missing") or ()), *_not_modelled(ended)],
-        "left_out": sorted(
-            {
-                f"{job.words}: {reason_left_out(collection, job.key)}"
-                for job in collection.planned
-                if job.key not in ended
-            }
-            | {f"{name}: more than fits into the file" for name in dropped}
-        ),
+        "degraded": [*last_session(collection).get("missing", ()), *_not_modelled(outcomes.facts.values())],
+        "left_out": _left_out(collection, outcomes, dropped),
         "sessions": len(sessions),
-        "wall_s": round(sum(one.get("wall_s") or 0.0 for one in sessions), 1) or None,
-        "processes_s": took,
-        "launch_ns": launch,
+        "wall_s": round(sum(session.get("wall_s") or 0.0 for session in sessions), 1) or None,
+        "processes_s": _processes_s(sessions),
+        "launch_ns": launch_ns,
         "floors": {
-            label: lower_bounds.bounds_by_timer(collection.context.problem, workload, gpu, launch)
-            for label, workload in collection.context.workloads.items()
+            label: lower_bounds.bounds_by_timer(
+                collection.context.selection.problem, workload, gpu, launch_ns
+            )
+            for label, workload in collection.context.selection.workloads.items()
         }
         if gpu
         else None,
-        **plan.get("git", {}),
+        **inputs.git,
     }
-    kept = {name: value for name, value in known.items() if value not in (None, [], {}, "")}
+    provenance = {name: value for name, value in known.items() if value not in (None, [], {}, "")}
     if settings.keep_session:
-        return {**kept, "host": machine.get("host")}
-    return {name: hide_private(value) for name, value in kept.items()}
+        return {**provenance, "host": machine.get("host")}
+    return {name: hide_private(value) for name, value in provenance.items()}
 
 
-def reason_left_out(collection: Collection, key: str) -> str:
-    left_out: Mapping[str, str] = last_session(collection)["left_out"]
-    return left_out.get(key, "not done: the run was sealed before")
-
-
-def last_session(collection: Collection) -> Json:
+def last_session(collection: Collection) -> SessionNote:
     """What the last session says: of this process, or, where it only seals, of the one that measured."""
     before = collection.staging.sessions()
     if collection.left_out or not before:
@@ -91,23 +79,48 @@ def last_session(collection: Collection) -> Json:
     return before[-1]
 
 
-def _not_modelled(ended: Mapping[str, Json]) -> list[str]:
+def why_left_out(collection: Collection, key: str) -> str:
+    """Why a job has not ended."""
+    return last_session(collection).get("left_out", {}).get(key, "not done: the run was sealed before")
+
+
+def _left_out(collection: Collection, outcomes: Outcomes, dropped: Sequence[str]) -> list[str]:
+    """The jobs that have not ended and the reports that did not fit, each with its reason."""
+    jobs = {
+        f"{job.words}: {why_left_out(collection, job.key)}"
+        for job in collection.planned
+        if job.key not in outcomes
+    }
+    return sorted(jobs | {f"{name}: more than fits into the file" for name in dropped})
+
+
+def _processes_s(sessions: Iterable[SessionNote]) -> dict[str, float]:
+    """What processes of each stage took in all sessions."""
+    total: dict[str, float] = {}
+    for session in sessions:
+        for stage, seconds in session.get("processes_s", {}).items():
+            total[stage] = round(total.get(stage, 0.0) + seconds, 3)
+    return total
+
+
+def _not_modelled(outcomes: Iterable[FactsOutcome]) -> list[str]:
     """Why versions have no facts of the CPU's model although it was tried, a sentence a reason."""
     names: dict[str, list[str]] = {}
-    for one in ended.values():
-        if one["stage"] == "model" and one["status"] in ("failed", "skipped"):
-            names.setdefault(str(one.get("reason") or "no reason was given"), []).extend(one["versions"])
-    return [f"no CPU model of {', '.join(of)}: {reason}" for reason, of in names.items()]
+    for outcome in outcomes:
+        if outcome["stage"] == "model" and outcome["status"] in ("failed", "skipped"):
+            reason = str(outcome["reason"] or "no reason was given")
+            names.setdefault(reason, []).extend(outcome.get("versions", ()))
+    return [f"no CPU model of {', '.join(versions)}: {reason}" for reason, versions in names.items()]
 
 
-def _launch_ns(timed: Sequence[Json]) -> Json:
+def _least_launch_ns(timed: Iterable[TimeOutcome]) -> dict[str, float]:
     """What an empty launch took by each clock, the least of all processes."""
-    found: dict[str, float] = {}
-    for one in timed:
-        for clock, ns in (one.get("launch_ns") or {}).items():
+    least: dict[str, float] = {}
+    for outcome in timed:
+        for clock, ns in outcome.get("launch_ns", {}).items():
             if ns:
-                found[clock] = min(float(ns), found.get(clock, float("inf")))
-    return found
+                least[clock] = min(float(ns), least.get(clock, float("inf")))
+    return least
 
 
 def hide_private(value: Any) -> Any:
@@ -117,8 +130,8 @@ def hide_private(value: Any) -> Any:
             value = value.replace(word, "…")
         return value
     if isinstance(value, dict):
-        return {key: hide_private(one) for key, one in value.items()}
-    return [hide_private(one) for one in value] if isinstance(value, list) else value
+        return {key: hide_private(item) for key, item in value.items()}
+    return [hide_private(item) for item in value] if isinstance(value, list) else value
 
 
 def overhead(provenance: Mapping[str, Any]) -> tuple[float, float] | None:
@@ -126,6 +139,6 @@ def overhead(provenance: Mapping[str, Any]) -> tuple[float, float] | None:
 
     None where nothing was timed or captured, or the run does not say.
     """
-    wall, took = provenance.get("wall_s"), provenance.get("processes_s") or {}
-    bare = sum(took.get(stage, 0.0) for stage in ("time", "lean", "full"))
-    return (wall / sum(took.values()), wall / bare) if wall and bare else None
+    wall_s, processes_s = provenance.get("wall_s"), provenance.get("processes_s") or {}
+    bare_s = sum(processes_s.get(stage, 0.0) for stage in ("time", "lean", "full"))
+    return (wall_s / sum(processes_s.values()), wall_s / bare_s) if wall_s and bare_s else None

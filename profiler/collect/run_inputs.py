@@ -6,43 +6,89 @@ import os
 import re
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from profiler.bundles import LocalRoot, bundle
-from profiler.catalog import Catalog, catalog, source_sha256
+from profiler.catalog import Catalog, load_catalog, source_sha256
+from profiler.catalog.catalog import parse_catalog
 from profiler.collect import bundle_files
-from profiler.collect.git_state import command_output
-from profiler.collect.machine import Machine
+from profiler.collect.git_state import git_state
+from profiler.collect.machine import Machine, MachineFacts
+from profiler.collect.outcomes import SessionNote
 from profiler.collect.settings import Settings
 from profiler.collect.staging import Staging
 from profiler.errors import BadBundle, BadCatalog, ProfilerError
-from profiler.evidence import metric_table
+from profiler.evidence import load_metrics
 
 Json = dict[str, Any]
 
 
-def begin(root: LocalRoot, lineage: Catalog, settings: Settings) -> Staging:
+@dataclass(frozen=True)
+class RunInputs:
+    """What the plan of the staging folder says."""
+
+    created: datetime
+    catalog_path: Path
+    settings: Settings
+    source_hashes: Mapping[str, str]  # by version
+    metrics_sha256: str
+    git: Mapping[str, Any]  # keys of the provenance
+
+    def as_json(self) -> Json:
+        """For plan.json."""
+        return {
+            "created": self.created.isoformat(),
+            "catalog": str(self.catalog_path),
+            "settings": self.settings.as_json(),
+            "sources": dict(self.source_hashes),
+            "metrics": self.metrics_sha256,
+            "git": dict(self.git),
+        }
+
+    @staticmethod
+    def from_json(content: Mapping[str, Any]) -> RunInputs:
+        """What as_json gave. Raises KeyError, TypeError, AttributeError or ValueError for anything else."""
+        return RunInputs(
+            created=datetime.fromisoformat(content["created"]),
+            catalog_path=Path(content["catalog"]),
+            settings=Settings.from_json(content["settings"]),
+            source_hashes=dict(content["sources"]),
+            metrics_sha256=content["metrics"],
+            git=dict(content.get("git", {})),
+        )
+
+
+@dataclass(frozen=True)
+class UnfinishedRun:
+    """A run that can be measured, or sealed: its folder, its catalogue, and what it was begun with."""
+
+    staging: Staging
+    catalog: Catalog
+    inputs: RunInputs
+
+
+def begin_run(root: LocalRoot, catalog: Catalog, settings: Settings) -> UnfinishedRun:
     """A new run in the staging folder, with its sources as they are now."""
-    chosen = [lineage.by_id[name] for name in settings.versions]
-    created = datetime.now(UTC).replace(microsecond=0)
-    content = {
-        "created": created.isoformat(),
-        "catalog": str(lineage.path),
-        "settings": settings.as_json(),
-        "sources": _hashes(lineage, settings.versions),
-        "metrics": _metrics_sha256(),
-        "git": _git(lineage),
-    }
-    sources = bundle_files.sources(lineage, [one for one in chosen if one.buildable])
+    inputs = RunInputs(
+        created=datetime.now(UTC).replace(microsecond=0),
+        catalog_path=catalog.path,
+        settings=settings,
+        source_hashes=_source_hashes(catalog, settings.versions),
+        metrics_sha256=_metrics_sha256(),
+        git=_git_provenance(catalog),
+    )
+    versions = [catalog.by_id[name] for name in settings.versions]
+    sources = bundle_files.sources(catalog, [version for version in versions if version.buildable])
     what = "noise" if settings.pairs else "collect"
-    run_id = bundle.imported_run_id(created, lineage.family, what, uuid.uuid4().hex)
-    return Staging.begin(root, run_id, content, sources)
+    run_id = bundle.imported_run_id(inputs.created, catalog.family, what, uuid.uuid4().hex)
+    return UnfinishedRun(Staging.begin(root, run_id, inputs.as_json(), sources), catalog, inputs)
 
 
-def resume(root: LocalRoot, run_id: str, *, sealing: bool = False) -> tuple[Staging, Catalog, Settings]:
+def resume_run(root: LocalRoot, run_id: str, *, sealing: bool = False) -> UnfinishedRun:
     """An unfinished run with what it was asked for. Raises UnknownName, BadBundle.
 
     Raises ProfilerError where sources, flags or metrics.txt are no longer those that the run was begun with:
@@ -50,45 +96,41 @@ def resume(root: LocalRoot, run_id: str, *, sealing: bool = False) -> tuple[Stag
     is the one that the run was begun with.
     """
     staging = Staging.resume(root, run_id)
-    run_id = staging.run_id  # also where the last one was asked for
     try:
-        bundle.refuse_partial_import(root, run_id)
-        content = staging.plan
+        bundle.refuse_partial_import(root, staging.run_id)
         try:
-            settings = Settings.parse(content["settings"])
-            path = Path(content["catalog"])
-            hashes, metrics_sha256 = content["sources"], content["metrics"]
-        except (KeyError, TypeError, AttributeError) as error:
+            inputs = RunInputs.from_json(staging.plan)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise BadBundle(
                 f"{staging.folder}: its plan is of another version of profiler ({error}): begin a new run"
             ) from None
         if sealing:
-            return staging, _begun_with(staging, path), settings
-        lineage = catalog.load_catalog(path)
-        _refuse_changes(run_id, lineage, settings, hashes, metrics_sha256)
-        return staging, lineage, settings
+            return UnfinishedRun(staging, _begun_with(staging, inputs.catalog_path), inputs)
+        catalog = load_catalog(inputs.catalog_path)
+        _refuse_changes(staging.run_id, catalog, inputs)
+        return UnfinishedRun(staging, catalog, inputs)
     except BaseException:
         staging.close()
         raise
 
 
 def _begun_with(staging: Staging, path: Path) -> Catalog:
-    kept = staging.sources.get(f"{bundle_files.SOURCES}/{path.name}")
-    if kept is None:
-        return catalog.load_catalog(path)
-    return catalog.parse_catalog(kept.read_text(encoding="utf-8"), path, check_files=False)
+    """The catalogue as it was: the copy that the run keeps, where it has one."""
+    copy = staging.sources.get(f"{bundle_files.SOURCES}/{path.name}")
+    if copy is None:
+        return load_catalog(path)
+    return parse_catalog(copy.read_text(encoding="utf-8"), path, check_files=False)
 
 
-def _refuse_changes(
-    run_id: str, lineage: Catalog, settings: Settings, hashes: Mapping[str, str], metrics_sha256: str
-) -> None:
+def _refuse_changes(run_id: str, catalog: Catalog, inputs: RunInputs) -> None:
+    versions = inputs.settings.versions
     try:
-        now = _hashes(lineage, settings.versions)
+        now = _source_hashes(catalog, versions)
     except (KeyError, OSError) as error:
-        raise BadCatalog(f"{lineage.path} lacks what run {run_id} was begun with: {error}") from None
-    changed = [name for name in settings.versions if now[name] != hashes.get(name)]
+        raise BadCatalog(f"{catalog.path} lacks what run {run_id} was begun with: {error}") from None
+    changed = [name for name in versions if now[name] != inputs.source_hashes.get(name)]
     what = f"{', '.join(changed)} changed" if changed else ""
-    if not what and metrics_sha256 != _metrics_sha256():
+    if not what and inputs.metrics_sha256 != _metrics_sha256():
         what = "metrics.txt changed"
     if what:
         raise ProfilerError(
@@ -99,14 +141,14 @@ def _refuse_changes(
 
 def refuse_another_gpu(staging: Staging, machine: Machine) -> None:
     """Raises ProfilerError where the run was begun on another GPU or driver: it would be no one GPU's run."""
-    then, now = measured_on(staging.sessions()), machine.gpu
-    if not then or not now:
+    measured = measured_on(staging.sessions())
+    if not measured or not machine.gpu:
         return
+    then, now = measured["gpu"] or {}, machine.gpu.as_json()
     differing = [
-        f"{key} {before.get(key)} then, {now.get(key)} now"
-        for before in [then["gpu"]]
+        f"{key} {then.get(key)} then, {now.get(key)} now"
         for key in ("name", "uuid", "driver")
-        if before.get(key) != now.get(key)
+        if then.get(key) != now.get(key)
     ]
     if differing:
         raise ProfilerError(
@@ -115,29 +157,30 @@ def refuse_another_gpu(staging: Staging, machine: Machine) -> None:
         )
 
 
-def measured_on(sessions: Sequence[Mapping[str, Any]]) -> Json | None:
+def measured_on(sessions: Sequence[SessionNote]) -> MachineFacts | None:
     """What the sessions say of the machine with the GPU; None where none had one."""
-    return next((dict(one["machine"]) for one in sessions if (one.get("machine") or {}).get("gpu")), None)
+    machines = (session["machine"] for session in sessions if "machine" in session)
+    return next((machine for machine in machines if machine.get("gpu")), None)
 
 
-def _hashes(lineage: Catalog, versions: Sequence[str]) -> dict[str, str]:
-    return {name: source_sha256(lineage, lineage.by_id[name]) for name in versions}
+def _source_hashes(catalog: Catalog, versions: Sequence[str]) -> dict[str, str]:
+    return {name: source_sha256(catalog, catalog.by_id[name]) for name in versions}
 
 
 def _metrics_sha256() -> str:
     """Of what metrics.txt asks ncu for; labels and thresholds are read anew by whoever judges."""
-    table = metric_table.load_metrics()
-    asked = [
-        (one.concept, one.tier, *((name.name, sorted(name.chips)) for name in one.alternatives))
-        for one in table.metrics
+    table = load_metrics()
+    collected = [
+        (metric.concept, metric.tier, *((name.name, sorted(name.chips)) for name in metric.alternatives))
+        for metric in table.metrics
     ]
-    return sha256(repr((asked, table.captured)).encode()).hexdigest()
+    return sha256(repr((collected, table.captured)).encode()).hexdigest()
 
 
-def _git(lineage: Catalog) -> Json:
-    commit = command_output("git", "-C", str(lineage.folder), "rev-parse", "HEAD")
-    if not commit:  # a copy of the tree, on a machine that is lent for example: whoever copied it can say
-        told = os.environ.get("PROFILER_COMMIT", "")
-        return {"git_commit": told} if re.fullmatch(r"[0-9a-f]{7,64}", told) else {}
-    diff = command_output("git", "-C", str(lineage.folder), "diff", "HEAD", "--", ".")
-    return {"git_commit": commit, "git_diff_sha256": sha256(diff.encode()).hexdigest() if diff else None}
+def _git_provenance(catalog: Catalog) -> Json:
+    state = git_state(catalog.folder)
+    if state:
+        return state
+    # A copy of the tree on a machine without git, for example: whoever copied it can say which commit it is.
+    commit = os.environ.get("PROFILER_COMMIT", "")
+    return {"git_commit": commit} if re.fullmatch(r"[0-9a-f]{7,64}", commit) else {}

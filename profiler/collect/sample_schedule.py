@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import TypedDict
 
-from profiler.collect.gpu.device import GpuState
+from profiler.collect.gpu.properties import GpuState
 
-ROUNDS, SAMPLES = 25, 4  # a version and mode: 100 samples, as `statistics.md` asks
+ROUNDS, SAMPLES = 25, 4  # a version and mode: 100 samples; many short rounds beat few long ones
 BATCH_BELOW_US = 100.0  # event timers tick at up to 1 µs: a call this long is known to 1 %
 BATCHES = (1, 2, 5, 10, 20, 50)  # few steps: fresh processes decide alike although calls vary a little
 GRAPH_CALLS = 10  # fewest calls in a graph of short ones: a replay's own start is spread over them
-SETS_MOST = 256
+MOST_SETS = 256
 L2_UNKNOWN_BYTES = 128 << 20  # more than any GPU of today has
 
 # mode as asked for -> timer and cache as every output names them
@@ -32,8 +33,22 @@ class Turn:
     version: str
 
 
+class SampleBlock(TypedDict):
+    """The samples of one version in one mode from one process: the keyword arguments of run.Samples."""
+
+    mode: str
+    ns: list[float]
+    rounds: list[int]
+    clocks_mhz: list[float]
+    throttled: list[int]
+
+
 def turns(versions: Sequence[str], rounds: Sequence[int], modes: Sequence[str]) -> Iterator[Turn]:
-    """Every version in every round, A B B A: the order is reversed in odd rounds, by its own number."""
+    """Every version in every round, A B B A: the order is reversed in rounds of an odd number.
+
+    A GPU that warms up or drifts then favours no version. The number decides, not the place in the list, so
+    that rounds spread over several processes keep their order.
+    """
     for number in rounds:
         order = list(versions) if number % 2 == 0 else list(reversed(versions))
         for mode in modes:
@@ -42,7 +57,7 @@ def turns(versions: Sequence[str], rounds: Sequence[int], modes: Sequence[str]) 
 
 
 def blocks(rounds: int, processes: int) -> list[list[int]]:
-    """The round numbers of each fresh process, as even as they go and in order."""
+    """The round numbers of each fresh process, as even as they go and in order; none is left without one."""
     count = max(1, min(processes, rounds))
     edges = [rounds * index // count for index in range(count + 1)]
     return [list(range(begin, end)) for begin, end in pairwise(edges)]
@@ -77,9 +92,9 @@ def input_sets(set_bytes: int, l2_bytes: int | None, free_bytes: int) -> int:
     Together three times L2, the set in use left out; at most a quarter of the free memory.
     """
     l2 = l2_bytes or L2_UNKNOWN_BYTES
-    wanted = 1 + -(-3 * l2 // max(set_bytes, 1))
+    needed = 1 + -(-3 * l2 // max(set_bytes, 1))
     affordable = max(2, free_bytes // 4 // max(set_bytes, 1))
-    return max(2, min(wanted, affordable, SETS_MOST))
+    return max(2, min(needed, affordable, MOST_SETS))
 
 
 def wait_cycles(host_ns: float, clock_mhz: float) -> int:
@@ -109,19 +124,19 @@ class SampleSeries:
 
         All of them are marked where the GPU was throttled just before the turn or at its end.
         """
-        slowed = any(one is not None and bool(one.throttled) for one in (before, after))
+        throttled = any(state is not None and bool(state.throttled) for state in (before, after))
         for ns, host_bound in samples:
             position = len(self.ns)
             self.ns.append(ns)
             self.rounds.append(number)
             self.clocks_mhz.append(after.sm_mhz if after else None)
-            if slowed:
+            if throttled:
                 self.throttled.append(position)
             if host_bound:
                 self.host_bound.append(position)
 
-    def as_json(self, clock: str) -> dict[str, object]:
-        """Keyword arguments of run.Samples. Clocks are one a sample, or none at all."""
+    def as_block(self, clock: str) -> SampleBlock:
+        """What is kept of it. Clocks are one a sample, or none at all."""
         known = [clock_mhz for clock_mhz in self.clocks_mhz if clock_mhz is not None]
         return {
             "mode": mode_name(self.mode, clock),

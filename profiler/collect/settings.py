@@ -1,14 +1,21 @@
-"""What a collection is asked for and of which machine, and what of both may not change until it is sealed."""
+"""What a collection is asked for: which versions on which workloads, how often, and with which tools."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Collection as Names
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from profiler.catalog import Catalog, Problem, Version, load_object, load_problem
+from profiler.catalog.problem import acceptance_workloads
+from profiler.collect.sample_schedule import ROUNDS, SAMPLES
+from profiler.errors import CannotJudge, ProfilerError, UnknownName
+
 Json = dict[str, Any]
+ALL = "all"  # in the place of version names
 
 
 @dataclass(frozen=True)
@@ -17,8 +24,8 @@ class Settings:
 
     versions: tuple[str, ...]
     workloads: tuple[Json, ...]  # sizes, the most important first
-    rounds: int = 25
-    samples: int = 4
+    rounds: int = ROUNDS
+    samples: int = SAMPLES
     processes: int = 3  # fresh ones that the rounds are spread over
     clock_control: str = "none"
     cache_control: str = "none"
@@ -37,22 +44,139 @@ class Settings:
         return asdict(self)
 
     @staticmethod
-    def parse(content: Mapping[str, Any]) -> Settings:
+    def from_json(content: Mapping[str, Any]) -> Settings:
         """What as_json gave. Raises TypeError for the settings of another version of this program."""
-        known: dict[str, Any] = {
+        fields: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
         }
-        return Settings(**known)
+        return Settings(**fields)
+
+    def select(self, catalog: Catalog) -> Selection:
+        """The versions and workloads themselves."""
+        problem: Problem = load_object(catalog, catalog.problem)
+        workloads = [problem.workload(**sizes) for sizes in self.workloads]
+        return Selection(
+            problem,
+            {workload.label: workload for workload in workloads},
+            {name: catalog.by_id[name] for name in self.versions},
+        )
 
 
-# ---------------------------------------------------------------- beginning and going on
+@dataclass(frozen=True)
+class Selection:
+    """The versions and workloads of a collection, by id and by label."""
+
+    problem: Problem
+    workloads: Mapping[str, Any]
+    versions: Mapping[str, Version]
+
+    def taking(self, label: str) -> list[str]:
+        """The versions that take a workload: its dtype and its head dim."""
+        sizes = self.workloads[label].sizes()
+        return [
+            name
+            for name, version in self.versions.items()
+            if sizes.get("dtype", version.dtype) in version.dtypes
+            and sizes.get("head_dim", version.head_dims[0]) in version.head_dims
+        ]
 
 
-def command_line(argv: Sequence[str]) -> str:
+# ---------------------------------------------------------------- from what a person asks for
+
+
+def collection_settings(
+    catalog: Catalog,
+    versions: Sequence[str],
+    *,
+    against: Sequence[str] = (),
+    workloads: Sequence[str] = (),
+    full: Sequence[str] = (),
+    sanitize: Sequence[str] = (),
+    model: bool = True,
+) -> Settings:
+    """What `profiler collect` measures; everything else of the settings is as by default.
+
+    versions: none means all. against: further versions beside them. workloads: labels, none means all.
+    full: versions to capture in full, on the first workload. sanitize: versions, or ALL alone. model: check
+    on the CPU as well. Raises UnknownName, CannotJudge or ProfilerError.
+    """
+    names = [*versions, *against] if versions else []
+    chosen = [version for version in catalog.pick(names) if version.state != "planned"]
+    if not chosen:
+        raise CannotJudge(f"nothing to measure: {catalog.why_none_built(names)}")
+    measured = {version.id for version in chosen}
+    sizes = workload_sizes(catalog, chosen, workloads)
+    headline = load_problem(catalog).workload(**sizes[0]).label
+    buildable = tuple(version.id for version in chosen if version.buildable)
+    sanitized = measured if list(sanitize) == [ALL] else _measured("--sanitize", sanitize, measured, catalog)
+    return Settings(
+        versions=tuple(version.id for version in chosen),
+        workloads=tuple(sizes),
+        full=_measured("--full", full, measured, catalog),
+        full_on=(headline,),
+        sanitize=tuple(name for name in buildable if name in sanitized),
+        model=buildable if model else (),
+    )
+
+
+def noise_settings(
+    catalog: Catalog, versions: Sequence[str], *, workloads: Sequence[str] = (), pairs: int = 20
+) -> Settings:
+    """What `profiler noise` measures: A/A pairs of correct versions.
+
+    workloads: labels; none means three of the first dtype: the headline, one of middle size and the largest.
+    Raises UnknownName, CannotJudge or ProfilerError.
+    """
+    chosen = catalog.pick(versions)
+    if planned := [version.id for version in chosen if version.state == "planned"]:
+        raise CannotJudge(catalog.why_none_built(planned))
+    if rejected := [version.id for version in chosen if version.state == "rejected"]:
+        raise ProfilerError(f"{', '.join(rejected)}: only a correct version has a latency, and so a floor")
+    sizes = workload_sizes(catalog, chosen, workloads)
+    if not workloads:
+        problem: Problem = load_object(catalog, catalog.problem)
+        sizes = [one for one in sizes if one.get("dtype") == sizes[0].get("dtype")]
+        by_flops = sorted(sizes, key=lambda one: problem.flops(problem.workload(**one)))
+        sizes = [one for one in sizes if one in (sizes[0], by_flops[len(sizes) // 2], by_flops[-1])]
+    return Settings(
+        versions=tuple(version.id for version in chosen),
+        workloads=tuple(sizes),
+        processes=1,
+        counters=False,
+        pairs=pairs,
+    )
+
+
+def workload_sizes(
+    catalog: Catalog, versions: Sequence[Version], labels: Sequence[str] = ()
+) -> list[dict[str, object]]:
+    """The acceptance workloads in every dtype that a version takes, the headline first in each.
+
+    labels: these alone, in their order. Raises UnknownName for one that there is not.
+    """
+    dtypes = list(dict.fromkeys(dtype for version in versions for dtype in version.dtypes))
+    head_dims = sorted({size for version in catalog.versions for size in version.head_dims})
+    acceptance = acceptance_workloads(load_problem(catalog), dtypes, head_dims)
+    by_label = {workload.label: workload for workload in acceptance}
+    for label in labels:
+        if label not in by_label:
+            raise UnknownName(f"no workload {label}: there are {', '.join(by_label)}")
+    return [dict(by_label[label].sizes()) for label in labels or by_label]
+
+
+def _measured(option: str, names: Sequence[str], measured: Names[str], catalog: Catalog) -> tuple[str, ...]:
+    """The names that an option lists, all of them measured; an unknown one is an UnknownName."""
+    catalog.pick(names)
+    if others := [name for name in names if name not in measured]:
+        raise ProfilerError(f"{option} {others[0]}: it is not measured; name it among the versions too")
+    return tuple(names)
+
+
+def publishable_command_line(argv: Sequence[str]) -> str:
     """A command line as it may be published: file names without their folders."""
 
-    def plain(word: str) -> str:
+    def without_folder(word: str) -> str:
         option, equals, value = word.partition("=") if word.startswith("-") else ("", "", word)
         return f"{option}{equals}{Path(value).name if value.startswith('/') else value}"
 
-    return shlex.join(plain(word) for word in argv)
+    return shlex.join(without_folder(word) for word in argv)

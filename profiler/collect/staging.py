@@ -11,16 +11,18 @@ import shutil
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
-from profiler.bundles import LocalRoot, bundle
+from profiler.bundles import LocalRoot, bundle, hash_file
+from profiler.collect.gpu.typed_json import parse
+from profiler.collect.outcomes import ENDED, CounterOutcome, JobOutcome, Outcomes, SessionNote, StaticOutcome
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 
 PLAN = "plan.json"
-JOBS, REPORTS, WORK, SOURCES, SESSIONS = "jobs", "reports", "work", "sources", "sessions"
+JOBS, REPORTS, SCRATCH, SOURCES, SESSIONS = "jobs", "reports", "work", "sources", "sessions"
 LAST_RUN = "last"  # in the place of a run's id
 _GONE = ".old-"  # sealed runs' folders on their way out
-ENDED = ("done", "wrong", "failed", "skipped")
+_Signature: TypeAlias = tuple[int, int, int]  # of a file: inode, time, size
 
 
 class Staging:
@@ -30,6 +32,8 @@ class Staging:
         self.folder = folder
         self.run_id = folder.name
         self._lock: IO[str] | None = None
+        # Outcomes are asked for again and again: each file is read once, until it is another.
+        self._read: dict[Path, tuple[_Signature, Outcomes]] = {}
 
     # ------------------------------------------------------------ making and finding
 
@@ -43,12 +47,12 @@ class Staging:
         for gone in folder.parent.glob(f"{_GONE}*"):  # of a process that was killed while it removed one
             shutil.rmtree(gone, ignore_errors=True)
         try:
-            for name in (JOBS, REPORTS, WORK, SOURCES, SESSIONS):
+            for name in (JOBS, REPORTS, SCRATCH, SOURCES, SESSIONS):
                 (making / name).mkdir(parents=True)
             for path, content in (sources or {}).items():
                 (making / SOURCES / path).parent.mkdir(parents=True, exist_ok=True)
                 (making / SOURCES / path).write_bytes(content)
-            _write(making / PLAN, plan)
+            _write_json(making / PLAN, plan)
             making.rename(folder)
         except BaseException:
             shutil.rmtree(making, ignore_errors=True)
@@ -59,16 +63,17 @@ class Staging:
 
     @staticmethod
     def resume(root: LocalRoot, run_id: str) -> Staging:
-        """An unfinished run, or the LAST_RUN one begun. Raises UnknownName, or ProfilerError where another
-        process is at it.
+        """An unfinished run, or the LAST_RUN begun.
+
+        Raises UnknownName, or ProfilerError where another process is at it.
         """
         if run_id == LAST_RUN:
             run_id = next(reversed(unfinished_runs(root)), LAST_RUN)
         staging = Staging(root.folder / bundle.STAGING_FOLDER / run_id)
         if not (staging.folder / PLAN).is_file():
-            there = ", ".join(unfinished_runs(root)) or "none"
+            known = ", ".join(unfinished_runs(root)) or "none"
             raise UnknownName(
-                f"no unfinished run {run_id} in {root.url}/{bundle.STAGING_FOLDER}: there is {there}"
+                f"no unfinished run {run_id} in {root.url}/{bundle.STAGING_FOLDER}: there is {known}"
             )
         staging.lock()
         return staging
@@ -123,7 +128,8 @@ class Staging:
         """What was asked for when the run began. Raises BadBundle where it is damaged."""
         path = self.folder / PLAN
         try:
-            return _read(path)
+            plan: dict[str, Any] = _read_json(path)
+            return plan
         except ValueError as error:
             raise BadBundle(
                 f"{path} cannot be read ({error}): this run is lost, remove its folder and begin a new one"
@@ -139,68 +145,87 @@ class Staging:
 
     @property
     def scratch(self) -> Path:
-        """Requests, answers and logs of the processes; nothing there is needed again."""
-        return self.folder / WORK
+        """Requests, results and logs of the processes; nothing there is needed again."""
+        return self.folder / SCRATCH
 
-    def record(self, key: str, outcome: Mapping[str, Any]) -> None:
+    # ------------------------------------------------------------ jobs
+
+    def record(self, key: str, outcome: JobOutcome | StaticOutcome) -> None:
         """A job has ended: this write is its commit."""
-        if outcome.get("status") not in ENDED:
-            raise BadBundle(f"{key} ended as {outcome.get('status')!r}, which is none of {', '.join(ENDED)}")
-        _write(self.folder / JOBS / f"{_plain(key)}.json", {"key": key, **outcome})
+        if outcome["status"] not in ENDED:
+            raise BadBundle(f"{key} ended as {outcome['status']!r}, which is none of {', '.join(ENDED)}")
+        _write_json(self.folder / JOBS / f"{_file_name(key)}.json", {"key": key, **outcome})
 
     def forget(self, key: str) -> None:
         """A job is to be done again."""
-        (self.folder / JOBS / f"{_plain(key)}.json").unlink(missing_ok=True)
+        (self.folder / JOBS / f"{_file_name(key)}.json").unlink(missing_ok=True)
 
-    def outcomes(self) -> dict[str, dict[str, Any]]:
-        """What every job that has ended brought, by its key; a damaged file is as if it had not ended."""
-        found = {}
+    def outcomes(self) -> Outcomes:
+        """What every job that has ended brought; a damaged file is as if its job had not ended."""
+        outcomes = Outcomes()
         for path in sorted((self.folder / JOBS).glob("*.json")):
-            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-                content = _read(path)
-                whole = content["status"] in ENDED and path.stem == _plain(content["key"])
-                if whole and content["stage"] and self._has_reports(content):
-                    found[content["key"]] = content
-        return found
+            with contextlib.suppress(FileNotFoundError):
+                outcomes.update(self._outcome_in(path))
+        for key, capture in list(outcomes.captures.items()):
+            if not self._has_reports(capture):
+                del outcomes.captures[key]
+        return outcomes
 
-    def _has_reports(self, outcome: Mapping[str, Any]) -> bool:
-        places = ((self.folder / REPORTS / one["path"], one["size"]) for one in outcome.get("reports", ()))
-        return all(place.is_file() and place.stat().st_size == size for place, size in places)
+    def _outcome_in(self, path: Path) -> Outcomes:
+        """The outcome in one file; none where it is damaged."""
+        stat = path.stat()
+        signature = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
+        if path not in self._read or self._read[path][0] != signature:
+            outcome = Outcomes()
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):  # BadJson too
+                content = _read_json(path)
+                if content["status"] in ENDED and path.stem == _file_name(content["key"]):
+                    outcome.add(content["key"], content)
+            self._read[path] = (signature, outcome)
+        return self._read[path][1]
 
-    def drop_damaged(self) -> list[str]:
-        """Forget the jobs whose reports are no longer what they were: their keys. They are done again."""
+    def _has_reports(self, outcome: CounterOutcome) -> bool:
+        for report in outcome.get("reports", ()):
+            path = self.folder / REPORTS / report["path"]
+            if not path.is_file() or path.stat().st_size != report["size"]:
+                return False
+        return True
+
+    def forget_damaged(self) -> list[str]:
+        """Forget captures whose reports are no longer what they were, to be taken again; their keys."""
         damaged = []
-        for key, outcome in self.outcomes().items():
-            for one in outcome.get("reports", ()):
-                if bundle.hash_file(self.folder / REPORTS / one["path"])[0] != one["sha256"]:
-                    (self.folder / REPORTS / one["path"]).unlink(missing_ok=True)
+        for key, outcome in self.outcomes().captures.items():
+            for report in outcome.get("reports", ()):
+                path = self.folder / REPORTS / report["path"]
+                if hash_file(path)[0] != report["sha256"]:
+                    path.unlink(missing_ok=True)
                     self.forget(key)
                     damaged.append(key)
         return damaged
 
-    def write_session(self, name: str, session: Mapping[str, Any]) -> None:
-        """What one session has found out so far: written again and again, the last is what stays."""
-        (self.folder / SESSIONS).mkdir(exist_ok=True)
-        _write(self.folder / SESSIONS / f"{_plain(name)}.json", session)
-
-    def sessions(self) -> list[dict[str, Any]]:
-        """The sessions that worked on the run, in the order of their names; damaged ones are left out."""
-        found = []
-        for path in sorted((self.folder / SESSIONS).glob("*.json")):
-            with contextlib.suppress(ValueError):
-                content = _read(path)
-                if isinstance(content, dict):
-                    found.append(content)
-        return found
-
     def keep_report(self, report: Path) -> tuple[str, int, Path]:
-        """Move a report to where it stays: its sha256, size and place. Equal reports are one."""
-        digest, size = bundle.hash_file(report)
-        place = self.folder / REPORTS / f"{digest}{report.suffix}"
+        """Move a report to where it stays: its sha256, size and path. Equal reports are one."""
+        digest, size = hash_file(report)
+        path = self.folder / REPORTS / f"{digest}{report.suffix}"
         with report.open("rb") as file:
             os.fsync(file.fileno())
-        report.replace(place)
-        return digest, size, place
+        report.replace(path)
+        return digest, size, path
+
+    # ------------------------------------------------------------ sessions
+
+    def write_session(self, name: str, note: SessionNote) -> None:
+        """What one session has found out so far: written again and again, the last is what stays."""
+        (self.folder / SESSIONS).mkdir(exist_ok=True)
+        _write_json(self.folder / SESSIONS / f"{_file_name(name)}.json", note)
+
+    def sessions(self) -> list[SessionNote]:
+        """The sessions that worked on the run, in the order of their names; damaged ones are left out."""
+        notes = []
+        for path in sorted((self.folder / SESSIONS).glob("*.json")):
+            with contextlib.suppress(ValueError):  # BadJson too
+                notes.append(parse(SessionNote, _read_json(path)))
+        return notes
 
 
 def unfinished_runs(root: LocalRoot) -> list[str]:
@@ -208,16 +233,15 @@ def unfinished_runs(root: LocalRoot) -> list[str]:
     return [name for name in root.folders_holding(bundle.STAGING_FOLDER, PLAN) if not name.startswith(".")]
 
 
-def _plain(key: str) -> str:
+def _file_name(key: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.+-]", "_", key)
 
 
-def _read(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _write(path: Path, content: Mapping[str, Any]) -> None:
+def _write_json(path: Path, content: Mapping[str, object]) -> None:
     """Whole or not at all, also after a power cut."""
     partial = path.with_name(f".{uuid.uuid4().hex}")
     try:

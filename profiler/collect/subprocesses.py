@@ -19,9 +19,10 @@ from typing import IO
 LOG_BYTES = 1 << 20  # of a program's output that its log keeps from the start
 TAIL_BYTES = 4 << 10  # and from the end
 POLL_S = 0.05  # how often time and memory are looked at
-_MARK = "PROFILER_ISOLATED"  # set in the environment of everything that a program starts: its log's path
-_RUNNER = "PROFILER_RUNNER"  # likewise: the pid of who runs it; also stage.DIE_WITH_PARENT
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+# Set in the environment of everything that a program starts, and so inherited by what leaves its group.
+_LOG_VARIABLE = "PROFILER_ISOLATED"  # its log's path
+_RUNNER_VARIABLE = "PROFILER_RUNNER"  # the pid of who runs it; also gpu.program.DIE_WITH_PARENT
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _DEATH_S = 10.0  # a process that the driver holds can outlive SIGKILL; nobody waits longer for it
 
 
@@ -33,7 +34,7 @@ class ProcessResult:
     code: int | None  # exit code, or the signal's number; None where it was ended here
     seconds: float
     tail: str  # the last of its output, at most TAIL_BYTES
-    words: str  # how it ended, as the end of a sentence
+    description: str  # how it ended, as the end of a sentence
 
     @property
     def ok(self) -> bool:
@@ -62,10 +63,10 @@ def run(
     this process's environment. A program that cannot be started has ended with exit code 127.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    mark = str(log.resolve())
-    environment = {**os.environ, **(env or {}), _MARK: mark, _RUNNER: str(os.getpid())}
+    log_path = str(log.resolve())
+    marks = {_LOG_VARIABLE: log_path, _RUNNER_VARIABLE: str(os.getpid())}
     started = time.monotonic()
-    with log.open("wb") as kept:
+    with log.open("wb") as log_file:
         try:
             process = subprocess.Popen(
                 [str(part) for part in argv],
@@ -73,31 +74,29 @@ def run(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # a group of its own, and Ctrl-C is the caller's to handle
-                env=environment,
+                env={**os.environ, **(env or {}), **marks},
                 cwd=cwd,
             )
         except OSError as error:
             text = f"{argv[0]} cannot be started: {error.strerror}"
-            kept.write(text.encode())
+            log_file.write(text.encode())
             return ProcessResult("exited", 127, time.monotonic() - started, text, text)
         with contextlib.suppress(OSError):
             resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
-        output = _Output(process.stdout, kept)
+        output = _Output(process.stdout, log_file)
         try:
-            stopped = _watch(process, output, started + timeout_s, memory_bytes)
+            exceeded = _watch(process, output, started + timeout_s, memory_bytes)
         finally:
-            _end_all(process, mark)
+            _kill_all(process, log_path)
             output.drain()
             tail = output.finish()
-    seconds = time.monotonic() - started
-    if stopped == "timed_out":
-        return ProcessResult(stopped, None, seconds, tail, f"did not end within {timeout_s:g} s")
-    if stopped == "out_of_memory":
+    seconds, code = time.monotonic() - started, process.returncode
+    if exceeded == "timed_out":
+        return ProcessResult(exceeded, None, seconds, tail, f"did not end within {timeout_s:g} s")
+    if exceeded == "out_of_memory":
         assert memory_bytes is not None
-        return ProcessResult(
-            stopped, None, seconds, tail, f"took more than {memory_bytes / 1e9:.1f} GB of memory"
-        )
-    code = process.returncode
+        words = f"took more than {memory_bytes / 1e9:.1f} GB of memory"
+        return ProcessResult(exceeded, None, seconds, tail, words)
     if code is None:
         return ProcessResult("timed_out", None, seconds, tail, "could not be killed: the driver holds it")
     if code < 0:
@@ -107,10 +106,10 @@ def run(
 
 def package_environment() -> dict[str, str]:
     """What a Python process needs in its environment to find this package, and to print at once."""
-    ours = str(Path(__file__).resolve().parents[2])
+    package = str(Path(__file__).resolve().parents[2])
     others = os.environ.get("PYTHONPATH")
     return {
-        "PYTHONPATH": f"{ours}{os.pathsep}{others}" if others else ours,
+        "PYTHONPATH": f"{package}{os.pathsep}{others}" if others else package,
         "PYTHONUNBUFFERED": "1",
     }
 
@@ -119,9 +118,9 @@ def package_environment() -> dict[str, str]:
 def kill_on_exit(folder: Path) -> Iterator[None]:
     """What runs with its log below `folder` does not outlive this process, also after kill -9 of its group.
 
-    A process in a session of its own, as every program here is, is met by no signal to the group: another one
-    such waits for the end of this process and ends it then. Whoever goes on in the same folder may have begun
-    by that time: what another process runs is let alone.
+    Every program here has a session of its own, which no signal to this process's group meets. So a guard, in
+    another such session, waits for the end of this process and kills them then. Whoever goes on in the same
+    folder may have begun by that time: what another process runs is let alone.
     """
     guard = subprocess.Popen(
         [sys.executable, "-m", "profiler.collect.subprocesses", str(folder.resolve()), str(os.getpid())],
@@ -141,8 +140,8 @@ def kill_on_exit(folder: Path) -> Iterator[None]:
             guard.wait(timeout=_DEATH_S)
 
 
-def guard(argv: Sequence[str]) -> int:
-    """Wait for the end of stdin, which is the end of whoever holds its other end; then end what it left."""
+def guard_main(argv: Sequence[str]) -> int:
+    """Wait for the end of stdin, which is the end of whoever holds its other end; then kill what it left."""
     folder, runner = argv
     while os.read(0, 1):
         pass
@@ -157,7 +156,7 @@ def kill_leftovers(folder: Path, runner: int | None = None) -> int:
     """
     prefix = str(folder.resolve()) + os.sep
     return _kill_marked(
-        lambda mark, whose: mark.startswith(prefix) and (runner is None or whose == str(runner))
+        lambda log_path, pid: log_path.startswith(prefix) and (runner is None or pid == str(runner))
     )
 
 
@@ -167,10 +166,10 @@ def kill_leftovers(folder: Path, runner: int | None = None) -> int:
 class _Output:
     """A pipe read without end: its start in a file, its end in memory."""
 
-    def __init__(self, pipe: IO[bytes] | None, kept: IO[bytes]) -> None:
+    def __init__(self, pipe: IO[bytes] | None, log_file: IO[bytes]) -> None:
         assert pipe is not None
         self._pipe = pipe
-        self._kept = kept
+        self._log_file = log_file
         self._written = 0
         self._last: deque[bytes] = deque()  # the latest parts, at least TAIL_BYTES in all
         self._last_bytes = 0
@@ -189,7 +188,7 @@ class _Output:
             self.open = False
             return
         fits = max(0, LOG_BYTES - self._written)
-        self._kept.write(part[:fits])
+        self._log_file.write(part[:fits])
         self._written += len(part[:fits])
         self._left_out += len(part) - len(part[:fits])
         self._last.append(part)
@@ -208,7 +207,7 @@ class _Output:
         tail = b"".join(self._last)[-TAIL_BYTES:]
         if self._left_out:
             between = max(0, self._left_out - len(tail))
-            self._kept.write(f"\n[{between} bytes left out]\n".encode() + tail)
+            self._log_file.write(f"\n[{between} bytes left out]\n".encode() + tail)
         self._pipe.close()
         return tail.decode(errors="replace")
 
@@ -219,55 +218,55 @@ class _Output:
 def _watch(
     process: subprocess.Popen[bytes], output: _Output, until: float, memory_bytes: int | None
 ) -> str | None:
-    """Read until the program has ended (None) or must be ended, and why."""
-    look = 0.0
+    """Read until the program has ended (None), or has exceeded a limit: the kind of its end."""
+    next_look = 0.0
     while process.poll() is None:
         now = time.monotonic()
         if now >= until:
             return "timed_out"
-        if memory_bytes is not None and now >= look:
+        if memory_bytes is not None and now >= next_look:
             if _resident_bytes(process.pid) > memory_bytes:
                 return "out_of_memory"
-            look = now + POLL_S
+            next_look = now + POLL_S
         output.read(min(POLL_S, until - now))
     return None
 
 
-def _resident_bytes(group: int) -> int:
+def _resident_bytes(session: int) -> int:
     """Memory of all processes of a session, shared pages counted in each."""
     total = 0
-    for pid in _processes():
+    for pid in _pids():
         with contextlib.suppress(OSError, ValueError, IndexError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            if int(fields[3]) == group:  # session
-                total += int(fields[21]) * _PAGE
+            fields = _stat_fields(pid)
+            if int(fields[3]) == session:
+                total += int(fields[21]) * _PAGE_BYTES
     return total
 
 
-def _end_all(process: subprocess.Popen[bytes], mark: str) -> None:
+def _kill_all(process: subprocess.Popen[bytes], log_path: str) -> None:
     """Kill the program, its group, and what left the group but kept its environment."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     for _ in range(20):  # one that forks while the list is read is met the next time
-        if not _kill_marked(lambda one, _whose: one == mark):
+        if not _kill_marked(lambda path, _runner: path == log_path):
             break
         time.sleep(0.01)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(timeout=_DEATH_S)
 
 
-def _kill_marked(wanted: Callable[[str, str | None], bool]) -> int:
-    """Kill every process of this user whose mark and runner are wanted; how many there were."""
+def _kill_marked(matches: Callable[[str, str | None], bool]) -> int:
+    """Kill every process of this user whose log's path and runner match; how many there were."""
     killed = 0
-    for pid in _processes():
+    for pid in _pids():
         if pid == os.getpid():
             continue
         # The descriptor is taken first: a number that is given to another process meanwhile harms nobody.
         with contextlib.suppress(OSError):
             descriptor = os.pidfd_open(pid)
             try:
-                found = _mark_of(pid)
-                if found is not None and wanted(*found) and _state_of(pid) != "Z":
+                marks = _marks_of(pid)
+                if marks is not None and matches(*marks) and _stat_fields(pid)[0] != "Z":
                     signal.pidfd_send_signal(descriptor, signal.SIGKILL)
                     killed += 1
             finally:
@@ -275,19 +274,20 @@ def _kill_marked(wanted: Callable[[str, str | None], bool]) -> int:
     return killed
 
 
-def _mark_of(pid: int) -> tuple[str, str | None] | None:
+def _marks_of(pid: int) -> tuple[str, str | None] | None:
     """Its log's path and its runner's pid; None: nobody here runs it."""
     entries = (entry.partition(b"=") for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
-    known = {name: os.fsdecode(value) for name, _, value in entries}
-    mark = known.get(_MARK.encode())
-    return None if mark is None else (mark, known.get(_RUNNER.encode()))
+    variables = {name: os.fsdecode(value) for name, _, value in entries}
+    log_path = variables.get(_LOG_VARIABLE.encode())
+    return None if log_path is None else (log_path, variables.get(_RUNNER_VARIABLE.encode()))
 
 
-def _state_of(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+def _stat_fields(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the state on: a name before it may hold blanks and brackets."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
-def _processes() -> Iterator[int]:
+def _pids() -> Iterator[int]:
     return (int(name) for name in os.listdir("/proc") if name.isdecimal())
 
 
@@ -299,4 +299,4 @@ def _signal_name(number: int) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(guard(sys.argv[1:]))
+    sys.exit(guard_main(sys.argv[1:]))

@@ -1,33 +1,26 @@
-"""How a lineage becomes a run with no GPU: static facts of its functions, modelled facts of its cells."""
+"""How a lineage becomes a run with no GPU: static facts of its functions, modelled facts of its workloads."""
 
 from __future__ import annotations
 
 import contextlib
 import platform
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from profiler import __version__
-from profiler.build import (
-    FailedBuild,
-    FunctionResources,
-    VersionResources,
-    resources,
-    static_facts,
-    toolchain,
-)
+from profiler.build import FailedBuild, VersionResources, resources, toolchain
 from profiler.build.library import remove_abandoned
-from profiler.bundles import COLLECT, Result, Run, bundle, location
-from profiler.catalog import Catalog, Problem, Version, Workload, load_problem, source_sha256
-from profiler.collect import bundle_files
-from profiler.collect.git_state import command_output
-from profiler.emulator import CheckRun, VersionCheck, cpu_check, facts
-from profiler.errors import CannotJudge
+from profiler.bundles import COLLECT, LocalRoot, Result, Run, bundle, open_root
+from profiler.catalog import Catalog, Problem, Version, load_problem
+from profiler.collect import bundle_files, cpu_results
+from profiler.collect.git_state import command_output, git_state
+from profiler.emulator import VersionCheck, cpu_check, facts
+from profiler.errors import CannotJudge, Exit
 
 Progress = Callable[[str, str], None]  # version id, what happened
 
@@ -43,6 +36,27 @@ class Dissection:
     over_budget: tuple[str, ...]  # good versions over their budget
     missing: tuple[str, ...]  # what is not known, and why
 
+    @property
+    def exit_code(self) -> Exit:
+        """Of the worst that stood out."""
+        if self.failed:
+            return Exit.UNUSABLE_INPUT
+        if self.unexpected or self.over_budget:
+            return Exit.REGRESSION
+        return Exit.UNJUDGED if self.missing else Exit.PASS
+
+    def to_dict(self, place: str) -> dict[str, object]:
+        """What was kept, and where, and what stood out."""
+        return {
+            "run_id": self.run.run_id,
+            "place": place,
+            "results": len(self.run.results),
+            "failed": list(self.failed),
+            "unexpected": list(self.unexpected),
+            "over_budget": list(self.over_budget),
+            "missing": list(self.missing),
+        }
+
 
 def dissect(
     catalog: Catalog,
@@ -56,26 +70,34 @@ def dissect(
     """Build every version, take it apart, run it on the CPU. Raises CannotJudge where a tool is missing."""
     chosen = [version for version in versions if version.buildable]
     if not chosen:
-        raise CannotJudge(f"nothing to dissect: {catalog.why_none_built([one.id for one in versions])}")
+        raise CannotJudge(
+            f"nothing to dissect: {catalog.why_none_built([version.id for version in versions])}"
+        )
     problem: Problem = load_problem(catalog)
     tools = {name: toolchain.require_tool(name).version for name in ("nvcc", "cuobjdump", "nvdisasm")}
-    told = progress or (lambda _version, _what: None)
+    on_progress = progress or (lambda _version, _what: None)
     examined = list(
         resources.version_resources(
-            catalog, chosen, arches, launch_configs=cpu_check.launch_configs, progress=told, jobs=jobs
+            catalog, chosen, arches, launch_configs=cpu_check.launch_configs, progress=on_progress, jobs=jobs
         )
     )
-    checked = {
-        one.version: one for one in cpu_check.check_versions(chosen, problem, jobs=jobs, progress=told)
+    checks = {
+        check.version: check
+        for check in cpu_check.check_versions(chosen, problem, jobs=jobs, progress=on_progress)
     }
-    by_version = {one.version.id: one for one in examined if isinstance(one, VersionResources)}
+    built = {one.version.id: one for one in examined if isinstance(one, VersionResources)}
     results = [
         result
         for version in chosen
-        for result in _results(catalog, version, by_version.get(version.id), checked[version.id], problem)
+        for result in _results(catalog, version, built.get(version.id), checks[version.id], problem)
     ]
-    code, lost = bundle_files.machine_code([one.built for one in by_version.values()], catalog.folder, jobs)
-    contents = {**bundle_files.sources(catalog, chosen), **bundle_files.line_tables(checked.values()), **code}
+    libraries = [one.built for one in built.values()]
+    code, code_problems = bundle_files.machine_code(libraries, catalog.folder, jobs)
+    contents = {
+        **bundle_files.sources(catalog, chosen),
+        **bundle_files.line_tables(checks.values()),
+        **code,
+    }
     created = datetime.now(UTC).replace(microsecond=0)
     digest = sha256(repr((results, sorted(contents.items()))).encode()).hexdigest()
     run = Run(
@@ -86,27 +108,50 @@ def dissect(
         results=tuple(results),
         files=tuple(bundle_files.attachment(path, content) for path, content in contents.items()),
     )
-    functions = [function for one in by_version.values() for function in one.functions]
+    build_errors = [one.error for one in examined if isinstance(one, FailedBuild)]
+    check_errors = [str(check.error).splitlines()[0] for check in checks.values() if check.error]
     return Dissection(
         run,
         contents,
-        failed=tuple(
-            [one.error for one in examined if isinstance(one, FailedBuild)]
-            + [str(one.error).splitlines()[0] for one in checked.values() if one.error]
-        ),
+        failed=(*build_errors, *check_errors),
         unexpected=tuple(
-            facts.summary_line(one) for one in checked.values() if not one.as_expected and not one.error
+            facts.summary_line(check)
+            for check in checks.values()
+            if not check.as_expected and not check.error
         ),
-        over_budget=tuple(
-            f"{one.version.id} on {one.arch}, head dim {one.head_dim}: {', '.join(one.over_budget)}"
-            for one in functions
-            if one.over_budget and one.version.state == "good"
-        ),
-        missing=(*(words for one in by_version.values() for words in one.missing), *lost),
+        over_budget=_over_budget(built.values()),
+        missing=(*(words for one in built.values() for words in one.missing), *code_problems),
     )
 
 
-def keep(dissection: Dissection, folder: Path | None = None) -> tuple[str, bool]:
+def _results(
+    catalog: Catalog,
+    version: Version,
+    built: VersionResources | None,
+    check: VersionCheck,
+    problem: Problem,
+) -> list[Result]:
+    results = []
+    if built is None or check.error:
+        reason = str(check.error).splitlines()[0] if check.error else "does not compile"
+        results.append(cpu_results.failed_result(catalog, version, reason))
+    if built is not None:
+        results += cpu_results.static_results(catalog, built)
+    return results + cpu_results.modelled_results(catalog, version, check, problem)
+
+
+def _over_budget(built: Iterable[VersionResources]) -> tuple[str, ...]:
+    """Functions of good versions that take more than their budget, a line each."""
+    functions = [function for one in built for function in one.functions]
+    return tuple(
+        f"{function.version.id} on {function.arch}, head dim {function.head_dim}: "
+        f"{', '.join(function.over_budget)}"
+        for function in functions
+        if function.over_budget and function.version.state == "good"
+    )
+
+
+def keep_dissection(dissection: Dissection, folder: Path | None = None) -> tuple[str, bool]:
     """Seal the run where the data lies, or as a bundle in a folder: its place, and whether it is new."""
     run = dissection.run
     with tempfile.TemporaryDirectory(prefix="profiler-") as scratch:
@@ -115,56 +160,17 @@ def keep(dissection: Dissection, folder: Path | None = None) -> tuple[str, bool]
             sources[path] = Path(scratch) / str(number)
             sources[path].write_bytes(content)
         if folder is None:
-            root = location.open_root()
+            root = open_root()
             with bundle.importing(root):
                 return f"{root.url}/{bundle.RUNS_FOLDER}/{run.run_id}", bundle.seal(root, run, sources)
         folder.mkdir(parents=True, exist_ok=True)
         remove_abandoned(folder)
         with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as making:
-            staged = bundle.stage(location.LocalRoot(Path(making)), run, sources)
-            with contextlib.suppress(OSError):
+            staged = bundle.stage(LocalRoot(Path(making)), run, sources)
+            with contextlib.suppress(OSError):  # it is there: an equal run has an equal id
                 staged.rename(folder / run.run_id)
                 return str(folder / run.run_id), True
         return str(folder / run.run_id), False
-
-
-def _results(
-    catalog: Catalog,
-    version: Version,
-    anatomy_of: VersionResources | None,
-    checked: VersionCheck,
-    problem: Problem,
-) -> Iterator[Result]:
-    about = Result(
-        version.family, version.id, source_sha256=source_sha256(catalog, version), flags=version.flags
-    )
-    if anatomy_of is None or checked.error:
-        reason = str(checked.error).splitlines()[0] if checked.error else "does not compile"
-        yield replace(about, status="failed", reason=reason)
-    by_head_dim: dict[int | None, list[FunctionResources]] = {}
-    for function in anatomy_of.functions if anatomy_of else ():
-        by_head_dim.setdefault(function.head_dim, []).append(function)
-    for head_dim, functions in by_head_dim.items():
-        yield replace(
-            about,
-            workload=None if head_dim is None else f"head dim {head_dim}",
-            problem={} if head_dim is None else {"head_dim": head_dim, "dtype": version.dtype},
-            facts=tuple(static_facts(function) for function in functions),
-        )
-    by_workload: dict[Workload, list[CheckRun]] = {}
-    for cell in checked.runs:
-        by_workload.setdefault(cell.workload, []).append(cell)
-    for workload, cells in by_workload.items():
-        status, why = facts.result_status(cells)
-        yield replace(
-            about,
-            workload=workload.label,
-            problem=workload.sizes(),
-            status=status,
-            reason=why,
-            check=facts.check_outcome(cells, problem),
-            facts=(facts.modelled_facts(cells),),
-        )
 
 
 def _provenance(catalog: Catalog, tools: Mapping[str, str], command_line: str) -> dict[str, Any]:
@@ -177,9 +183,6 @@ def _provenance(catalog: Catalog, tools: Mapping[str, str], command_line: str) -
         "compile_flags": list(catalog.compile_flags),
         **tools,
         "g++": command_output("g++", "-dumpfullversion"),
-        "git_commit": command_output("git", "-C", str(catalog.folder), "rev-parse", "HEAD"),
+        **git_state(catalog.folder),
     }
-    if known["git_commit"]:
-        diff = command_output("git", "-C", str(catalog.folder), "diff", "HEAD", "--", ".")
-        known["git_diff_sha256"] = sha256(diff.encode()).hexdigest() if diff else None
     return {name: content for name, content in known.items() if content}

@@ -11,9 +11,7 @@ import pytest
 
 from profiler.bundles import NOISE, LocalRoot, bundle
 from profiler.cli import main
-from profiler.collect import aa_sessions, machine, plan
-from profiler.collect.machine import Machine
-from profiler.collect.staging import unfinished_runs
+from profiler.collect import Machine, aa_sessions, measurement, plan, unfinished_runs
 from profiler.compare import noise_floor
 from profiler.store import Store
 from tests.standins import GPU, SMALL, again, begin, calls, finish, prepare, tell
@@ -42,7 +40,7 @@ def test_the_two_sessions_of_a_pair_lie_half_the_collection_apart() -> None:
 
 
 def test_a_budget_that_ends_early_leaves_every_workload_as_many_pairs() -> None:
-    jobs = plan.plan_aa_sessions(["a"], LABELS, takes={label: ["a"] for label in LABELS}, pairs=20)
+    jobs = plan.plan_aa_sessions({label: ["a"] for label in LABELS}, pairs=20)
     timed = [job for job in jobs if job.stage == "time"]
     assert len(timed) == 80
     for cut in range(2, 80, 2):
@@ -54,7 +52,7 @@ def test_every_session_is_one_process_for_all_workloads_and_the_run_holds_pairs(
     tell(folder, wobble=0.02)
     collection = noisy(folder)
     collection.run_jobs()
-    assert [line for line in calls(folder) if line.startswith("lat")] == ["latencies one"] * 6
+    assert [line for line in calls(folder) if line.startswith("lat")] == ["latency one x2"] * 6
     run = finish(folder, collection)
     assert run.provenance["purpose"] == NOISE
     assert "-noise-" in run.run_id
@@ -98,24 +96,24 @@ def test_a_killed_session_is_taken_anew_and_what_ended_is_not(folder: Path) -> N
     before = len(calls(folder))
     resumed = again(folder, collection.staging.run_id)
     resumed.run_jobs()
-    assert calls(folder)[before:] == ["latencies one"], "one session, both workloads"
+    assert calls(folder)[before:] == ["latency one x2"], "one session, both workloads"
     assert all(len(one.samples) == 12 for one in finish(folder, resumed).results)
 
 
 def test_a_process_that_dies_costs_its_session_and_its_workloads_are_timed_apart(folder: Path) -> None:
-    tell(folder, latencies__one="crash")
+    tell(folder, together__one="crash")
     collection = noisy(folder, pairs=1)
     collection.run_jobs()
     timed = [line for line in calls(folder) if line.startswith("lat")]
-    assert timed == ["latencies one", "latency one", "latency one"] * 2
+    assert timed == ["latency one x2", "latency one", "latency one"] * 2
     assert all(len(one.samples) == 4 for one in finish(folder, collection).results)
 
 
 def test_a_version_that_dies_alone_is_failed_and_left_out_of_later_sessions(folder: Path) -> None:
-    tell(folder, latencies__one="crash", latency__one="exit")
+    tell(folder, together__one="crash", latency__one="exit")
     collection = noisy(folder)
     collection.run_jobs()
-    assert [line for line in calls(folder) if line.startswith("lat")].count("latencies one") == 1
+    assert [line for line in calls(folder) if line.startswith("lat")].count("latency one x2") == 1
     run = finish(folder, collection)
     assert {one.status for one in run.results} == {"failed"}
     assert "illegal address" in run.results[0].reason
@@ -124,9 +122,9 @@ def test_a_version_that_dies_alone_is_failed_and_left_out_of_later_sessions(fold
 def test_a_budget_keeps_the_pairs_it_got(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for stage in ("check", "time"):
         monkeypatch.setitem(plan.START_S, stage, 0.1)
-    tell(folder, sleep__timings=0.2)
+    tell(folder, sleep__latency=0.02)
     collection = noisy(folder, pairs=60)
-    collection.run_jobs(budget=5.0)
+    collection.run_jobs(budget_s=5.0)
     run = finish(folder, collection)
     counts = {len(one.samples) // 2 for one in run.results}
     assert len(counts) == 1
@@ -139,7 +137,7 @@ def test_a_budget_keeps_the_pairs_it_got(folder: Path, monkeypatch: pytest.Monke
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "look", lambda counters=True: Machine(GPU, None))
+    monkeypatch.setattr(measurement, "detect_machine", lambda counters=True: Machine(GPU, None))
 
 
 def noise(folder: Path, *words: str, version: str = "one") -> int:
@@ -149,7 +147,7 @@ def noise(folder: Path, *words: str, version: str = "one") -> int:
 def test_without_a_gpu_one_line_says_so_and_nothing_is_begun(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(machine, "look", lambda counters=True: Machine(None, None))
+    monkeypatch.setattr(measurement, "detect_machine", lambda counters=True: Machine(None, None))
     assert noise(folder) == 3
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("profiler: no GPU here")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import shutil
@@ -17,11 +16,10 @@ from typing import Any
 import pytest
 
 from profiler.bundles import LocalRoot, Run, bundle, zip_file
-from profiler.cli import collect as collecting
 from profiler.cli import main
-from profiler.collect import checkpoint, gpu_process
+from profiler.collect import Limits, checkpoint, gpu_process, measure, unfinished_runs
 from profiler.collect import seal as collect_seal
-from profiler.collect.staging import unfinished_runs
+from profiler.collect.gpu.messages import LATENCY
 from profiler.errors import BadBundle
 from tests.standins import again, begin, calls, cells, finish, prepare, tell
 
@@ -30,13 +28,13 @@ DRIVER = """
 import sys
 from pathlib import Path
 sys.path.insert(0, {root!r})
-from profiler.collect import checkpoint, gpu_process, machine
+from profiler.collect import checkpoint, gpu_process, measurement
 from profiler.cli import main
 from tests import standins as t
 folder = Path({folder!r})
-gpu_process.stage_argv = t.stand_in_argv(folder)
+gpu_process.program_argv = t.stand_in_argv(folder)
 checkpoint.SHARE = 1.0
-machine.look = lambda counters=True: machine.Machine(t.GPU, None, None, ["no ncu here"])
+measurement.detect_machine = lambda counters=True: t.stand_in_machine()
 sys.exit(main(["collect", *sys.argv[1:]]))
 """
 WORDS = ("one", "two", "three", "--workloads", "1x8x512x64", "--rounds", "6")
@@ -105,7 +103,7 @@ def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it
     assert {one.version: one.check["passed"] for one in run.results if one.check} == dict.fromkeys(
         ("one", "two", "three"), True
     )
-    assert checkpoint.TOLD in run.provenance["degraded"]
+    assert checkpoint.UNFINISHED_WORDS in run.provenance["degraded"]
     assert any("time 3 versions" in line for line in run.provenance["left_out"])
     other = LocalRoot(folder / "elsewhere")
     monkeypatch.setenv("PROFILER_DATA", str(other.folder))
@@ -162,7 +160,7 @@ def test_the_file_of_a_collection_that_ends_is_the_sealed_run(folder: Path) -> N
     assert process.returncode == 0, said
     run = unpacked(folder)
     assert run == bundle.load_run(LocalRoot(folder / "data"), run.run_id)
-    assert checkpoint.TOLD not in run.provenance["degraded"]
+    assert checkpoint.UNFINISHED_WORDS not in run.provenance["degraded"]
     assert [path.name for path in (folder / "out").iterdir()] == ["collected.zip"]
 
 
@@ -172,11 +170,11 @@ def test_a_checkpoint_is_written_between_what_is_timed_and_not_beside_it(
     timed: list[tuple[float, float]] = []
     wrote: list[tuple[float, float]] = []
 
-    def noting(spans: list[tuple[float, float]], real: Callable[..., Any], only: str = "") -> Any:
+    def noting(spans: list[tuple[float, float]], real: Callable[..., Any], only: Any = None) -> Any:
         def call(*given: Any, **named: Any) -> Any:
             begun = time.monotonic()
             found = real(*given, **named)
-            if not only or given[0] == only:
+            if only is None or given[0] is only:
                 spans.append((begun, time.monotonic()))
             return found
 
@@ -184,7 +182,7 @@ def test_a_checkpoint_is_written_between_what_is_timed_and_not_beside_it(
 
     tell(folder, sleep__latency=0.5)
     collection = begin(folder)
-    monkeypatch.setattr(gpu_process, "run_stage", noting(timed, gpu_process.run_stage, "latency"))
+    monkeypatch.setattr(gpu_process, "run_program", noting(timed, gpu_process.run_program, LATENCY))
     with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=1.0) as kept:
         monkeypatch.setattr(kept, "_write", noting(wrote, kept._write))
         collection.run_jobs()
@@ -204,7 +202,7 @@ def test_a_checkpoint_holds_what_ended_last_and_what_ended_once_more(folder: Pat
     before = (folder / "out/collected.zip").stat().st_mtime_ns
     assert kept.update()
     assert (folder / "out/collected.zip").stat().st_mtime_ns == before
-    collection.staging.record(key, {**collection.staging.outcomes()[key], "status": "failed"})
+    collection.staging.record(key, {**collection.staging.outcomes().checks[key], "status": "failed"})
     assert kept.update()
     assert (folder / "out/collected.zip").stat().st_mtime_ns != before
 
@@ -232,13 +230,10 @@ def test_kill_while_the_run_is_sealed_does_not_cost_the_file(
 
     monkeypatch.setattr(collect_seal, "seal", seal)
     before = signal.getsignal(signal.SIGTERM)
-    arguments = argparse.Namespace(seal=False, json=True, out=folder / "out/collected.zip")
-    root, collection = LocalRoot(folder / "data"), begin(folder)
-    run = collecting.measure(
-        collection, root, collecting.Budget(None, time.monotonic()), arguments, "collect"
-    )
-    assert run is not None
-    assert unpacked(folder) == run
+    limits = Limits(time.monotonic(), out=folder / "out/collected.zip")
+    sealed = measure(begin(folder), LocalRoot(folder / "data"), limits)
+    assert sealed is not None
+    assert unpacked(folder) == sealed.run
     assert signal.getsignal(signal.SIGTERM) == before
 
 
@@ -249,10 +244,10 @@ def test_a_part_imported_where_the_run_is_collected_does_not_cost_the_rest(
     run_id, target = collection.staging.run_id, folder / "out/collected.zip"
     kept = checkpoint.Checkpoint(collection, target)
     for job in collection.planned[:2]:
-        collection._do(job)
+        collection.run_job(job)
     assert kept.update()
     assert main(["import", str(target)]) == 0
-    collection._do(collection.planned[2])
+    collection.run_job(collection.planned[2])
     assert kept.update()
     capsys.readouterr()
     assert main(["import", str(target)]) == 2
@@ -282,7 +277,7 @@ def test_a_checkpoint_is_moved_to_another_file_system_too(
     try:
         collection = begin(folder)
         for job in collection.planned[:2]:
-            collection._do(job)
+            collection.run_job(job)
         assert checkpoint.Checkpoint(collection, target).update()
         assert zip_file.is_bundle_zip(target)
         partial = target.with_name(f"{target.name}.part")
@@ -293,7 +288,7 @@ def test_a_checkpoint_is_moved_to_another_file_system_too(
             raise OSError(errno.ENOSPC, "No space left on device")
 
         monkeypatch.setattr(shutil, "copyfile", full)
-        collection._do(collection.planned[2])
+        collection.run_job(collection.planned[2])
         assert not checkpoint.Checkpoint(collection, target).update()
         assert zip_file.is_bundle_zip(target), "the one before"
         assert not partial.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -14,13 +15,24 @@ import pytest
 
 from profiler.bundles import LocalRoot, bundle, zip_file
 from profiler.catalog import catalog
-from profiler.cli import failures, main
-from profiler.collect import check_and_time, counters, jobs, run_inputs, sanitizer, seal
-from profiler.collect.collection import Collection
-from profiler.collect.machine import Machine
-from profiler.collect.plan import Job
-from profiler.collect.settings import Settings
-from profiler.collect.staging import Staging, unfinished_runs
+from profiler.cli import main
+from profiler.cli.collecting import TerminalListener
+from profiler.collect import (
+    Collection,
+    Gpu,
+    Job,
+    Machine,
+    Settings,
+    Staging,
+    begin_run,
+    check_and_time,
+    counters,
+    sanitizer,
+    seal,
+    time_limits,
+    unfinished_runs,
+)
+from profiler.collect.outcomes import Outcomes
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence import NCU_DURATION
 from profiler.reports import csv_export
@@ -86,7 +98,7 @@ def test_a_version_that_kills_its_group_costs_itself_alone(folder: Path, how: st
 def test_a_check_that_hangs_is_ended_and_the_others_go_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(jobs.LIMIT_S, "check", 1.5)
+    monkeypatch.setitem(time_limits.LIMIT_S, "check", 1.5)
     tell(folder, correctness__three="hang", correctness__one="flood")
     collection = begin(folder)
     collection.run_jobs()
@@ -102,7 +114,7 @@ def test_a_check_that_hangs_is_ended_and_the_others_go_on(
 def test_without_a_gpu_every_cell_says_so_and_a_later_run_would_do_it(folder: Path) -> None:
     collection = begin(folder, Machine(None, None, None, ["no GPU here: nothing can be measured"]))
     collection.run_jobs()
-    assert collection.staging.outcomes() == {}
+    assert collection.staging.outcomes() == Outcomes()
     run = finish(folder, collection)
     assert {one.status for one in cells(run).values()} == {"skipped"}
     assert run.provenance["degraded"] == ["no GPU here: nothing can be measured"]
@@ -111,7 +123,7 @@ def test_without_a_gpu_every_cell_says_so_and_a_later_run_would_do_it(folder: Pa
 
 def test_a_budget_names_what_it_leaves_out(folder: Path) -> None:
     collection = begin(folder)
-    collection.run_jobs(budget=0.0)
+    collection.run_jobs(budget_s=0.0)
     run = finish(folder, collection)
     assert {one.status for one in cells(run).values()} == {"skipped"}
     assert any("check one on 1x1x64x64: the time budget" in line for line in run.provenance["left_out"])
@@ -149,7 +161,7 @@ from profiler.collect import gpu_process, seal
 from profiler.collect.staging import unfinished_runs
 from tests import standins as t
 folder = Path({folder!r})
-gpu_process.stage_argv = t.stand_in_argv(folder)
+gpu_process.program_argv = t.stand_in_argv(folder)
 ids = unfinished_runs(LocalRoot(folder / "data"))
 collection = t.again(folder, ids[0]) if ids else t.begin(folder)
 print(collection.staging.run_id, flush=True)
@@ -185,7 +197,7 @@ def test_kill_9_at_any_moment_leaves_a_run_that_can_be_finished(folder: Path, mo
 def test_a_killed_run_can_be_sealed_as_it_is(folder: Path) -> None:
     collection = begin(folder)
     for job in collection.planned[:2]:
-        collection._do(job)
+        collection.run_job(job)
     run = finish(folder, collection)
     told = {name: one.status for name, one in cells(run).items()}
     assert told["three"] == "skipped"
@@ -205,10 +217,9 @@ def test_a_model_that_failed_is_said_and_no_silence(folder: Path) -> None:
 def test_the_model_keeps_the_line_tables_too(tmp_path: Path) -> None:
     lineage, root = catalog.load_catalog(), LocalRoot(tmp_path / "data")
     settings = Settings(versions=("v2d_b",), workloads=(SMALL,), model=("v2d_b",), counters=False)
-    staging = run_inputs.begin(root, lineage, settings)
-    collection = Collection(staging, lineage, settings, Machine(None, None))
+    collection = Collection(begin_run(root, lineage, settings), Machine(None, None))
     (job,) = (one for one in collection.planned if one.stage == "model")
-    collection._do(job)
+    collection.run_job(job)
     run = bundle.load_run(root, seal.seal(root, collection))
     (lines,) = (file for file in run.files if file.kind == "lines")
     assert (lines.path, lines.name) == ("lines/v2d_b.json", "v2d_b.json")
@@ -227,8 +238,8 @@ def test_more_checks_run_side_by_side_where_there_are_cpus_and_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 16)
-    many = {"memory_bytes": 80 << 30}
-    assert [check_and_time.parallel_checks(gpu) for gpu in (many, {"memory_bytes": 8 << 30}, None)] == [
+    many = Gpu(memory_bytes=80 << 30)
+    assert [check_and_time.parallel_checks(gpu) for gpu in (many, Gpu(memory_bytes=8 << 30), None)] == [
         16,
         4,
         16,
@@ -335,10 +346,10 @@ def test_counters_that_are_nan_fail_the_cell(reports: Path) -> None:
 
 def test_the_sanitizers_silence_is_no_pass() -> None:
     clean, hazards = "========= ERROR SUMMARY: 0 errors", "RACECHECK SUMMARY: 3 hazards displayed (3 errors)"
-    assert sanitizer.verdict(clean, {"status": "done"})["found"] == 0
-    assert sanitizer.verdict(hazards, {"status": "done"})["found"] == 3
-    assert sanitizer.verdict(hazards, {"status": "failed", "reason": "died"})["found"] == 3
-    refused = sanitizer.verdict(clean, {"status": "failed", "reason": "launch refused"})
+    assert sanitizer.judge_output(clean, {"status": "done", "reason": None})["found"] == 0
+    assert sanitizer.judge_output(hazards, {"status": "done", "reason": None})["found"] == 3
+    assert sanitizer.judge_output(hazards, {"status": "failed", "reason": "died"})["found"] == 3
+    refused = sanitizer.judge_output(clean, {"status": "failed", "reason": "launch refused"})
     assert refused == {"found": None, "summary": "launch refused"}, "nothing was launched"
 
 
@@ -387,8 +398,10 @@ def test_the_sanitizer_is_given_time_to_connect_and_memory_that_it_can_judge(fol
 def test_what_a_sanitizer_that_gave_no_answer_said_is_shown(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(jobs.LIMIT_S, "sanitize", 2.0)
-    failures.show(sanitized(folder, hangs="racecheck"))
+    monkeypatch.setitem(time_limits.LIMIT_S, "sanitize", 2.0)
+    TerminalListener("collect", argparse.Namespace(json=False, out=None)).ended(
+        sanitized(folder, hangs="racecheck")
+    )
     said = capsys.readouterr().err
     assert "failed: sanitize-1x1x64x64-0-one: no answer of racecheck" in said
 
@@ -396,7 +409,7 @@ def test_what_a_sanitizer_that_gave_no_answer_said_is_shown(
 def test_what_one_sanitizer_found_stands_where_another_hangs(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(jobs.LIMIT_S, "sanitize", 2.0)
+    monkeypatch.setitem(time_limits.LIMIT_S, "sanitize", 2.0)
     races = "RACECHECK SUMMARY: 3 hazards displayed (3 errors, 0 warnings)"
     found = cells(finish(folder, sanitized(folder, hangs="memcheck", racecheck=races)))["one"]
     assert (found.status, found.reason) == ("wrong", "sanitize: found by racecheck")
@@ -406,7 +419,7 @@ def test_what_one_sanitizer_found_stands_where_another_hangs(
 def test_a_sanitizer_that_hangs_says_nothing_of_the_version(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(jobs.LIMIT_S, "sanitize", 2.0)
+    monkeypatch.setitem(time_limits.LIMIT_S, "sanitize", 2.0)
     run = finish(folder, sanitized(folder, hangs="racecheck"))
     cell, beside = [one for one in run.results if one.version == "one"]
     assert cell.status == "done", "it was checked and timed"

@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import doctor
+from profiler.collect import DoctorReport, Gpu, GpuState, ToolStatus, subprocesses
 from profiler.collect import doctor as collect_doctor
-from profiler.collect import subprocesses
-from profiler.collect.doctor import DoctorReport, ToolStatus
-from profiler.collect.gpu.device import Gpu, GpuState
 from profiler.errors import Exit
 
 H100 = Gpu(
@@ -56,7 +54,7 @@ def able(found):
 
 
 def run(monkeypatch, capsys, found, json_wanted=False):
-    monkeypatch.setattr(collect_doctor, "examine", lambda: found)
+    monkeypatch.setattr(collect_doctor, "examine_machine", lambda: found)
     code = doctor.run(argparse.Namespace(json=json_wanted))
     return code, capsys.readouterr().out
 
@@ -179,7 +177,8 @@ def test_this_machine_is_examined_for_real(tmp_path):
         [
             sys.executable,
             "-c",
-            "import json\nfrom profiler.collect import doctor\nprint(json.dumps(doctor.examine().as_json()))",
+            "import json\nfrom profiler.collect import examine_machine\n"
+            "print(json.dumps(examine_machine().as_json()))",
         ],
         timeout_s=250,
         log=tmp_path / "log",
@@ -198,8 +197,8 @@ import sys
 from pathlib import Path
 from profiler.collect import doctor, gpu_process
 hang = "import sys, time; open(sys.argv[1], 'w').close(); time.sleep(300)"
-gpu_process.stage_argv = lambda *_: [sys.executable, "-c", hang, {begun!r}]
-doctor.examine()
+gpu_process.program_argv = lambda *_: [sys.executable, "-c", hang, {begun!r}]
+doctor.examine_machine()
 """
 
 

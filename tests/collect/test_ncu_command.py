@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler.collect import ncu_command
-from profiler.collect.ncu_command import Ncu, Request
+from profiler.collect import Ncu, ncu_command
+from profiler.collect.ncu_command import NcuRequest
 from profiler.errors import CannotJudge, ProfilerError
 from profiler.evidence import metric_table, ncu_release
 
@@ -20,14 +20,14 @@ needs_ncu = pytest.mark.skipif(not REAL.is_file(), reason=f"no real ncu at {REAL
 PROGRAM = ["python3", "-m", "profiler.collect.gpu.ncu_target", "a.json", "b.json"]
 
 
-def request(**changed: object) -> Request:
+def request(**changed: object) -> NcuRequest:
     about: dict[str, object] = {
         "report": Path("r.ncu-rep"),
         "metrics": ("gpu__time_duration.sum", "sass__inst_executed_per_opcode"),
         "ranges": ("v2d_b|1x8x512x64", "v1|1x8x512x64 causal"),
         "kernels": ("attention", "combine"),
     }
-    return Request(**{**about, **changed})  # type: ignore[arg-type]
+    return NcuRequest(**{**about, **changed})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from profiler.collect import plan
-from profiler.collect.plan import Job, Pace
+from profiler.collect import Job, plan
+from profiler.collect.plan import Pace
 from profiler.errors import ProfilerError
 
 TAKES = {"small": ["a", "b", "bad"], "large": ["a", "b"]}
 
 
 def jobs(**changed: object) -> list[Job]:
-    return plan.plan_jobs(["a", "b", "bad"], ["small", "large"], takes=TAKES, **changed)  # type: ignore[arg-type]
+    return plan.plan_jobs(TAKES, **changed)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("8m", 480), ("90s", 90), ("1h30m", 5400), ("480", 480)])

@@ -81,7 +81,7 @@ def test_rotated_sets_outgrow_the_cache_before_one_comes_back(set_mb):
 def test_rotated_sets_leave_room_in_memory():
     assert sample_schedule.input_sets(1 << 30, 50 << 20, 4 << 30) == 2
     assert sample_schedule.input_sets(2 << 20, 50 << 20, 80 << 20) == 10
-    assert sample_schedule.input_sets(1, 50 << 20, 80 << 30) == sample_schedule.SETS_MOST
+    assert sample_schedule.input_sets(1, 50 << 20, 80 << 30) == sample_schedule.MOST_SETS
 
 
 def test_an_unknown_cache_is_taken_for_a_large_one():
@@ -125,7 +125,7 @@ def test_a_series_is_a_run_s_samples():
     series = SampleSeries("cold")
     series.add(4, FOUR, COOL, COOL)
     series.add(5, FOUR, COOL, HOT)
-    samples = Samples(**series.as_json("none"))
+    samples = Samples(**series.as_block("none"))
     assert samples.mode == "events; cache cold; clock none"
     assert samples.rounds == [4, 4, 4, 4, 5, 5, 5, 5]
     assert samples.clocks_mhz == [1980] * 4 + [1400] * 4
@@ -136,4 +136,4 @@ def test_a_clock_that_was_read_only_sometimes_is_left_out():
     series = SampleSeries("warm")
     series.add(0, FOUR, COOL, COOL)
     series.add(1, FOUR, COOL, GpuState(reasons=()))
-    assert series.as_json("none")["clocks_mhz"] == []
+    assert series.as_block("none")["clocks_mhz"] == []

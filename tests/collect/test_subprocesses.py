@@ -1,6 +1,5 @@
 """Tests with small real programs that end in every way a measured program can."""
 
-import json
 import os
 import signal
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.collect import gpu_process, subprocesses
+from profiler.collect import subprocesses
 
 
 def run(tmp_path, text, *, timeout_s=20.0, **how):
@@ -50,7 +49,7 @@ def test_an_exit_code_is_told(tmp_path):
 def test_a_crash_names_its_signal_and_leaves_no_core(tmp_path):
     ended = run(tmp_path, "import ctypes; ctypes.string_at(0)", cwd=tmp_path)
     assert (ended.kind, ended.code) == ("signalled", signal.SIGSEGV)
-    assert ended.words == "was killed by SIGSEGV"
+    assert ended.description == "was killed by SIGSEGV"
     assert not list(tmp_path.glob("core*"))
 
 
@@ -63,7 +62,7 @@ def test_a_hang_is_ended_at_its_time_and_what_it_said_is_kept(tmp_path):
     text = "import time, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     ended = run(tmp_path, text + "print('begun', flush=True)\nwhile True: time.sleep(1)", timeout_s=1.0)
     assert ended.kind == "timed_out"
-    assert ended.words == "did not end within 1 s"
+    assert ended.description == "did not end within 1 s"
     assert ended.tail.strip() == "begun"
     assert 1.0 <= ended.seconds < 5.0
 
@@ -122,7 +121,7 @@ def test_a_program_that_takes_too_much_memory_is_ended_and_says_so(tmp_path):
     text = "import time\nheld = []\nwhile True: held.append(bytearray(b'x') * (8 << 20)); time.sleep(0.01)"
     ended = run(tmp_path, text, memory_bytes=200_000_000)
     assert ended.kind == "out_of_memory"
-    assert ended.words == "took more than 0.2 GB of memory"
+    assert ended.description == "took more than 0.2 GB of memory"
 
 
 def test_memory_is_counted_over_all_its_processes(tmp_path):
@@ -146,7 +145,7 @@ def test_reserved_address_space_is_no_memory(tmp_path):
 def test_a_program_that_is_not_there_is_an_ending_and_not_an_exception(tmp_path):
     ended = subprocesses.run([tmp_path / "nothing"], timeout_s=5, log=tmp_path / "log")
     assert (ended.kind, ended.code) == ("exited", 127)
-    assert "cannot be started" in ended.words
+    assert "cannot be started" in ended.description
 
 
 def test_the_environment_is_added_to(tmp_path, monkeypatch):
@@ -191,7 +190,7 @@ def test_what_a_killed_caller_left_running_is_found_by_its_folder(tmp_path):
     while left is None and time.monotonic() < until:
         time.sleep(0.05)
         left = next(
-            (pid for pid in subprocesses._processes() if pid != process.pid and _mark(pid) == str(log)), None
+            (pid for pid in subprocesses._pids() if pid != process.pid and _mark(pid) == str(log)), None
         )
     assert left is not None
     process.kill()
@@ -255,50 +254,7 @@ def test_ctrl_c_ends_the_gpu_tests_at_once_with_their_summary(tmp_path):
 
 def _mark(pid):
     try:
-        found = subprocesses._mark_of(pid)
+        marks = subprocesses._marks_of(pid)
     except OSError:
         return None
-    return found and found[0]
-
-
-# ---------------------------------------------------------------- stages
-
-
-def ending(tmp_path, text):
-    ended = run(tmp_path, text)
-    return gpu_process.result_of(tmp_path / "result.json", ended)
-
-
-def test_a_stage_that_died_without_a_result_is_failed_with_how_and_its_last_words(tmp_path):
-    result = ending(tmp_path, "print('at work', flush=True); import ctypes; ctypes.string_at(0)")
-    assert result["status"] == "failed"
-    assert result["reason"] == "its process was killed by SIGSEGV: at work"
-    assert result["ended"] == "signalled"
-
-
-def test_a_stage_that_was_killed_may_have_run_out_of_memory(tmp_path):
-    result = ending(tmp_path, "import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
-    assert "where memory ran out" in result["reason"]
-
-
-@pytest.mark.parametrize("text", ["", "[1]", '{"status"', '{"other": 1}'])
-def test_half_a_result_is_no_result(tmp_path, text):
-    (tmp_path / "result.json").write_text(text)
-    assert ending(tmp_path, "print('done')")["status"] == "failed"
-
-
-def test_a_result_is_kept_though_its_process_died_after_it(tmp_path):
-    path = tmp_path / "result.json"
-    text = f"open({str(path)!r}, 'w').write('{json.dumps({'status': 'done'})}'); import os; os.abort()"
-    text = text.replace("; import os", "\nimport os")
-    assert ending(tmp_path, text) == {"status": "done", "ended": "signalled"}
-
-
-def test_an_old_result_is_never_taken_for_a_new_one(tmp_path):
-    (tmp_path / "correctness.result.json").write_text('{"status": "done"}')
-    result = gpu_process.run_stage("nothing_of_the_kind", {}, tmp_path, timeout_s=30)
-    assert result["status"] == "failed"
-    result = gpu_process.run_stage("correctness", {"no": "version"}, tmp_path, timeout_s=60)
-    assert result["status"] in ("failed", "skipped")
-    assert result["reason"]
-    assert result["seconds"] > 0
+    return marks and marks[0]

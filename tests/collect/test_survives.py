@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +18,30 @@ import pytest
 
 from profiler.bundles import LocalRoot, bundle, zip_file
 from profiler.catalog import ATTENTION, catalog
-from profiler.cli import collect as command_module
-from profiler.cli import failures
+from profiler.cli.collecting import TerminalListener, grouped_by_reason
 from profiler.collect import (
+    Collection,
+    Job,
+    Machine,
+    Staging,
     check_and_time,
     counters,
+    failure_logs,
     failure_streak,
-    jobs,
+    measurement,
     ncu_command,
-    provenance,
+    overhead,
+    resume_run,
     run_inputs,
     seal,
+    time_limits,
+    unfinished_runs,
 )
-from profiler.collect import collection as collect_collection
 from profiler.collect import machine as collect_machine
-from profiler.collect.machine import Machine
-from profiler.collect.plan import Job, Pace
-from profiler.collect.staging import Staging, unfinished_runs
+from profiler.collect.outcomes import Outcomes
+from profiler.collect.plan import Pace
+from profiler.collect.settings import workload_sizes
+from profiler.collect.time_limits import TimeLimits
 from profiler.errors import BadBundle, ProfilerError, UnknownName
 from profiler.evidence import nvperf
 from tests.standins import (
@@ -88,12 +97,12 @@ def test_ctrl_c_ends_what_hangs_at_once_and_calls_nothing_failed(folder: Path, s
 def test_a_process_that_outlasts_the_budget_is_ended_and_left_out(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs, "GRACE_S", 0.5)
+    monkeypatch.setattr(time_limits, "GRACE_S", 0.5)
     monkeypatch.setattr("profiler.collect.plan.START_S", dict.fromkeys(("check", "time", "lean"), 0.1))
     tell(folder, latency__two="hang")
     collection = begin(folder)
     begun = time.monotonic()
-    collection.run_jobs(budget=6.0)
+    collection.run_jobs(budget_s=6.0)
     assert time.monotonic() - begun < 10
     run = finish(folder, collection)
     assert {one.status for one in cells(run).values()} == {"skipped"}
@@ -104,7 +113,7 @@ def test_a_gpu_that_is_gone_ends_no_cell(folder: Path) -> None:
     tell(folder, latency="no GPU")
     collection = begin(folder)
     collection.run_jobs()
-    assert {one["stage"] for one in collection.staging.outcomes().values()} == {"check"}
+    assert {outcome["stage"] for _, outcome in collection.staging.outcomes().items()} == {"check"}
     tell(folder)
     collection.staging.close()
     resumed = again(folder, collection.staging.run_id)
@@ -119,7 +128,7 @@ def test_what_was_left_out_because_nothing_was_checked_is_done_when_the_run_goes
     tell(folder, correctness="no GPU")
     collection = begin(folder, pairs=pairs)
     collection.run_jobs()
-    assert collection.staging.outcomes() == {}, "no job has ended: nothing is known of any version"
+    assert collection.staging.outcomes() == Outcomes(), "no job has ended: nothing is known of any version"
     tell(folder)
     collection.staging.close()
     resumed = again(folder, collection.staging.run_id)
@@ -162,7 +171,7 @@ def test_the_time_of_all_sessions_is_summed_and_set_against_their_processes(fold
     assert about["wall_s"] == pytest.approx(first + second, abs=0.3)
     assert about["processes_s"]["time"] >= 3.0
     assert 0.5 <= about["processes_s"]["check"] < 1.5, "three side by side are counted once"
-    of_all, of_bare = provenance.overhead(about) or (0, 0)
+    of_all, of_bare = overhead(about) or (0, 0)
     assert 1.0 <= of_all < of_bare
     assert of_all < 1.25, f"{about['wall_s']} s for processes of {about['processes_s']}"
 
@@ -180,17 +189,15 @@ def changed(folder: Path) -> None:
 def test_a_run_does_not_go_on_with_other_sources_but_can_be_sealed_as_it_was(folder: Path) -> None:
     collection = begin(folder)
     for job in collection.planned[:3]:
-        collection._do(job)
-    before = collection.staging.plan["sources"]["two"]
+        collection.run_job(job)
+    before = collection.inputs.source_hashes["two"]
     collection.staging.close()
     changed(folder)
     with pytest.raises(ProfilerError, match=r"two changed since run .* --seal"):
         again(folder, collection.staging.run_id)
-    staging, lineage, settings = run_inputs.resume(
-        LocalRoot(folder / "data"), collection.staging.run_id, sealing=True
-    )
-    assert lineage.by_id["two"].callable == "profiler.catalog.torch_backends:sdpa_math"
-    run = finish(folder, collect_collection.Collection(staging, lineage, settings, Machine(None, None)))
+    resumed = resume_run(LocalRoot(folder / "data"), collection.staging.run_id, sealing=True)
+    assert resumed.catalog.by_id["two"].callable == "profiler.catalog.torch_backends:sdpa_math"
+    run = finish(folder, Collection(resumed, Machine(None, None)))
     assert cells(run)["two"].source_sha256 == before
     kept = {file.path: file for file in run.files}["kernels/catalog.toml"]
     assert b"sdpa_math" in (folder / "data/runs" / run.run_id / kept.path).read_bytes()
@@ -210,7 +217,7 @@ def test_one_run_is_of_one_gpu_and_says_so_wherever_it_is_sealed(folder: Path) -
     collection.run_jobs()
     collection.staging.forget(Job("check", LABEL, ("two",)).key)
     collection.staging.close()
-    other = again(folder, collection.staging.run_id, Machine({**GPU, "uuid": "GPU-1"}, None))
+    other = again(folder, collection.staging.run_id, Machine(replace(GPU, uuid="GPU-1"), None))
     with pytest.raises(ProfilerError, match="uuid GPU-0 then, GPU-1 now"):
         other.run_jobs()
     other.staging.close()
@@ -372,8 +379,8 @@ def cells_done(run: Any, name: str) -> bool:
 @pytest.mark.parametrize(
     ("refuses", "says", "found_by"),
     [
-        ("--kernel-name", ncu_command.NOTHING, "NVTX range"),
-        ("--nvtx-include", ncu_command.NOTHING, "cudaProfilerStart"),
+        ("--kernel-name", ncu_command.NO_KERNELS, "NVTX range"),
+        ("--nvtx-include", ncu_command.NO_KERNELS, "cudaProfilerStart"),
         ("--section", "==ERROR== Could not parse section file.", "NVTX range and kernel name"),
     ],
 )
@@ -395,7 +402,7 @@ def test_an_ncu_that_fails_at_one_way_of_asking_is_asked_in_a_simpler_way(
     collection = begin(folder, Machine(GPU, ncu), versions=("one", "two"))
     collection.context.kernels = {"one": ("Kernel",), "two": ("Kernel",)}
     collection.run_jobs()
-    outcome = next(one for one in collection.staging.outcomes().values() if one["stage"] == "lean")
+    (outcome,) = collection.staging.outcomes().captures.values()
     assert {report["found_by"] for report in outcome["reports"]} == {found_by}
     run = finish(folder, collection)
     assert cells_done(run, "one")
@@ -441,10 +448,10 @@ def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_
     folder: Path, reports: Path, in_range: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("profiler.collect.plan.START_S", dict.fromkeys(("check", "time", "lean"), 0.1))
-    monkeypatch.setattr(jobs, "GRACE_S", 0.5)
+    monkeypatch.setattr(time_limits, "GRACE_S", 0.5)
     ncu = slow_ncu(folder, reports, 1, "import time; time.sleep(0 if len(names) == 3 else 60)")
     collection = begin(folder, Machine(GPU, ncu))
-    collection.run_jobs(budget=15.0)
+    collection.run_jobs(budget_s=15.0)
     unfinished_run, _ = seal.make_run(collection)
     found = cells(unfinished_run)
     assert {name: bool(one.captures) for name, one in found.items()} == {
@@ -534,10 +541,10 @@ def cells_of(run: Any) -> list[Any]:
 def test_a_mistake_of_our_own_costs_the_job_that_met_it(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    right = check_and_time.check_version
+    real = check_and_time.check_version
 
-    def mistaken(work: Any, job: Job) -> Any:
-        return {}["nothing"] if job.versions == ("two",) else right(work, job)
+    def mistaken(context: Any, job: Job) -> Any:
+        return {}["nothing"] if job.versions == ("two",) else real(context, job)
 
     monkeypatch.setattr(check_and_time, "check_version", mistaken)
     collection = begin(folder)
@@ -552,19 +559,19 @@ def test_a_mistake_of_our_own_costs_the_job_that_met_it(
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_hang_may_cost_a_part_of_the_budget_and_no_more(folder: Path) -> None:
-    mine = begin(folder).context
-    assert (mine._limit("check"), mine.build_limit_s()) == (180.0, 600.0)
-    mine.start(480.0)
-    assert mine._limit("check") == pytest.approx(72.0)
-    assert mine.build_limit_s() == pytest.approx(96.0)
-    mine.start(100.0)
-    assert (mine._limit("check"), mine._limit("time"), mine.build_limit_s()) == (60.0, 60.0, 60.0)
-    assert mine.own_limit_s("time") == pytest.approx(36.0), "it samples no longer than it is let"
-    assert mine.own_limit_s("lean") == pytest.approx(88.0, abs=0.5), "and no longer than there is time"
-    mine.start(100.0, spent_s=90.0)
-    assert mine._limit("check") == pytest.approx(20.0, abs=0.5)
-    assert mine.own_limit_s("time") == 5.0
+def test_a_hang_may_cost_a_part_of_the_budget_and_no_more() -> None:
+    limits = TimeLimits()
+    assert (limits.of_process("check"), limits.of_build()) == (180.0, 600.0)
+    limits.start(480.0)
+    assert limits.of_process("check") == pytest.approx(72.0)
+    assert limits.of_build() == pytest.approx(96.0)
+    limits.start(100.0)
+    assert (limits.of_process("check"), limits.of_process("time"), limits.of_build()) == (60.0, 60.0, 60.0)
+    assert limits.of_work_within("time") == pytest.approx(36.0), "it samples no longer than it is let"
+    assert limits.of_work_within("lean") == pytest.approx(88.0, abs=0.5), "and no longer than there is time"
+    limits.start(100.0, spent_s=90.0)
+    assert limits.of_process("check") == pytest.approx(20.0, abs=0.5)
+    assert limits.of_work_within("time") == 5.0
 
 
 def test_what_a_failed_process_said_is_shown_before_its_log_is_gone(
@@ -573,7 +580,7 @@ def test_what_a_failed_process_said_is_shown_before_its_log_is_gone(
     tell(folder, latency__two="exit")
     collection = begin(folder)
     collection.run_jobs()
-    failures.show(collection)
+    TerminalListener("collect", argparse.Namespace(json=False, out=None)).ended(collection)
     said = capsys.readouterr().err
     assert "failed: time-1x1x64x64-0-3-versions: its process ended with exit code 7" in said
     assert "latency.log:\n    illegal address" in said
@@ -584,7 +591,7 @@ def test_the_logs_that_are_shown_are_not_those_of_a_version_whose_name_begins_al
     for name in ("check-w-0-v2", "check-w-0-v2b", "check-w-0-v2-alone"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "correctness.log").write_text(name)
-    shown = {path.parent.name for path in failures.logs(tmp_path / "check-w-0-v2")}
+    shown = {path.parent.name for path in failure_logs.newest_logs(tmp_path / "check-w-0-v2")}
     assert shown == {"check-w-0-v2", "check-w-0-v2-alone"}
 
 
@@ -623,7 +630,7 @@ def command(folder: Path, *words: str, **how: Any) -> subprocess.Popen[str]:
 
 
 def wait_to_be_ended(kind: signal.Signals) -> None:
-    with command_module.ended_as_interrupted():
+    with measurement.interrupted_by_signals():
         os.kill(os.getpid(), kind)
         time.sleep(1)
 
@@ -638,7 +645,7 @@ def test_kill_and_a_closed_terminal_end_the_command_as_ctrl_c_does(kind: signal.
 
 def test_what_was_left_out_for_one_reason_is_one_line() -> None:
     lines = [f"check v{number} on w: no GPU here" for number in range(12)] + ["time a on w: the budget: over"]
-    told = command_module.left_out(lines)
+    told = grouped_by_reason(lines)
     assert told[0].startswith("no GPU here: check v0 on w, check v1 on w")
     assert told[0].endswith("and 4 more (--json names them)")
     assert told[1] == "the budget: over: time a on w"
@@ -680,10 +687,7 @@ def test_what_cannot_be_meant_is_refused_before_anything_runs(
 
 def test_every_dtype_that_a_version_takes_is_measured() -> None:
     lineage = catalog.load_catalog()
-    labels = [
-        ATTENTION.workload(**sizes).label
-        for sizes in command_module.workloads(None, lineage, lineage.versions)
-    ]
+    labels = [ATTENTION.workload(**sizes).label for sizes in workload_sizes(lineage, lineage.versions)]
     assert len(labels) == 10
     assert labels[0] == "1x8x512x64"
     assert "1x8x512x64 fp8" in labels

@@ -12,11 +12,16 @@ from profiler.build import library, toolchain
 from profiler.bundles import Facts, LocalRoot, Result, bundle
 from profiler.catalog import catalog
 from profiler.cli import main
-from profiler.collect import bundle_files, run_inputs, seal, without_gpu
-from profiler.collect.collection import Collection
-from profiler.collect.machine import Machine
-from profiler.collect.settings import Settings
-from profiler.collect.without_gpu import Dissection
+from profiler.collect import (
+    Collection,
+    Dissection,
+    Machine,
+    Settings,
+    begin_run,
+    bundle_files,
+    seal,
+    without_gpu,
+)
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, State, metric_table
 from profiler.sass import bundle_file, from_runs, listing
@@ -158,7 +163,7 @@ def test_a_version_that_does_not_compile_is_a_failed_result(found: Dissection) -
 
 
 def test_the_sources_are_kept_and_load_as_a_lineage(found: Dissection, tmp_path: Path) -> None:
-    place, new = without_gpu.keep(found, tmp_path / "out")
+    place, new = without_gpu.keep_dissection(found, tmp_path / "out")
     assert new
     run = bundle.load_run_folder(Path(place))
     assert run == found.run
@@ -169,7 +174,7 @@ def test_the_sources_are_kept_and_load_as_a_lineage(found: Dissection, tmp_path:
     held = catalog.parse_catalog(text, Path(place) / "kernels" / "catalog.toml", check_files=False)
     assert held.by_id["v2d_b"].source == Path(place) / "kernels" / "v2d.cu"
     assert held.by_id["v2d_b"].source.read_text() == (ROOT / "kernels" / "v2d.cu").read_text()
-    assert without_gpu.keep(found, tmp_path / "out") == (place, False)
+    assert without_gpu.keep_dissection(found, tmp_path / "out") == (place, False)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [run.run_id], "nothing else is left"
 
 
@@ -235,10 +240,9 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
         monkeypatch.setattr(toolchain, "find_tool", lambda name: None if name == "nvdisasm" else real(name))
     root = LocalRoot(tmp_path / "data")
     settings = Settings(versions=("v2d_a",), workloads=(SMALL,), counters=False)
-    staging = run_inputs.begin(root, lineage, settings)
-    collection = Collection(staging, lineage, settings, Machine(None, None))
+    collection = Collection(begin_run(root, lineage, settings), Machine(None, None))
     collection.build()
-    collection._note()
+    collection._write_session()
     run = bundle.load_run(root, seal.seal(root, collection))
     kept = [file.path for file in run.files if file.kind == bundle_file.SASS]
     (static,) = (one for one in run.results if one.workload == "head dim 64")
@@ -258,10 +262,10 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
 
 
 def test_the_run_comes_back_from_the_index_as_it_was(found: Dissection) -> None:
-    place, new = without_gpu.keep(found)
+    place, new = without_gpu.keep_dissection(found)
     assert new
     assert found.run.run_id in place
-    assert without_gpu.keep(found) == (place, False)
+    assert without_gpu.keep_dissection(found) == (place, False)
     store = open_store()
     (run,) = store.runs()
     assert run.evidence >= {Evidence.STATIC, Evidence.MODELLED}

@@ -17,8 +17,9 @@ import pytest
 from profiler.build import function_name, library, toolchain
 from profiler.catalog import ATTENTION, AttentionWorkload, Version, catalog
 from profiler.catalog.attention import ACCEPTANCE
-from profiler.collect import gpu_process, subprocesses
+from profiler.collect import Gpu, gpu_process, subprocesses
 from profiler.collect.gpu import device
+from profiler.collect.gpu.messages import CORRECTNESS, CheckRequest, CheckResult, ProblemSetup, VersionCode
 
 TOGETHER = max(4, min(16, os.cpu_count() or 1))  # at a time: most of a check's time is torch's import
 BUILD_S = 120  # of one version; a compiler that hangs costs its version
@@ -61,7 +62,7 @@ class GpuBench:
     libraries: dict[str, Path]
     kernels: dict[str, set[str]]  # function names of each version
     failed: dict[str, str]  # why a version could not be built
-    gpu: device.Gpu
+    gpu: Gpu
     interrupted: threading.Event = field(default_factory=threading.Event)  # what ends now was ended by us
 
     def need(self, name: str) -> None:
@@ -88,17 +89,24 @@ class GpuBench:
         finally:
             pool.shutdown()
 
-    def version(self, name: str) -> dict[str, str]:
-        """The version as a stage's request names it."""
-        return {"id": name, "library": str(self.libraries[name])}
+    @property
+    def cases(self) -> str:
+        """Where inputs and references are kept, which all versions share."""
+        return str(self.folder / "cases")
 
-    def check(self, name: str, workload: AttentionWorkload, **settings) -> dict:
+    def version(self, name: str) -> VersionCode:
+        """What is called of the version."""
+        return VersionCode(name, library=str(self.libraries[name]))
+
+    def check(
+        self, name: str, workload: AttentionWorkload, seed: int = 0, save: str | None = None
+    ) -> CheckResult:
         """One check in a process of its own."""
         label = workload.label.replace(" ", "-").replace(":", "-")
-        request = {"version": self.version(name), "workload": workload.sizes(), "seed": 0}
-        request["cases"] = str(self.folder / "cases")
-        folder = self.folder / "check" / name / f"{label}-{settings.get('seed', 0)}"
-        return gpu_process.run_stage("correctness", {**request, **settings}, folder, timeout_s=120)
+        setup = ProblemSetup(seed=seed, cases=self.cases)
+        request = CheckRequest(self.version(name), workload.sizes(), setup, save=save)
+        folder = self.folder / "check" / name / f"{label}-{seed}"
+        return gpu_process.run_program(CORRECTNESS, request, folder, timeout_s=120)
 
 
 @pytest.fixture(scope="session")
@@ -127,7 +135,7 @@ def bench(tmp_path_factory) -> Iterator[GpuBench]:
 
 
 @pytest.fixture(scope="session")
-def checked(bench) -> dict[tuple[str, str], dict]:
+def checked(bench) -> dict[tuple[str, str], CheckResult]:
     """Every version on every workload it is asked for; rejected ones on the first."""
     cells = [(version.id, workload) for version in GOOD for workload in workloads_of(version)]
     cells += [(version.id, workload) for version in REJECTED for workload in workloads_of(version)[:1]]

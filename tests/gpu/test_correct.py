@@ -1,6 +1,5 @@
 """On the GPU: good versions are right, rejected ones are caught, and CPU and GPU write the same."""
 
-import json
 import threading
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from profiler.catalog import ATTENTION, check_output
 from profiler.catalog.sources import include_folders
 from profiler.collect import find_tools, gpu_process, sanitizer, subprocesses
+from profiler.collect.gpu.messages import NCU_TARGET, CellRequest, TargetRequest
 from profiler.emulator import Emulator, Schedule, cpu_library
 from tests.gpu.conftest import GOOD, REJECTED, keep, workloads_of, write
 
@@ -22,14 +22,14 @@ def test_every_version_is_built(bench, version):
     assert bench.failed.get(version.id) is None
 
 
-@pytest.mark.parametrize(("name", "workload"), GOOD_CELLS, ids=lambda one: getattr(one, "label", one))
+@pytest.mark.parametrize(("name", "workload"), GOOD_CELLS, ids=lambda value: getattr(value, "label", value))
 def test_a_good_version_passes_the_acceptance_workloads(bench, checked, name, workload):
     bench.need(name)
     found = checked[name, workload.label]
     assert found["status"] == "done", found["reason"]
 
 
-@pytest.mark.parametrize(("name", "workload"), GOOD_CELLS, ids=lambda one: getattr(one, "label", one))
+@pytest.mark.parametrize(("name", "workload"), GOOD_CELLS, ids=lambda value: getattr(value, "label", value))
 def test_a_good_version_writes_the_same_bits_every_time(bench, checked, name, workload):
     """None adds across blocks or threads in an order that is left open: what moves is a race."""
     bench.need(name)
@@ -49,12 +49,12 @@ def on_gpu(bench):
         for workload in ATTENTION.check_workloads(version.dtype, version.head_dims)[:4]
     ]
 
-    def one(cell):
+    def check_and_save(cell):
         name, workload = cell
         path = bench.folder / "written" / name / f"{workload.label.replace(' ', '-')}.npy"
         return bench.check(name, workload, seed=1, save=str(path)), path
 
-    return dict(zip(cells, bench.side_by_side(one, cells), strict=True))
+    return dict(zip(cells, bench.side_by_side(check_and_save, cells), strict=True))
 
 
 @pytest.mark.parametrize("version", GOOD, ids=lambda version: version.id)
@@ -88,35 +88,30 @@ def raced(bench, checked, kept):
         nothing = {"found": None, "summary": "there is no compute-sanitizer", "tail": ""}
         return dict.fromkeys((version.id for version in chosen), nothing)
 
-    known, writing = {}, threading.Lock()
+    findings, writing = {}, threading.Lock()
 
-    def one(version):
-        said = look(version)
+    def race(version):
+        finding = run_racecheck(version)
         with writing:
             if version in REJECTED and not bench.interrupted.is_set():
-                known[version.id] = said
-                write(kept, "rejected.json", caught(bench, checked, known))
-        return said
+                findings[version.id] = finding
+                write(kept, "rejected.json", caught(bench, checked, findings))
+        return finding
 
-    def look(version):
+    def run_racecheck(version):
         folder = bench.folder / "race" / version.id
-        folder.mkdir(parents=True)
         workload = ATTENTION.workload(**SMALL, dtype=version.dtype)
-        cells = [{"version": version.id, "workload": workload.sizes()}]
-        asked, answer = folder / "request.json", folder / "result.json"
-
-        request = {"versions": [bench.version(version.id)], "cells": cells, "calls": 1, "warm_up": 0}
-        asked.write_text(json.dumps(request))
-        command = sanitizer.command_line(
-            tool.path, "racecheck", gpu_process.stage_argv("ncu_target", asked, answer)
-        )
+        cells = (CellRequest(version.id, workload.sizes()),)
+        request = TargetRequest((bench.version(version.id),), cells, warm_up=0)
+        program = gpu_process.prepare(NCU_TARGET, request, folder)
+        command = sanitizer.command_line(tool.path, "racecheck", program.argv)
         environment = {**subprocesses.package_environment(), **sanitizer.ENVIRONMENT}
-        ended = subprocesses.run(command, timeout_s=120, log=folder / "log", env=environment)
-        result = gpu_process.result_of(answer, ended)
-        said = sanitizer.verdict((folder / "log").read_text(errors="replace"), result, ended.words)
-        return {**said, "tail": ended.tail}
+        log = folder / "log"
+        ended = subprocesses.run(command, timeout_s=120, log=log, env=environment)
+        output, result = log.read_text(errors="replace"), program.result(ended)
+        return {**sanitizer.judge_output(output, result, ended.description), "tail": ended.tail}
 
-    return dict(zip([version.id for version in chosen], bench.side_by_side(one, chosen), strict=True))
+    return dict(zip([version.id for version in chosen], bench.side_by_side(race, chosen), strict=True))
 
 
 @pytest.mark.parametrize("version", REJECTED, ids=lambda version: version.id)

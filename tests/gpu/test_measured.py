@@ -1,6 +1,6 @@
 """On the GPU: how latency is taken, what is read of the device, and modelled conflicts against counters."""
 
-import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +8,7 @@ from profiler.build import lower_bounds
 from profiler.catalog import ATTENTION
 from profiler.catalog.attention import HEADLINE
 from profiler.collect import (
+    Ncu,
     counters,
     doctor,
     find_tools,
@@ -17,7 +18,16 @@ from profiler.collect import (
     subprocesses,
 )
 from profiler.collect.gpu import device, ncu_target
-from profiler.collect.ncu_command import Ncu
+from profiler.collect.gpu.messages import (
+    LATENCY,
+    NCU_TARGET,
+    CellRequest,
+    LatencyRequest,
+    ProblemSetup,
+    TargetRequest,
+    TimingRequest,
+    VersionCode,
+)
 from profiler.emulator import cpu_check
 from profiler.evidence import NCU_DURATION
 from tests.gpu.conftest import GOOD, keep
@@ -49,7 +59,7 @@ def test_the_state_is_read_whole():
 
 
 def test_the_doctor_can_measure_here(kept):
-    found = doctor.examine()
+    found = doctor.examine_machine()
     keep(kept, "doctor.json", found.as_json())
     assert found.can_measure
 
@@ -58,40 +68,39 @@ def test_the_doctor_can_measure_here(kept):
 def timed(bench):
     chosen = [name for name in ("v2d_c", "v2d_b", "v2c_v5") if name in bench.libraries]
     versions = [bench.version(name) for name in chosen]
-    versions += [{"id": "sdpa", "library": None, "callable": "profiler.catalog.torch_backends:sdpa"}]
-    versions += [{**versions[0], "id": "again"}]  # the same library twice: what differs is noise
-    request = {
-        "versions": versions,
-        "workload": HEADLINE.sizes(),
-        "modes": ["cold", "warm", "graph"],
-        "rounds": list(range(10)),
-        "cases": str(bench.folder / "cases"),
-    }
-    return gpu_process.run_stage("latency", request, bench.folder / "latency", timeout_s=300)
+    versions.append(VersionCode("sdpa", callable="profiler.catalog.torch_backends:sdpa"))
+    versions.append(replace(versions[0], id="again"))  # the same library twice: what differs is noise
+    timing = TimingRequest(
+        HEADLINE.sizes(), tuple(versions), tuple(range(10)), modes=("cold", "warm", "graph")
+    )
+    request = LatencyRequest({HEADLINE.label: timing}, ProblemSetup(cases=bench.cases))
+    result = gpu_process.run_program(LATENCY, request, bench.folder / "latency", timeout_s=300)
+    assert result["status"] == "done", result["reason"]
+    return result["timings"][HEADLINE.label]
 
 
 def median(samples):
     return sorted(samples["ns"])[len(samples["ns"]) // 2]
 
 
-def by_mode(found, name):
-    return {samples["mode"]: samples for samples in found["versions"][name]["samples"]}
+def by_mode(timed, name):
+    return {samples["mode"]: samples for samples in timed["versions"][name]["samples"]}
 
 
 def test_every_version_is_timed_in_every_mode(timed, kept):
     assert timed["status"] == "done", timed["reason"]
     keep(kept, "timing.json", timed)
-    for name, one in timed["versions"].items():
-        assert one["status"] == "done", (name, one["reason"])
-        for samples in one["samples"]:
+    for name, result in timed["versions"].items():
+        assert result["status"] == "done", (name, result["reason"])
+        for samples in result["samples"]:
             assert len(samples["ns"]) == 10 * sample_schedule.SAMPLES
             assert min(samples["ns"]) > 500
             assert len(samples["clocks_mhz"]) in (0, len(samples["ns"])), "one a sample, or none at all"
 
 
 def test_the_gpu_does_not_wait_for_the_host(timed):
-    for name, one in timed["versions"].items():
-        for mode, positions in one["host_bound"].items():
+    for name, result in timed["versions"].items():
+        for mode, positions in result["host_bound"].items():
             assert len(positions) <= 4, f"{name} {mode}: {len(positions)} samples hold Python's dispatch"
 
 
@@ -128,35 +137,33 @@ def counted(bench):
 def count(bench, ncu, versions):
     """By version its numbers by metric, or `failed` with ncu's words. One process: most of it is torch."""
     folder = bench.folder / "counters"
-    folder.mkdir()
     workloads = {one.id: ATTENTION.workload(**SMALL, dtype=one.dtype) for one in versions}
     inside = {name: ncu_target.range_name(name, workload.label) for name, workload in workloads.items()}
-    request = {
-        "versions": [bench.version(name) for name in workloads],
-        "cells": [{"version": name, "workload": one.sizes()} for name, one in workloads.items()],
-        "cases": str(bench.folder / "cases"),
-    }
-    asked, answer, log = folder / "asked.json", folder / "answer.json", folder / "log"
-    asked.write_text(json.dumps(request))
-    report = folder / "report.ncu-rep"
-    for metrics in (CONFLICTS, [one for one in CONFLICTS if one not in ncu_command.DERIVED]):
+    request = TargetRequest(
+        versions=tuple(bench.version(name) for name in workloads),
+        cells=tuple(CellRequest(name, workload.sizes()) for name, workload in workloads.items()),
+        setup=ProblemSetup(cases=bench.cases),
+    )
+    program = gpu_process.prepare(NCU_TARGET, request, folder)
+    report, log = folder / "report.ncu-rep", folder / "log"
+    for metrics in (CONFLICTS, [name for name in CONFLICTS if name not in ncu_command.DERIVED]):
         line = ncu_command.command_line(
             ncu,
-            ncu_command.Request(
+            ncu_command.NcuRequest(
                 report=report,
                 metrics=(NCU_DURATION, *metrics),
                 ranges=tuple(inside.values()),
                 kernels=tuple(sorted({kernel for name in workloads for kernel in bench.kernels[name]})),
                 section_folder=ncu_command.write_section(folder / "sections", metrics),
             ),
-            gpu_process.stage_argv("ncu_target", asked, answer),
+            program.argv,
         )
         ended = subprocesses.run(line, timeout_s=200, log=log, env=subprocesses.package_environment())
         if report.is_file():
             break
     else:
         problem = ncu_command.find_problem(log.read_text(errors="replace"), ended.code)
-        return {name: {"failed": problem.reason if problem else ended.words} for name in workloads}
+        return {name: {"failed": problem.reason if problem else ended.description} for name in workloads}
     launches = counters.read_launches(ncu, report)
     return {name: numbers(launches, inside[name], tuple(bench.kernels[name])) for name in workloads}
 
@@ -165,14 +172,14 @@ def numbers(launches, inside, kernels):
     cell = counters.launches_of_cell(launches, inside, kernels)
     if cell.reason:
         return {"failed": cell.reason}
-    mine = [one for one in launches if one.ordinal in cell.ordinals]
-    return {name: total(one.values.number(name) for one in mine) for name in CONFLICTS}
+    inside_cell = [launch for launch in launches if launch.ordinal in cell.ordinals]
+    return {name: total(launch.values.number(name) for launch in inside_cell) for name in CONFLICTS}
 
 
 def total(numbers):
     """Of all launches; None where one has none: missing is never zero."""
-    known = list(numbers)
-    return None if None in known else sum(known)
+    values = list(numbers)
+    return None if None in values else sum(values)
 
 
 def test_ncu_finds_every_launch_that_was_asked_for(counted, kept):

@@ -1,13 +1,14 @@
 """The pages over a run that was collected and timed: each latency beside the floor that the run computed."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from profiler.bundles import location
 from profiler.catalog.attention import ACCEPTANCE
-from profiler.collect.machine import Machine
+from profiler.collect import Machine
 from profiler.history import Lineage, load_lineages
 from profiler.history.version_latency import lower_bound_of, newest_latencies
 from profiler.store import open_store
@@ -16,15 +17,15 @@ from tests import lineages, standins
 from tests.ui.test_lineage_pages import rows
 from tests.ui.test_pages import page, text
 
-H100 = {
-    **standins.GPU,
-    "name": "NVIDIA H100 80GB HBM3",
-    "sms": 132,
-    "max_sm_mhz": 1980.0,
-    "max_memory_mhz": 2619.0,
-    "memory_bus_bits": 5120,
-    "l2_bytes": 50 << 20,
-}
+H100 = replace(
+    standins.GPU,
+    name="NVIDIA H100 80GB HBM3",
+    sms=132,
+    max_sm_mhz=1980.0,
+    max_memory_mhz=2619.0,
+    memory_bus_bits=5120,
+    l2_bytes=50 << 20,
+)
 CATALOG = standins.CATALOG.replace(
     'id = "three"', 'id = "three"\nstate = "baseline"'
 )  # its latency is others'
@@ -47,15 +48,15 @@ def of(data: Path, family: str = "attention") -> Lineage:
     return load_lineages(location.open_root(str(data)), open_store(str(data)))[family]
 
 
-CHOICE = lineage_table.Choice("", "", "1x8x512x64", H100["name"])
+CHOICE = lineage_table.Choice("", "", "1x8x512x64", H100.name)
 
 
 def test_the_floor_is_the_one_of_the_timer(collected: Path) -> None:
     lineage = of(collected)
-    two = lineage.by_id["two"].latencies["1x8x512x64", H100["name"]]
+    two = lineage.by_id["two"].latencies["1x8x512x64", H100.name]
     assert two.mode == "events; cache warm; clock none"
     assert (two.bound_ns, two.binding) == (2000.0, "launch"), "the empty launches in a row, by events"
-    large = lineage.by_id["two"].latencies["2x8x2048x128", H100["name"]]
+    large = lineage.by_id["two"].latencies["2x8x2048x128", H100.name]
     assert large.binding == "wave"
     flops = 4 * 2 * 8 * 2048 * 2048 * 128
     assert large.bound_ns == pytest.approx(flops / (4096 * 132 * 1.98), rel=0.05)  # waves fill 97 %

@@ -9,9 +9,10 @@ from typing import Any
 
 from profiler.catalog import Catalog, Problem, sources
 from profiler.collect.gpu.buffers import Buffers
+from profiler.collect.gpu.messages import VersionCode
 
-Json = dict[str, Any]
 Call = Callable[[], Any]  # one launch on torch's current stream; gives the output tensor
+
 # Source: driver_types.h, enum cudaError.
 CUDA_ERRORS = {
     1: "cudaErrorInvalidValue",
@@ -42,13 +43,13 @@ class LaunchRefused(Exception):
         self.code = code
 
 
-def bind(torch: Any, place: Catalog, problem: Problem, version: Json, buffers: Buffers) -> Call:
-    """A version as a call on these arrays: a library's C function, or a Python callable on the operands."""
-    if version.get("library"):
-        return _bind_library(torch, Path(version["library"]), problem.symbol, buffers)
-    if not version.get("callable"):
-        raise ValueError(f"version {version.get('id')} has neither a library nor a callable")
-    function = sources.load_object(place, version["callable"])
+def bind(torch: Any, catalog: Catalog, problem: Problem, version: VersionCode, buffers: Buffers) -> Call:
+    """A version as a call on these arrays. Raises what makes it impossible."""
+    if version.library:
+        return _bind_library(torch, Path(version.library), problem.symbol, buffers)
+    if not version.callable:
+        raise ValueError(f"version {version.id} has neither a library nor a callable")
+    function = sources.load_object(catalog, version.callable)
     operands = buffers.operands
     return lambda: function(*operands)
 
@@ -62,11 +63,12 @@ def _bind_library(torch: Any, path: Path, symbol: str, buffers: Buffers) -> Call
     except AttributeError:
         raise RuntimeError(f"{path.name} has no function {symbol}") from None
     function.restype = ctypes.c_int
-    fixed = [c_argument(value) for value in buffers.arguments]
+    # Converted once: what a call costs the host is part of a short call's latency.
+    arguments = [c_argument(value) for value in buffers.arguments]
     current_stream, output = torch.cuda.current_stream, buffers.output
 
     def call() -> Any:
-        code = function(*fixed, ctypes.c_void_p(current_stream().cuda_stream))
+        code = function(*arguments, ctypes.c_void_p(current_stream().cuda_stream))
         if code:
             raise LaunchRefused(code)
         return output

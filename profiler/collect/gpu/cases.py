@@ -1,4 +1,4 @@
-"""How a made case is kept on disk, with its inputs and its reference, which takes seconds to compute."""
+"""How a case is kept on disk with its inputs and its reference, which takes seconds to compute."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ def load_or_make(problem: Problem, workload: Workload, seed: int, folder: Path |
     if folder is None:
         return problem.case(workload, seed)
     path = folder / f"{_key(problem, workload, seed)}.npz"
+    # Whatever is wrong with the file, it can be made again.
     with contextlib.suppress(OSError, EOFError, ValueError, LookupError, zipfile.BadZipFile):
         return _load(path)
     case = problem.case(workload, seed)
@@ -36,20 +37,23 @@ def _key(problem: Problem, workload: Workload, seed: int) -> str:
 
 
 def _save(case: Case, path: Path) -> None:
-    """Whole or not at all; an array that stands in several places is written once."""
-    arrays: dict[int, tuple[str, Array]] = {}
+    """Whole or not at all, for several checks may make it at once.
 
-    def place(value: Argument) -> dict[str, Any]:
+    An array that stands in several places is written once, and is one array again when it is read.
+    """
+    arrays: dict[int, tuple[str, Array]] = {}  # by id: name in the file, array
+
+    def reference_to(value: Argument) -> dict[str, Any]:
         if not isinstance(value, np.ndarray):
             return {"value": value}
         name, _ = arrays.setdefault(id(value), (f"array{len(arrays)}", value))
         return {"array": name}
 
     facts = {
-        "arguments": [place(value) for value in case.arguments],
-        "operands": [place(value) for value in case.operands],
-        "output": place(case.output),
-        "reference": place(case.reference),
+        "arguments": [reference_to(value) for value in case.arguments],
+        "operands": [reference_to(value) for value in case.operands],
+        "output": reference_to(case.output),
+        "reference": reference_to(case.reference),
         "tolerance": [case.tolerance.absolute, case.tolerance.relative],
         "input_error": case.input_error,
     }
@@ -68,14 +72,14 @@ def _load(path: Path) -> Case:
         arrays = {name: stored[name] for name in stored.files}
     facts = json.loads(str(arrays.pop("facts")))
 
-    def value(place: dict[str, Any]) -> Any:
-        return arrays[place["array"]] if "array" in place else place["value"]
+    def value_of(reference: dict[str, Any]) -> Any:
+        return arrays[reference["array"]] if "array" in reference else reference["value"]
 
     return Case(
-        arguments=tuple(value(one) for one in facts["arguments"]),
-        operands=tuple(value(one) for one in facts["operands"]),
-        output=value(facts["output"]),
-        reference=value(facts["reference"]),
+        arguments=tuple(value_of(reference) for reference in facts["arguments"]),
+        operands=tuple(value_of(reference) for reference in facts["operands"]),
+        output=value_of(facts["output"]),
+        reference=value_of(facts["reference"]),
         tolerance=Tolerance(*facts["tolerance"]),
         input_error=facts["input_error"],
     )

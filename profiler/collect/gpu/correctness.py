@@ -11,38 +11,44 @@ import numpy as np
 
 from profiler.catalog import Case, OutputCheck, check_output
 from profiler.catalog.problem import Array
-from profiler.collect.gpu import calls as version_calls
-from profiler.collect.gpu import device, stage
+from profiler.collect.gpu import calls, device, program
 from profiler.collect.gpu.buffers import Buffers, upload
 from profiler.collect.gpu.calls import Call, LaunchRefused
+from profiler.collect.gpu.messages import CORRECTNESS, CheckRequest, CheckResult
 
-REPEATS = 3  # a race may be lost only sometimes; each repeat has a poisoned output of its own
 
-
-def work(request: stage.Json) -> stage.Json:
-    """The stage: see stage.main. The result's status is done, wrong, failed or skipped."""
-    torch = stage.require_gpu()
-    place, problem = stage.problem_of(request)
-    workload = problem.workload(**request["workload"])
-    case = stage.case_of(request, problem, workload)
+def check(request: CheckRequest) -> CheckResult:
+    """Call the version and judge its outputs. The status is done, wrong, failed or skipped."""
+    torch = program.require_gpu()
+    catalog, problem = program.load_problem(request.setup)
+    workload = problem.workload(**request.workload)
+    case = program.load_case(request.setup, problem, workload)
     buffers = upload(torch, case)
-    found: stage.Json = {"workload": workload.label, "seed": request.get("seed", 0)}
     gpu = device.describe()
-    found["device"] = gpu.as_json() if gpu else None
-    found["input_error"] = case.input_error
-    call = version_calls.bind(torch, place, problem, request["version"], buffers)
+    result: CheckResult = {
+        "status": "done",
+        "reason": None,
+        "workload": workload.label,
+        "seed": request.setup.seed,
+        "device": gpu.as_json() if gpu else None,
+        "input_error": case.input_error,
+    }
+    call = calls.bind(torch, catalog, problem, request.version, buffers)
     try:
-        outputs, outside = _outputs(torch, call, buffers, int(request.get("repeats") or REPEATS))
+        outputs, outside = _outputs(torch, call, buffers, request.repeats)
     except LaunchRefused as refused:
-        return {**found, "status": "failed", "reason": str(refused), "returned": refused.code}
-    found.update(verdict(outputs, outside, _changed_inputs(torch, case, buffers), case), returned=0)
-    if request.get("save"):
-        _save(outputs[0], Path(request["save"]))
-    return found
+        return {**result, "status": "failed", "reason": str(refused), "returned": refused.code}
+    verdict = judge_outputs(outputs, case, outside=outside, changed=_changed_inputs(case, buffers))
+    if request.save:
+        _save(outputs[0], Path(request.save))
+    return {**result, **verdict, "returned": 0}
 
 
-def verdict(outputs: Sequence[Array], outside: bool, changed: bool, case: Case) -> stage.Json:
-    """What the outputs of all repeats say together; the worst repeat speaks for all."""
+def judge_outputs(outputs: Sequence[Array], case: Case, *, outside: bool, changed: bool) -> CheckResult:
+    """What the outputs of all repeats say together; the worst repeat speaks for all.
+
+    outside: it wrote beside its output. changed: it changed its inputs.
+    """
     if any(output.shape != case.output.shape for output in outputs):
         shape = next(output.shape for output in outputs if output.shape != case.output.shape)
         reason = f"its output has shape {list(shape)} instead of {list(case.output.shape)}"
@@ -50,7 +56,7 @@ def verdict(outputs: Sequence[Array], outside: bool, changed: bool, case: Case) 
     numbers = [check_output(output, case.reference, case.tolerance) for output in outputs]
     worst = max(numbers, key=_badness)
     moved = any(output.tobytes() != outputs[0].tobytes() for output in outputs[1:])
-    reasons = [_words(worst, case.output.size)] if worst.wrong else []
+    reasons = [_in_words(worst, case.output.size)] if worst.wrong else []
     reasons += ["it wrote outside its output"] if outside else []
     reasons += ["it changed its inputs"] if changed else []
     wrong = bool(reasons)
@@ -62,12 +68,12 @@ def verdict(outputs: Sequence[Array], outside: bool, changed: bool, case: Case) 
         "max_abs_error": worst.max_abs_error,
         "wrong": worst.wrong,
         "not_finite": worst.not_finite,
-        "first_wrong": worst.first_wrong,
+        "first_wrong": None if worst.first_wrong is None else list(worst.first_wrong),
         "elements": case.output.size,
         "moved": moved,
         "outside": outside,
         "changed_inputs": changed,
-        "errors": [one.max_abs_error for one in numbers],
+        "errors": [repeat.max_abs_error for repeat in numbers],
     }
 
 
@@ -75,7 +81,7 @@ def _badness(numbers: OutputCheck) -> tuple[int, float]:
     return numbers.wrong, float("inf") if numbers.max_abs_error is None else numbers.max_abs_error
 
 
-def _words(numbers: OutputCheck, elements: int) -> str:
+def _in_words(numbers: OutputCheck, elements: int) -> str:
     index = "" if numbers.first_wrong is None else f", the first at {list(numbers.first_wrong)}"
     text = f"{numbers.wrong} of {elements} elements are out of tolerance{index}"
     if numbers.not_finite:
@@ -89,14 +95,14 @@ def _outputs(torch: Any, call: Call, buffers: Buffers, repeats: int) -> tuple[li
     for _ in range(repeats):
         buffers.reset()
         torch.cuda.synchronize()  # what fails from here on is the version's own
-        got = call()
+        output = call()
         torch.cuda.synchronize()
-        outputs.append(np.ascontiguousarray(got.detach().cpu().numpy()))
-        outside = outside or buffers.outside()
+        outputs.append(np.ascontiguousarray(output.detach().cpu().numpy()))
+        outside = outside or buffers.written_outside()
     return outputs, outside
 
 
-def _changed_inputs(torch: Any, case: Case, buffers: Buffers) -> bool:
+def _changed_inputs(case: Case, buffers: Buffers) -> bool:
     for value, tensor in zip(case.arguments, buffers.arguments, strict=True):
         if isinstance(value, np.ndarray) and value is not case.output:
             now = tensor.detach().cpu().numpy()
@@ -111,4 +117,4 @@ def _save(output: Array, path: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(stage.main(work))
+    sys.exit(program.main(CORRECTNESS, check))

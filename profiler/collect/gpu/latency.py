@@ -6,22 +6,34 @@ import gc
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from profiler.catalog import Catalog, Problem
 from profiler.collect import sample_schedule
-from profiler.collect.gpu import calls as version_calls
-from profiler.collect.gpu import device, stage
+from profiler.collect.gpu import calls, device, program
 from profiler.collect.gpu.buffers import upload
 from profiler.collect.gpu.calls import Call
+from profiler.collect.gpu.event_timer import EventTimer
+from profiler.collect.gpu.messages import (
+    LATENCY,
+    Json,
+    LatencyRequest,
+    LatencyResult,
+    TimingRequest,
+    VersionCode,
+    VersionTiming,
+    WorkloadTiming,
+)
+from profiler.collect.gpu.properties import GpuState
 from profiler.collect.sample_schedule import SampleSeries
 
-WARM_UP_MS = 50.0
-SPIN_S = 0.08  # an idle GPU takes tens of milliseconds to reach its clock
 LAUNCHES = 50  # empty kernels in a row, for the launch floor
+_LAUNCH_SAMPLES, _LAUNCH_WARM_UP = 20, 3  # of it
 _TRIES = 3  # a sample in which the GPU waited for the host is taken again, with a longer wait
+_FIRST_HOST_NS = 1e6  # that queueing takes before anybody knows: rather too long than too short
 
 
 @dataclass
@@ -32,63 +44,87 @@ class TimedCall:
     batch: int  # calls of the version a sample
     launches: int  # Python calls a sample: 1 for a graph
     series: SampleSeries
-    next: int = 0
+    next: int = 0  # of `calls`
     host_ns: float = 0.0  # what queueing one sample takes
-    kept: dict[int, Any] = field(default_factory=dict)  # a callable's outputs, so that their memory rotates
+    # A callable allocates its output: the last of each set is kept, so that their memory rotates too.
+    outputs: dict[int, Any] = field(default_factory=dict)
 
     def queue(self) -> None:
         """Queue one sample's calls."""
         for _ in range(self.launches):
             index = self.next % len(self.calls)
-            self.kept[index] = self.calls[index]()
+            self.outputs[index] = self.calls[index]()
             self.next += 1
 
 
-def work(request: stage.Json) -> stage.Json:
-    """The stage: see stage.main. All versions and modes are sampled in alternating rounds in this process."""
-    torch = stage.require_gpu()
-    place, problem = stage.problem_of(request)
-    modes = list(request.get("modes") or ("cold", "warm"))
-    if unknown := [mode for mode in modes if mode not in sample_schedule.MODES]:
+TimedCalls = Mapping[tuple[str, str], TimedCall]  # by version and mode
+
+
+def time_workloads(request: LatencyRequest) -> LatencyResult:
+    """Time one workload after the other; one that fails leaves the others.
+
+    Several in one process share what its start costs. One that loses the GPU's context ends the process, for
+    nothing after it could be timed.
+    """
+    torch = program.require_gpu()
+    timings: dict[str, WorkloadTiming] = {}
+    for label, timing in request.timings.items():
+        try:
+            timings[label] = time_workload(torch, request, timing)
+        except Exception as error:
+            torch.cuda.synchronize()  # raises where the context is lost
+            traceback.print_exc()
+            timings[label] = {
+                "status": program.error_status(error),
+                "reason": program.error_reason(error),
+                "versions": {},
+            }
+        gc.collect()
+        torch.cuda.empty_cache()  # the next workload counts the memory that is free
+    done = any(timing["status"] == "done" for timing in timings.values())
+    reason = None if done else next((timing["reason"] for timing in timings.values()), "no workloads")
+    return {"status": "done" if done else "failed", "reason": reason, "timings": timings}
+
+
+def time_workload(torch: Any, request: LatencyRequest, timing: TimingRequest) -> WorkloadTiming:
+    """Sample all versions and modes in alternating rounds; a version that fails leaves the others."""
+    if unknown := [mode for mode in timing.modes if mode not in sample_schedule.MODES]:
         raise ValueError(f"unknown mode {unknown[0]}: it is one of {', '.join(sample_schedule.MODES)}")
-    clock = str(request.get("clock") or "none")
+    catalog, problem = program.load_problem(request.setup)
     monitor = device.StateMonitor()
     before = monitor.read()
-    bench = LatencySampler(torch, request, place, problem, monitor)
-    lanes: dict[tuple[str, str], TimedCall] = {}
-    failed: dict[str, stage.Json] = {}
+    sampler = LatencySampler(torch, request, timing, catalog, problem, monitor)
+    timed: dict[tuple[str, str], TimedCall] = {}
+    failed: dict[str, VersionTiming] = {}
     without: dict[str, dict[str, str]] = {}  # version -> mode -> why it is not timed in that mode
-    for version in request["versions"]:
-        for mode in modes:
+    for version in timing.versions:
+        for mode in timing.modes:
             try:
-                lanes[version["id"], mode] = bench.lane(version, mode)
+                timed[version.id, mode] = sampler.prepare(version, mode)
             except Exception as error:
                 torch.cuda.synchronize()  # raises where the context is lost: then the whole group is retried
-                if mode == "graph" and len(modes) > 1:  # not every call can be captured; the others stand
-                    without.setdefault(version["id"], {})[mode] = stage.error_reason(error)
+                status, reason = program.error_status(error), program.error_reason(error)
+                if mode == "graph" and len(timing.modes) > 1:  # not every call can be captured
+                    without.setdefault(version.id, {})[mode] = reason
                     continue
-                failed[version["id"]] = {
-                    "status": stage.error_status(error),
-                    "reason": stage.error_reason(error),
-                    "samples": [],
-                }
+                failed[version.id] = {"status": status, "reason": reason, "samples": []}
                 break
-    alive = [version["id"] for version in request["versions"] if version["id"] not in failed]
-    during, done = bench.sample(lanes, alive, request, modes)
+    alive = [version.id for version in timing.versions if version.id not in failed]
+    during, rounds_done = sampler.sample(timed, alive)
     versions = {
-        version["id"]: failed.get(version["id"])
-        or _version(version["id"], modes, lanes, without.get(version["id"], {}), clock)
-        for version in request["versions"]
+        version.id: failed.get(version.id)
+        or _version_timing(version.id, timing, timed, without.get(version.id, {}))
+        for version in timing.versions
     }
     after = monitor.read()
     gpu = device.describe()
     return {
         "status": "done" if alive else "failed",
-        "reason": None if alive else next((one["reason"] for one in failed.values()), "no versions"),
+        "reason": None if alive else next((result["reason"] for result in failed.values()), "no versions"),
         "versions": versions,
-        "rounds_done": done,
-        "launch_ns": bench.launch_ns(),
-        "cold_sets": len(bench.sets),
+        "rounds_done": rounds_done,
+        "launch_ns": sampler.launch_ns(),
+        "cold_sets": len(sampler.sets),
         "states": {
             "before": before.as_json() if before else None,
             "during": during,
@@ -98,125 +134,82 @@ def work(request: stage.Json) -> stage.Json:
     }
 
 
-def _version(
-    version: str,
-    modes: Sequence[str],
-    lanes: dict[tuple[str, str], TimedCall],
-    without: dict[str, str],
-    clock: str,
-) -> stage.Json:
-    mine = {mode: lanes[version, mode] for mode in modes if mode not in without}
+def _version_timing(
+    version: str, timing: TimingRequest, timed: TimedCalls, without: dict[str, str]
+) -> VersionTiming:
+    by_mode = {mode: timed[version, mode] for mode in timing.modes if mode not in without}
     return {
         "status": "done",
         "reason": None,
-        "samples": [lane.series.as_json(clock) for lane in mine.values()],
-        "batch": {mode: lane.batch for mode, lane in mine.items()},
-        "host_bound": {mode: lane.series.host_bound for mode, lane in mine.items()},
+        "samples": [call.series.as_block(timing.clock) for call in by_mode.values()],
+        "batch": {mode: call.batch for mode, call in by_mode.items()},
+        "host_bound": {mode: call.series.host_bound for mode, call in by_mode.items()},
         "without": without,
     }
 
 
 class LatencySampler:
-    """The arrays of one workload on the GPU, and the clock that calls on them are timed with."""
+    """The arrays of one workload on the GPU, and how calls on them are sampled."""
 
     def __init__(
         self,
         torch: Any,
-        request: stage.Json,
-        place: Catalog,
+        request: LatencyRequest,
+        timing: TimingRequest,
+        catalog: Catalog,
         problem: Problem,
         monitor: device.StateMonitor,
     ) -> None:
-        self._torch, self._place, self._problem, self._monitor = torch, place, problem, monitor
-        self._below_us = float(request.get("batch_below_us") or sample_schedule.BATCH_BELOW_US)
-        self._warm_up_ms = float(request.get("warm_up_ms") or WARM_UP_MS)
-        self._batches: dict[str, dict[str, int]] = request.get("batch") or {}
-        self._start = torch.cuda.Event(enable_timing=True)
-        self._end = torch.cuda.Event(enable_timing=True)
-        case = stage.case_of(request, problem, problem.workload(**request["workload"]))
+        self._torch, self._timing, self._monitor = torch, timing, monitor
+        self._catalog, self._problem = catalog, problem
+        case = program.load_case(request.setup, problem, problem.workload(**timing.workload))
         self.sets = [upload(torch, case)]
-        if "cold" in (request.get("modes") or ("cold",)):
+        if "cold" in timing.modes:
             free, _ = torch.cuda.mem_get_info()
             l2 = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", None)
             for index in range(1, sample_schedule.input_sets(self.sets[0].nbytes, l2, free)):
                 self.sets.append(upload(torch, case, shift=8 * index))
-        self._clock_mhz = self._spin_clock_mhz()
+        self._timer = EventTimer(torch)
 
-    # ------------------------------------------------------------ one sample
+    # ------------------------------------------------------------ preparing
 
-    def _spin_clock_mhz(self) -> float:
-        """Cycles a microsecond of torch's waiting kernel, the most that was seen while the GPU woke up.
-
-        Taken too low, the GPU would not be kept waiting long enough; too high only costs time.
-        """
-        self._torch.cuda._sleep(1000)  # loads it
-        until = time.perf_counter() + SPIN_S
-        most = 0.0
-        while most == 0.0 or time.perf_counter() < until:
-            self._start.record()
-            self._torch.cuda._sleep(1_000_000)
-            self._end.record()
-            self._end.synchronize()
-            most = max(most, 1_000_000 / max(self._start.elapsed_time(self._end) * 1000, 1e-3))
-        return most
-
-    def once(
-        self, queue: Callable[[], None], host_ns: float, then: Callable[[], None] | None = None
-    ) -> tuple[float, bool, float]:
-        """Nanoseconds between the events around what is queued, whether the GPU waited for the host, host ns.
-
-        The GPU is kept waiting until all is queued, so that Python's dispatch is no part of the time; whether
-        that held is seen from the first event, which must not have happened when the last call is queued.
-        `then` runs while the GPU is still at work.
-        """
-        self._torch.cuda._sleep(sample_schedule.wait_cycles(host_ns, self._clock_mhz))
-        self._start.record()
-        begun = time.perf_counter_ns()
-        queue()
-        host = float(time.perf_counter_ns() - begun)
-        self._end.record()
-        host_bound = bool(self._start.query())
-        if then is not None:
-            then()
-        self._end.synchronize()
-        return self._start.elapsed_time(self._end) * 1e6, host_bound, host
-
-    # ------------------------------------------------------------ lanes
-
-    def lane(self, version: stage.Json, mode: str) -> TimedCall:
+    def prepare(self, version: VersionCode, mode: str) -> TimedCall:
         """A version made ready for a mode: warm, its output seen to be written, its batch decided."""
         torch = self._torch
         sets = self.sets if mode == "cold" else self.sets[:1]
-        calls = [version_calls.bind(torch, self._place, self._problem, version, one) for one in sets]
+        bound = [calls.bind(torch, self._catalog, self._problem, version, arrays) for arrays in sets]
         self.sets[0].reset()
-        output = calls[0]()
+        output = bound[0]()
         torch.cuda.synchronize()
         if bool(torch.isnan(output.float()).any().item()):
             raise RuntimeError("it left a part of its output unwritten, or NaN")
         del output
-        lane = TimedCall(calls, 1, 1, SampleSeries(mode))
-        call_ns = self._warm_up(lane)
-        known = self._batches.get(version["id"], {}).get(mode)
+        call = TimedCall(bound, 1, 1, SampleSeries(mode))
+        call_ns = self._warm_up(call)
+        # Fresh processes of one run use the batch that the first decided on: their samples are then alike.
+        batch = (self._timing.batch or {}).get(version.id, {}).get(mode)
         if mode == "graph":
-            lane.batch = known or sample_schedule.graph_size(call_ns, self._below_us)
-            lane.calls = [self._graph(calls[0], lane.batch)]
+            call.batch = batch or sample_schedule.graph_size(call_ns, self._timing.batch_below_us)
+            call.calls = [self._graph(bound[0], call.batch)]
         else:
-            lane.batch = lane.launches = known or sample_schedule.batch_size(call_ns, self._below_us)
-        lane.kept.clear()
+            call.batch = batch or sample_schedule.batch_size(call_ns, self._timing.batch_below_us)
+            call.launches = call.batch
+        call.outputs.clear()
         for _ in range(2):  # the first queueing still allocates
-            lane.host_ns = self.once(lane.queue, lane.host_ns or 1e6)[2]
-        return lane
+            call.host_ns = self._timer.time(call.queue, call.host_ns or _FIRST_HOST_NS).host_ns
+        return call
 
-    def _warm_up(self, lane: TimedCall) -> float:
+    def _warm_up(self, call: TimedCall) -> float:
         """Run until the time is over, at least three times; the last call's nanoseconds."""
-        until = time.perf_counter() + self._warm_up_ms / 1000
-        count, ns, host_ns = 0, 0.0, 1e6
+        until = time.perf_counter() + self._timing.warm_up_ms / 1000
+        count, ns, host_ns = 0, 0.0, _FIRST_HOST_NS
         while count < 3 or time.perf_counter() < until:
-            ns, _, host_ns = self.once(lane.queue, host_ns)
+            ns, _, host_ns = self._timer.time(call.queue, host_ns)
             count += 1
         return ns
 
-    def _graph(self, call: Call, calls: int) -> Call:
+    def _graph(self, call: Call, times: int) -> Call:
+        """So many calls captured as a CUDA graph: its replay."""
         torch = self._torch
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -226,83 +219,77 @@ class LatencySampler:
         torch.cuda.synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            outputs = [call() for _ in range(calls)]
+            outputs = [call() for _ in range(times)]
         graph.replay()
         torch.cuda.synchronize()
 
         def replay() -> Any:
             graph.replay()
-            return outputs  # held, or the graph would write into memory that is free
+            return outputs  # kept alive, or the graph would write into memory that is free
 
         return replay
 
     # ------------------------------------------------------------ rounds
 
-    def sample(
-        self,
-        lanes: dict[tuple[str, str], TimedCall],
-        alive: Sequence[str],
-        request: stage.Json,
-        modes: Sequence[str],
-    ) -> tuple[list[stage.Json], list[int]]:
-        """Fill the lanes' series; the states met on the way, and the rounds that are whole.
+    def sample(self, timed: TimedCalls, alive: Sequence[str]) -> tuple[list[Json], list[int]]:
+        """Fill the series of the calls; the states met on the way, and the rounds that are whole.
 
         Only whole rounds are kept: with `max_seconds`, no round is begun that would likely end after it.
         """
-        wanted = list(request.get("rounds") or range(sample_schedule.ROUNDS))
-        samples = int(request.get("samples") or sample_schedule.SAMPLES)
-        most = request.get("max_seconds")
+        timing = self._timing
         begun = time.perf_counter()
-        during: list[stage.Json] = []
+        during: list[Json] = []
         done: list[int] = []
-        last = self._monitor.read()
+        state = self._monitor.read()
         gc.collect()
-        gc.disable()
+        gc.disable()  # a collection between two samples would be time that the GPU waits
         try:
-            for number in wanted:
+            for number in timing.rounds:
                 spent = time.perf_counter() - begun
-                if most is not None and done and spent * (len(done) + 1) / len(done) > float(most):
+                most = timing.max_seconds
+                if most is not None and done and spent * (len(done) + 1) / len(done) > most:
                     break
-                for turn in sample_schedule.turns(alive, [number], modes):
-                    if lane := lanes.get((turn.version, turn.mode)):
-                        last = self._turn(lane, number, samples, last)
+                for turn in sample_schedule.turns(alive, [number], timing.modes):
+                    if call := timed.get((turn.version, turn.mode)):
+                        state = self._turn(call, number, state)
                 if not self._monitor.fast:
-                    last = self._monitor.read()
-                if last is not None:
-                    during.append({"round": number, **last.as_json()})
+                    state = self._monitor.read()
+                if state is not None:
+                    during.append({"round": number, **state.as_json()})
                 done.append(number)
         finally:
             gc.enable()
         return during, done
 
-    def _turn(
-        self, lane: TimedCall, number: int, samples: int, before: device.GpuState | None
-    ) -> device.GpuState | None:
-        """One turn: an untimed sample after the others' work, then the samples; the state at its end."""
-        self.once(lane.queue, lane.host_ns)
-        taken: list[tuple[float, bool]] = []
-        read: list[device.GpuState | None] = []
-        for index in range(samples):
-            last = index == samples - 1 and self._monitor.fast
+    def _turn(self, call: TimedCall, number: int, before: GpuState | None) -> GpuState | None:
+        """One turn: an untimed sample after the others' calls, then the samples; the state at its end."""
+        self._timer.time(call.queue, call.host_ns)
+        samples: list[tuple[float, bool]] = []
+        states: list[GpuState | None] = []
+        for index in range(self._timing.samples):
+            # The state is read while the last sample runs: clocks and throttling are those under load.
+            reads_state = index == self._timing.samples - 1 and self._monitor.fast
+            then = (lambda: states.append(self._monitor.read())) if reads_state else None
             for attempt in range(_TRIES):
-                then = (lambda: read.append(self._monitor.read())) if last else None
-                ns, host_bound, host_ns = self.once(lane.queue, lane.host_ns * 2**attempt, then)
-                if not host_bound:
+                sample = self._timer.time(call.queue, call.host_ns * 2**attempt, then)
+                if not sample.host_bound:
                     break
-                lane.host_ns = max(lane.host_ns, host_ns)
-            taken.append((ns / lane.batch, host_bound))
-        after = read[-1] if read else before
-        lane.series.add(number, taken, before, after)
+                call.host_ns = max(call.host_ns, sample.host_ns)
+            samples.append((sample.ns / call.batch, sample.host_bound))
+        after = states[-1] if states else before
+        call.series.add(number, samples, before, after)
         return after
 
     # ------------------------------------------------------------ launch floor
 
-    def launch_ns(self) -> stage.Json:
+    def launch_ns(self) -> dict[str, float | None]:
         """What an empty kernel takes by the same clock: alone, in a row, in a graph; null where it failed."""
 
-        def median(queue: Callable[[], None], calls: int) -> float:
-            taken = [self.once(queue, 2e6)[0] / calls for _ in range(23)]
-            return statistics.median(taken[3:])
+        def median(queue: Callable[[], None], launches: int) -> float:
+            taken = [
+                self._timer.time(queue, 2e6).ns / launches for _ in range(_LAUNCH_WARM_UP + _LAUNCH_SAMPLES)
+            ]
+            return statistics.median(taken[_LAUNCH_WARM_UP:])
 
         def empty() -> None:
             self._torch.cuda._sleep(0)
@@ -311,14 +298,18 @@ class LatencySampler:
             for _ in range(LAUNCHES):
                 empty()
 
-        found: stage.Json = {"single": median(empty, 1), "events": median(row, LAUNCHES), "graph": None}
+        floor: dict[str, float | None] = {
+            "single": median(empty, 1),
+            "events": median(row, LAUNCHES),
+            "graph": None,
+        }
         try:
             replay = self._graph(empty, LAUNCHES)
-            found["graph"] = median(lambda: replay() and None, LAUNCHES)
+            floor["graph"] = median(lambda: replay() and None, LAUNCHES)
         except Exception as error:
             print(f"no graph of empty kernels: {error}", file=sys.stderr)
-        return found
+        return floor
 
 
 if __name__ == "__main__":
-    sys.exit(stage.main(work))
+    sys.exit(program.main(LATENCY, time_workloads))

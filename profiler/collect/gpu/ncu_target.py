@@ -1,8 +1,8 @@
 """The program that ncu and compute-sanitizer look at: versions launched inside NVTX ranges.
 
-With `"profiler": true` in the request the counted calls lie between cudaProfilerStart and Stop as well: the
-way to find them for an ncu to which the ranges tell nothing. Never otherwise: the stop ends all profiling.
-With `"max_seconds"` no cell is begun after it: ncu writes its report when this program ends by itself.
+With `profiler` in the request the counted calls lie between cudaProfilerStart and Stop as well: the way to
+find them for an ncu to which the ranges tell nothing. Never otherwise, for the stop ends all profiling. With
+`max_seconds` no cell is begun after it: ncu writes its report when this program ends by itself.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from profiler.collect.gpu import calls as version_calls
-from profiler.collect.gpu import stage
+from profiler.collect.gpu import calls, program
 from profiler.collect.gpu.buffers import Buffers, upload
 from profiler.collect.gpu.calls import Call
+from profiler.collect.gpu.messages import NCU_TARGET, CellResult, TargetRequest, TargetResult
 
 UNLAUNCHED = "unlaunched"  # a cell for which no time was left: nothing is known of it
 
@@ -26,65 +26,68 @@ UNLAUNCHED = "unlaunched"  # a cell for which no time was left: nothing is known
 _NVTX_LIBRARIES = ("libnvToolsExt.so.1", "libnvToolsExt.so", "libnvtx3interop.so")
 
 
-def work(request: stage.Json) -> stage.Json:
-    """The stage: see stage.main. A cell is launched `warm_up` times, then `calls` times in its range."""
-    until = time.monotonic() + float(request.get("max_seconds") or "inf")
-    torch = stage.require_gpu()
-    place, problem = stage.problem_of(request)
-    ranges = Ranges(torch)
-    versions = {version["id"]: version for version in request["versions"]}
-    calls, warm_up = int(request.get("calls", 1)), int(request.get("warm_up", 1))
+def launch_cells(request: TargetRequest) -> TargetResult:
+    """Launch each cell `warm_up` times, then `calls` times in its range; one that fails leaves the others."""
+    until = time.monotonic() + (request.max_seconds or float("inf"))
+    torch = program.require_gpu()
+    catalog, problem = program.load_problem(request.setup)
+    ranges = NvtxRanges(torch)
+    versions = {version.id: version for version in request.versions}
     buffers: dict[str, Buffers] = {}
-    cells: list[stage.Json] = []
-    for asked in request["cells"]:
-        workload = problem.workload(**asked["workload"])
-        name = range_name(asked["version"], workload.label)
-        cell = {"version": asked["version"], "workload": workload.label, "range": name}
-        if cells and time.monotonic() > until:
-            cells.append({**cell, "status": UNLAUNCHED, "reason": None})
+    results: list[CellResult] = []
+    for cell in request.cells:
+        workload = problem.workload(**cell.workload)
+        name = range_name(cell.version, workload.label)
+        result: CellResult = {
+            "version": cell.version,
+            "workload": workload.label,
+            "range": name,
+            "status": "done",
+            "reason": None,
+        }
+        results.append(result)
+        if len(results) > 1 and time.monotonic() > until:
+            result["status"] = UNLAUNCHED
             continue
         if workload.label not in buffers:
             buffers.clear()  # one workload's arrays at a time: ncu saves and restores what is allocated
-            buffers[workload.label] = upload(torch, stage.case_of(request, problem, workload))
-        status, reason = "done", None
+            buffers[workload.label] = upload(torch, program.load_case(request.setup, problem, workload))
         try:
-            version = versions[asked["version"]]
-            call = version_calls.bind(torch, place, problem, version, buffers[workload.label])
-            _launch(torch, call, ranges, name, calls, warm_up, bool(request.get("profiler")))
+            version = versions[cell.version]
+            call = calls.bind(torch, catalog, problem, version, buffers[workload.label])
+            _launch(torch, call, ranges, name, request)
         except Exception as error:
-            status, reason = stage.error_status(error), stage.error_reason(error)
-        cells.append({**cell, "status": status, "reason": reason})
-        if reason and not _usable(torch):
-            return {"status": "failed", "reason": f"{name}: {reason}", "cells": cells}
-    failed = [cell for cell in cells if cell["status"] not in ("done", UNLAUNCHED)]
-    status = "done" if len(failed) < len(cells) else "failed"
-    return {"status": status, "reason": failed[0]["reason"] if failed else None, "cells": cells}
+            result["status"], result["reason"] = program.error_status(error), program.error_reason(error)
+            if not _usable(torch):
+                return {"status": "failed", "reason": f"{name}: {result['reason']}", "cells": results}
+    failed = [result for result in results if result["status"] not in ("done", UNLAUNCHED)]
+    status = "done" if len(failed) < len(results) else "failed"
+    return {"status": status, "reason": failed[0]["reason"] if failed else None, "cells": results}
 
 
 def range_name(version: str, workload: str) -> str:
-    """The NVTX range of a cell: letters, digits and `_` alone, since ncu's filter and its CSV have rules for
-    `/`, `:`, brackets and others, and those differ between versions. Other characters become their numbers.
+    """The NVTX range of a cell: letters, digits and `_` alone, other characters as their numbers.
+
+    ncu's filter and its CSV have rules for `/`, `:`, brackets and others, and those differ between versions.
     """
-    return "_at_".join(re.sub(r"\W", _code, word, flags=re.ASCII) for word in (version, workload))
+    return "_at_".join(re.sub(r"\W", _escape, word, flags=re.ASCII) for word in (version, workload))
 
 
-def _code(match: re.Match[str]) -> str:
+def _escape(match: re.Match[str]) -> str:
     return "_" if match[0] == " " else f"_{ord(match[0]):x}_"
 
 
-def _launch(
-    torch: Any, call: Call, ranges: Ranges, name: str, calls: int, warm_up: int, profiler: bool
-) -> None:
-    for _ in range(warm_up):
+def _launch(torch: Any, call: Call, ranges: NvtxRanges, name: str, request: TargetRequest) -> None:
+    for _ in range(request.warm_up):
         call()
     torch.cuda.synchronize()
-    for _ in range(calls):
-        if profiler:
+    for _ in range(request.calls):
+        if request.profiler:
             torch.cuda.profiler.start()
         with ranges.open(name):
             call()
             torch.cuda.synchronize()
-        if profiler:
+        if request.profiler:
             torch.cuda.profiler.stop()
 
 
@@ -98,7 +101,7 @@ def _usable(torch: Any) -> bool:
     return True
 
 
-class Ranges:
+class NvtxRanges:
     """NVTX push/pop ranges, through torch or through the NVTX library. Raises RuntimeError without either."""
 
     def __init__(self, torch: Any) -> None:
@@ -115,7 +118,7 @@ class Ranges:
 
     @contextlib.contextmanager
     def open(self, name: str) -> Iterator[None]:
-        """One range."""
+        """One range, closed when the body ends."""
         self._push(name)
         try:
             yield
@@ -129,10 +132,10 @@ def nvtx_library() -> Any:
         with contextlib.suppress(OSError, AttributeError):
             library = ctypes.CDLL(name)
             library.nvtxRangePushA.argtypes = [ctypes.c_char_p]
-            _ = library.nvtxRangePop
+            _ = library.nvtxRangePop  # raises AttributeError where it is another library of that name
             return library
     return None
 
 
 if __name__ == "__main__":
-    sys.exit(stage.main(work))
+    sys.exit(program.main(NCU_TARGET, launch_cells))

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 
 from profiler.catalog import torch_backends
-from profiler.collect.gpu import stage
+from profiler.collect.gpu import program
+from profiler.collect.gpu.messages import TORCH_PROBE, ProbeRequest, TorchProbeResult
 
 BACKENDS = ("sdpa_math", "sdpa_efficient", "sdpa_flash", "sdpa_cudnn", "xformers")
 
 
-def work(_request: stage.Json) -> stage.Json:
-    """The stage: see stage.main. backends: by name, null where it works, else why not."""
-    torch = stage.require_gpu()
+def probe(_request: ProbeRequest) -> TorchProbeResult:
+    """Call every backend once: whether one works is only known when it has run."""
+    torch = program.require_gpu()
     q = torch.randn((1, 2, 128, 64), device="cuda", dtype=torch.float16)
     backends: dict[str, str | None] = {}
     for name in BACKENDS:
@@ -21,7 +22,7 @@ def work(_request: stage.Json) -> stage.Json:
             torch.cuda.synchronize()
             backends[name] = None
         except Exception as error:
-            backends[name] = stage.error_reason(error)
+            backends[name] = program.error_reason(error)
     properties = torch.cuda.get_device_properties(0)
     return {
         "status": "done",
@@ -36,4 +37,4 @@ def work(_request: stage.Json) -> stage.Json:
 
 
 if __name__ == "__main__":
-    sys.exit(stage.main(work))
+    sys.exit(program.main(TORCH_PROBE, probe))

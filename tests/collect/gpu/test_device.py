@@ -7,23 +7,23 @@ import types
 
 import pytest
 
-from profiler.collect.gpu import device
-from profiler.collect.gpu.device import Gpu, GpuState
+from profiler.collect import Gpu, GpuState
+from profiler.collect.gpu import cuda_driver, device, nvidia_smi, nvml, properties
 
 
 @pytest.fixture(autouse=True)
 def _fresh():
-    device._nvml.cache_clear()
+    nvml._library.cache_clear()
     yield
-    device._nvml.cache_clear()
+    nvml._library.cache_clear()
 
 
 @pytest.fixture
 def no_gpu(monkeypatch):
     """Neither libcuda, nor NVML, nor nvidia-smi."""
-    monkeypatch.setattr(device, "_from_cuda", lambda: None)
+    monkeypatch.setattr(cuda_driver, "read_gpu", lambda: None)
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    monkeypatch.setattr(device.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(nvidia_smi.shutil, "which", lambda _name: None)
 
 
 def test_without_a_gpu_there_is_no_gpu_and_no_state(no_gpu):
@@ -61,9 +61,9 @@ def test_only_what_takes_speed_away_is_throttling(reasons, throttled):
 
 
 def test_reasons_have_words_and_an_unknown_bit_keeps_its_number():
-    assert device.names_of(0) == ()
-    assert device.names_of(0x5) == ("idle", "power cap")
-    assert device.names_of(0x4 | 0x8000) == ("power cap", "0x8000")
+    assert properties.reason_names(0) == ()
+    assert properties.reason_names(0x5) == ("idle", "power cap")
+    assert properties.reason_names(0x4 | 0x8000) == ("power cap", "0x8000")
 
 
 @pytest.mark.parametrize(
@@ -71,14 +71,14 @@ def test_reasons_have_words_and_an_unknown_bit_keeps_its_number():
     [(None, "0"), ("2,3", "2"), ("GPU-12,GPU-13", "GPU-12"), ("", None), ("-1", None), ("NoDevFiles", None)],
 )
 def test_the_first_visible_gpu(value, first):
-    assert device.visible({} if value is None else {"CUDA_VISIBLE_DEVICES": value}) == first
+    assert properties.first_visible({} if value is None else {"CUDA_VISIBLE_DEVICES": value}) == first
 
 
 def test_identifiers_are_written_as_nvml_writes_them():
     raw = bytes.fromhex("0123456789abcdef0123456789abcdef")
-    assert device.uuid_text(raw) == "GPU-01234567-89ab-cdef-0123-456789abcdef"
-    assert device.cuda_text(13000) == "13.0"
-    assert device.cuda_text(12080) == "12.8"
+    assert cuda_driver.uuid_text(raw) == "GPU-01234567-89ab-cdef-0123-456789abcdef"
+    assert properties.cuda_version(13000) == "13.0"
+    assert properties.cuda_version(12080) == "12.8"
 
 
 # ---------------------------------------------------------------- nvidia-smi
@@ -86,18 +86,18 @@ def test_identifiers_are_written_as_nvml_writes_them():
 
 def test_what_nvidia_smi_does_not_support_is_unknown():
     row = {"name": "NVIDIA L4", "uuid": "[N/A]", "memory_bytes": "23034", "power_limit_w": "[Not Supported]"}
-    gpu = device.gpu_of(row)
+    gpu = nvidia_smi.gpu_of(row)
     assert gpu == Gpu(name="NVIDIA L4", memory_bytes=23034 << 20)
-    assert device.gpu_of({"name": "[Unknown Error]"}) is None
+    assert nvidia_smi.gpu_of({"name": "[Unknown Error]"}) is None
 
 
 def test_a_state_of_nvidia_smi():
     row = {"sm_mhz": "1410", "memory_mhz": "[N/A]", "power_w": "71.50", "temperature_c": "64"}
-    found = device.state_of({**row, "reasons": "0x0000000000000024"})
+    found = nvidia_smi.state_of({**row, "reasons": "0x0000000000000024"})
     assert found == GpuState(1410, None, 71.5, 64, ("power cap", "software thermal slowdown"))
-    assert device.state_of({**row, "reasons": "[N/A]"}).reasons is None
-    assert device.state_of({**row, "reasons": "0x0000000000000000"}).reasons == ()
-    assert device.state_of({"sm_mhz": "[N/A]"}) is None
+    assert nvidia_smi.state_of({**row, "reasons": "[N/A]"}).reasons is None
+    assert nvidia_smi.state_of({**row, "reasons": "0x0000000000000000"}).reasons == ()
+    assert nvidia_smi.state_of({"sm_mhz": "[N/A]"}) is None
 
 
 def test_fields_that_this_nvidia_smi_does_not_know_are_asked_for_by_their_older_name():
@@ -108,7 +108,7 @@ def test_fields_that_this_nvidia_smi_does_not_know_are_asked_for_by_their_older_
         answers = {"clocks.sm": "1410", "clocks_throttle_reasons.active": "0x4"}
         return answers.get(names[0]) if len(names) == 1 else None
 
-    assert device.smi_row(device._SMI_STATE, ask) == {"sm_mhz": "1410", "reasons": "0x4"}
+    assert nvidia_smi.query_fields(nvidia_smi.STATE_FIELDS, ask) == {"sm_mhz": "1410", "reasons": "0x4"}
     assert len(asked[0]) == 5
     assert ("clocks_event_reasons.active",) in asked
 
@@ -120,8 +120,8 @@ def test_an_answer_in_one_piece_is_asked_for_once():
         asked.append(names)
         return "1410, 2619, 300.1, 40, 0x0\n"
 
-    row = device.smi_row(device._SMI_STATE, ask)
-    assert device.state_of(row) == GpuState(1410, 2619, 300.1, 40, ())
+    row = nvidia_smi.query_fields(nvidia_smi.STATE_FIELDS, ask)
+    assert nvidia_smi.state_of(row) == GpuState(1410, 2619, 300.1, 40, ())
     assert len(asked) == 1
 
 
@@ -141,26 +141,26 @@ def test_what_nvml_refuses_is_unknown(monkeypatch, no_gpu):
     def refuse(*_):
         raise RuntimeError("Not Supported")
 
-    nvml = library(
+    module = library(
         nvmlDeviceGetHandleByIndex=object(),
         nvmlDeviceGetName=b"NVIDIA H100",
         nvmlDeviceGetTemperature=31,
         nvmlDeviceGetCurrentClocksThrottleReasons=0,
     )
-    nvml.nvmlDeviceGetPowerUsage = refuse
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    module.nvmlDeviceGetPowerUsage = refuse
+    monkeypatch.setitem(sys.modules, "pynvml", module)
     assert device.describe() == Gpu(name="NVIDIA H100")
     assert device.state() == GpuState(temperature_c=31, reasons=())
 
 
 def test_an_nvml_that_does_not_start_leaves_nothing_known(monkeypatch, no_gpu):
-    nvml = library()
+    module = library()
 
     def refuse():
         raise RuntimeError("Driver Not Loaded")
 
-    nvml.nvmlInit = refuse
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    module.nvmlInit = refuse
+    monkeypatch.setitem(sys.modules, "pynvml", module)
     assert device.describe() is None
 
 
@@ -170,7 +170,7 @@ def test_an_nvidia_smi_that_hangs_is_waited_for_once(tmp_path, monkeypatch):
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(device, "_SMI_S", 0.3)
+    monkeypatch.setattr(nvidia_smi, "_TIMEOUT_S", 0.3)
     begun = time.monotonic()
-    assert device._smi_row(device._SMI_STATE) is None
+    assert nvidia_smi.read_state() is None
     assert time.monotonic() - begun < 5

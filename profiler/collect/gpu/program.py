@@ -1,4 +1,4 @@
-"""What programs that run kernels do alike: request in, result out, versions loaded, arrays on the GPU."""
+"""What every program here does alike: a request is read, a result is written, an error becomes a reason."""
 
 from __future__ import annotations
 
@@ -19,52 +19,55 @@ import numpy as np
 from profiler.catalog import Case, Catalog, Problem, Workload, catalog, sources
 from profiler.collect.gpu import cases
 from profiler.collect.gpu.calls import LaunchRefused
+from profiler.collect.gpu.messages import ProblemSetup, Program, RequestT, ResultT
+from profiler.collect.gpu.typed_json import BadJson, parse
 from profiler.errors import CannotJudge, ProfilerError
 
-Json = dict[str, Any]
-
-DIE_WITH_PARENT = "PROFILER_RUNNER"  # in the environment: the pid of the runner
-_PR_SET_PDEATHSIG = 1
+DIE_WITH_PARENT = "PROFILER_RUNNER"  # in the environment: the pid of the runner, see subprocesses
+_PR_SET_PDEATHSIG = 1  # Source: linux/prctl.h
 
 
 class Skipped(Exception):
-    """The stage cannot run on this machine; the message says what is missing. Says nothing of a version."""
+    """This machine cannot do it; the message says what is missing. Nothing is known of a version."""
 
 
-# ---------------------------------------------------------------- the protocol
-
-
-def main(work: Callable[[Json], Json], argv: Sequence[str] | None = None) -> int:
+def main(
+    program: Program[RequestT, ResultT],
+    work: Callable[[RequestT], ResultT],
+    argv: Sequence[str] | None = None,
+) -> int:
     """Read REQUEST.json, do the work, write RESULT.json whole; an error is a result too, with its reason."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if len(arguments) != 2:
         print("usage: python -m profiler.STAGE REQUEST.json RESULT.json", file=sys.stderr)
         return 2
     _die_with_parent()
+    result: object
     try:
-        result = work(json.loads(Path(arguments[0]).read_text(encoding="utf-8")))
+        content = json.loads(Path(arguments[0]).read_text(encoding="utf-8"))
+        result = work(parse(program.request, content, "the request"))
     except Skipped as missing:
         result = {"status": "skipped", "reason": str(missing), "machine": True}
     except Exception as error:
-        traceback.print_exc()
+        traceback.print_exc()  # into the log, which a person is shown where the job failed
         result = {"status": error_status(error), "reason": error_reason(error)}
-    write(result, Path(arguments[1]))
+    _write(result, Path(arguments[1]))
     return 0
 
 
-def write(result: Json, path: Path) -> None:
-    """Whole or not at all. What is no number is null: JSON has no NaN."""
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(jsonable(result), allow_nan=False), encoding="utf-8")
-    os.replace(part, path)
+def _write(result: object, path: Path) -> None:
+    """Whole or not at all: a program may be killed at any time."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.part")
+    partial.write_text(json.dumps(jsonable(result), allow_nan=False), encoding="utf-8")
+    os.replace(partial, path)
 
 
 def jsonable(value: Any) -> Any:
-    """The value with nothing that JSON lacks."""
+    """The value in types that JSON has; NaN and the infinities, which it lacks, become null."""
     if isinstance(value, Mapping):
-        return {str(key): jsonable(one) for key, one in value.items()}
+        return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [jsonable(one) for one in value]
+        return [jsonable(item) for item in value]
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, np.integer):
@@ -73,30 +76,28 @@ def jsonable(value: Any) -> Any:
 
 
 def error_status(error: BaseException) -> str:
-    """skipped for what somebody else's kernel does not take or is not there for, else failed."""
+    """`skipped` where a library does not take the problem or is not installed, else `failed`."""
     return "skipped" if isinstance(error, Skipped | CannotJudge) else "failed"
 
 
 def error_reason(error: BaseException) -> str:
-    """An exception as a reason: one line, and what kind it is where its message does not say."""
+    """An exception as a reason: one line, which names the exception's type unless the message says enough."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
-    if type(error).__name__ == "OutOfMemoryError":
+    if type(error).__name__ == "OutOfMemoryError":  # torch's, which is not imported for this
         return f"out of GPU memory: {first}"
     if isinstance(error, MemoryError):
         return "out of memory"
-    if isinstance(error, KeyError):
-        return f"the request has no {first}"
-    if isinstance(error, LaunchRefused | ProfilerError) or "CUDA" in first:
+    if isinstance(error, BadJson | LaunchRefused | ProfilerError) or "CUDA" in first:
         return first
     return f"{type(error).__name__}: {first}"
 
 
 def _die_with_parent() -> None:
-    """A stage whose runner was killed must not go on using the GPU.
+    """A program whose runner was killed must not go on using the GPU.
 
-    Only where the runner is the parent: the signal is sent when the thread ends that made this process, and
-    nobody knows which thread of ncu that is.
+    This is asked for only where the runner is the parent: the kernel sends the signal when the thread that
+    made this process ends, and nobody knows which thread of ncu that is.
     """
     if os.environ.get(DIE_WITH_PARENT) != str(os.getppid()):
         return
@@ -121,24 +122,15 @@ def require_gpu() -> Any:
     return torch
 
 
-def problem_of(request: Json) -> tuple[Catalog, Problem]:
-    """The catalogue's place, without its versions, and the problem that it solves."""
-    path = Path(request.get("catalog") or catalog.default_catalog()).resolve()
-    reference = request.get("problem") or "profiler.catalog.attention:ATTENTION"
-    place = Catalog(path, request.get("family", ""), reference, (), ())
+def load_problem(setup: ProblemSetup) -> tuple[Catalog, Problem]:
+    """The catalogue, of which only the place is known here, and the problem that it solves."""
+    path = Path(setup.catalog or catalog.default_catalog()).resolve()
+    reference = setup.problem or "profiler.catalog.attention:ATTENTION"
+    place = Catalog(path, setup.family, reference, (), ())
     problem: Problem = sources.load_object(place, reference)
     return place, problem
 
 
-def case_of(request: Json, problem: Problem, workload: Workload) -> Case:
-    """The request's case: equal seeds give equal inputs here and in the check on the CPU."""
-    folder = request.get("cases")
-    return cases.load_or_make(
-        problem, workload, int(request.get("seed", 0)), Path(folder) if folder else None
-    )
-
-
-# ---------------------------------------------------------------- arrays on the GPU
-
-
-# ---------------------------------------------------------------- versions
+def load_case(setup: ProblemSetup, problem: Problem, workload: Workload) -> Case:
+    """The case of the setup's seed: equal seeds give equal inputs here and in the check on the CPU."""
+    return cases.load_or_make(problem, workload, setup.seed, Path(setup.cases) if setup.cases else None)

@@ -1,0 +1,92 @@
+"""What a collection tells a person while it runs, and of its run afterwards."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from profiler.bundles import Run
+from profiler.cli.output import say
+from profiler.collect import Collection, Listener, Sealed, failed_jobs, overhead
+from profiler.collect.ncu_command import TIERS
+
+NAMED = 8  # jobs in a line
+
+
+class TerminalListener(Listener):
+    """Says how a collection goes on: results on standard output, the rest on standard error."""
+
+    def __init__(self, command: str, arguments: argparse.Namespace) -> None:
+        self._command, self._as_json, self._out = command, arguments.json, arguments.out
+
+    def planned(self, collection: Collection) -> None:
+        """Which run begins, on which GPU, with how many jobs, and what is missing here."""
+        passes = collection.machine.passes
+        counts = ", ".join(f"{tier} {passes.get(tier) or 'unknown'}" for tier in TIERS)
+        gpu = (collection.machine.gpu and collection.machine.gpu.name) or "no GPU"
+        replays = f"; replay passes a launch: {counts}" if collection.settings.counters else ""
+        print(
+            f"{collection.staging.run_id} on {gpu}: {len(collection.planned)} jobs{replays}",
+            file=sys.stderr if self._as_json else sys.stdout,
+        )
+        for words in collection.machine.missing:
+            print(f"profiler: {words}", file=sys.stderr)
+
+    def progress(self, done: int, total: int, what: str, left_s: float | None) -> None:
+        """One line, written over while a terminal looks on."""
+        left = "" if not left_s else f", about {int(left_s // 60)}:{int(left_s % 60):02d} left"
+        line = f"[{done}/{total}] {what}{left}"
+        if done == total or not sys.stderr.isatty():
+            print(line, file=sys.stderr, flush=True)
+        else:
+            print(f"{line}\033[K", end="\r", file=sys.stderr, flush=True)
+
+    def ended(self, collection: Collection) -> None:
+        """What the processes of failed jobs printed, since their logs go with the staging folder."""
+        for job in failed_jobs(collection):
+            print(f"\nfailed: {job.key}: {job.reason}", file=sys.stderr)
+            for name, lines in job.logs:
+                print("\n".join([f"  {name}:", *(f"    {line}" for line in lines)]), file=sys.stderr)
+
+    def interrupted(self, collection: Collection) -> None:
+        """How it goes on."""
+        resume = f"profiler {self._command} --resume {collection.staging.run_id}"
+        say(f"\ninterrupted; go on: {resume}, or keep it as it is: … --seal")
+        if self._out:
+            say(f"{self._out} holds what had ended")
+
+
+def print_sealed(sealed: Sealed, as_json: bool) -> None:
+    """Where the file is that was asked for."""
+    if sealed.file:
+        print(f"written: {sealed.file}", file=sys.stderr if as_json else sys.stdout)
+
+
+def grouped_by_reason(lines: Sequence[str]) -> list[str]:
+    """The jobs that were left out, a line a reason; --json names all of many."""
+    by_reason: dict[str, list[str]] = {}
+    for line in lines:
+        job, _, reason = line.partition(": ")
+        by_reason.setdefault(reason, []).append(job)
+    return [
+        f"{reason}: {', '.join(jobs[:NAMED])}"
+        + (f" and {len(jobs) - NAMED} more (--json names them)" if len(jobs) > NAMED else "")
+        for reason, jobs in by_reason.items()
+    ]
+
+
+def time_taken(run: Run) -> str:
+    """How long a collection took, and how much of that its processes did not need."""
+    wall_s, processes_s = run.provenance.get("wall_s"), run.provenance.get("processes_s") or {}
+    if not wall_s:
+        return "nothing was run"
+    words = f"took {wall_s:.1f} s"
+    sessions = run.provenance.get("sessions", 1)
+    words += f" in {sessions} sessions" if sessions > 1 else ""
+    if processes_s:
+        stages = ", ".join(f"{stage} {seconds:.1f}" for stage, seconds in processes_s.items())
+        words += f"; its processes {sum(processes_s.values()):.1f} s ({stages})"
+    if ratios := overhead(run.provenance):
+        words += f"; that is {ratios[0]:.2f} × all of them, {ratios[1]:.2f} × timing and ncu alone"
+    return words
