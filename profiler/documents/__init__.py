@@ -1,0 +1,13 @@
+"""Every answer as a document, made once for the command line, the library, the dashboard and programs."""
+
+from typing import TYPE_CHECKING
+
+from profiler import lazy
+
+if TYPE_CHECKING:
+    from profiler.documents.document import Document as Document
+
+__getattr__ = lazy(
+    __name__,
+    document="Document",
+)

@@ -1,0 +1,105 @@
+"""What every answer can be turned into: JSON data, a pandas frame, Markdown, and HTML for a notebook."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, ClassVar
+
+from profiler.documents import markdown
+
+if TYPE_CHECKING:
+    import pandas
+
+HTML_ROWS = 60  # of a table in a notebook: as many as pandas shows
+
+
+class Document(ABC):
+    """An answer. A subclass says what it is called, its verdicts in words, and its rows."""
+
+    columns: ClassVar[tuple[str, ...]]  # of `rows` and of the frame
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What was asked, as a heading."""
+
+    @property
+    @abstractmethod
+    def sentences(self) -> Sequence[str]:
+        """The answer in words: a sentence for each verdict, most important first."""
+
+    @abstractmethod
+    def rows(self) -> list[tuple[object, ...]]:
+        """A tuple in the order of `columns` for each item of the answer.
+
+        Numbers are plain and in base units, which the column's name or a column of units says; None where
+        there is no number.
+        """
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, object]:
+        """The whole answer for JSON, exactly what the command prints with --json."""
+
+    def to_frame(self) -> pandas.DataFrame:
+        """`rows` as a pandas frame."""
+        import pandas  # here: a machine that only measures has none
+
+        return pandas.DataFrame(self.rows(), columns=list(self.columns))
+
+    def to_markdown(self) -> str:
+        """The answer for a pull request: heading, sentences and a table of all rows."""
+        lines = [f"### {markdown.cell(self.title)}", ""]
+        for sentence in self.sentences:
+            lines += [markdown.cell(sentence), ""]
+        rows = self.rows()
+        if rows:
+            texts = markdown.escaped([cell_text(value) for value in row] for row in rows)
+            lines += markdown.table(self.columns, texts, right=number_columns(rows))
+        return "\n".join(lines).rstrip("\n") + "\n"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: heading, sentences and a table, with every text escaped."""
+        rows = self.rows()
+        paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in self.sentences)
+        table = _html_table(self.columns, rows) if rows else ""
+        more = f"<p>and {len(rows) - HTML_ROWS} more rows: to_frame()</p>" if len(rows) > HTML_ROWS else ""
+        return f"<h3>{escape(self.title)}</h3>{paragraphs}{table}{more}"
+
+
+def number_columns(rows: Sequence[Sequence[object]]) -> list[int]:
+    """The columns that hold numbers, and nothing else but gaps."""
+    columns = enumerate(zip(*rows, strict=True))
+    return [
+        index
+        for index, values in columns
+        if any(value is not None for value in values)
+        and all(value is None or _is_number(value) for value in values)
+    ]
+
+
+def cell_text(value: object) -> str:
+    """A value of a row for people: a dash where there is none, a number with six digits."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _html_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    right = number_columns(rows)
+    head = "".join(f"<th>{escape(name)}</th>" for name in header)
+    lines = []
+    for row in rows[:HTML_ROWS]:
+        cells = (
+            f'<td align="{"right" if index in right else "left"}">{escape(cell_text(value))}</td>'
+            for index, value in enumerate(row)
+        )
+        lines.append(f"<tr>{''.join(cells)}</tr>")
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"

@@ -1,0 +1,31 @@
+"""Markdown as GitHub reads it: cells that keep their table whole, and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+
+def cell(text: str) -> str:
+    """A text as a cell of a table: no pipe that would end it, no tag, one line."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+
+
+def code(text: str) -> str:
+    """A text as code, in a cell too."""
+    return "`" + text.replace("`", "'").replace("|", "\\|").replace("\n", " ") + "`"
+
+
+def escaped(rows: Iterable[Sequence[str]], *, first_is_code: bool = False) -> Iterator[list[str]]:
+    """Rows of plain texts as rows of cells, the first of each as code where it is a name."""
+    for first, *others in rows:
+        yield [code(first) if first_is_code else cell(first), *map(cell, others)]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """The lines of a table; its cells are Markdown already, the columns in `right` hold numbers."""
+    rules = (" ---: " if index in right else " --- " for index in range(len(header)))
+    return [
+        "| " + " | ".join(header) + " |",
+        "|" + "|".join(rules) + "|",
+        *("| " + " | ".join(row) + " |" for row in rows),
+    ]

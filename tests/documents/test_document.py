@@ -1,0 +1,68 @@
+"""What every document can be turned into, from its title, sentences and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profiler.documents import Document, document
+
+
+class Launches(Document):
+    """Two launches, one of which nobody timed."""
+
+    columns = ("kernel", "duration_ns", "count", "timed")
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    title = "a|b <i>"
+    sentences: Sequence[str] = ("better & <b>faster</b>",)
+
+    def rows(self) -> list[tuple[object, ...]]:
+        return [
+            (name, None if index else 1234567.5, index, not index) for index, name in enumerate(self.names)
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        return {"launches": list(self.names)}
+
+
+def test_the_frame_has_the_columns_and_a_gap_where_there_is_no_number() -> None:
+    frame = Launches("x<y>", "z").to_frame()
+    assert list(frame.columns) == ["kernel", "duration_ns", "count", "timed"]
+    assert frame["duration_ns"].tolist()[0] == 1234567.5
+    assert frame["duration_ns"].isna().tolist() == [False, True]
+    assert str(frame["duration_ns"].dtype) == "float64"
+
+
+def test_a_frame_of_nothing_still_has_its_columns() -> None:
+    assert list(Launches().to_frame().columns) == list(Launches.columns)
+
+
+def test_markdown_is_a_heading_the_sentences_and_a_table() -> None:
+    assert Launches("x|<y>", "z").to_markdown().splitlines() == [
+        "### a\\|b &lt;i>",
+        "",
+        "better & &lt;b>faster&lt;/b>",
+        "",
+        "| kernel | duration_ns | count | timed |",
+        "| --- | ---: | ---: | --- |",
+        "| x\\|&lt;y> | 1.23457e+06 | 0 | yes |",
+        "| z | – | 1 | no |",
+    ]
+    assert Launches().to_markdown().endswith("faster&lt;/b>\n")
+
+
+def test_html_escapes_every_text_and_holds_no_script() -> None:
+    html = Launches("<script>alert(1)</script>", "z")._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
+    assert "<h3>a|b &lt;i&gt;</h3><p>better &amp; &lt;b&gt;faster&lt;/b&gt;</p>" in html
+    assert '<td align="right">–</td>' in html
+
+
+def test_html_says_how_many_rows_it_leaves_out() -> None:
+    names = [str(number) for number in range(document.HTML_ROWS + 2)]
+    html = Launches(*names)._repr_html_()
+    assert html.count("<tr>") == document.HTML_ROWS + 1
+    assert "and 2 more rows" in html
