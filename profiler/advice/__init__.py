@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from profiler.advice.statement import MetricInput as MetricInput
     from profiler.advice.statement import Statement as Statement
     from profiler.advice.subject import ComparedSide as ComparedSide
-    from profiler.advice.subject import SharedTraffic as SharedTraffic
     from profiler.advice.subject import Subject as Subject
+    from profiler.advice.subject import TrafficByWorkload as TrafficByWorkload
+    from profiler.advice.subject import load_subject as load_subject
 
 __getattr__ = lazy(
     __name__,
     insights="Insights find_insights",
     statement="MetricInput Statement",
-    subject="ComparedSide SharedTraffic Subject",
+    subject="ComparedSide Subject TrafficByWorkload load_subject",
 )

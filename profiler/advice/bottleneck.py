@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 
-from profiler.advice import stall_levers
-from profiler.advice.stall_levers import ISSUING_REASONS, PEAK_PCT, STALL_REASONS
+from profiler.advice.levers import (
+    FEWER_REGISTERS,
+    LESS_DRAM,
+    LESS_L2,
+    LESS_SHARED,
+    PEAK_PCT,
+    SWIZZLE,
+    TENSOR_CORES,
+    blocks_lever,
+)
+from profiler.advice.stall_levers import NOT_STALLED, STALL_REASONS, advice_for_stall
 from profiler.advice.statement import (
     BOTTLENECK,
     LEVER,
-    MOST_PART,
+    MAX_PART,
     NO_ACTION,
-    LaunchInputs,
+    LaunchMetrics,
     MetricInput,
     OpenQuestion,
     Statement,
+    all_valid,
     doubted,
-    valid,
+    format_share,
 )
 from profiler.build.occupancy import occupancy
 from profiler.compare import SHORT_NS
 from profiler.evidence import ARCHITECTURES, Evidence, Metric, Value, find_architecture, formatting
 
-Finding = Statement | OpenQuestion
+_Answers = Iterator[Statement | OpenQuestion]
 
 ISSUE_PCT = 80.0  # of cycles with an issue: from here on fewer instructions count, not shorter waits
 WAIT_SHARE = 0.15  # of the latency of an issue: a reason below it is not worth a statement of its own
@@ -32,35 +42,37 @@ EXCESS_SHARE = 0.05  # of sectors
 SCALAR_SHARE = 0.2  # of warp instructions: fused multiply-adds outside the tensor cores
 FULL_WARPS = 24.0  # threads of 32 that an instruction works for, below which divergence is worth a word
 OCCUPANCY_PCT, NO_ELIGIBLE_PCT = 50.0, 40.0
-_WAITS_SAID = 2
-_SLACK = 0.1  # of the latency: how far the stalls' sum and the latency may lie apart
-_MOST_STALLS = 1.2  # times the latency: 1.14 was seen, of a launch of 11 µs
+_MAX_WAITS = 2  # stall reasons with a statement
+_STALL_SLACK = 0.1  # of the latency: how far the stalls' sum and the latency may lie apart
+_MAX_STALL_RATIO = 1.2  # of the stalls' sum to the latency: 1.14 was seen, of a launch of 11 µs
 _LANES = 32.0  # of a warp
-_ROSE = 1.05  # times the baseline
+_MORE_CONFLICTS = 1.05  # times the baseline's, from which on somebody will ask about them
 _NEAR_PP = 5.0  # a pipe this near to the compute throughput is what makes it
 
 
-def find_bottlenecks(reading: LaunchInputs, stalls: Mapping[str, Metric]) -> tuple[Finding, ...]:
+def find_bottlenecks(
+    metrics: LaunchMetrics, stalls: Mapping[str, Metric]
+) -> tuple[Statement | OpenQuestion, ...]:
     """Every statement that the launch's own counters carry, and every question that they leave open.
 
     `stalls` are the stall reasons that metrics.txt declares and the chip has. Taking a counter away never
-    adds a lever: each rule runs on all the counters that it chooses by, or becomes a Gap.
+    adds a lever: each rule runs on all the counters that it chooses by, or becomes an open question.
     """
-    rules: tuple[Callable[[LaunchInputs], Iterator[Finding]], ...] = (
-        _limit,
-        _idle,
+    rules: tuple[Callable[[LaunchMetrics], _Answers], ...] = (
+        _limiting_unit,
+        _idle_sms,
         _occupancy,
-        _shared,
-        _tensor,
-        _local,
-        _sectors,
+        _bank_conflicts,
+        _tensor_cores,
+        _local_memory,
+        _uncoalesced_sectors,
         _divergence,
     )
-    return tuple(chain(_waiting(reading, stalls), *(rule(reading) for rule in rules)))
+    return tuple(chain(_waiting(metrics, stalls), *(rule(metrics) for rule in rules)))
 
 
-def _say(
-    reading: LaunchInputs,
+def _statement(
+    metrics: LaunchMetrics,
     name: str,
     kind: str,
     text: str,
@@ -71,306 +83,350 @@ def _say(
     lever: str = "",
     confidence: str = "",
 ) -> Statement:
-    """A statement on one measured launch; the lever falls where an input is not valid."""
-    known = lever if lever and valid(inputs) else None
-    sure = f"{confidence}; " if confidence else ""
-    short = reading["duration"].value
-    small = short.number is not None and short.number < SHORT_NS
-    sure += "one launch under the profiler" + (
-        ", shorter than 50 µs: its start and end weigh" if small else ""
+    """A statement on one measured launch; without the lever where an input is not valid."""
+    duration = metrics["duration"].value
+    is_short = duration.number is not None and duration.number < SHORT_NS
+    reservations = (
+        f"{confidence}; " if confidence else "",
+        "one launch under the profiler",
+        ", shorter than 50 µs: its start and end weigh" if is_short else "",
     )
-    bounded = None if share is None else min(max(share, 0.0), 1.0)
-    return Statement(name, kind, text, inputs, Evidence.MEASURED, sure, known, bounded, weight)
+    return Statement(
+        name,
+        kind,
+        text,
+        inputs,
+        Evidence.MEASURED,
+        "".join(reservations),
+        lever if lever and all_valid(inputs) else None,
+        None if share is None else min(max(share, 0.0), 1.0),
+        weight,
+    )
 
 
-def _limit(reading: LaunchInputs) -> Iterator[Finding]:
+def _limiting_unit(metrics: LaunchMetrics) -> _Answers:
     """The unit nearest to its peak, or none."""
     names = ("sol_compute", "sol_memory", "sol_dram", "sol_l2", "sol_l1")
-    compute, memory, dram, l2, l1 = inputs = reading.of(*names)
-    if not valid(inputs):
+    compute, memory, dram, l2, l1 = inputs = metrics.of(*names)
+    if not all_valid(inputs):
         yield OpenQuestion("limit", "which unit limits the time", inputs, main=True)
         return
-    shown = f"compute at {compute.shown}, memory at {memory.shown} of peak"
+    shares = f"compute at {compute.text}, memory at {memory.text} of peak"
     share = max(compute.number, memory.number) / 100
     if share * 100 < PEAK_PCT:
-        text = f"No unit is near its peak ({shown}): the time goes into waiting."
-        yield _say(reading, "limit:latency", BOTTLENECK, text, inputs, share=1 - share)
+        text = f"No unit is near its peak ({shares}): the time goes into waiting."
+        yield _statement(metrics, "limit:latency", BOTTLENECK, text, inputs, share=1 - share)
     elif memory.number >= compute.number:
         levels = {"DRAM": dram, "L2": l2, "L1/TEX and shared memory": l1}
         level = max(("DRAM", "L2"), key=lambda name: levels[name].number)
         if levels[level].number < memory.number - _NEAR_PP:  # L1's share is one of active time, not of all
             level = "L1/TEX and shared memory"
-        wide = "fewer and wider accesses (ldmatrix, 128 bits), more reuse in registers"
-        lever = {"DRAM": stall_levers.LESS_DRAM, "L2": stall_levers.LESS_L2}.get(level, wide)
-        text = f"{level} limits it: {levels[level].shown} of its peak ({shown})."
-        yield _say(reading, "limit:memory", BOTTLENECK, text, inputs, share=share, lever=lever)
+        wider = "fewer and wider accesses (ldmatrix, 128 bits), more reuse in registers"
+        lever = {"DRAM": LESS_DRAM, "L2": LESS_L2}.get(level, wider)
+        text = f"{level} limits it: {levels[level].text} of its peak ({shares})."
+        yield _statement(metrics, "limit:memory", BOTTLENECK, text, inputs, share=share, lever=lever)
     else:
-        yield _compute_limit(reading, inputs, f"Compute limits it: {shown}", share)
+        yield _compute_limit(metrics, inputs, f"Compute limits it: {shares}", share)
+
+
+_PIPE_LEVERS = {
+    "tensor_busy": "skip work that is masked away; fewer tensor instructions are left to save",
+    "pipe_fma": "move multiply-adds to the tensor cores, or do fewer",
+    "pipe_alu": "fewer integer, compare and conversion instructions: hoist address arithmetic",
+    "pipe_xu": "fewer exp and rcp: exp2 on scaled scores, one division a row, some by polynomial",
+    "pipe_lsu": "fewer and wider memory instructions (ldmatrix, 128 bits)",
+}
 
 
 def _compute_limit(
-    reading: LaunchInputs, inputs: tuple[MetricInput, ...], text: str, share: float
+    metrics: LaunchMetrics, inputs: tuple[MetricInput, ...], text: str, share: float
 ) -> Statement:
-    """A lever only where the busiest pipe is known: one that metrics.txt counts, all of them being there."""
-    pipes = reading.of("tensor_busy", "pipe_fma", "pipe_alu", "pipe_xu", "pipe_lsu")
-    if not valid(pipes):
+    """A lever only where every pipe of metrics.txt was counted, and the busiest explains the throughput."""
+    pipes = metrics.of(*_PIPE_LEVERS)
+    lever = ""
+    if not all_valid(pipes):
         text += "; which pipe it is, is unknown."
-        return _say(reading, "limit:compute", BOTTLENECK, text, (*inputs, *pipes), share=share)
-    busiest = max(pipes, key=lambda one: one.number)
-    if busiest.number < inputs[0].number - _NEAR_PP:
-        text += f"; by none of the pipes in metrics.txt (the busiest: {busiest.label}, {busiest.shown})."
-        return _say(reading, "limit:compute", BOTTLENECK, text, (*inputs, *pipes), share=share)
-    told = {
-        "tensor_busy": "skip work that is masked away; fewer tensor instructions are left to save",
-        "pipe_fma": "move multiply-adds to the tensor cores, or do fewer",
-        "pipe_alu": "fewer integer, compare and conversion instructions: hoist address arithmetic",
-        "pipe_xu": "fewer exp and rcp: exp2 on scaled scores, one division a row, some by polynomial",
-        "pipe_lsu": "fewer and wider memory instructions (ldmatrix, 128 bits)",
-    }
-    text += f"; the busiest pipe: {busiest.label}, {busiest.shown}."
-    lever, used = told[busiest.concept], (*inputs, *pipes)
-    return _say(reading, "limit:compute", BOTTLENECK, text, used, share=share, lever=lever)
+    else:
+        busiest = max(pipes, key=lambda pipe: pipe.number)
+        if busiest.number < inputs[0].number - _NEAR_PP:
+            text += f"; by none of the pipes in metrics.txt (the busiest: {busiest.label}, {busiest.text})."
+        else:
+            text += f"; the busiest pipe: {busiest.label}, {busiest.text}."
+            lever = _PIPE_LEVERS[busiest.concept]
+    return _statement(metrics, "limit:compute", BOTTLENECK, text, (*inputs, *pipes), share=share, lever=lever)
 
 
-def _waiting(reading: LaunchInputs, stalls: Mapping[str, Metric]) -> Iterator[Finding]:
-    """What warps wait for. A missing reason may be the largest: the others are held against what is left."""
-    latency, issue = reading.of("warp_latency", "issue_active")
-    known = {reason: reading[metric.concept] for reason, metric in stalls.items()}
-    bad = tuple(one for one in known.values() if not one.valid)
-    sums = sum(one.number for one in known.values() if one.valid)
-    if not (latency.valid and issue.valid and latency.number and known):
-        yield OpenQuestion("waiting", "what warps wait for", (latency, issue, *bad), main=True)
+def _waiting(metrics: LaunchMetrics, stalls: Mapping[str, Metric]) -> _Answers:
+    """What warps wait for.
+
+    A stall reason without a number may be the largest of all: where some are missing, the others count only
+    as far as they exceed what the latency leaves for those.
+    """
+    latency, issue = metrics.of("warp_latency", "issue_active")
+    by_reason = {reason: metrics[metric.concept] for reason, metric in stalls.items()}
+    valid_stalls = [stall for stall in by_reason.values() if stall.valid]
+    invalid = tuple(stall for stall in by_reason.values() if not stall.valid)
+    total = sum(stall.number for stall in valid_stalls)
+    if not (latency.valid and issue.valid and latency.number and by_reason):
+        yield OpenQuestion("waiting", "what warps wait for", (latency, issue, *invalid), main=True)
         return
-    if sums > latency.number * _MOST_STALLS:
-        against = doubted(latency, *(one for one in known.values() if one.valid and one.number))
-        yield OpenQuestion(
-            "waiting", "what warps wait for: the stalls are more than the latency", against, main=True
-        )
+    if total > latency.number * _MAX_STALL_RATIO:
+        contradicting = doubted(latency, *(stall for stall in valid_stalls if stall.number))
+        question = "what warps wait for: the stalls are more than the latency"
+        yield OpenQuestion("waiting", question, contradicting, main=True)
         return
-    rest = max(latency.number * (1 + _SLACK) - sums, 0.0) if bad else 0.0
+    unaccounted = max(latency.number * (1 + _STALL_SLACK) - total, 0.0) if invalid else 0.0
     waits = sorted(
         (
-            (one.number, reason)
-            for reason, one in known.items()
-            if one.valid and reason not in ISSUING_REASONS
+            (stall.number, reason)
+            for reason, stall in by_reason.items()
+            if stall.valid and reason not in NOT_STALLED
         ),
         reverse=True,
     )
-    if not waits or waits[0][0] <= rest:
-        yield OpenQuestion("waiting", "what warps wait for", (latency, issue, *bad), main=True)
+    if not waits or waits[0][0] <= unaccounted:
+        yield OpenQuestion("waiting", "what warps wait for", (latency, issue, *invalid), main=True)
         return
     if issue.number >= ISSUE_PCT:
-        text = f"Schedulers issue in {issue.shown} of their cycles: instructions are the limit, not waiting."
+        text = f"Schedulers issue in {issue.text} of their cycles: instructions are the limit, not waiting."
         lever = "fewer instructions: tensor cores, wider accesses, address arithmetic out of the loop"
-        yield _say(reading, "issue", BOTTLENECK, text, (issue,), share=issue.number / 100, lever=lever)
+        share = issue.number / 100
+        yield _statement(metrics, "issue", BOTTLENECK, text, (issue,), share=share, lever=lever)
         return
-    for place, (cycles, reason) in enumerate(waits[:_WAITS_SAID]):
+    for rank, (cycles, reason) in enumerate(waits[:_MAX_WAITS]):
         share = cycles / latency.number
-        if (place and share < WAIT_SHARE) or cycles <= rest:
+        if (rank and share < WAIT_SHARE) or cycles <= unaccounted:
             return
-        yield _wait(reading, reason, known[reason], latency, issue, share)
+        yield _wait(metrics, reason, by_reason[reason], latency, issue, share)
 
 
 def _wait(
-    reading: LaunchInputs,
+    metrics: LaunchMetrics,
     reason: str,
     stall: MetricInput,
     latency: MetricInput,
     issue: MetricInput,
     share: float,
 ) -> Statement:
-    means = STALL_REASONS[reason].means if reason in STALL_REASONS else reason
-    advice = stall_levers.advice_for_stall(reason, reading)
-    cycles = f"{formatting.digits(stall.number)} of {latency.shown}s between two issues"
-    text = f"Warps wait for {means} ({reason}): {cycles}; schedulers issue in {issue.shown} of cycles"
+    meaning = STALL_REASONS[reason].meaning if reason in STALL_REASONS else reason
+    advice = advice_for_stall(reason, metrics)
+    cycles = f"{formatting.digits(stall.number)} of {latency.text}s between two issues"
+    text = f"Warps wait for {meaning} ({reason}): {cycles}; schedulers issue in {issue.text} of cycles"
     text += f"; {advice.words}." if advice.words else "."
-    inputs = (stall, latency, issue, *advice.inputs)
-    at_most = min(share, 1 - issue.number / 100)
-    name, sure = f"waiting:{reason}", "the share is the most that less waiting could save"
-    return _say(reading, name, BOTTLENECK, text, inputs, share=at_most, lever=advice.lever, confidence=sure)
+    return _statement(
+        metrics,
+        f"waiting:{reason}",
+        BOTTLENECK,
+        text,
+        (stall, latency, issue, *advice.inputs),
+        share=min(share, 1 - issue.number / 100),
+        lever=advice.lever,
+        confidence="the share is the most that less waiting could save",
+    )
 
 
-def _idle(reading: LaunchInputs) -> Iterator[Finding]:
+def _idle_sms(metrics: LaunchMetrics) -> _Answers:
     """SMs without work: a grid too small, or blocks that do not come out even."""
     names = ("sm_cycles_active", "sm_cycles_elapsed", "waves", "grid_size", "sm_count")
-    active, elapsed, waves, grid, sms = inputs = reading.of(*names)
-    if not valid(inputs) or not elapsed.number:
+    active, elapsed, waves, grid, sms = inputs = metrics.of(*names)
+    if not all_valid(inputs) or not elapsed.number:
         yield OpenQuestion("idle", "whether SMs stand idle", inputs)
         return
-    never = not all(one.number for one in (active, waves, grid, sms))  # a launch that ran has all of them
-    if never or active.number > MOST_PART * elapsed.number:
+    has_zero = not all(metric.number for metric in (active, waves, grid, sms))  # of what ran none can be 0
+    if has_zero or active.number > MAX_PART * elapsed.number:
         yield OpenQuestion("idle", "whether SMs stand idle", doubted(*inputs))
         return
     share = 1 - active.number / elapsed.number
     if share < IDLE_SHARE:
         return
-    of = f"{grid.shown} blocks on {sms.shown} SMs, {waves.shown} waves"
-    text = f"SMs are without work for {share:.0%} of the time: {of}.".replace("%", " %")
-    lever = stall_levers.MORE_BLOCKS if waves.number < 1 else stall_levers.EVEN_BLOCKS
-    yield _say(reading, "idle", BOTTLENECK, text, inputs, share=share, lever=lever)
+    grid_words = f"{grid.text} blocks on {sms.text} SMs, {waves.text} waves"
+    text = f"SMs are without work for {format_share(share)} of the time: {grid_words}."
+    lever = blocks_lever(waves.number)
+    yield _statement(metrics, "idle", BOTTLENECK, text, inputs, share=share, lever=lever)
 
 
-def _occupancy(reading: LaunchInputs) -> Iterator[Finding]:
+def _occupancy(metrics: LaunchMetrics) -> _Answers:
     """Too few warps to hide latency, and what limits them; where no unit is at its peak and blocks wait."""
     limits = {
-        "registers": reading["limit_registers"],
-        "shared memory": reading["limit_shared"],
-        "warps": reading["limit_warps"],
-        "blocks": reading["limit_blocks"],
+        "registers": metrics["limit_registers"],
+        "shared memory": metrics["limit_shared"],
+        "warps": metrics["limit_warps"],
+        "blocks": metrics["limit_blocks"],
     }
-    architecture = find_architecture(reading.chip)
+    architecture = find_architecture(metrics.chip)
     if architecture is not None and architecture.limits_barriers:
-        limits["barriers"] = reading["limit_barriers"]
+        limits["barriers"] = metrics["limit_barriers"]
     names = ("occupancy_theoretical", "occupancy", "no_eligible", "waves", "sol_compute", "sol_memory")
-    theory, achieved, none, waves, compute, memory = facts = reading.of(*names)
-    inputs = (*facts, *limits.values())
-    if not valid(inputs):
-        yield OpenQuestion("occupancy", "whether more warps would hide latency, and what limits them", inputs)
+    theoretical, achieved, no_eligible, waves, compute, memory = counters = metrics.of(*names)
+    inputs = (*counters, *limits.values())
+    question = "whether more warps would hide latency, and what limits them"
+    if not all_valid(inputs):
+        yield OpenQuestion("occupancy", question, inputs)
         return
-    if nothing_fits := doubted(*(one for one in limits.values() if not one.number)):  # but it ran
-        yield OpenQuestion(
-            "occupancy", "whether more warps would hide latency, and what limits them", nothing_fits
-        )
+    # A limit of 0 blocks says that nothing fits, but the launch ran.
+    if impossible := doubted(*(limit for limit in limits.values() if not limit.number)):
+        yield OpenQuestion("occupancy", question, impossible)
         return
-    hidden = theory.number > OCCUPANCY_PCT or none.number < NO_ELIGIBLE_PCT
-    if hidden or waves.number < 1 or max(compute.number, memory.number) >= PEAK_PCT:
+    latency_is_hidden = theoretical.number > OCCUPANCY_PCT or no_eligible.number < NO_ELIGIBLE_PCT
+    if latency_is_hidden or waves.number < 1 or max(compute.number, memory.number) >= PEAK_PCT:
         return
-    blocks = min(one.number for one in limits.values())
-    binding = [name for name, one in limits.items() if one.number == blocks]
+    blocks = min(limit.number for limit in limits.values())
+    binding = [name for name, limit in limits.items() if limit.number == blocks]
     text = (
-        f"{' and '.join(binding).capitalize()} limit an SM to {blocks:.0f} blocks, {theory.shown} occupancy "
-        f"({achieved.shown} achieved), and in {none.shown} of cycles no warp can issue."
+        f"{' and '.join(binding).capitalize()} limit an SM to {blocks:.0f} blocks, {theoretical.text} "
+        f"occupancy ({achieved.text} achieved), and in {no_eligible.text} of cycles no warp can issue."
     )
-    known = {"registers": stall_levers.FEWER_REGISTERS, "shared memory": stall_levers.LESS_SHARED}
-    lever = "; ".join(known[name] for name in binding if name in known) or "a block of another size"
-    step, used = _register_step(reading, binding, blocks), inputs
-    if step:
-        used = (*inputs, *reading.of("registers", "block_size"))
-        text += f" {step}"
-    share = min(none.number, 100 - theory.number) / 100
-    sure = "a guess: more warps help only where latency is what is left"
-    yield _say(reading, "occupancy", LEVER, text, used, share=share, lever=lever, confidence=sure)
+    levers = {"registers": FEWER_REGISTERS, "shared memory": LESS_SHARED}
+    lever = "; ".join(levers[name] for name in binding if name in levers) or "a block of another size"
+    if gain := _next_register_step(metrics, binding, blocks):
+        inputs = (*inputs, *metrics.of("registers", "block_size"))
+        text += f" {gain}"
+    share = min(no_eligible.number, 100 - theoretical.number) / 100
+    confidence = "a guess: more warps help only where latency is what is left"
+    yield _statement(
+        metrics, "occupancy", LEVER, text, inputs, share=share, lever=lever, confidence=confidence
+    )
 
 
-def _register_step(reading: LaunchInputs, binding: list[str], blocks: float) -> str:
+def _next_register_step(metrics: LaunchMetrics, binding: Sequence[str], blocks: float) -> str:
     """From how many registers on one block more fits; "" where our limits do not give ncu's own number."""
-    registers, threads = reading.of("registers", "block_size")
-    if (
-        binding != ["registers"]
-        or reading.chip not in ARCHITECTURES
-        or not (registers.valid and threads.valid)
-    ):
+    registers, threads = metrics.of("registers", "block_size")
+    chip = metrics.chip
+    if binding != ["registers"] or chip not in ARCHITECTURES or not all_valid((registers, threads)):
         return ""
-    now, block = int(registers.number), int(threads.number)
-    if occupancy(reading.chip, now, block, 0).blocks != blocks:
+    own, block_size = int(registers.number), int(threads.number)
+    if occupancy(chip, own, block_size, 0).blocks != blocks:
         return ""
-    fit = (less for less in range(now - 1, 0, -1) if occupancy(reading.chip, less, block, 0).blocks > blocks)
-    step = next(fit, None)
-    return f"With {step} registers in place of {now} one block more fits." if step else ""
+    for fewer in range(own - 1, 0, -1):
+        if occupancy(chip, fewer, block_size, 0).blocks > blocks:
+            return f"With {fewer} registers in place of {own} one block more fits."
+    return ""
 
 
-def _shared(reading: LaunchInputs) -> Iterator[Finding]:
+def _bank_conflicts(metrics: LaunchMetrics) -> _Answers:
     """Bank conflicts: the excess is the access pattern's, the rest of the counter is arbitration."""
-    conflicts, excess, every = reading.of("shared_conflicts", "shared_excess", "shared_wavefronts_source")
-    if not (excess.valid and every.valid):
-        yield OpenQuestion("shared", "whether shared memory is accessed without conflicts", (excess, every))
+    conflicts, excess, wavefronts = metrics.of(
+        "shared_conflicts", "shared_excess", "shared_wavefronts_source"
+    )
+    question = "whether shared memory is accessed without conflicts"
+    if not all_valid((excess, wavefronts)):
+        yield OpenQuestion("shared", question, (excess, wavefronts))
         return
-    if excess.number > MOST_PART * every.number:
-        yield OpenQuestion(
-            "shared", "whether shared memory is accessed without conflicts", doubted(excess, every)
-        )
+    if excess.number > MAX_PART * wavefronts.number:
+        yield OpenQuestion("shared", question, doubted(excess, wavefronts))
         return
-    if excess.number > 0 and every.number:
-        latency, *stalls = reading.of("warp_latency", "stall_short_scoreboard", "stall_mio_throttle")
-        inputs: tuple[MetricInput, ...] = (excess, every)
-        part, share = excess.number / every.number, None
-        if latency.valid and latency.number and valid(tuple(stalls)):
+    if excess.number > 0 and wavefronts.number:
+        latency, *stalls = metrics.of("warp_latency", "stall_short_scoreboard", "stall_mio_throttle")
+        inputs: tuple[MetricInput, ...] = (excess, wavefronts)
+        part, share = excess.number / wavefronts.number, None
+        if latency.valid and latency.number and all_valid(stalls):
             inputs = (*inputs, latency, *stalls)
-            share = part * sum(one.number for one in stalls) / latency.number
-        text = f"{excess.shown} of {every.shown} shared-memory wavefronts are excess, by access pattern"
-        text = f"{text} ({part:.0%}).".replace("%", " %")
-        yield _say(reading, "shared:excess", LEVER, text, inputs, share=share, lever=stall_levers.SWIZZLE)
-    elif conflicts.valid and conflicts.number:
-        rose = conflicts.baseline is not None and conflicts.number > (conflicts.baseline.number or 0) * _ROSE
-        weight = 0.5 if rose else 0.0  # somebody is about to chase it
-        before = "" if conflicts.before is None else f" (baseline {conflicts.before})"
+            share = part * sum(stall.number for stall in stalls) / latency.number
         text = (
-            f"{conflicts.shown} hardware bank conflicts{before}, but no excess wavefront: that is lost "
+            f"{excess.text} of {wavefronts.text} shared-memory wavefronts are excess, by access pattern "
+            f"({format_share(part)})."
+        )
+        yield _statement(metrics, "shared:excess", LEVER, text, inputs, share=share, lever=SWIZZLE)
+    elif conflicts.valid and conflicts.number:
+        has_more = (
+            conflicts.baseline is not None
+            and conflicts.number > (conflicts.baseline_number or 0) * _MORE_CONFLICTS
+        )
+        weight = 0.5 if has_more else 0.0  # somebody is about to look for their cause in the code
+        before = "" if conflicts.baseline_text is None else f" (baseline {conflicts.baseline_text})"
+        text = (
+            f"{conflicts.text} hardware bank conflicts{before}, but no excess wavefront: that is lost "
             "arbitration, not the access pattern. Nothing to mend."
         )
-        yield _say(reading, "shared:arbitration", NO_ACTION, text, (conflicts, excess, every), weight=weight)
+        inputs = (conflicts, excess, wavefronts)
+        yield _statement(metrics, "shared:arbitration", NO_ACTION, text, inputs, weight=weight)
 
 
-def _tensor(reading: LaunchInputs) -> Iterator[Finding]:
+def _tensor_cores(metrics: LaunchMetrics) -> _Answers:
     """Multiply-adds outside the tensor cores, by the opcodes alone: HFMA2 keeps the tensor pipe busy too."""
-    matrix, fused, every = reading.opcodes(), reading.opcodes("FFMA", "HFMA2"), reading.every_opcode
-    if not every.valid:
-        yield OpenQuestion("tensor", "whether the tensor cores are used", (every,))
+    matrix, fused, total = metrics.matrix_opcodes, metrics.opcodes("FFMA", "HFMA2"), metrics.every_opcode
+    if not total.valid:
+        yield OpenQuestion("tensor", "whether the tensor cores are used", (total,))
         return
-    if matrix.number or fused.number < SCALAR_SHARE * every.number:
+    if matrix.number or fused.number < SCALAR_SHARE * total.number:
         return
-    share = fused.number / every.number
-    text = f"No tensor-core instruction ran; FFMA and HFMA2 are {share:.0%} of all.".replace("%", " %")
-    sure, inputs, lever = "the share is that of the instructions", (matrix, fused, every), stall_levers.MATRIX
-    yield _say(reading, "tensor:unused", LEVER, text, inputs, share=share, lever=lever, confidence=sure)
+    share = fused.number / total.number
+    yield _statement(
+        metrics,
+        "tensor:unused",
+        LEVER,
+        f"No tensor-core instruction ran; FFMA and HFMA2 are {format_share(share)} of all.",
+        (matrix, fused, total),
+        share=share,
+        lever=TENSOR_CORES,
+        confidence="the share is that of the instructions",
+    )
 
 
-def _local(reading: LaunchInputs) -> Iterator[Finding]:
+def _local_memory(metrics: LaunchMetrics) -> _Answers:
     """Local memory: spills only where a counter of spills says so; else it may be a local array."""
-    spills, loads, stores = reading.of("spill_insts", "local_load_sectors", "local_store_sectors")
-    executed = reading["inst_executed"]
+    spills, loads, stores = metrics.of("spill_insts", "local_load_sectors", "local_store_sectors")
+    executed = metrics["inst_executed"]
+    question = "whether registers spill"
     if spills.valid and executed.valid and executed.number:
-        if spills.number > MOST_PART * executed.number:
-            yield OpenQuestion("local", "whether registers spill", doubted(spills, executed))
+        if spills.number > MAX_PART * executed.number:
+            yield OpenQuestion("local", question, doubted(spills, executed))
         elif spills.number:
             share = spills.number / executed.number
-            text = f"{spills.shown} instructions spill registers, {share:.1%} of all.".replace("%", " %")
-            inputs, lever = (spills, executed), stall_levers.FEWER_REGISTERS
-            yield _say(reading, "spills", LEVER, text, inputs, share=share, lever=lever)
+            text = f"{spills.text} instructions spill registers, {format_share(share, 1)} of all."
+            inputs = (spills, executed)
+            yield _statement(metrics, "spills", LEVER, text, inputs, share=share, lever=FEWER_REGISTERS)
         return
-    if not (loads.valid and stores.valid):
-        yield OpenQuestion("local", "whether registers spill", (spills, loads, stores))
+    if not all_valid((loads, stores)):
+        yield OpenQuestion("local", question, (spills, loads, stores))
     elif loads.number + stores.number:
         text = (
-            f"Local memory is used ({loads.shown}s loaded, {stores.shown}s stored): spills or local arrays, "
+            f"Local memory is used ({loads.text}s loaded, {stores.text}s stored): spills or local arrays, "
             "which these counters do not tell apart; the compiler does (`profiler static`)."
         )
-        yield _say(reading, "local", BOTTLENECK, text, (loads, stores, spills))
+        yield _statement(metrics, "local", BOTTLENECK, text, (loads, stores, spills))
 
 
-def _sectors(reading: LaunchInputs) -> Iterator[Finding]:
+def _uncoalesced_sectors(metrics: LaunchMetrics) -> _Answers:
     """Sectors that coalesced accesses would not have touched."""
-    excess, loads, stores = inputs = reading.of(
+    excess, loads, stores = sectors = metrics.of(
         "global_excess", "global_load_sectors", "global_store_sectors"
     )
-    latency, *stalls = waits = reading.of("warp_latency", "stall_long_scoreboard", "stall_lg_throttle")
-    if not valid((*inputs, *waits)) or not latency.number:
-        yield OpenQuestion("sectors", "whether global memory is accessed coalesced", (*inputs, *waits))
+    latency, *stalls = waits = metrics.of("warp_latency", "stall_long_scoreboard", "stall_lg_throttle")
+    inputs = (*sectors, *waits)
+    question = "whether global memory is accessed coalesced"
+    if not all_valid(inputs) or not latency.number:
+        yield OpenQuestion("sectors", question, inputs)
         return
-    every = loads.number + stores.number
-    waited = sum(one.number for one in stalls)
-    if excess.number > MOST_PART * every or waited > _MOST_STALLS * latency.number:
-        yield OpenQuestion("sectors", "whether global memory is accessed coalesced", doubted(*inputs, *waits))
+    total = loads.number + stores.number
+    waited = sum(stall.number for stall in stalls)
+    if excess.number > MAX_PART * total or waited > _MAX_STALL_RATIO * latency.number:
+        yield OpenQuestion("sectors", question, doubted(*inputs))
         return
-    if not every or excess.number < EXCESS_SHARE * every:
+    if not total or excess.number < EXCESS_SHARE * total:
         return
-    part = excess.number / every
-    count = str(formatting.quantity(Value(excess.number)))
-    text = f"{count} global sectors are excess, {part:.0%} of those moved".replace("%", " %")
-    share = part * waited / latency.number
-    lever = "coalesce global accesses: neighbouring lanes at neighbouring addresses, 16 bytes a lane"
-    yield _say(reading, "sectors", LEVER, f"{text}.", (*inputs, *waits), share=share, lever=lever)
+    part = excess.number / total
+    count = formatting.quantity(Value(excess.number))
+    yield _statement(
+        metrics,
+        "sectors",
+        LEVER,
+        f"{count} global sectors are excess, {format_share(part)} of those moved.",
+        inputs,
+        share=part * waited / latency.number,
+        lever="coalesce global accesses: neighbouring lanes at neighbouring addresses, 16 bytes a lane",
+    )
 
 
-def _divergence(reading: LaunchInputs) -> Iterator[Finding]:
+def _divergence(metrics: LaunchMetrics) -> _Answers:
     """Lanes that an instruction is not executed for."""
-    threads = reading["threads_per_inst_on"]
+    threads = metrics["threads_per_inst_on"]
     if not threads.valid:
         yield OpenQuestion("divergence", "whether warps diverge", (threads,))
-    elif not 0 < threads.number <= _LANES * MOST_PART:
+    elif not 0 < threads.number <= _LANES * MAX_PART:
         yield OpenQuestion("divergence", "whether warps diverge", doubted(threads))
     elif threads.number < FULL_WARPS:
         text = f"An instruction works for {formatting.digits(threads.number)} of 32 threads."
         lever = "keep the lanes of a warp together: bounds outside the loop, rows of one length in a warp"
-        share = 1 - threads.number / 32
-        yield _say(reading, "divergence", LEVER, text, (threads,), share=share, lever=lever)
+        share = 1 - threads.number / _LANES
+        yield _statement(metrics, "divergence", LEVER, text, (threads,), share=share, lever=lever)

@@ -1,10 +1,10 @@
-"""At most six statements about a version: what is wrong, what limits it, what changed, what to pull next."""
+"""At most six statements about a version: what is wrong, what limits it, what changed, what to try next."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from profiler.advice import bottleneck, what_changed, without_gpu
 from profiler.advice.statement import (
@@ -12,31 +12,32 @@ from profiler.advice.statement import (
     KINDS,
     LEVER,
     UNKNOWN,
-    LaunchInputs,
+    LaunchMetrics,
     MetricInput,
     OpenQuestion,
     Statement,
-    listed,
+    format_line_numbers,
+    format_share,
 )
 from profiler.advice.subject import ComparedSide, Subject
 from profiler.compare import Comparison, kernel_filter, launch_labels
 from profiler.errors import CannotJudge, UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, Side, brief_list, chip_of
-from profiler.explain import Explanation, explain
+from profiler.explain import explain
 from profiler.explain.explanation import stall_metrics
+from profiler.history.lineage import REFUSALS
 
-MOST = 6
-SCHEMA = 1
+MAX_STATEMENTS = 6
+SCHEMA = 1  # of the document
 _NEVER_MEASURED = "what its time goes into: no counters of it from a GPU are here"
-_WAYS_OUT = {  # what a wrong result asks for, by how the kind that the check found begins
+_CORRECTNESS_LEVERS = {  # by how the kind of defect that the check found begins
     "race": "order the write and the read there: __syncthreads where the block meets, __syncwarp in a warp",
     "uninitialised": "write before reading: wait for the copy, or order the two with a barrier",
     "out-of-bounds": "hold the index inside the array there",
     "over-budget": "bring it under its budget: smaller tiles, fewer stages, fewer registers",
     "launch-refused": "bring it under what the GPU has: smaller tiles, fewer stages, smaller blocks",
 }
-_ASKS = {"not collected": "To collect:", "failed (NaN)": "Failed, to collect again:"}
-_REFUSED = ("over-budget", "launch-refused")  # rejected before a number could be wrong
+_TO_COLLECT = {"not collected": "To collect:", "failed (NaN)": "Failed, to collect again:"}  # by state
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,14 @@ class Insights:
 
     subject: Subject
     launch: str  # what was looked at of a measured version; "" where nothing was measured
-    why_launch: str
+    launch_why: str
     statements: tuple[Statement, ...]
-    hidden: int  # statements beyond MOST
+    hidden: int  # statements beyond MAX_STATEMENTS
 
     def to_dict(self) -> dict[str, Any]:
         """The insights for JSON: numbers in base units, null with a state where there is none."""
-        subject, side = self.subject, self._side
+        subject = self.subject
+        side = subject.measured.side if subject.measured else None
         return {
             "schema": SCHEMA,
             "version": subject.label,
@@ -60,15 +62,19 @@ class Insights:
             "gpu": side.gpu if side else None,
             "workload": side.workload if side else None,
             "launch": self.launch or None,
-            "launch_why": self.why_launch or None,
+            "launch_why": self.launch_why or None,
             "correct": False if subject.wrong else True if subject.checked else None,
-            "statements": [one.to_dict() for one in self.statements],
+            "statements": [statement.to_dict() for statement in self.statements],
             "hidden": self.hidden,
         }
 
-    @property
-    def _side(self) -> Side | None:
-        return self.subject.measured.side if self.subject.measured else None
+
+class ChosenLaunch(NamedTuple):
+    """The launch of a side that is looked at."""
+
+    launch: Launch
+    label: str  # range/kernel#n
+    why: str  # it is this one
 
 
 def find_insights(subject: Subject, table: MetricTable, kernel: str | None = None) -> Insights:
@@ -77,159 +83,189 @@ def find_insights(subject: Subject, table: MetricTable, kernel: str | None = Non
     Raises UnknownName where no launch fits `kernel`, CannotJudge where there is nothing at all.
     """
     if subject.wrong:
-        return Insights(subject, "", "", tuple(_correctness(subject, table)), 0)
+        return Insights(subject, "", "", (_wrong(subject, subject.wrong, table),), 0)
     if subject.waits_for:
         nothing = Statement("version", UNKNOWN, subject.waits_for, (), Evidence.MEASURED, "no data")
         return Insights(subject, "", "", (nothing,), 0)
-    found: list[Statement | OpenQuestion] = []
-    name = why = ""
-    if subject.measured:
-        if subject.measured.side.launches:
-            launch, name, why = choose_launch(subject.measured.side, table, kernel)
-            found += launch_statements(subject.measured, launch, table)
-        if subject.measured.comparison:
-            found += what_changed.latency_statements(subject.measured.comparison)
-    elif not subject.facts:
+    measured = subject.measured
+    if not measured and not subject.facts:
         raise CannotJudge(
             f"{subject.label}: neither measured nor examined: `profiler dissect` or `profiler collect`"
         )
-    found += without_gpu.fact_statements(subject.facts, table, subject.traffic)
-    if not subject.measured or not subject.measured.side.launches:
-        found.append(_never(subject, table))
-    kept, hidden = rank_statements(found)
-    return Insights(subject, name, why, kept, hidden)
+    answers: list[Statement | OpenQuestion] = []
+    label = why = ""
+    if measured and measured.side.launches:
+        launch, label, why = choose_launch(measured.side, table, kernel)
+        answers += launch_statements(measured, launch, table)
+    if measured and measured.comparison:
+        answers += what_changed.latency_statements(measured.comparison)
+    answers += without_gpu.fact_statements(subject.facts, table, subject.traffic)
+    if not measured or not measured.side.launches:
+        answers.append(_never_measured(subject, table))
+    statements, hidden = rank_statements(answers)
+    return Insights(subject, label, why, statements, hidden)
 
 
-def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> tuple[Launch, str, str]:
-    """The longest launch by ncu's duration among those asked for, its label, and why it is the one."""
-    wanted = kernel_filter(kernel)
-    named = [
+def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenLaunch:
+    """The longest launch by ncu's duration among those that fit `kernel`."""
+    matches = kernel_filter(kernel)
+    candidates = [
         (launch, label)
         for launch, label in zip(side.launches, launch_labels(side.launches), strict=True)
-        if wanted(launch)
+        if matches(launch)
     ]
-    if not named:
-        there = brief_list(sorted({launch.base_name for launch in side.launches}))
-        asked = f"no kernel matches {kernel!r}" if kernel else "no launch"
-        raise UnknownName(f"{asked} in {side.label}; there are {there or 'none'}")
+    if not candidates:
+        present = brief_list(sorted({launch.base_name for launch in side.launches}))
+        problem = f"no kernel matches {kernel!r}" if kernel else "no launch"
+        raise UnknownName(f"{problem} in {side.label}; there are {present or 'none'}")
     chip = chip_of(side.compute_capability) if side.compute_capability else None
-    times = [LaunchInputs(launch, table, chip)["duration"] for launch, _ in named]
-    known = [one.number for one in times if one.valid]
-    place = max(range(len(named)), key=lambda at: times[at].number if times[at].valid else -1.0)
-    launch, label = named[place]
-    if len(named) == 1:
-        return launch, label, "the only launch" if kernel is None else "the only launch that fits --kernel"
-    if not known:
-        return launch, label, f"the first of {len(named)} launches: none has a duration"
-    why = f"the longest of {len(named)} launches"
-    if sum(known):
-        why += f", {times[place].number / sum(known):.0%} of their time".replace("%", " %")
-    lost = len(named) - len(known)
-    return launch, label, why + (f"; {lost} without a duration" if lost else "")
+    durations = [LaunchMetrics(launch, table, chip)["duration"] for launch, _ in candidates]
+    times = [duration.number for duration in durations if duration.valid]
+    index = max(range(len(candidates)), key=lambda i: durations[i].number if durations[i].valid else -1.0)
+    launch, label = candidates[index]
+    if len(candidates) == 1:
+        why = "the only launch" if kernel is None else "the only launch that fits --kernel"
+    elif not times:
+        why = f"the first of {len(candidates)} launches: none has a duration"
+    else:
+        why = f"the longest of {len(candidates)} launches"
+        if sum(times):
+            why += f", {format_share(durations[index].number / sum(times))} of their time"
+        if without_time := len(candidates) - len(times):
+            why += f"; {without_time} without a duration"
+    return ChosenLaunch(launch, label, why)
 
 
 def launch_statements(
-    cell: ComparedSide, launch: Launch, table: MetricTable
+    compared: ComparedSide, launch: Launch, table: MetricTable
 ) -> tuple[Statement | OpenQuestion, ...]:
     """Everything that one launch's counters say, and everything they leave open; not ranked, not cut."""
-    side = cell.side
+    side, comparison = compared.side, compared.comparison
     chip = chip_of(side.compute_capability) if side.compute_capability else None
     stalls = stall_metrics(table, chip)
-    told: Sequence[Explanation] = explain(cell.comparison, table) if cell.comparison else ()
-    own = next((one for one in told if one.pair.b is launch), None)
-    reading = LaunchInputs(launch, table, chip, own.pair.a if own else None)
-    found = [*bottleneck.find_bottlenecks(reading, stalls)]
+    explanations = explain(comparison, table) if comparison else ()
+    own = next((explanation for explanation in explanations if explanation.pair.b is launch), None)
+    metrics = LaunchMetrics(launch, table, chip, own.pair.a if own else None)
+    answers = [*bottleneck.find_bottlenecks(metrics, stalls)]
     if own:
-        found += what_changed.change_statements(own, reading, stalls, told)
-    elif cell.comparison:
-        found.append(_unpaired(cell.comparison, reading["duration"]))
-    return tuple(found)
+        answers += what_changed.change_statements(own, metrics, stalls, explanations)
+    elif comparison:
+        answers.append(_unpaired(comparison, metrics["duration"]))
+    return tuple(answers)
 
 
-def rank_statements(found: Iterable[Statement | OpenQuestion]) -> tuple[tuple[Statement, ...], int]:
-    """At most MOST statements: by the share of time concerned, what is unknown last, and how many fell away.
+def rank_statements(
+    answers: Iterable[Statement | OpenQuestion],
+) -> tuple[tuple[Statement, ...], int]:
+    """At most MAX_STATEMENTS, and how many fell away: by the share of time concerned, what is unknown last.
 
     A main question that is open has a statement of its own; the others share one. Advice that two statements
     give stands once, with the cause.
     """
-    found = list(found)
-    said = [one for one in found if isinstance(one, Statement)]
-    gaps = [one for one in found if isinstance(one, OpenQuestion)]
-    causes = {one.lever for one in said if one.kind != LEVER and one.lever}
-    known = [one for one in said if one.kind != UNKNOWN and not (one.kind == LEVER and one.lever in causes)]
-    open_ = [one for one in said if one.kind == UNKNOWN]
-    open_ += [_unknown(gap.id, gap.asks, [gap]) for gap in gaps if gap.main]
-    rest = [gap for gap in gaps if not gap.main]
-    if rest:
-        open_.append(_unknown("others", "; ".join(dict.fromkeys(gap.asks for gap in rest)), rest))
-    known.sort(key=lambda one: (-one.rank, KINDS.index(one.kind)))
-    room = max(MOST - len(open_), 0)
-    kept = (*known[:room], *open_)[:MOST]
-    return kept, len(known) + len(open_) - len(kept)
+    answers = list(answers)
+    statements = [answer for answer in answers if isinstance(answer, Statement)]
+    questions = [answer for answer in answers if isinstance(answer, OpenQuestion)]
+    levers_of_causes = {statement.lever for statement in statements if statement.kind != LEVER}
+    known = [
+        statement
+        for statement in statements
+        if statement.kind != UNKNOWN
+        and not (statement.kind == LEVER and statement.lever and statement.lever in levers_of_causes)
+    ]
+    unknown = [statement for statement in statements if statement.kind == UNKNOWN]
+    unknown += [_unknown(question.id, [question]) for question in questions if question.main]
+    if others := [question for question in questions if not question.main]:
+        unknown.append(_unknown("others", others))
+    known.sort(key=lambda statement: (-statement.rank, KINDS.index(statement.kind)))
+    room = max(MAX_STATEMENTS - len(unknown), 0)
+    shown = (*known[:room], *unknown)[:MAX_STATEMENTS]
+    return shown, len(known) + len(unknown) - len(shown)
 
 
-def _unknown(name: str, asks: str, gaps: Sequence[OpenQuestion]) -> Statement:
-    """A question that stays open, with what to collect; nothing follows from it."""
-    bad = tuple({one.name: one for gap in gaps for one in gap.bad}.values())
-    kinds = {one.value.state for one in bad}
-    text = " ".join((f"Unknown: {asks}.", *_wanted(bad)))
+def _unknown(name: str, questions: Sequence[OpenQuestion]) -> Statement:
+    """Questions that stay open, with what to collect; nothing follows from them."""
+    invalid = tuple(
+        {metric.name: metric for question in questions for metric in question.invalid_inputs}.values()
+    )
     evidence = Evidence.MEASURED
-    if bad and all(one.name.startswith("static__") for one in bad):
+    if invalid and all(metric.name.startswith("static__") for metric in invalid):
         evidence = Evidence.STATIC
-    elif bad and all(one.name.startswith("modelled__") for one in bad):
+    elif invalid and all(metric.name.startswith("modelled__") for metric in invalid):
         evidence = Evidence.MODELLED
-    sure = "no data" if kinds <= {NOT_COLLECTED.state} else "no usable data"
-    return Statement(name, UNKNOWN, text, bad, evidence, sure)
+    states = {metric.value.state for metric in invalid}
+    by_state = _missing_by_state(invalid)
+    # What no collecting mends (implausible, not on this GPU) belongs to the question, unless it comes later.
+    first = next((i for i, state in enumerate(by_state) if state in _TO_COLLECT), len(by_state))
+    sentences = list(by_state.values())
+    asked = f"{'; '.join(dict.fromkeys(question.question for question in questions))}."
+    question = " ".join((asked, *sentences[:first]))
+    to_collect = tuple(sentences[first:])
+    return Statement(
+        name,
+        UNKNOWN,
+        " ".join((f"Unknown: {question}", *to_collect)),
+        invalid,
+        evidence,
+        "no data" if states <= {NOT_COLLECTED.state} else "no usable data",
+        question=question.removesuffix("."),
+        to_collect=to_collect,
+    )
 
 
-def _wanted(bad: Sequence[MetricInput]) -> Iterator[str]:
-    """What to collect, by why it is not there: the lines of metrics.txt, and ncu's name where none has it."""
-    for state in dict.fromkeys(one.state for one in bad):
-        of = [one for one in bad if one.state == state]
-        lines = listed([one.line for one in of if one.line is not None])
-        names = [one.concept or one.name.partition("[")[0] for one in of]
-        where = f"metrics.txt:{lines} " if lines else ""
-        told = f"({brief_list(names)})" if where else brief_list(names)
-        yield f"{_ASKS.get(state, f'{state.capitalize()}:')} {where}{told}."
+def _missing_by_state(invalid: Sequence[MetricInput]) -> dict[str, str]:
+    """A sentence for each state of invalid inputs: the lines of metrics.txt, or ncu's names."""
+    sentences = {}
+    for state in dict.fromkeys(metric.state for metric in invalid):
+        metrics = [metric for metric in invalid if metric.state == state]
+        lines = format_line_numbers([metric.line for metric in metrics if metric.line is not None])
+        names = brief_list([metric.concept or metric.name.partition("[")[0] for metric in metrics])
+        words = f"metrics.txt:{lines} ({names})" if lines else names
+        sentences[state] = f"{_TO_COLLECT.get(state, f'{state.capitalize()}:')} {words}."
+    return sentences
 
 
-def _never(subject: Subject, table: MetricTable) -> Statement:
+def _never_measured(subject: Subject, table: MetricTable) -> Statement:
     metric = table.by_concept.get("duration")
     name = metric.alternatives[0].name if metric else "duration"
-    missing = MetricInput(
-        name, "duration", "ncu duration", NOT_COLLECTED, None, metric.line if metric else None
-    )
+    line = metric.line if metric else None
+    duration = MetricInput(name, "duration", "ncu duration", NOT_COLLECTED, None, line)
     version = subject.label.rpartition("/")[2]
-    text = f"Unknown: {_NEVER_MEASURED}. On a machine with a GPU: `profiler collect {version}`."
-    return Statement("time", UNKNOWN, text, (missing,), Evidence.MEASURED, "no data")
+    question = f"{_NEVER_MEASURED}. On a machine with a GPU: `profiler collect {version}`."
+    text = f"Unknown: {question}"
+    return Statement("time", UNKNOWN, text, (duration,), Evidence.MEASURED, "no data", question=question)
 
 
 def _unpaired(comparison: Comparison, duration: MetricInput) -> Statement:
-    group = next((one for one in comparison.ambiguous), None)
-    why = (
-        f"its launches are ambiguous: {group.why}"
-        if group
-        else "no launch of the baseline answers to this one"
-    )
-    text = f"Unknown: what changed against {comparison.a.label}; {why}."
-    return Statement("change", UNKNOWN, text, (duration,), Evidence.MEASURED, "no pair")
+    if comparison.ambiguous:
+        why = f"its launches are ambiguous: {comparison.ambiguous[0].why}"
+    else:
+        why = "no launch of the baseline answers to this one"
+    question = f"what changed against {comparison.a.label}; {why}"
+    text = f"Unknown: {question}."
+    return Statement("change", UNKNOWN, text, (duration,), Evidence.MEASURED, "no pair", question=question)
 
 
-def _correctness(subject: Subject, table: MetricTable) -> Iterable[Statement]:
+def _wrong(subject: Subject, why: str, table: MetricTable) -> Statement:
     """What is wrong, with the largest error that was seen; a wrong version has no other statement."""
-    assert subject.wrong is not None
-    cells = [cell for cell in subject.facts if cell.side.evidence is Evidence.MODELLED]
-    readings = [LaunchInputs(without_gpu.main_launch(cell.side), table) for cell in cells]
+    modelled = [fact for fact in subject.facts if fact.side.evidence is Evidence.MODELLED]
+    launches = [LaunchMetrics(without_gpu.main_launch(fact.side), table) for fact in modelled]
     errors = [
-        (reading["modelled_error"], reading.named("modelled__findings", "schedules with findings"))
-        for reading in readings
+        (metrics["modelled_error"], metrics.named("modelled__findings", "schedules with findings"))
+        for metrics in launches
     ]
-    worst = max(errors, key=lambda pair: pair[0].number if pair[0].valid else -1.0, default=())
-    inputs = tuple(worst)[-1:] if subject.wrong.startswith(_REFUSED) else tuple(worst)  # no number came out
-    lever = next((way for kind, way in _WAYS_OUT.items() if subject.wrong.startswith(kind)), None)
-    word = "Rejected" if subject.wrong.startswith(_REFUSED) else "Wrong"
-    text = f"{word}, so it has no speed and nothing else is said: {subject.wrong}."
-    evidence = Evidence.MODELLED if cells else Evidence.STATIC if subject.facts else Evidence.MEASURED
-    sure = "by the check on the CPU" if cells else "by its last check"
-    valid = all(one.valid for one in inputs)
-    yield Statement(CORRECTNESS, CORRECTNESS, text, inputs, evidence, sure, lever if valid else None)
+    worst = max(errors, key=lambda pair: pair[0].number if pair[0].valid else -1.0, default=None)
+    inputs: tuple[MetricInput, ...] = worst or ()
+    is_refused = why.startswith(REFUSALS)
+    if is_refused:
+        inputs = inputs[-1:]  # no number came out, so there is no error
+    lever = next((lever for kind, lever in _CORRECTNESS_LEVERS.items() if why.startswith(kind)), None)
+    word = "Rejected" if is_refused else "Wrong"
+    return Statement(
+        CORRECTNESS,
+        CORRECTNESS,
+        f"{word}, so it has no speed and nothing else is said: {why}.",
+        inputs,
+        Evidence.MODELLED if modelled else Evidence.STATIC if subject.facts else Evidence.MEASURED,
+        "by the check on the CPU" if modelled else "by its last check",
+        lever if all(metric.valid for metric in inputs) else None,
+    )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, State, Value, formatting
+from profiler.evidence.opcodes import is_matrix_multiply
 
 CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN = (
     "correctness",
@@ -18,25 +18,23 @@ CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN = (
     "unknown",
 )
 KINDS = (CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN)
-OPCODES = "sass__inst_executed_per_opcode"  # ncu's opcode mix: one value an opcode
-MOST_PCT = 102.0  # counters of one ratio may come from different replay passes; above it they disagree
-MOST_PART = MOST_PCT / 100  # of a whole, for what is a part of it
+OPCODE_MIX = "sass__inst_executed_per_opcode"  # ncu's: one value an opcode
+MAX_PCT = 102.0  # counters of one ratio may come from different replay passes; above it they disagree
+MAX_PART = MAX_PCT / 100  # of a whole, for what is a part of it
 
-_WORDS = ("inst", "warp", "block", "sector", "sectors", "cycle", "thread", "register/thread")
-
-# Matrix instructions by opcode. HFMA2.MMA is none, though the tensor pipe counts it (nsight-facts, trap 2).
-_MATRIX = re.compile(r"([HIBDQO]|F8)MMA|[HIQB]GMMA|UT[CX]\w*MMA")
+# Units that are words: the label says already what is counted.
+_WORD_UNITS = ("inst", "warp", "block", "sector", "sectors", "cycle", "thread", "register/thread")
 
 
 @dataclass(frozen=True)
 class MetricInput:
-    """One number that a statement rests on, or why there is none; `baseline` None: there is no baseline."""
+    """One number that a statement rests on, or why there is none."""
 
     name: str  # exact ncu name; an opcode mix adds [OPCODE]
-    concept: str
+    concept: str  # "" for what metrics.txt does not declare
     label: str
     value: Value
-    baseline: Value | None = None
+    baseline: Value | None = None  # None: there is no baseline
     line: int | None = None  # of metrics.txt, where it is declared
     doubted: bool = False  # another counter contradicts it
 
@@ -57,22 +55,35 @@ class MetricInput:
     def valid(self) -> bool:
         """Whether it holds a number that can be true: none negative, above its peak, or contradicted."""
         is_number = self.value.state is State.PRESENT and self.value.number is not None  # it may be a text
-        return is_number and plausible(self.value) and not self.doubted
+        return is_number and is_plausible(self.value) and not self.doubted
 
     @property
-    def shown(self) -> str:
-        """The number as text."""
+    def text(self) -> str:
+        """The number with its unit."""
         return str(formatting.quantity(self.value))
 
     @property
-    def before(self) -> str | None:
-        """The baseline's number as text; None where it has none."""
-        known = self.baseline is not None and self.baseline.number is not None
-        return str(formatting.quantity(self.baseline)) if known and self.baseline else None
+    def baseline_number(self) -> float | None:
+        """The baseline's number; None where it has none, or there is no baseline."""
+        if self.baseline is None or self.baseline.number is None:
+            return None
+        return float(self.baseline.number)
+
+    @property
+    def baseline_text(self) -> str | None:
+        """The baseline's number with its unit; None where it has none."""
+        has_number = self.baseline is not None and self.baseline.number is not None
+        return str(formatting.quantity(self.baseline)) if has_number and self.baseline else None
 
     def to_dict(self) -> dict[str, Any]:
         """The input for JSON, in base units."""
         baseline = self.baseline
+        if baseline is None:
+            baseline_state = "no baseline"
+        elif baseline.state is State.PRESENT:
+            baseline_state = "present"
+        else:
+            baseline_state = formatting.state_words(baseline)
         return {
             "name": self.name,
             "concept": self.concept or None,
@@ -80,11 +91,7 @@ class MetricInput:
             "unit": self.value.unit,
             "state": self.state,
             "baseline_value": None if baseline is None else baseline.text or baseline.number,
-            "baseline_state": "no baseline"
-            if baseline is None
-            else formatting.state_words(baseline)
-            if baseline.state is not State.PRESENT
-            else "present",
+            "baseline_state": baseline_state,
         }
 
 
@@ -101,24 +108,27 @@ class Statement:
     lever: str | None = None
     share: float | None = None  # of the launch's time, 0 to 1, at most; None where no time is known
     weight: float = field(default=0.0, compare=False)  # its rank where that is higher than the share
+    question: str = ""  # of an unknown one: what stays open, in words that follow "unknown:"
+    to_collect: tuple[str, ...] = ()  # of an unknown one: what would answer it, a sentence a state
 
     def __post_init__(self) -> None:
         if self.lever is not None and not self.valid:
-            raise ValueError(f"{self.id}: a lever must not rest on {[one.name for one in self.bad]}")
+            names = [metric.name for metric in self.invalid_inputs]
+            raise ValueError(f"{self.id}: a lever must not rest on {names}")
 
     @property
-    def bad(self) -> tuple[MetricInput, ...]:
+    def invalid_inputs(self) -> tuple[MetricInput, ...]:
         """The inputs that are missing or cannot be true."""
-        return tuple(one for one in self.inputs if not one.valid)
+        return tuple(metric for metric in self.inputs if not metric.valid)
 
     @property
     def valid(self) -> bool:
         """Whether every input was valid."""
-        return not self.bad
+        return not self.invalid_inputs
 
     @property
     def rank(self) -> float:
-        """What it concerns of the time; a weight stands in where that is not known, or not what counts."""
+        """The share of the time it concerns; a weight stands in where that is unknown, or not what counts."""
         return max(self.weight, self.share or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -127,7 +137,7 @@ class Statement:
             "id": self.id,
             "kind": self.kind,
             "text": self.text,
-            "metrics": [one.to_dict() for one in self.inputs],
+            "metrics": [metric.to_dict() for metric in self.inputs],
             "evidence": self.evidence.value,
             "valid": self.valid,
             "lever": self.lever,
@@ -138,106 +148,104 @@ class Statement:
 
 @dataclass(frozen=True)
 class OpenQuestion:
-    """A question that the data do not carry, and the inputs that are missing for it."""
+    """A question that the data do not answer, and the inputs that are missing for it."""
 
     id: str
-    asks: str  # in words that follow "unknown:"
+    question: str  # in words that follow "unknown:"
     inputs: tuple[MetricInput, ...]
     main: bool = False  # what anybody would ask first: it gets a statement of its own
 
     @property
-    def bad(self) -> tuple[MetricInput, ...]:
+    def invalid_inputs(self) -> tuple[MetricInput, ...]:
         """The inputs that are missing or cannot be true."""
-        return tuple(one for one in self.inputs if not one.valid)
+        return tuple(metric for metric in self.inputs if not metric.valid)
 
 
 @dataclass(frozen=True)
-class LaunchInputs:
+class LaunchMetrics:
     """One launch by the concepts of metrics.txt, beside the same counters of the baseline's launch."""
 
     launch: Launch
     table: MetricTable
     chip: str | None = None
     baseline: Launch | None = None
-    mix: str = OPCODES  # what its opcodes are called: executed, or sites in the code
+    opcode_mix: str = OPCODE_MIX  # the name of its opcodes' counts: executed, or places in the code
 
     def __getitem__(self, concept: str) -> MetricInput:
         metric = self.table.by_concept.get(concept)
         if metric is None:
             return MetricInput(concept, concept, concept, NOT_COLLECTED)
         name, value = self.table.resolve(metric, self.launch.values, self.chip)
-        return MetricInput(name, concept, metric.label, value, self._before(name), metric.line)
+        return MetricInput(name, concept, metric.label, value, self._baseline_value(name), metric.line)
 
     def named(self, name: str, label: str = "") -> MetricInput:
         """A value by its exact name, for what metrics.txt does not declare."""
-        return MetricInput(name, "", label or name, self.launch.values.value(name), self._before(name))
+        value = self.launch.values.value(name)
+        return MetricInput(name, "", label or name, value, self._baseline_value(name))
 
     def of(self, *concepts: str) -> tuple[MetricInput, ...]:
         """Several concepts."""
         return tuple(self[concept] for concept in concepts)
 
-    def _before(self, name: str) -> Value | None:
-        return None if self.baseline is None else self.baseline.values.value(name)
-
     def opcodes(self, *names: str) -> MetricInput:
-        """Instructions of these opcodes together; 0 is a real 0, since a mix names all that is there.
+        """Instructions of these opcodes together; 0 is a real 0, since a mix names all that was executed."""
+        return self._opcode_input("+".join(names), lambda opcode: opcode.partition(".")[0] in names)
 
-        Without names: matrix instructions of every kind.
-        """
-        total, shown = _sum(self.launch.opcodes, names), "+".join(names) or "*MMA"
-        before = None if self.baseline is None else _sum(self.baseline.opcodes, names)
-        return MetricInput(f"{self.mix}[{shown}]", "", f"{shown} instructions", total, before)
+    @property
+    def matrix_opcodes(self) -> MetricInput:
+        """Matrix instructions of every kind."""
+        return self._opcode_input("*MMA", is_matrix_multiply)
 
     @property
     def every_opcode(self) -> MetricInput:
         """All instructions of the opcode mix."""
-        before = None if self.baseline is None else _all(self.baseline.opcodes)
-        return MetricInput(f"{self.mix}[*]", "", "instructions", _all(self.launch.opcodes), before)
+        return replace(self._opcode_input("*", lambda _: True), label="instructions")
+
+    def _opcode_input(self, name: str, matches: Callable[[str], bool]) -> MetricInput:
+        before = None if self.baseline is None else _opcode_count(self.baseline.opcodes, matches)
+        count = _opcode_count(self.launch.opcodes, matches)
+        return MetricInput(f"{self.opcode_mix}[{name}]", "", f"{name} instructions", count, before)
+
+    def _baseline_value(self, name: str) -> Value | None:
+        return None if self.baseline is None else self.baseline.values.value(name)
 
 
 def doubted(*inputs: MetricInput) -> tuple[MetricInput, ...]:
     """The same inputs where they contradict each other: nothing may rest on them."""
-    return tuple(replace(one, doubted=True) for one in inputs)
+    return tuple(replace(metric, doubted=True) for metric in inputs)
 
 
-def valid(inputs: tuple[MetricInput, ...]) -> bool:
+def all_valid(inputs: Iterable[MetricInput]) -> bool:
     """Whether all of them hold numbers that can be true."""
-    return all(one.valid for one in inputs)
+    return all(metric.valid for metric in inputs)
 
 
-def is_matrix(opcode: str) -> bool:
-    """Whether an opcode is a tensor-core instruction."""
-    return _MATRIX.fullmatch(opcode.partition(".")[0]) is not None
+def is_plausible(value: Value) -> bool:
+    """Whether a value by itself can be true: a text, or a number that is not negative nor above its peak."""
+    if value.number is None:
+        return value.text is not None
+    return value.number >= 0 and not (value.unit == "%" and value.number > MAX_PCT)
 
 
-def between(a: Value, b: Value) -> str:
+def format_from_to(a: Value, b: Value) -> str:
     """Two values as `A → B`, the unit once; units that are words go, since the label says what is counted."""
-    if not a.number or not b.number or a.unit != b.unit:
-        return (
-            f"{_bare(a)} → {_bare(b)}"
-            if a.unit == b.unit
-            else f"{formatting.quantity(a)} → {formatting.quantity(b)}"
-        )
+    if a.unit != b.unit:
+        return f"{formatting.quantity(a)} → {formatting.quantity(b)}"
+    if not a.number or not b.number:
+        return f"{_without_word_unit(a)} → {_without_word_unit(b)}"
     scale = formatting.scale_for(a.unit, max(abs(a.number), abs(b.number)))
     first, second = (formatting.quantity(value, scale) for value in (a, b))
-    return f"{first.number} → {second.number} {_unit(second.unit, b)}".rstrip()
+    return f"{first.number} → {second.number} {_short_unit(second.unit, b)}".rstrip()
 
 
-def _bare(value: Value) -> str:
-    number, unit = formatting.quantity(value)
-    return f"{number} {_unit(unit, value)}".rstrip()
+def format_share(share: float, decimals: int = 0) -> str:
+    """A share from 0 to 1 in per cent: `12 %`."""
+    return f"{share:.{decimals}%}".replace("%", " %")
 
 
-def _unit(shown: str, value: Value) -> str:
-    """The unit without its word: `k` of `k inst`, `kB` of `kB/block`."""
-    if value.unit in _WORDS:
-        return shown.removesuffix(value.unit).strip()
-    return shown if value.unit.startswith("byte/s") else shown.partition("/")[0]
-
-
-def listed(lines: list[int]) -> str:
+def format_line_numbers(lines: Sequence[int]) -> str:
     """Line numbers in order, runs of them as `113–117`."""
-    runs: list[list[int]] = []
+    runs: list[list[int]] = []  # first and last of each
     for line in sorted(set(lines)):
         if runs and line == runs[-1][-1] + 1:
             runs[-1][1:] = [line]
@@ -246,20 +254,19 @@ def listed(lines: list[int]) -> str:
     return ", ".join("–".join(map(str, run)) for run in runs)
 
 
-def _all(mix: Mapping[str, float]) -> Value:
-    return Value(sum(mix.values()), "inst") if mix else NOT_COLLECTED
+def _without_word_unit(value: Value) -> str:
+    number, unit = formatting.quantity(value)
+    return f"{number} {_short_unit(unit, value)}".rstrip()
 
 
-def _sum(mix: Mapping[str, float], names: tuple[str, ...]) -> Value:
+def _short_unit(shown: str, value: Value) -> str:
+    """The unit as it is shown without its word: `k` of `k inst`, `kB` of `kB/block`."""
+    if value.unit in _WORD_UNITS:
+        return shown.removesuffix(value.unit).strip()
+    return shown if value.unit.startswith("byte/s") else shown.partition("/")[0]
+
+
+def _opcode_count(mix: Mapping[str, float], matches: Callable[[str], bool]) -> Value:
     if not mix:
         return NOT_COLLECTED
-    if not names:
-        return Value(sum(count for name, count in mix.items() if is_matrix(name)), "inst")
-    return Value(sum(count for name, count in mix.items() if name.partition(".")[0] in names), "inst")
-
-
-def plausible(value: Value) -> bool:
-    """Whether a value by itself can be true: a text, or a number that is not negative nor above its peak."""
-    if value.number is None:
-        return value.text is not None
-    return value.number >= 0 and not (value.unit == "%" and value.number > MOST_PCT)
+    return Value(sum(count for opcode, count in mix.items() if matches(opcode)), "inst")

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from profiler.advice import stall_levers
+from profiler.advice.levers import FEWER_REGISTERS, LESS_SHARED, SWIZZLE, TENSOR_CORES
 from profiler.advice.statement import (
     BOTTLENECK,
     CHANGE,
     LEVER,
     UNKNOWN,
-    LaunchInputs,
+    LaunchMetrics,
     MetricInput,
     OpenQuestion,
     Statement,
-    between,
-    valid,
+    all_valid,
+    format_from_to,
+    format_share,
 )
-from profiler.advice.subject import ComparedSide, SharedTraffic
+from profiler.advice.subject import ComparedSide, TrafficByWorkload
 from profiler.build.occupancy import occupancy
 from profiler.compare import MetricChange
 from profiler.evidence import (
@@ -31,16 +34,17 @@ from profiler.evidence import (
     formatting,
     natural_key,
 )
+from profiler.history.lineage import MAIN
 from profiler.statistics import Verdict
 
-LOW_PCT = 25.0  # theoretical occupancy at which room for another block is worth a word
-STEP = 0.25  # a cut in registers or shared memory that is larger than this is another kernel
-_ASYNC = ("LDGSTS", "UTMALDG", "UBLKCP")  # copies to shared memory that pass no register
+LOW_OCCUPANCY_PCT = 25.0  # theoretical occupancy at which room for another block is worth a word
+MAX_CUT = 0.25  # a cut in registers or shared memory that is larger than this is another kernel
+_ASYNC_COPIES = ("LDGSTS", "UTMALDG", "UBLKCP")  # to shared memory past the registers
 _EXACT = "exact, by the compiler"
 _BY_MODEL = "by the model of the banks, on small workloads"
-_SHOWN_CHANGES = 8
+_MAX_CHANGES = 8  # that a statement names
 # What of a version's static facts a reader asks for first.
-_CHANGES = (
+_COMPARED = (
     "static_registers",
     "static_spills",
     "static_shared",
@@ -55,259 +59,334 @@ _CHANGES = (
     "modelled_conflicts",
     "modelled_wavefronts",
 )
+_SOURCES = {Evidence.STATIC: "the compiler", Evidence.MODELLED: "the run on the CPU"}
+
+
+class _Fact(NamedTuple):
+    """What a rule says of one side, and how severe it is among the sides of which it is said."""
+
+    answer: Statement | OpenQuestion
+    severity: float = 0.0
+
+
+class _SideMetrics(NamedTuple):
+    compared: ComparedSide
+    metrics: LaunchMetrics
 
 
 def fact_statements(
-    cells: Sequence[ComparedSide], table: MetricTable, traffic: SharedTraffic
+    sides: Sequence[ComparedSide], table: MetricTable, traffic: TrafficByWorkload
 ) -> tuple[Statement | OpenQuestion, ...]:
     """Every statement that static and modelled facts carry; each stands for all places, naming the worst."""
-    ordered = sorted(cells, key=lambda cell: natural_key(cell.place))
-    static = [(cell, _reading(cell, table)) for cell in ordered if cell.side.evidence is Evidence.STATIC]
-    modelled = [(cell, _reading(cell, table)) for cell in ordered if cell.side.evidence is Evidence.MODELLED]
-    found: list[Statement | OpenQuestion] = []
-    for rule in (_budget, _spills, _room, _tensor, _copies, _local):
-        found += _worst([(cell, *one) for cell, reading in static for one in rule(reading)])
-    found += _worst(
-        [(cell, *one) for cell, reading in modelled for one in _conflicts(cell, reading, traffic)]
+    ordered = sorted(sides, key=lambda compared: natural_key(compared.place))
+    pairs = [_SideMetrics(compared, _launch_metrics(compared, table)) for compared in ordered]
+    static = [pair for pair in pairs if pair.compared.side.evidence is Evidence.STATIC]
+    modelled = [pair for pair in pairs if pair.compared.side.evidence is Evidence.MODELLED]
+    answers: list[Statement | OpenQuestion] = []
+    rules: tuple[Callable[[LaunchMetrics], Iterator[_Fact]], ...] = (
+        _over_budget,
+        _spills,
+        _room_for_a_block,
+        _tensor_cores,
+        _copies,
+        _local_arrays,
     )
-    for kind in (static, modelled):
-        found += _changes(kind)
-    return tuple(found)
+    for rule in rules:
+        answers += _worst([(compared, fact) for compared, metrics in static for fact in rule(metrics)])
+    answers += _worst(
+        [
+            (compared, fact)
+            for compared, metrics in modelled
+            for fact in _bank_conflicts(compared, metrics, traffic)
+        ]
+    )
+    for of_one_kind in (static, modelled):
+        answers += _changes(of_one_kind)
+    return tuple(answers)
 
 
 def main_launch(side: Side) -> Launch:
     """The main function of a version that has several; the facts of a run on the CPU are one."""
-    return next((one for one in side.launches if one.base_name == "main"), side.launches[0])
+    return next((launch for launch in side.launches if launch.base_name == MAIN), side.launches[0])
 
 
-def _reading(cell: ComparedSide, table: MetricTable) -> LaunchInputs:
-    launch = main_launch(cell.side)
-    pairs = cell.comparison.pairs if cell.comparison else ()
-    before = next((pair.a for pair in pairs if pair.b is launch), None)
-    chip = cell.side.gpu.rstrip("af") if cell.side.gpu and cell.side.gpu.startswith("sm_") else None
-    return LaunchInputs(launch, table, chip, before, mix="static__opcode")
+def _launch_metrics(compared: ComparedSide, table: MetricTable) -> LaunchMetrics:
+    launch, gpu = main_launch(compared.side), compared.side.gpu
+    pairs = compared.comparison.pairs if compared.comparison else ()
+    baseline = next((pair.a for pair in pairs if pair.b is launch), None)
+    chip = gpu.rstrip("af") if gpu and gpu.startswith("sm_") else None
+    return LaunchMetrics(launch, table, chip, baseline, opcode_mix="static__opcode")
 
 
-def _worst(
-    found: Sequence[tuple[ComparedSide, Statement | OpenQuestion, float]],
-) -> Iterator[Statement | OpenQuestion]:
+def _worst(facts: Sequence[tuple[ComparedSide, _Fact]]) -> Iterator[Statement | OpenQuestion]:
     """Of equal statements from several places the one with the highest severity, which names the others."""
     by_id: dict[str, list[tuple[float, ComparedSide, Statement]]] = {}
-    gaps: dict[str, OpenQuestion] = {}
-    for cell, one, severity in found:
-        if isinstance(one, OpenQuestion):
-            gaps.setdefault(one.id, one)
+    questions: dict[str, OpenQuestion] = {}
+    for compared, (answer, severity) in facts:
+        if isinstance(answer, OpenQuestion):
+            questions.setdefault(answer.id, answer)
         else:
-            by_id.setdefault(one.id, []).append((severity, cell, one))
-    for several in by_id.values():
-        _, cell, one = max(several, key=lambda entry: entry[0])
-        more = len(several) - 1
-        where = cell.place + (f" and {more} more place{'s' * (more > 1)}" if more else "")
-        yield Statement(
-            one.id,
-            one.kind,
-            f"{one.text} ({where})",
-            one.inputs,
-            one.evidence,
-            one.confidence,
-            one.lever,
-            weight=one.weight,
-        )
-    yield from (gap for name, gap in gaps.items() if name not in by_id)
+            by_id.setdefault(answer.id, []).append((severity, compared, answer))
+    for entries in by_id.values():
+        _, compared, statement = max(entries, key=lambda entry: entry[0])
+        more = len(entries) - 1
+        where = compared.place + (f" and {more} more place{'s' * (more > 1)}" if more else "")
+        yield replace(statement, text=f"{statement.text} ({where})")
+    yield from (question for name, question in questions.items() if name not in by_id)
 
 
 def _static(
-    name: str, kind: str, text: str, inputs: tuple[MetricInput, ...], weight: float, lever: str = ""
+    name: str,
+    kind: str,
+    text: str,
+    inputs: tuple[MetricInput, ...],
+    weight: float,
+    lever: str = "",
+    confidence: str = _EXACT,
 ) -> Statement:
-    known = lever if lever and valid(inputs) else None
-    return Statement(name, kind, text, inputs, Evidence.STATIC, _EXACT, known, weight=weight)
+    """A statement on static facts; without the lever where an input is not valid."""
+    valid_lever = lever if lever and all_valid(inputs) else None
+    return Statement(name, kind, text, inputs, Evidence.STATIC, confidence, valid_lever, weight=weight)
 
 
-_Rule = Iterator[tuple[Statement | OpenQuestion, float]]  # with a severity among places
+def _over_budget(metrics: LaunchMetrics) -> Iterator[_Fact]:
+    budget = metrics.named("static__over_budget", "over budget")
+    if budget.value.text not in (None, "", "nothing"):  # a text, so never a valid number
+        yield _Fact(_static("budget", BOTTLENECK, f"Over its budget: {budget.value.text}", (budget,), 0.9))
 
 
-def _budget(reading: LaunchInputs) -> _Rule:
-    told = reading.named("static__over_budget", "over budget")
-    if told.value.text not in (None, "", "nothing"):  # a text, so never a valid number
-        text = f"Over its budget: {told.value.text}"
-        yield _static("budget", BOTTLENECK, text, (told,), 0.9), 0.0
-
-
-def _spills(reading: LaunchInputs) -> _Rule:
-    spills, registers = reading.of("static_spills", "static_registers")
+def _spills(metrics: LaunchMetrics) -> Iterator[_Fact]:
+    spills, registers = inputs = metrics.of("static_spills", "static_registers")
     if not spills.valid:
-        yield OpenQuestion("spills", "whether registers spill", (spills,)), 0.0
+        yield _Fact(OpenQuestion("spills", "whether registers spill", (spills,)))
     elif spills.number:
-        text = f"{spills.shown} of registers spill at {registers.shown} a thread"
-        yield (
-            _static("spills", LEVER, text, (spills, registers), 0.8, stall_levers.FEWER_REGISTERS),
-            spills.number,
-        )
+        text = f"{spills.text} of registers spill at {registers.text} a thread"
+        yield _Fact(_static("spills", LEVER, text, inputs, 0.8, FEWER_REGISTERS), spills.number)
 
 
-def _room(reading: LaunchInputs) -> _Rule:
+def _room_for_a_block(metrics: LaunchMetrics) -> Iterator[_Fact]:
     """How far the kernel is from one more block on an SM."""
     names = ("static_registers", "static_threads", "static_shared", "static_occupancy", "static_blocks")
-    registers, threads, shared, pct, blocks = inputs = reading.of(*names)
-    if not valid(inputs) or reading.chip not in ARCHITECTURES:
-        yield OpenQuestion("room", "how many blocks fit on an SM", inputs), 0.0
+    registers, threads, shared, share, blocks = inputs = metrics.of(*names)
+    chip = metrics.chip
+    if not all_valid(inputs) or chip not in ARCHITECTURES:
+        yield _Fact(OpenQuestion("room", "how many blocks fit on an SM", inputs))
         return
-    if pct.number > LOW_PCT or not blocks.number:
+    if share.number > LOW_OCCUPANCY_PCT or not blocks.number:
         return
-    has = (int(registers.number), int(threads.number), int(shared.number))
-    fits = occupancy(reading.chip, *has)
-    if fits.blocks != blocks.number:
+    block = _Block(chip, int(registers.number), int(threads.number), int(shared.number))
+    fits = occupancy(*block)
+    if fits.blocks != blocks.number:  # the facts were made with other limits than this table's
         return
-    cuts = [
-        (name, step, lever)
-        for name, step, lever in (
-            ("registers", _registers_for(reading.chip, *has, fits.blocks), stall_levers.FEWER_REGISTERS),
-            (
-                "bytes of shared memory",
-                _shared_for(reading.chip, *has, fits.blocks),
-                stall_levers.LESS_SHARED,
-            ),
-        )
-        if step
-    ]
     let = "lets" if len(fits.limiters) == 1 and not fits.limiters[0].endswith("s") else "let"
-    few = f"{fits.blocks} block{'s' * (fits.blocks > 1)} of {has[1]} threads"
+    few = f"{fits.blocks} block{'s' * (fits.blocks > 1)} of {block.threads} threads"
     limited = f"{' and '.join(fits.limiters)} {let} {few}"
-    text = f"Occupancy is {pct.shown} at most: {limited} onto an SM"
+    text = f"Occupancy is {share.text} at most: {limited} onto an SM"
     lever = ""
-    if cuts:
-        name, step, lever = cuts[0]
-        now = has[0] if name == "registers" else has[2]
-        text += f"; {formatting.digits(step)} {name} in place of {formatting.digits(now)} would fit one more"
-    sure = "exact for the room; whether more warps help only a measurement tells"
-    one = _static("room", LEVER if lever else BOTTLENECK, text, inputs, 0.3, lever)
-    yield Statement(one.id, one.kind, text, inputs, one.evidence, sure, one.lever, weight=0.3), -pct.number
+    if fewer := _fewer_registers(block, fits.blocks):
+        text += f"; {_in_place_of(fewer, block.registers, 'registers')}"
+        lever = FEWER_REGISTERS
+    elif less := _less_shared(block, fits.blocks):
+        text += f"; {_in_place_of(less, block.shared_bytes, 'bytes of shared memory')}"
+        lever = LESS_SHARED
+    confidence = "exact for the room; whether more warps help only a measurement tells"
+    kind = LEVER if lever else BOTTLENECK
+    yield _Fact(_static("room", kind, text, inputs, 0.3, lever, confidence), -share.number)
 
 
-def _registers_for(chip: str, registers: int, threads: int, shared: int, blocks: int) -> int | None:
-    """The most registers with which one block more fits, within STEP; None where that alone does not do."""
-    for less in range(registers - 1, int(registers * (1 - STEP)) - 1, -1):
-        if occupancy(chip, less, threads, shared).blocks > blocks:
+class _Block(NamedTuple):
+    """What a block takes of an SM, in the order of `occupancy`'s arguments."""
+
+    chip: str
+    registers: int  # a thread
+    threads: int
+    shared_bytes: int
+
+
+def _in_place_of(less: int, own: int, name: str) -> str:
+    return f"{formatting.digits(less)} {name} in place of {formatting.digits(own)} would fit one more"
+
+
+def _fewer_registers(block: _Block, blocks: int) -> int | None:
+    """The most registers with which one block more fits, within MAX_CUT; None where none will do."""
+    for fewer in range(block.registers - 1, int(block.registers * (1 - MAX_CUT)) - 1, -1):
+        if occupancy(*block._replace(registers=fewer)).blocks > blocks:
+            return fewer
+    return None
+
+
+def _less_shared(block: _Block, blocks: int) -> int | None:
+    """The most shared memory with which one block more fits, within MAX_CUT, in steps of its unit."""
+    unit, own = ARCHITECTURES[block.chip].shared_unit, block.shared_bytes
+    for less in range(own - own % unit, int(own * (1 - MAX_CUT)) - 1, -unit):
+        if less < own and occupancy(*block._replace(shared_bytes=less)).blocks > blocks:
             return less
     return None
 
 
-def _shared_for(chip: str, registers: int, threads: int, shared: int, blocks: int) -> int | None:
-    """The most bytes of shared memory with which one block more fits, within STEP, in steps of its unit."""
-    unit = ARCHITECTURES[chip].shared_unit
-    for less in range(shared - shared % unit, int(shared * (1 - STEP)) - 1, -unit):
-        if less < shared and occupancy(chip, registers, threads, less).blocks > blocks:
-            return less
-    return None
-
-
-def _tensor(reading: LaunchInputs) -> _Rule:
-    matrix, fused, every = inputs = (
-        reading.opcodes(),
-        reading.opcodes("FFMA", "HFMA2"),
-        reading.every_opcode,
-    )
-    if not every.valid:
-        yield OpenQuestion("tensor", "whether the code has tensor-core instructions", (every,)), 0.0
+def _tensor_cores(metrics: LaunchMetrics) -> Iterator[_Fact]:
+    matrix, fused, total = metrics.matrix_opcodes, metrics.opcodes("FFMA", "HFMA2"), metrics.every_opcode
+    if not total.valid:
+        yield _Fact(OpenQuestion("tensor", "whether the code has tensor-core instructions", (total,)))
     elif not matrix.number and fused.number:
         text = f"No tensor-core instruction in the code, but FFMA and HFMA2 in {fused.number:.0f} places"
-        yield _static("tensor:unused", LEVER, text, inputs, 0.7, stall_levers.MATRIX), fused.number
+        inputs = (matrix, fused, total)
+        yield _Fact(_static("tensor:unused", LEVER, text, inputs, 0.7, TENSOR_CORES), fused.number)
 
 
-def _copies_past_registers(chip: str | None) -> bool:
+def _copies(metrics: LaunchMetrics) -> Iterator[_Fact]:
+    """Tiles that travel through registers, on chips that can copy past them."""
+    copies, loads, stores = inputs = (
+        metrics.opcodes(*_ASYNC_COPIES),
+        metrics.opcodes("LDG"),
+        metrics.opcodes("STS"),
+    )
+    if not all_valid(inputs):
+        yield _Fact(OpenQuestion("copies", "whether tiles are copied asynchronously", inputs))
+    elif not copies.number and loads.number and stores.number and _has_async_copy(metrics.chip):
+        text = "Tiles go through registers: LDG and STS, and no asynchronous copy in the code"
+        lever = "copy tiles with cp.async (or TMA), and compute on one while the next arrives"
+        yield _Fact(_static("copies", LEVER, text, inputs, 0.5, lever), loads.number)
+
+
+def _has_async_copy(chip: str | None) -> bool:
     """Whether the chip has cp.async; one that the table of architectures lacks is newer than those."""
     architecture = find_architecture(chip)
     return chip is not None and (architecture is None or architecture.async_copy)
 
 
-def _copies(reading: LaunchInputs) -> _Rule:
-    """Tiles that travel through registers, on chips that can copy past them."""
-    copies, loads, stores = inputs = (
-        reading.opcodes(*_ASYNC),
-        reading.opcodes("LDG"),
-        reading.opcodes("STS"),
-    )
-    if not valid(inputs):
-        yield OpenQuestion("copies", "whether tiles are copied asynchronously", inputs), 0.0
-    elif not copies.number and loads.number and stores.number and _copies_past_registers(reading.chip):
-        text = "Tiles go through registers: LDG and STS, and no asynchronous copy in the code"
-        lever = "copy tiles with cp.async (or TMA), and compute on one while the next arrives"
-        yield _static("copies", LEVER, text, inputs, 0.5, lever), loads.number
-
-
-def _local(reading: LaunchInputs) -> _Rule:
-    """Local arrays; what spills is said by the spills."""
-    local, spills = inputs = (reading.opcodes("LDL", "STL"), reading["static_spills"])
-    if valid(inputs) and local.number and not spills.number:
+def _local_arrays(metrics: LaunchMetrics) -> Iterator[_Fact]:
+    """Local arrays; of local memory that spills use, the rule on spills speaks."""
+    local, spills = inputs = (metrics.opcodes("LDL", "STL"), metrics["static_spills"])
+    if all_valid(inputs) and local.number and not spills.number:
         text = f"LDL and STL in {local.number:.0f} places without a spill: an array lies in local memory"
         lever = "index the array with constants only (unroll its loops), so that it stays in registers"
-        yield _static("local", LEVER, text, inputs, 0.6, lever), local.number
+        yield _Fact(_static("local", LEVER, text, inputs, 0.6, lever), local.number)
 
 
-def _conflicts(cell: ComparedSide, reading: LaunchInputs, traffic: SharedTraffic) -> _Rule:
-    conflicts, wavefronts, _ = inputs = reading.of(
-        "modelled_conflicts", "modelled_wavefronts", "modelled_ideal"
-    )
-    if not valid(inputs):
-        yield OpenQuestion("conflicts", "whether shared memory is accessed without conflicts", inputs), 0.0
+def _bank_conflicts(
+    compared: ComparedSide, metrics: LaunchMetrics, traffic: TrafficByWorkload
+) -> Iterator[_Fact]:
+    """Conflicts by the model of the banks, and the source line with most of them."""
+    inputs = metrics.of("modelled_conflicts", "modelled_wavefronts", "modelled_ideal")
+    conflicts, wavefronts, _ = inputs
+    if not all_valid(inputs):
+        question = "whether shared memory is accessed without conflicts"
+        yield _Fact(OpenQuestion("conflicts", question, inputs))
         return
     if not conflicts.number or not wavefronts.number:
         return
     share = conflicts.number / wavefronts.number
-    text = f"{conflicts.shown} of {wavefronts.shown} shared-memory wavefronts are bank conflicts"
-    text = f"{text} ({share:.0%})".replace("%", " %")
-    rows = traffic.get(cell.side.workload or "", ())
-    worst = max(rows, key=lambda row: row[4] - row[5], default=None)
-    if worst and worst[4] > worst[5]:
-        file, line, kind, _, took, best = worst
-        text += f"; most by the {kind} at {file}:{line}, {took / best:.2g} wavefronts for each that it needs"
-    lever = stall_levers.SWIZZLE
-    one = Statement(
-        "conflicts", LEVER, text, inputs, Evidence.MODELLED, _BY_MODEL, lever, weight=0.2 + 0.5 * share
+    text = (
+        f"{conflicts.text} of {wavefronts.text} shared-memory wavefronts are bank conflicts "
+        f"({format_share(share)})"
     )
-    yield one, share
+    accesses = traffic.get(compared.side.workload or "", ())
+    worst = max(accesses, key=lambda access: access.wavefronts - access.ideal_wavefronts, default=None)
+    if worst and worst.wavefronts > worst.ideal_wavefronts:
+        times = worst.wavefronts / worst.ideal_wavefronts
+        text += (
+            f"; most by the {worst.kind} at {worst.file}:{worst.line}, {times:.2g} wavefronts for each that "
+            "it needs"
+        )
+    statement = Statement(
+        "conflicts",
+        LEVER,
+        text,
+        inputs,
+        Evidence.MODELLED,
+        _BY_MODEL,
+        SWIZZLE,
+        weight=0.2 + 0.5 * share,
+    )
+    yield _Fact(statement, share)
 
 
-def _changes(found: Sequence[tuple[ComparedSide, LaunchInputs]]) -> Iterator[Statement]:
+class _SideChanges(NamedTuple):
+    """The facts of one side that are not what they were in the baseline."""
+
+    compared: ComparedSide
+    metrics: LaunchMetrics
+    changes: list[MetricChange]
+
+    @property
+    def has_worse(self) -> bool:
+        return any(change.verdict is Verdict.WORSE for change in self.changes)
+
+
+def _changes(sides: Sequence[_SideMetrics]) -> Iterator[Statement]:
     """What moved against the baseline, at the place where something got worse, else where most moved."""
-    moved: list[tuple[tuple[bool, int], ComparedSide, LaunchInputs, list[MetricChange]]] = []
-    for cell, reading in found:
-        pairs = cell.comparison.pairs if cell.comparison else ()
-        pair = next((pair for pair in pairs if pair.b is reading.launch), None)
-        if pair is None or cell.comparison is None or not cell.comparison.comparable:
-            continue
-        changes = [one for one in pair.metrics if one.concept in _CHANGES and not one.verdict.traits.quiet]
-        worse = any(one.verdict is Verdict.WORSE for one in changes)
-        moved.append(((worse, len(changes)), cell, reading, changes))
-    blocked = next((cell for cell, _ in found if cell.comparison and not cell.comparison.comparable), None)
-    if not moved and blocked and blocked.comparison:
-        why = "; ".join(one.words for one in blocked.comparison.blocked_by)
-        kind = blocked.side.evidence
-        what = f"what changed against {blocked.comparison.a.label} ({blocked.place})"
-        text = f"Unknown: {what}: not comparable, {why}."
-        yield Statement(f"change:{kind.value}", UNKNOWN, text, (), kind, "not comparable")
-    if not moved:
+    by_side = [changed for side in sides if (changed := _side_changes(side)) is not None]
+    if not by_side:
+        blocked = (side.compared for side in sides if _blocked_by(side.compared))
+        if compared := next(blocked, None):
+            yield _not_comparable(compared)
         return
-    _, cell, reading, changes = max(moved, key=lambda entry: entry[0])
-    assert cell.comparison is not None
-    evidence = cell.side.evidence
-    name, against = f"change:{evidence.value}", cell.comparison.a.label
-    if not changes:
-        inputs = reading.of(*(one for one in _CHANGES if one.startswith(evidence.value)))[:_SHOWN_CHANGES]
-        text = f"Nothing moved against {against} in what {_WHO[evidence]} says"
+    chosen = max(by_side, key=lambda side: (side.has_worse, len(side.changes)))
+    compared, metrics, changes = chosen
+    assert compared.comparison is not None
+    evidence, against = compared.side.evidence, compared.comparison.a.label
+    if changes:
+        changes = sorted(
+            changes, key=lambda change: (change.verdict is not Verdict.WORSE, _COMPARED.index(change.concept))
+        )
+        named = changes[:_MAX_CHANGES]
+        inputs = metrics.of(*(change.concept for change in named))
+        words = [f"{change.label} {format_from_to(change.a, change.b)}" for change in named]
+        more = len(changes) - len(named)
+        text = f"Against {against}: {', '.join(words)}{f' and {more} more' if more else ''}"
     else:
-        changes.sort(key=lambda one: (one.verdict is not Verdict.WORSE, _CHANGES.index(one.concept)))
-        shown = changes[:_SHOWN_CHANGES]
-        inputs = reading.of(*(one.concept for one in shown))
-        told = [f"{one.label} {between(one.a, one.b)}" for one in shown]
-        more = len(changes) - len(shown)
-        text = f"Against {against}: {', '.join(told)}{f' and {more} more' if more else ''}"
-    others = [other.place for _, other, _, _ in moved if other is not cell]
-    where = f"{cell.place}; also held against each other: {brief_list(others)}" if others else cell.place
-    sure = _EXACT if evidence is Evidence.STATIC else _BY_MODEL
-    worse = any(one.verdict is Verdict.WORSE for one in changes)
-    weight = 0.75 if worse else 0.4 if changes else 0.05
-    yield Statement(name, CHANGE, f"{text} ({where})", inputs, evidence, sure, weight=weight)
+        concepts = [concept for concept in _COMPARED if concept.startswith(evidence.value)]
+        inputs = metrics.of(*concepts)[:_MAX_CHANGES]
+        text = f"Nothing moved against {against} in what {_SOURCES[evidence]} says"
+    where = compared.place
+    if others := [side.compared.place for side in by_side if side is not chosen]:
+        where += f"; also held against each other: {brief_list(others)}"
+    yield Statement(
+        f"change:{evidence.value}",
+        CHANGE,
+        f"{text} ({where})",
+        inputs,
+        evidence,
+        _EXACT if evidence is Evidence.STATIC else _BY_MODEL,
+        weight=0.75 if chosen.has_worse else 0.4 if changes else 0.05,
+    )
 
 
-_WHO = {Evidence.STATIC: "the compiler", Evidence.MODELLED: "the run on the CPU"}
+def _side_changes(side: _SideMetrics) -> _SideChanges | None:
+    """What changed on one side; None where nothing pairs, or the two do not compare."""
+    compared, metrics = side
+    pairs = compared.comparison.pairs if compared.comparison else ()
+    pair = next((pair for pair in pairs if pair.b is metrics.launch), None)
+    if pair is None or _blocked_by(compared):
+        return None
+    changes = [
+        change for change in pair.metrics if change.concept in _COMPARED and not change.verdict.traits.quiet
+    ]
+    return _SideChanges(compared, metrics, changes)
+
+
+def _blocked_by(compared: ComparedSide) -> str:
+    """Why a side and the baseline are not comparable; "" where they are, or there is no baseline."""
+    comparison = compared.comparison
+    if comparison is None or comparison.comparable:
+        return ""
+    return "; ".join(difference.words for difference in comparison.blocked_by)
+
+
+def _not_comparable(compared: ComparedSide) -> Statement:
+    assert compared.comparison is not None
+    evidence = compared.side.evidence
+    question = (
+        f"what changed against {compared.comparison.a.label} ({compared.place}): not comparable, "
+        f"{_blocked_by(compared)}"
+    )
+    return Statement(
+        f"change:{evidence.value}",
+        UNKNOWN,
+        f"Unknown: {question}.",
+        (),
+        evidence,
+        "not comparable",
+        question=question,
+    )

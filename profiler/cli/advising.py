@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from profiler.advice import Insights, MetricInput, Statement
-from profiler.advice.statement import UNKNOWN, between
+from profiler.advice.statement import UNKNOWN, format_from_to
 from profiler.cli.output import say
 from profiler.evidence import formatting
 
@@ -35,7 +35,7 @@ def markdown(found: Insights) -> str:
     title = f"### `{case.label}`" + (f" against `{case.baseline}`" if case.baseline else "")
     lines = [title, ""]
     if found.launch:
-        lines += [f"`{_tick(found.launch)}`: {found.why_launch}.", ""]
+        lines += [f"`{_tick(found.launch)}`: {found.launch_why}.", ""]
     for one in found.statements:
         lever = f" **→ {_cell(one.lever)}**" if one.lever else ""
         lines.append(
@@ -72,7 +72,7 @@ def _head(found: Insights) -> list[str]:
     lines.append(f"{case.label}{f'  ({where})' if where else ''}")
     lines.append(f"against {case.baseline}: {case.baseline_why}" if case.baseline else case.baseline_why)
     if found.launch:
-        lines.append(f"{found.launch}: {found.why_launch}")
+        lines.append(f"{found.launch}: {found.launch_why}")
     return [line for line in lines if line]
 
 
@@ -82,14 +82,14 @@ def _numbers(one: Statement) -> str:
     told = []
     for metric in one.inputs[:_SHOWN]:
         both = metric.valid and metric.baseline is not None and metric.baseline.number is not None
-        shown = between(metric.baseline, metric.value) if both and metric.baseline else _value(metric)
+        shown = format_from_to(metric.baseline, metric.value) if both and metric.baseline else _value(metric)
         told.append(f"{metric.concept or metric.name} {shown}")
     more = len(one.inputs) - _SHOWN
     return "; ".join((*told, *([f"and {more} more: --json"] if more > 0 else [])))
 
 
 def _value(metric: MetricInput) -> str:
-    return metric.state if not metric.valid else metric.shown
+    return metric.state if not metric.valid else metric.text
 
 
 def _baseline(metric: MetricInput) -> str:

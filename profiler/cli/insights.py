@@ -44,15 +44,20 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look, and print."""
-    from profiler.advice import find_insights
-    from profiler.cli import advising, known
-    from profiler.evidence import metric_table
+    from profiler.advice import find_insights, load_subject
+    from profiler.cli import advising, output
+    from profiler.evidence import load_metrics
 
-    table = metric_table.load_metrics()
-    where = (arguments.workload, arguments.gpu)
-    found = find_insights(
-        known.load_subject(arguments.version, arguments.against, *where, table), table, arguments.kernel
+    table = load_metrics()
+    subject = load_subject(
+        arguments.version,
+        output.open_store,
+        table,
+        against=arguments.against,
+        workload=arguments.workload,
+        gpu=arguments.gpu,
     )
+    found = find_insights(subject, table, arguments.kernel)
     if arguments.json:
         print_json(found.to_dict())
     elif arguments.markdown:

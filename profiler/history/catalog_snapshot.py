@@ -14,6 +14,7 @@ from profiler.bundles import COLLECT, Root, Run, bundle
 from profiler.catalog import Catalog, Version
 from profiler.catalog import catalog as catalog_catalog
 from profiler.errors import BadBundle, BadCatalog
+from profiler.sass.source_diff import TrafficRow
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
 LOOK_BACK = 50  # newest runs of a family in which a catalogue is looked for
 _CATALOG_SUFFIX = ".toml"
 _HEADER_SUFFIXES = (".h", ".cuh")
-
-# Of one access in the source: file, line, kind, requests, wavefronts, and the wavefronts of an ideal pattern.
-SharedAccess = tuple[str, int, str, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -63,13 +61,15 @@ class CatalogSnapshot:
         """Whether a path inside the bundle is a source or header that lay beside the catalogue."""
         return path.startswith(f"{self.catalog.folder.name}/") and not path.endswith(_CATALOG_SUFFIX)
 
-    def shared_traffic(self, root: Root, version: str) -> dict[str, list[SharedAccess]]:
+    def shared_traffic(self, root: Root, version: str) -> dict[str, list[TrafficRow]]:
         """The version's shared-memory traffic by workload, a row per access; empty where none is kept."""
         path = _line_table_path(version)
         if path not in self.files:
             return {}
         document = json.loads(self.read(root, path))
-        return {workload: [tuple(row) for row in rows] for workload, rows in document["workloads"].items()}
+        return {
+            workload: [TrafficRow(*row) for row in rows] for workload, rows in document["workloads"].items()
+        }
 
 
 def load_snapshot(root: Root, run: Run, family: str | None = None) -> CatalogSnapshot | None:

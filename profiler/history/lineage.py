@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAIN = "main"  # the role of a version's kernel function where it has several
 GOOD, WRONG, REJECTED, PLANNED, BASELINE = "good", "wrong", "rejected", "planned", "baseline"
-_REFUSED = {"over-budget", "launch-refused"}  # rejected before a number could be wrong
+REFUSALS = ("over-budget", "launch-refused")  # what rejects a version before a number could be wrong
 _DONE = "done"
 
 
@@ -214,7 +214,7 @@ def _state(version: Version, rows: Sequence[ResultInfo]) -> tuple[str, str, str]
     failing += [row for row in rows if row.status == "failed" and row.workload is None]
     failed_on_gpu = [row for row in rows if row.status == "failed" and row not in failing]
     if version.state == REJECTED:
-        word = REJECTED if set(version.caught_by) <= _REFUSED else WRONG
+        word = REJECTED if set(version.caught_by) <= set(REFUSALS) else WRONG
         note = "" if failing else "not caught by the check" if checked else "not checked"
         return word, version.reason.removeprefix("wrong: "), note
     if version.state != GOOD:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import NamedTuple
 
 from profiler.reports import source_lines
 
@@ -13,7 +14,16 @@ CONTEXT = 3  # equal lines kept around each change
 _DIRECTIVE = re.compile(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)")
 _MACRO = re.compile(r"-D(\w+)(?:=(.*))?")
 
-TrafficRow = tuple[str, int, str, int, int, int]  # file, line, kind, requests, wavefronts, ideal wavefronts
+
+class TrafficRow(NamedTuple):
+    """The shared-memory traffic of one access in the source, by the model of the banks."""
+
+    file: str
+    line: int
+    kind: str  # load or store
+    requests: int
+    wavefronts: int
+    ideal_wavefronts: int  # of an access pattern without conflicts
 
 
 @dataclass(frozen=True)

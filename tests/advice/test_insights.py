@@ -19,8 +19,14 @@ from profiler.advice import (
     find_insights,
     what_changed,
 )
-from profiler.advice.insights import MOST, launch_statements, rank_statements
-from profiler.advice.statement import KINDS, LaunchInputs, OpenQuestion, between, is_matrix, listed
+from profiler.advice.insights import MAX_STATEMENTS, launch_statements, rank_statements
+from profiler.advice.statement import (
+    KINDS,
+    LaunchMetrics,
+    OpenQuestion,
+    format_from_to,
+    format_line_numbers,
+)
 from profiler.compare import (
     UNKNOWN_NOISE,
     CounterNoise,
@@ -156,7 +162,7 @@ def test_without_any_counter_all_is_unknown_and_names_the_lines_to_collect(repor
         assert one.lever is None
         lines = {metric.line for metric in one.inputs if metric.line}
         assert lines
-        assert f"metrics.txt:{listed(sorted(lines))}" in one.text
+        assert f"metrics.txt:{format_line_numbers(sorted(lines))}" in one.text
     waiting = by_id(found)["waiting"]
     assert TABLE.by_concept["stall_long_scoreboard"].line in {one.line for one in waiting.inputs}
 
@@ -256,9 +262,9 @@ def test_counters_that_contradict_each_other_carry_no_advice(
     changed = spoil(values)
     bad = replace(launch, values=pack_values({**values, **changed}))
     found = launch_statements(ComparedSide(b), bad, TABLE)
-    (gap,) = [one for one in found if isinstance(one, OpenQuestion) and one.id == prefix]
-    assert {*changed} <= {one.name for one in gap.bad}
-    assert {one.state for one in gap.bad} == {"implausible"}
+    (question,) = [one for one in found if isinstance(one, OpenQuestion) and one.id == prefix]
+    assert {*changed} <= {one.name for one in question.invalid_inputs}
+    assert {one.state for one in question.invalid_inputs} == {"implausible"}
     assert not [
         one.id for one in found if isinstance(one, Statement) and one.id.startswith(prefix) and one.lever
     ]
@@ -282,17 +288,6 @@ def test_tensor_cores_are_judged_by_the_opcodes_and_never_by_a_busy_counter(repo
     busy = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"
     idle = replace(scalar, opcodes={}, values=pack_values({**launch.values, busy: Value(0.0, "%")}))
     assert "tensor:unused" not in everything(b, idle)
-
-
-@pytest.mark.parametrize(
-    ("opcode", "matrix"),
-    [
-        *((name, True) for name in ("HMMA", "IMMA.16816.S8.S8", "HGMMA.64x64x16.F32", "UTCHMMA", "DMMA")),
-        *((name, False) for name in ("HFMA2.MMA", "FFMA", "HMNMX2", "IMAD")),
-    ],
-)
-def test_what_a_matrix_instruction_is(opcode: str, matrix: bool) -> None:
-    assert is_matrix(opcode) is matrix
 
 
 def test_a_share_above_its_peak_is_implausible_and_carries_no_advice(reports: Path) -> None:
@@ -370,7 +365,7 @@ def test_the_longest_launch_is_looked_at_and_the_others_that_moved_are_named(rep
     folder = reports / "ncar"
     found = of(folder / "MW_DivToMult.ncu-rep", folder / "MW_Baseline.ncu-rep")
     assert found.launch == "semi_discrete_step_232_gpu"
-    assert found.why_launch == "the longest of 5 launches, 44 % of their time"
+    assert found.launch_why == "the longest of 5 launches, 44 % of their time"
     told = by_id(found)
     assert told["change"].text.startswith("Unchanged")
     assert not [name for name in told if name.startswith("cause:")]
@@ -380,7 +375,7 @@ def test_the_longest_launch_is_looked_at_and_the_others_that_moved_are_named(rep
 def test_a_launch_without_a_duration_is_not_the_longest(reports: Path) -> None:
     found = of(reports / "esmm/profile@5c6231e5.ncu-rep")
     assert found.launch == "basic"
-    assert found.why_launch.endswith("; 1 without a duration")
+    assert found.launch_why.endswith("; 1 without a duration")
 
 
 def test_a_short_launch_that_moved_is_unclear_and_gives_no_cause(reports: Path) -> None:
@@ -420,7 +415,7 @@ def test_a_wrong_version_gets_its_correctness_and_nothing_else(reports: Path) ->
 @pytest.mark.parametrize("name", [*REAL, "mistic/profileHIGGS.ncu-rep", "csv/kernel_0009.metrics.csv"])
 def test_at_most_six_statements_and_the_unknown_ones_last(reports: Path, name: str) -> None:
     found = of(reports / name)
-    assert 0 < len(found.statements) <= MOST
+    assert 0 < len(found.statements) <= MAX_STATEMENTS
     kinds = [one.kind == "unknown" for one in found.statements]
     assert kinds == sorted(kinds)
     ranks = [one.rank for one in found.statements if one.kind != "unknown"]
@@ -477,7 +472,7 @@ def test_a_baseline_is_read_under_the_same_counter_as_the_version(reports: Path)
     a, b = (
         side(reports / "ncar" / name).launches[2] for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep")
     )
-    one = LaunchInputs(b, TABLE, "sm_70", a)["sm_clock"]
+    one = LaunchMetrics(b, TABLE, "sm_70", a)["sm_clock"]
     assert one.baseline is not None
     assert one.baseline == a.values[one.name]
 
@@ -493,9 +488,9 @@ def test_a_duration_that_is_a_text_is_no_duration(reports: Path) -> None:
 
 
 def test_two_values_share_their_unit() -> None:
-    assert between(Value(6_190_944.0, "ns"), Value(3_482_240.0, "ns")) == "6.19 → 3.48 ms"
-    assert between(Value(128, "register/thread"), Value(168, "register/thread")) == "128 → 168"
-    assert between(Value(80_500, "byte/block"), Value(83_600, "byte/block")) == "80.5 → 83.6 kB"
-    assert between(Value(9548), Value(17_400)) == "9.55 → 17.4 k"
-    assert between(Value(15_200, "inst"), Value(0, "inst")) == "15.2 k → 0"
-    assert between(NOT_COLLECTED, Value(1.0, "%")) == "not collected → 1.0 %"
+    assert format_from_to(Value(6_190_944.0, "ns"), Value(3_482_240.0, "ns")) == "6.19 → 3.48 ms"
+    assert format_from_to(Value(128, "register/thread"), Value(168, "register/thread")) == "128 → 168"
+    assert format_from_to(Value(80_500, "byte/block"), Value(83_600, "byte/block")) == "80.5 → 83.6 kB"
+    assert format_from_to(Value(9548), Value(17_400)) == "9.55 → 17.4 k"
+    assert format_from_to(Value(15_200, "inst"), Value(0, "inst")) == "15.2 k → 0"
+    assert format_from_to(NOT_COLLECTED, Value(1.0, "%")) == "not collected → 1.0 %"

@@ -201,4 +201,6 @@ def test_opcode_classes_add_up_and_name_what_came_and_went(reports: Path) -> Non
 def test_matrix_opcodes_are_told_from_what_the_pipe_also_counts() -> None:
     matrix = ("HMMA.16816.F32", "HGMMA.64x64x16.F32", "IMMA.16832.S8.S8.SAT", "DMMA.884", "UTCHMMA")
     assert all(map(opcodes.is_matrix_multiply, matrix))
-    assert not any(map(opcodes.is_matrix_multiply, ("HFMA2.MMA", "WARPGROUP.ARRIVE", "FFMA", "LDSM")))
+    assert not any(
+        map(opcodes.is_matrix_multiply, ("HFMA2.MMA", "WARPGROUP.ARRIVE", "FFMA", "HMNMX2", "IMAD", "LDSM"))
+    )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from profiler.advice import ComparedSide, MetricInput, SharedTraffic, Statement, Subject, insights
-from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, between
+from profiler.advice import ComparedSide, MetricInput, Statement, Subject, TrafficByWorkload, insights
+from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, format_from_to
 from profiler.compare import Comparison, PairComparison
 from profiler.evidence import Evidence, Launch, MetricTable, Side, chip_of, formatting
 from profiler.explain import roofline
@@ -17,11 +16,10 @@ from profiler.ui.markup import Column, Html, Row
 CAPTION = "for B, and what calls for it; its numbers under the pointer"
 CAPTION_ONE = "and what calls for it; its numbers under the pointer"
 _NUMBERS = 8  # of a statement in its hover text; `profiler insights --json` has them all
-_ASKED = re.compile(r" (?=To collect:|Failed, to collect again:)")
 
 
 def of_pair(
-    comparison: Comparison, pair: PairComparison, table: MetricTable, traffic: SharedTraffic
+    comparison: Comparison, pair: PairComparison, table: MetricTable, traffic: TrafficByWorkload
 ) -> tuple[Statement, ...]:
     """What B's chosen launch calls for, held against A; of a wrong B only what is wrong.
 
@@ -45,7 +43,7 @@ def answer_pair(
     comparison: Comparison,
     pair: PairComparison,
     table: MetricTable,
-    traffic: SharedTraffic | None = None,
+    traffic: TrafficByWorkload | None = None,
     elsewhere: bool = False,
 ) -> Html:
     """What B's chosen launch calls for."""
@@ -107,11 +105,11 @@ def _row(group: Sequence[Statement], shares: bool) -> Row:
 
 def _unknown(gaps: Sequence[Statement], chip: str | None) -> Html:
     """What stays open, and what would tell: the lines of metrics.txt in the hover text."""
-    asks, collect = [], []
+    asks: list[Html] = []
+    collect: list[str] = []
     for one in gaps:
-        asked, *lines = _ASKED.split(one.text.removeprefix("Unknown: "), maxsplit=1)
-        asks.append(markup.backticks_as_code(asked if "`" in asked else asked.rstrip(".")))
-        collect += lines
+        asks.append(markup.backticks_as_code(one.question or one.text))
+        collect += one.to_collect
     told = markup.join((markup.join(asks, "; "), "." * bool(collect)), "")
     parts: list[object] = [markup.state("unknown:"), told]
     if collect and chip:
@@ -135,5 +133,5 @@ def _number(metric: MetricInput) -> str:
     if not metric.valid:
         return metric.state
     if metric.baseline is not None and metric.baseline.number is not None:
-        return between(metric.baseline, metric.value)
+        return format_from_to(metric.baseline, metric.value)
     return str(formatting.quantity(metric.value))

@@ -1,6 +1,7 @@
 """What next: the statements that call for something, on the diff and on a launch, as the pages show them."""
 
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -59,7 +60,11 @@ def test_what_changed_is_left_to_why_unless_only_it_calls_for_something() -> Non
                 said(CHANGE, "2 ms faster."),
                 said(CHANGE, "+1 ms by waiting for data.", "reuse tiles", 0.2),
                 said(CHANGE, "+1 ms by barriers.", "fewer barriers", 0.1),
-                said(UNKNOWN, "Unknown: whether SMs stand idle. To collect: metrics.txt:24 (a)."),
+                replace(
+                    said(UNKNOWN, "Unknown: whether SMs stand idle. To collect: metrics.txt:24 (a)."),
+                    question="whether SMs stand idle",
+                    to_collect=("To collect: metrics.txt:24 (a).",),
+                ),
             ]
         )
     )

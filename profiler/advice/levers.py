@@ -1,0 +1,22 @@
+"""The levers that several rules give, in words, and the share of its peak from which on a unit limits."""
+
+from __future__ import annotations
+
+SWIZZLE = "swizzle or pad the shared-memory tile"
+LESS_DRAM = (
+    "move fewer bytes through DRAM: reuse tiles, fuse passes, narrower types; prefetching will not help"
+)
+LESS_L2 = "ask L2 for less: larger tiles, more reuse in shared memory; prefetching will not help"
+MORE_BLOCKS = "more blocks: smaller tiles, or the keys split over several blocks"
+EVEN_BLOCKS = "even out the blocks: a persistent grid, smaller blocks, or the longest first"
+FEWER_REGISTERS = "fewer live registers: a smaller tile a warp, or another __launch_bounds__"
+LESS_SHARED = "smaller tiles or fewer stages in shared memory"
+TENSOR_CORES = "matrix products on the tensor cores: mma.sync or wgmma"
+
+# Of its peak, in per cent: from here on a unit limits, below it latency does. NVIDIA's own rules say so too.
+PEAK_PCT = 60.0
+
+
+def blocks_lever(waves: float) -> str:
+    """What fills idle SMs: less than one wave wants more blocks, more than one wants them even."""
+    return MORE_BLOCKS if waves < 1 else EVEN_BLOCKS

@@ -1,0 +1,51 @@
+"""What the warps wait for: every stall of metrics.txt has an entry, with a lever or with none on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profiler.advice.stall_levers import NOT_STALLED, STALL_REASONS, advice_for_stall
+from profiler.advice.statement import LaunchMetrics
+from profiler.evidence import Value, load_metrics
+from profiler.evidence.values import pack_values
+from profiler.explain.explanation import stall_metrics
+from tests import made
+
+TABLE = load_metrics()
+WITHOUT_LEVER = {"dispatch_stall", "misc"}
+
+
+def metrics(**numbers: float) -> LaunchMetrics:
+    """A launch with these concepts."""
+    values = {
+        TABLE.by_concept[concept].names_for("sm_90")[0]: Value(number, "%")
+        for concept, number in numbers.items()
+    }
+    return LaunchMetrics(replace(made.launch(), values=pack_values(values)), TABLE, "sm_90")
+
+
+def test_every_declared_stall_has_an_entry() -> None:
+    declared = set(stall_metrics(TABLE, None))
+    assert declared == {*STALL_REASONS, *NOT_STALLED}
+
+
+@pytest.mark.parametrize("reason", STALL_REASONS)
+def test_a_reason_has_a_lever_unless_nothing_can_be_done(reason: str) -> None:
+    lever = STALL_REASONS[reason].lever
+    assert bool(lever) is (reason not in WITHOUT_LEVER)
+
+
+def test_waiting_for_data_is_hidden_below_the_peak_and_saved_at_it() -> None:
+    hidden = advice_for_stall("long_scoreboard", metrics(sol_dram=30.0, sol_l2=20.0))
+    assert hidden.lever.startswith("ask for data earlier")
+    saved = advice_for_stall("long_scoreboard", metrics(sol_dram=90.0, sol_l2=20.0))
+    assert saved.lever.startswith("move fewer bytes through DRAM")
+    unknown = advice_for_stall("long_scoreboard", metrics(sol_dram=90.0))
+    assert unknown.lever == ""
+    assert unknown.words == "whether latency or bandwidth is to blame is unknown"
+
+
+def test_a_reason_that_nobody_knows_has_no_advice() -> None:
+    assert advice_for_stall("brand_new", metrics()) == ("", "", ())
