@@ -55,7 +55,7 @@ def test_a_new_row_has_an_occupancy(new: Architecture) -> None:
         "static__threads": Value(128),
         "static__shared_bytes": Value(32 << 10, "byte"),
     }
-    curves = occupancy_whatif.static(pack_values(facts), "sm_130").curves
+    curves = occupancy_whatif.static_occupancy(pack_values(facts), "sm_130").curves
     shared = next(curve for curve in curves if "shared memory" in curve.name)
     assert max(shared.steps) == new.block_shared_bytes
 

@@ -6,6 +6,7 @@ import math
 import multiprocessing
 import random
 import sqlite3
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -565,7 +566,11 @@ def _add_runs(url: str, seed: int, count: int) -> None:
     store.close()
 
 
-def test_two_processes_adding_the_same_runs_lose_and_double_nothing(url: str, tmp_path: Path) -> None:
+def test_two_processes_adding_the_same_runs_lose_and_double_nothing(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A spawned process imports the parent's __main__, which may be a page that a test of the pages left there.
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules[__name__])
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_add_runs, args=(url, seed, 40)) for seed in (1, 2)]
     for worker in workers:

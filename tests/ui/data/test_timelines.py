@@ -33,7 +33,7 @@ def test_versions_of_one_run_are_never_joined_to_each_other() -> None:
     panel = trend_lines.picture({"latency": [one]}, ("a", "b"), "time", []).panels[0]
     assert [line.label for line in panel.lines] == ["a", "b"]
     for line in panel.lines:
-        assert len({shown.at for shown in line.points}) == 3
+        assert len({shown.x for shown in line.points}) == 3
         assert len({shown.y for shown in line.points}) == 1
 
 
