@@ -57,7 +57,7 @@ def test_a_new_row_has_an_occupancy(new: Architecture) -> None:
     }
     curves = occupancy_whatif.static_occupancy(pack_values(facts), "sm_130").curves
     shared = next(curve for curve in curves if "shared memory" in curve.name)
-    assert max(shared.steps) == new.block_shared_bytes
+    assert max(shared.amounts) == new.block_shared_bytes
 
 
 def test_a_new_row_has_lower_bounds_at_its_own_rate(new: Architecture) -> None:

@@ -569,7 +569,7 @@ def _add_runs(url: str, seed: int, count: int) -> None:
 def test_two_processes_adding_the_same_runs_lose_and_double_nothing(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # A spawned process imports the parent's __main__, which may be a page that a test of the pages left there.
+    # A spawned process imports the parent's __main__: that may be a page, left there by a test of the pages.
     monkeypatch.setitem(sys.modules, "__main__", sys.modules[__name__])
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_add_runs, args=(url, seed, 40)) for seed in (1, 2)]
