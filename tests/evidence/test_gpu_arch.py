@@ -88,7 +88,7 @@ def test_a_new_row_is_a_chip_of_the_metrics_command(new: Architecture) -> None:
 
 def test_ncu_is_asked_by_the_chip_of_the_row(new: Architecture, monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
-    monkeypatch.setattr(ncu_command, "_said", commands.append)
+    monkeypatch.setattr(ncu_command, "_output_of", commands.append)
     assert ncu_command.known_metrics(ncu_command.Ncu(Path("ncu"), "2099.1.0.0"), "sm_130") is None
     assert commands[0][-2:] == ["--chips", "gx100"]
 
