@@ -22,7 +22,9 @@ EXIT_CODES = (
 # that returns the exit code. None of them may import anything heavy before its handler runs.
 COMMAND_MODULES = (
     "data",
-    "ask",
+    "listing",
+    "show",
+    "trend",
     "history",
     "regressions",
     "compare",
