@@ -95,19 +95,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
     from profiler.bundles import location
     from profiler.cli import gate_output, output
-    from profiler.compare import check_concepts
     from profiler.evidence import Evidence, metric_table
     from profiler.gate import CellFilter, run_gate
-    from profiler.history.without_results import versions_without_results_explained
 
     files = [gate_output.destination(Path(name)) for name in arguments.out]
-    table, opener = metric_table.load_metrics(), output.open_store
-    check_concepts(table, arguments.on)  # before any name: what a catalogue says of those is no answer to it
+    table, root = metric_table.load_metrics(), location.open_root()
     kinds = [Evidence(kind) for kind in arguments.evidence]
     cells = CellFilter(arguments.workload, arguments.gpu, kinds)
     options = {name: getattr(arguments, name) for name in ("on", "across", "allow")}
-    names, baseline = arguments.names, arguments.baseline
-    with versions_without_results_explained((*names, baseline or ""), opener):
-        report = run_gate(names, baseline, opener, location.open_root(), table, cells=cells, **options)
+    names = arguments.names, arguments.baseline
+    report = run_gate(*names, output.open_store, root, table, cells=cells, **options)
     gate_output.write_and_print(report, files, arguments.format or "text", arguments.link.rstrip("/"))
     return report.code

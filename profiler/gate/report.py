@@ -15,6 +15,7 @@ from profiler.gate.comparison_pairs import find_pairs, pair_of_sides
 from profiler.gate.finding import TITLES, Outcome, Verdicts
 from profiler.gate.inventory import EVERY_CELL, CellFilter, Inventory
 from profiler.gate.judgement import judge, judge_comparisons
+from profiler.history.without_results import versions_without_results_explained
 
 if TYPE_CHECKING:
     from profiler.bundles import Root
@@ -66,8 +67,10 @@ def run_gate(
     the verdicts that are let pass though nobody could judge.
     """
     check_concepts(table, on)
+    with versions_without_results_explained((*names, baseline or ""), opener):
+        pairs = find_pairs(names, baseline, opener, root, cells)
     verdicts = judge(
-        find_pairs(names, baseline, opener, root, cells),
+        pairs,
         table,
         on=on,
         across=across,
