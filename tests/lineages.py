@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
@@ -157,3 +157,13 @@ def dissected(
     with bundle.importing(root):
         bundle.seal(root, run, sources)
     return run
+
+
+def timed_twice(folder: Path, gpu: str, workload: str = "1x1x8x64") -> list[Run]:
+    """Two measured collections of the lineage, a day apart; in the second a torch backend was timed too."""
+    first = results(measured=True)
+    theirs = Result(FAMILY, "theirs", workload, samples=(Samples("events", (90.0, 90.0), (0, 1)),))
+    return [
+        dissected(folder, made, created=CREATED + timedelta(days=day), gpu=gpu)
+        for day, made in enumerate((first, (*first, theirs)))
+    ]

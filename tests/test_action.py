@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from profiler.cli import parser
 from tests import lineages
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -90,3 +92,22 @@ def test_a_workspace_without_runs_is_not_judged_by_the_runs_of_this_project(runn
     (runner.workspace / "data").rmdir()
     assert runner.gate() == 2
     assert "the index is empty" in runner.summary.read_text()
+
+
+def test_the_action_calls_the_command_as_it_is() -> None:
+    """Every option that action.yml and its example give to `profiler gate` and `dissect` is one they take."""
+    action = (ROOT / "action.yml").read_text()
+    script = action[action.index("- name: Gate") :].replace("\\\n", " ")
+    (call,) = [line for line in script.splitlines() if '/profiler" gate' in line]
+    options = set(re.findall(r"--[a-z]+", call))
+    assert options == {"--baseline", "--link", "--out"}
+    example = (ROOT / "docs/gate-workflow.yml").read_text()
+    given = re.search(r"arguments: (.*)", example)
+    assert given
+    parsed = parser().parse_args(
+        ["gate", "--baseline", "b", "--link", "l", "--out", "o.md", *given[1].split()]
+    )
+    assert parsed.evidence == ["static", "modelled"]
+    inputs = set(re.findall(r"inputs\.([a-z]+)", action))
+    declared = set(re.findall(r"^  ([a-z]+):$", action[: action.index("outputs:")], re.M))
+    assert inputs == declared

@@ -13,7 +13,6 @@ import pytest
 from profiler.bundles import Run, decisions, location
 from profiler.cli import main
 from profiler.errors import Exit
-from profiler.evidence import Evidence, Value
 from tests import lineages, timed_runs
 
 WEIGHTY = ("failed", "unjudged", "acknowledged")
@@ -56,9 +55,9 @@ def wrong(run: Run, version: str) -> Run:
 
 class TestReports:
     def test_a_counter_asked_for_without_aa_pairs_is_unclear_and_every_form_says_what_settles_it(
-        self, reports: Path, capsys: pytest.CaptureFixture[str]
+        self, made_reports: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        a, b = (str(reports / f"ncar/MW_{name}.ncu-rep") for name in ("Baseline", "DivToMult"))
+        a, b = (str(made_reports / f"ncar/MW_{name}.ncu-rep") for name in ("Baseline", "DivToMult"))
         code, lines = agree(capsys, a, b, "--on", "dram_read")
         assert code == Exit.UNJUDGED
         assert any(line.startswith("DRAM read: 1.21 GB") for line in lines)
@@ -72,41 +71,30 @@ class TestReports:
     @pytest.mark.parametrize(
         ("a", "b"),
         [
-            ("ncar/MW_Baseline", "ncar/MW_DivToMult"),
             ("ncar/MW_DivToMult", "ncar/MW_Baseline"),
             ("cutlass/report75", "cutlass/report80"),
-            ("cutlass/report80", "cutlass/report75"),
             ("cutlass/report75", "ncar/MW_Baseline"),
-            ("esmm/profile@17f278cb", "esmm/profile@5c6231e5"),
-            ("esmm/profile@5c6231e5", "esmm/profile@17f278cb"),
-            ("mistic/prof1", "mistic/prof1"),
+            ("ncar/MW_Baseline", "ncar/MW_Baseline"),
         ],
     )
-    def test_real_reports(self, reports: Path, capsys: pytest.CaptureFixture[str], a: str, b: str) -> None:
-        agree(capsys, str(reports / f"{a}.ncu-rep"), str(reports / f"{b}.ncu-rep"))
-
-    def test_more_instructions_in_the_same_time_fail_both(
-        self, reports: Path, data: Path, capsys: pytest.CaptureFixture[str]
+    def test_files_that_got_worse_or_have_nothing_in_common(
+        self, made_reports: Path, capsys: pytest.CaptureFixture[str], a: str, b: str
     ) -> None:
-        """Exact counts weigh without being asked for; a launch that lacks a counter or is new is no pass."""
-        whole = reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
+        agree(capsys, str(made_reports / f"{a}.ncu-rep"), str(made_reports / f"{b}.ncu-rep"))
+
+    def test_a_launch_that_lacks_a_counter_and_a_new_one_are_no_pass(
+        self, made_reports: Path, data: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        whole = made_reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
         with whole.open(newline="") as text:
             head, units, *rows = csv.reader(text)
         column = head.index("smsp__inst_executed.sum")
 
-        def write(name: str, found: list[list[str]]) -> str:
+        def write(name: str, content: list[list[str]]) -> str:
             with (data / name).open("w", newline="") as out:
-                csv.writer(out).writerows(found)
+                csv.writer(out).writerows(content)
             return str(data / name)
 
-        def doubled(row: list[str]) -> list[str]:
-            count = str(2 * int(row[column].replace(",", "")))
-            return [*row[:column], count, *row[column + 1 :]]
-
-        more = write("more.csv", [head, units, *map(doubled, rows)])
-        code, lines = agree(capsys, str(whole), more)
-        assert code == Exit.REGRESSION
-        assert lines[0].startswith("executed: ")
         bare = write("bare.csv", [row[:column] + row[column + 1 :] for row in (head, units, *rows)])
         code, lines = agree(capsys, str(whole), bare)
         assert (code, lines[0].split(":")[0]) == (Exit.UNJUDGED, "inst_executed")
@@ -135,16 +123,6 @@ class TestTimed:
             code, lines = agree(capsys, before.run_id, name, "--evidence", "measured")
             assert code == Exit.UNJUDGED, name
             assert "no noise floor" in lines[0]
-
-    def test_a_mode_that_is_newly_timed_has_nothing_to_lose(
-        self, data: Path, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        modes = (timed_runs.WARM, timed_runs.COLD)
-        run = timed_runs.run({"v1": 1e6, "v2": 1e6}, 0, modes=modes)
-        fewer = replace(run.results[0], samples=run.results[0].samples[:1])
-        timed_runs.seal(data, replace(run, results=(fewer, run.results[1])))
-        assert agree(capsys, "flash/v1", "flash/v2", "--evidence", "measured") == (Exit.PASS, [])
-        assert agree(capsys, "flash/v2", "flash/v1", "--evidence", "measured")[0] == Exit.UNJUDGED
 
     def test_a_run_that_was_forgotten_is_refused_by_both(
         self, data: Path, capsys: pytest.CaptureFixture[str]
@@ -193,7 +171,7 @@ class TestTimed:
         assert agree(capsys, runs[0].run_id, "flash/v2", "--evidence", "measured")[0] == Exit.REGRESSION
 
     def test_the_evidence_asked_for_is_what_runs_and_reports_are_compared_by(
-        self, data: Path, reports: Path, capsys: pytest.CaptureFixture[str]
+        self, data: Path, made_reports: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         runs = [
             timed_runs.run({"v1": 1e6}, day, facts={"v1": {"static__registers": registers}})
@@ -207,7 +185,7 @@ class TestTimed:
         assert "40" in out
         assert "80" in out
         assert "latency" not in out
-        report = str(reports / "mistic/prof1.ncu-rep")
+        report = str(made_reports / "mistic/prof1.ncu-rep")
         for options, code in (([], Exit.UNUSABLE_INPUT), (["--fail"], Exit.UNJUDGED)):
             assert main(["compare", report, runs[0].run_id, "--evidence", "static", *options]) == code
             assert "prof1.ncu-rep is a report, which is measured: it has nothing static" in (
@@ -291,22 +269,3 @@ class TestFacts:
         code, lines = agree(capsys, "mine/alpha", "mine/zero", "--evidence", "static")
         assert code == Exit.UNJUDGED
         assert "nothing static of mine/zero, where mine/alpha has it" in lines
-
-    def test_rules_on_facts_and_the_budget(self, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        over = {"static__over_budget": Value(None, text="72 registers, budget 64")}
-        results = tuple(
-            replace(
-                one,
-                facts=tuple(
-                    replace(facts, values={**facts.values, **over})
-                    if one.version == "alpha" and facts.evidence is Evidence.STATIC
-                    else facts
-                    for facts in one.facts
-                ),
-            )
-            for one in lineages.results()
-        )
-        lineages.dissected(data, results)
-        code, lines = agree(capsys, "mine/zero", "mine/alpha", "--evidence", "static")
-        assert code == Exit.REGRESSION
-        assert any("72 registers, budget 64" in line for line in lines)

@@ -1,0 +1,79 @@
+"""`profiler baseline` as a command: set, show, list and unset, and what it says of a pin that is lost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler.bundles import Run
+from profiler.cli import main
+from tests import lineages
+from tests.lineages import FAMILY
+
+SIZE, GPU = "1x1x8x64", "NVIDIA Test 1"
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def runs(data: Path) -> list[Run]:
+    return lineages.timed_twice(data, GPU)
+
+
+def test_the_commands_set_show_list_and_unset(runs: list[Run], capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*command: str, code: int = 0) -> str:
+        assert main(["baseline", *command]) == code
+        captured = capsys.readouterr()
+        return captured.err if code else captured.out
+
+    assert "no baseline is set" in said("list")
+    assert said("set", FAMILY, "zero", "--workload", SIZE, "--why", "released") == (
+        f"the baseline of mine is mine/zero ({SIZE} · every GPU)\n"
+    )
+    [pin] = json.loads(said("list", "--json"))["baselines"]
+    assert (pin["version"], pin["workload"], pin["gpu"], pin["why"]) == ("zero", SIZE, None, "released")
+    assert ": released" in said("list", "--family", FAMILY)
+    shown: list[dict[str, Any]] = json.loads(said("show", "alpha", "--json"))["baselines"]
+    assert [one["how"] for one in shown] == ["pinned", "parent", "best", "torch:theirs"]
+    assert "torch:theirs" in said("show", "mine/alpha", "--gpu", GPU)
+    assert said("set", "nine", "zero", code=2).count("\n") == 1
+    assert "every workload" in said("unset", FAMILY, code=2)
+    assert "no baseline of mine any more" in said("unset", FAMILY, "--workload", SIZE)
+
+
+def test_a_pin_whose_run_was_forgotten_or_is_gone_is_marked_with_the_way_out(
+    runs: list[Run], data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*command: str, code: int = 0) -> str:
+        assert main([*command]) == code
+        return capsys.readouterr().out
+
+    name = runs[0].run_id
+    said("baseline", "set", FAMILY, name)
+    said("baseline", "set", FAMILY, "alpha", "--workload", SIZE)
+    assert "lost" not in said("baseline", "list")
+    said("forget", name)
+    back = f"run {name} was forgotten: `profiler forget --undo {name}` brings it back, `profiler baseline set"
+    listed = said("baseline", "list")
+    assert f"{name} (lost)" in listed
+    assert f"baseline of {FAMILY} (every workload · every GPU): {back}" in listed
+    whole, special = json.loads(said("baseline", "list", "--json"))["baselines"]
+    assert whole["lost"].startswith(back)
+    assert special["lost"] is None
+    assert back in said("gate", "mine/alpha", "--evidence", "static", code=3)
+    assert back in said("gate", "mine/alpha", "--baseline", "pinned", "--evidence", "static", code=3)
+    said("forget", "--undo", name)
+    assert "lost" not in said("baseline", "list")
+    shutil.rmtree(data / "runs" / name)
+    said("index", "--rebuild")
+    assert f"run {name} is gone: `profiler baseline set {FAMILY} RUN_OR_VERSION` pins" in said(
+        "baseline", "list"
+    )

@@ -1,0 +1,373 @@
+"""Which sides the gate compares: what a name stands for, what its baseline is, and what either lacks."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler.bundles import Result, open_root
+from profiler.errors import CannotJudge, UnknownName
+from profiler.evidence import Evidence
+from profiler.gate import CellFilter, ComparisonPair, find_pairs, set_baseline
+from profiler.store import Store, forget_run, import_paths, open_store, rebuild_index
+from tests import lineages
+
+STATIC, MEASURED = Evidence.STATIC, Evidence.MEASURED
+DAY = timedelta(days=1)
+CHECKED = "1x1x8x64"  # the workload of the CPU's check
+
+
+def results(**more: Any) -> tuple[Result, ...]:
+    """The small lineage on one architecture: enough, and quicker."""
+    every = lineages.results(**more)
+    return tuple(result for result in every if all(facts.target != "sm_90a" for facts in result.facts))
+
+
+class Workspace:
+    """A data folder with runs of the small lineage, and the index over it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.opened: list[Store] = []
+
+    def run(self, made: tuple[Result, ...] | None = None, day: int = 0, **more: Any) -> str:
+        """A sealed run, made so many days after the first; its id."""
+        created = lineages.CREATED + day * DAY
+        return lineages.dissected(self.folder, made or results(), created=created, **more).run_id
+
+    @property
+    def store(self) -> Store:
+        """The index, brought up to date."""
+        store = open_store(str(self.folder))
+        self.opened.append(store)
+        return store
+
+    def pin(self, name: str) -> None:
+        set_baseline(open_root(str(self.folder)), self.store, lineages.FAMILY, name)
+
+    def forget(self, run_id: str) -> None:
+        forget_run(run_id, data=str(self.folder))
+
+    def pairs(self, *names: str, against: str | None = None, **cells: Any) -> list[ComparisonPair]:
+        root, store = open_root(str(self.folder)), self.store
+        return find_pairs(names, against, lambda: store, root, CellFilter(**cells))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workspace]:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    made = Workspace(tmp_path)
+    yield made
+    for store in made.opened:
+        store.close()
+
+
+def compared(pairs: list[ComparisonPair]) -> list[ComparisonPair]:
+    return [pair for pair in pairs if pair.a and pair.b and not pair.same_results]
+
+
+def reasons(pairs: list[ComparisonPair], *, noted: bool = False) -> list[str]:
+    """Why a side is missing, or nothing was compared."""
+    return [pair.why for pair in pairs if pair.why and pair.noted == noted]
+
+
+def without(*keep_out: Callable[[Result], bool]) -> tuple[Result, ...]:
+    """The results of the lineage less those of which one of the tests is true."""
+    return tuple(result for result in results() if not any(test(result) for test in keep_out))
+
+
+def is_alpha(result: Result) -> bool:
+    return result.version == "alpha"
+
+
+class TestBaselineOfRunsAndVersions:
+    def test_without_a_baseline_it_is_the_run_before(self, workspace: Workspace) -> None:
+        before, after = workspace.run(), workspace.run(day=1)
+        pairs = workspace.pairs(after)
+        assert {pair.baseline for pair in pairs} == {before}
+        assert len(compared([pair for pair in pairs if not pair.rejected_in_run])) == 6, (
+            "two versions, of two sizes and one checked workload each"
+        )
+        assert {pair.subject for pair in pairs if pair.rejected_in_run} == {"mine/bad"}
+        assert {pair.a.run_id for pair in pairs if pair.a} == {before}
+
+    def test_without_a_name_it_is_the_newest_run(self, workspace: Workspace) -> None:
+        workspace.run()
+        after = workspace.run(day=1)
+        assert {pair.b.run_id for pair in workspace.pairs() if pair.b} == {after}
+
+    def test_what_is_pinned_comes_before_the_run_before(self, workspace: Workspace) -> None:
+        released, _, _ = workspace.run(), workspace.run(day=1), workspace.run(day=2)
+        workspace.pin(released)
+        for against in (None, "pinned"):
+            assert {pair.baseline for pair in workspace.pairs("mine/alpha", against=against)} == {released}
+
+    def test_a_pinned_version_is_held_against_its_last_run_and_not_against_itself(
+        self, workspace: Workspace
+    ) -> None:
+        before, after = workspace.run(), workspace.run(day=1)
+        workspace.pin("mine/alpha")
+        for name in (after, "mine/alpha"):
+            own = [pair for pair in workspace.pairs(name) if pair.subject == "mine/alpha"]
+            assert {pair.baseline for pair in compared(own)} == {before}
+        pairs = workspace.pairs("mine/alpha", against="pinned")
+        assert compared(pairs) == []
+        assert all("these results are what is pinned" in why for why in reasons(pairs))
+
+    def test_a_pinned_run_that_was_forgotten_is_no_baseline_and_nothing_stands_in_for_it(
+        self, workspace: Workspace
+    ) -> None:
+        released, _, after = (workspace.run(day=day) for day in range(3))
+        workspace.pin(released)
+        workspace.forget(released)
+        with pytest.raises(UnknownName, match="was forgotten: `profiler forget --undo"):
+            workspace.pairs(after, against=released)
+        pairs = workspace.pairs(after)
+        assert compared(pairs) == []
+        assert any("was forgotten" in why for why in reasons(pairs))
+
+    def test_the_parent_is_the_nearest_correct_ancestor(self, workspace: Workspace) -> None:
+        workspace.run()
+        assert {pair.baseline for pair in workspace.pairs("mine/alpha", against="parent")} == {"mine/zero"}, (
+            "bad lies between and is wrong"
+        )
+        (why,) = {*reasons(workspace.pairs("mine/zero", against="parent"))}
+        assert "has no correct ancestor" in why
+
+    def test_nothing_to_compare_with_says_what_to_do(self, workspace: Workspace) -> None:
+        workspace.run()
+        pairs = workspace.pairs("mine/alpha")
+        assert {pair.a for pair in pairs} == {None}
+        assert {pair.why for pair in pairs} == {"mine/alpha has no baseline: nothing to compare with"}
+        assert {pair.next_command for pair in pairs} == {"profiler baseline set mine RUN_OR_VERSION"}
+        assert not any(pair.noted for pair in pairs)
+
+    @pytest.mark.parametrize("name", ["mine/alhpa", "nothing.ncu-rep", ""])
+    def test_a_name_that_means_nothing_is_refused_on_both_sides(
+        self, workspace: Workspace, name: str
+    ) -> None:
+        workspace.run()
+        for names, against in (((name,), "mine/zero"), (("mine/zero",), name)):
+            with pytest.raises(UnknownName):
+                workspace.pairs(*names, against=against)
+
+
+class TestSameResults:
+    """What a mistaken pipeline asks: results cannot be worse than themselves, whatever they are."""
+
+    def test_results_held_against_themselves_have_weight(self, workspace: Workspace) -> None:
+        workspace.run()
+        run = workspace.run(day=1)
+        for name, against in ((run, run), ("mine/alpha", "mine/alpha"), ("mine/alpha", run)):
+            pairs = workspace.pairs(name, against=against)
+            assert all(pair.same_results and not pair.noted for pair in pairs if pair.a), (name, against)
+
+    def test_the_baseline_in_a_run_that_is_judged_weighs_nothing(self, workspace: Workspace) -> None:
+        run = workspace.run()
+        pairs = workspace.pairs(run, against="mine/zero", evidence=[STATIC])
+        assert {(pair.subject, pair.noted) for pair in pairs if pair.same_results} == {("mine/zero", True)}
+        assert len([pair for pair in compared(pairs) if pair.subject == "mine/alpha"]) == 2
+
+    def test_the_best_version_is_as_fast_as_the_best(self, workspace: Workspace) -> None:
+        workspace.run(results(measured=True), gpu="H100")
+        pairs = workspace.pairs("mine/zero", against="best", evidence=[MEASURED])
+        assert [(pair.baseline, pair.same_results) for pair in pairs] == [("mine/zero", False)]
+
+
+class TestWhatIsMissing:
+    def test_a_cell_and_a_version_that_are_gone_are_missed(self, workspace: Workspace) -> None:
+        before = workspace.run()
+        fewer = without(
+            lambda result: result.version == "zero",
+            lambda result: is_alpha(result) and result.workload == "head dim 64",
+        )
+        after = workspace.run(fewer, day=1)
+        why = reasons(workspace.pairs(after, against=before))
+        assert f"mine/zero is in {before}, not in {after}" in why
+        assert f"nothing static of mine/alpha, where {before} has it" in why
+
+    def test_a_cell_that_the_pinned_baseline_has_is_missed(self, workspace: Workspace) -> None:
+        before = workspace.run()
+        after = workspace.run(
+            without(lambda result: is_alpha(result) and result.workload == "head dim 64"), day=1
+        )
+        workspace.pin(before)
+        why = reasons(workspace.pairs(after, against="pinned"))
+        assert {*why} == {f"nothing static of mine/alpha, where {before} has it"}
+
+    def test_what_was_tried_and_gave_nothing_says_why(self, workspace: Workspace) -> None:
+        workspace.run()
+        broken = Result(lineages.FAMILY, "alpha", CHECKED, status="failed", reason="does not compile")
+        run = workspace.run((*without(is_alpha), broken), day=1)
+        (pair,) = [pair for pair in workspace.pairs(run) if pair.gave_no_result]
+        assert pair.why == "mine/alpha gave no result: does not compile"
+
+    def test_a_version_that_a_run_left_out_is_missing_beside_what_it_compared(
+        self, workspace: Workspace
+    ) -> None:
+        workspace.run()
+        left_out = tuple(
+            replace(result, status="skipped", reason="no time was left", facts=(), check=None)
+            if is_alpha(result)
+            else result
+            for result in results()
+        )
+        pairs = workspace.pairs(workspace.run(left_out, day=1))
+        assert {pair.subject for pair in compared(pairs) if not pair.rejected_in_run} == {"mine/zero"}
+        assert {why.partition(",")[0] for why in reasons(pairs)} == {
+            "nothing static of mine/alpha",
+            "nothing modelled of mine/alpha",
+        }
+
+    def test_what_only_a_gpu_can_tell_may_be_lacking_unless_it_is_asked_for(
+        self, workspace: Workspace
+    ) -> None:
+        before = workspace.run(results(measured=True), gpu="H100")
+        after = workspace.run(day=1)
+        gap = f"nothing measured of mine/alpha, where {before} has it"
+        assert gap in reasons(workspace.pairs(after, against=before), noted=True), "a machine without a GPU"
+        for kinds in ([MEASURED], [MEASURED, STATIC]):
+            assert gap in reasons(workspace.pairs(after, against=before, evidence=kinds))
+
+    def test_a_check_that_is_gone_has_weight(self, workspace: Workspace) -> None:
+        """Who built and disassembled a version could have checked it too."""
+        before = workspace.run()
+        after = workspace.run(without(lambda result: result.workload == CHECKED), day=1)
+        why = reasons(workspace.pairs(after, against=before))
+        assert f"nothing modelled of mine/alpha, where {before} has it" in why
+
+    def test_evidence_that_was_asked_for_and_is_of_nothing_is_missed(self, workspace: Workspace) -> None:
+        run, again = workspace.run(), workspace.run(day=1)
+        assert run != again
+        why = reasons(workspace.pairs(again, evidence=[MEASURED, STATIC]))
+        assert f"nothing measured of {again} was compared, and that was asked for" in why
+
+    def test_every_name_has_to_be_compared(self, workspace: Workspace) -> None:
+        """What passes of one name says nothing of another that the filters left out."""
+        workspace.run()
+        pairs = workspace.pairs("mine/zero", "mine/alpha", against="mine/alpha")
+        assert {pair.subject for pair in compared(pairs)} == {"mine/zero"}
+        assert {pair.subject for pair in pairs if not pair.noted and pair.same_results} == {"mine/alpha"}
+        pairs = workspace.pairs("mine/alpha", "mine/zero", against="mine/alpha", workload="head dim 46")
+        assert reasons(pairs) == [
+            f"nothing that is head dim 46 of mine/{name} was compared" for name in ("alpha", "zero")
+        ]
+
+    def test_a_check_of_an_older_build_says_nothing_of_the_newest(self, workspace: Workspace) -> None:
+        """Built anew and not checked: the version's newest check is of another source."""
+        workspace.run()
+        checked = workspace.run(day=1)
+        unchecked = tuple(
+            replace(result, source_sha256="new")
+            for result in without(lambda result: result.workload == CHECKED)
+        )
+        workspace.run(unchecked, day=2)
+        (why,) = reasons(workspace.pairs("mine/alpha"))
+        assert f"modelled results there are of an older build ({checked})" in why
+        assert reasons(workspace.pairs("mine/alpha", evidence=[STATIC])) == []
+
+
+class TestWhichRunIsTheNewest:
+    """A gate must not pass by results that are out of date."""
+
+    def test_an_empty_index_says_how_to_fill_it(self, workspace: Workspace) -> None:
+        with pytest.raises(UnknownName, match="profiler import"):
+            workspace.pairs()
+
+    def test_a_newest_run_that_cannot_be_read_is_not_passed_over(self, workspace: Workspace) -> None:
+        _, _, newest = (workspace.run(day=day) for day in range(3))
+        (workspace.folder / "runs" / newest / "run.json").write_text("{")
+        with pytest.raises(UnknownName, match=newest):
+            workspace.pairs()
+
+    def test_a_run_that_cannot_be_read_may_be_the_newest_of_a_version_and_its_baseline(
+        self, workspace: Workspace
+    ) -> None:
+        first, between, last, newest = (workspace.run(day=day) for day in range(4))
+        for damaged in (newest, between):  # the subject, and what would be its baseline
+            (workspace.folder / "runs" / damaged / "run.json").write_text("{")
+            rebuild_index(str(workspace.folder))
+            with pytest.raises(UnknownName, match=f"{damaged}, which may be .* profiler forget {damaged}"):
+                workspace.pairs("mine/alpha")
+            workspace.forget(damaged)
+        pairs = workspace.pairs("mine/alpha")
+        assert {(pair.baseline, pair.b.run_id) for pair in compared(pairs) if pair.b} == {(first, last)}
+
+    def test_a_run_from_the_future_does_not_hide_what_comes_after_it(self, workspace: Workspace) -> None:
+        before = workspace.run()
+        ahead = lineages.dissected(
+            workspace.folder, results(), created=datetime.now(UTC).replace(microsecond=0) + 9 * DAY
+        ).run_id
+        worse = workspace.run(day=1)
+        for names in ((), ("mine/alpha",)):
+            with pytest.raises(CannotJudge, match=f"made in the future .* profiler forget {ahead}"):
+                workspace.pairs(*names)
+        assert {pair.baseline for pair in compared(workspace.pairs(worse))} == {before}
+        workspace.forget(ahead)
+        assert {pair.baseline for pair in compared(workspace.pairs("mine/alpha"))} == {before}
+
+    def test_of_two_runs_of_the_same_moment_nobody_knows_the_newer(self, workspace: Workspace) -> None:
+        a, b = workspace.run(), workspace.run(lines=False)
+        for name in (a, b, "mine/alpha"):
+            pairs = workspace.pairs(name)
+            assert compared(pairs) == []
+            assert all(
+                "say the same time, so nobody knows which is the newer" in why for why in reasons(pairs)
+            )
+        assert compared(workspace.pairs(a, against=b)) != []
+
+
+class TestReports:
+    """Plain files, made by the tests; two need no index."""
+
+    @pytest.fixture
+    def both(self, made_reports: Path) -> tuple[str, str]:
+        return tuple(str(made_reports / f"ncar/MW_{name}.ncu-rep") for name in ("Baseline", "DivToMult"))  # type: ignore[return-value]
+
+    def test_a_file_beside_a_file(self, workspace: Workspace, both: tuple[str, str]) -> None:
+        (pair,) = workspace.pairs(both[1], against=both[0])
+        assert (pair.baseline, pair.subject, pair.evidence) == (*both, "measured")
+        assert (pair.rerun_command, pair.diff_names) == ("", None)
+
+    def test_a_file_needs_a_baseline(self, workspace: Workspace, both: tuple[str, str]) -> None:
+        with pytest.raises(UnknownName, match="has no baseline of its own"):
+            workspace.pairs(both[1])
+
+    @pytest.mark.parametrize("cells", [{"gpu": "NVIDIA L4"}, {"evidence": [STATIC]}])
+    def test_a_filter_that_leaves_a_file_out_compares_nothing(
+        self, workspace: Workspace, both: tuple[str, str], cells: dict[str, Any]
+    ) -> None:
+        (pair,) = workspace.pairs(both[1], against=both[0], **cells)
+        assert (pair.a, pair.b) == (None, None)
+        assert "that was not asked for" in pair.why
+
+    def test_a_copy_of_the_baseline_is_no_new_report(
+        self, workspace: Workspace, both: tuple[str, str], tmp_path: Path
+    ) -> None:
+        """Two captures are never equal byte by byte: a step of the pipeline brought the old one."""
+        copy = str(shutil.copy(both[1], tmp_path / "copy.ncu-rep"))
+        import_paths([Path(both[1])], data=str(workspace.folder), family="ncar")
+        for a, b in ((both[1], copy), ("ncar/MW_DivToMult", copy), (copy, "ncar/MW_DivToMult")):
+            pairs = workspace.pairs(b, against=a)
+            assert compared(pairs) == []
+            assert all(pair.same_results and not pair.noted for pair in pairs), (a, b)
+
+    def test_an_imported_report_is_what_the_file_is_and_no_command_could_collect_it(
+        self, workspace: Workspace, both: tuple[str, str]
+    ) -> None:
+        import_paths([Path(name) for name in both], data=str(workspace.folder))
+        (pair,) = workspace.pairs("ncar/MW_DivToMult", against="ncar/MW_Baseline")
+        (of_files,) = workspace.pairs(both[1], against=both[0])
+        assert pair.a
+        assert of_files.a
+        assert [launch.function for launch in pair.a.launches] == [
+            launch.function for launch in of_files.a.launches
+        ]
+        assert pair.rerun_command == ""
