@@ -10,8 +10,8 @@ import pytest
 
 from profiler.errors import Exit
 from profiler.evidence import MetricTable
-from profiler.gate import Acknowledgement, Outcome, judge
-from profiler.statistics import Verdict, many
+from profiler.gate import Acknowledgement, Outcome, judge, judgement
+from profiler.statistics import Verdict
 from tests.gate.made_sides import BARRIERS, calls, facts, launch, lines, pair, side
 
 NOW = datetime.now(UTC)
@@ -61,10 +61,8 @@ def test_nothing_compared_is_never_a_pass(table: MetricTable) -> None:
 def test_many_latencies_are_judged_as_one_table(table: MetricTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """What one row would be called by itself does not stand among others that say nothing."""
     seen: list[int] = []
-    judge_together = many.judge_together
-    monkeypatch.setattr(
-        many, "judge_together", lambda decisions: seen.append(len(decisions)) or judge_together(decisions)
-    )
+    together = judgement.judge_together
+    monkeypatch.setattr(judgement, "judge_together", lambda rows: seen.append(len(rows)) or together(rows))
     sides = [side(version=f"v{seed}", latencies=(calls(seed=seed),)) for seed in range(4)]
     assert judge([pair(sides[0], b) for b in sides[1:]], table).exit_code() is Exit.PASS
     assert seen == [3]
