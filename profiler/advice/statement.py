@@ -6,8 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from profiler.evidence import NOT_COLLECTED, Evidence, Launch, MetricTable, State, Value, formatting
-from profiler.evidence.opcodes import is_matrix_multiply
+from profiler.evidence import (
+    NOT_COLLECTED,
+    Evidence,
+    Launch,
+    MetricTable,
+    State,
+    Value,
+    formatting,
+    is_matrix_multiply,
+)
 
 CORRECTNESS, BOTTLENECK, CHANGE, LEVER, NO_ACTION, UNKNOWN = (
     "correctness",

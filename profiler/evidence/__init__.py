@@ -21,11 +21,19 @@ if TYPE_CHECKING:
     from profiler.evidence.naming import natural_key as natural_key
     from profiler.evidence.naming import nearest_first as nearest_first
     from profiler.evidence.ncu_release import NcuRelease as NcuRelease
+    from profiler.evidence.opcodes import CLASS_NAMES as CLASS_NAMES
+    from profiler.evidence.opcodes import OPCODE_CLASSES as OPCODE_CLASSES
+    from profiler.evidence.opcodes import TENSOR_OPCODES as TENSOR_OPCODES
+    from profiler.evidence.opcodes import class_shares as class_shares
+    from profiler.evidence.opcodes import is_matrix_multiply as is_matrix_multiply
+    from profiler.evidence.opcodes import opcode_class as opcode_class
     from profiler.evidence.rollups import CounterRates as CounterRates
     from profiler.evidence.rollups import Rate as Rate
     from profiler.evidence.side import Latency as Latency
     from profiler.evidence.side import Side as Side
     from profiler.evidence.tensor_pipes import TensorPath as TensorPath
+    from profiler.evidence.tensor_pipes import declared_tensor_metrics as declared_tensor_metrics
+    from profiler.evidence.tensor_pipes import tensor_paths as tensor_paths
     from profiler.evidence.values import NCU_DURATION as NCU_DURATION
     from profiler.evidence.values import NOT_COLLECTED as NOT_COLLECTED
     from profiler.evidence.values import Evidence as Evidence
@@ -41,8 +49,9 @@ __getattr__ = lazy(
     metric_table="Metric MetricTable load_metrics",
     naming="brief_list natural_key nearest_first",
     ncu_release="NcuRelease",
+    opcodes="CLASS_NAMES OPCODE_CLASSES TENSOR_OPCODES class_shares is_matrix_multiply opcode_class",
     rollups="CounterRates Rate",
     side="Latency Side",
-    tensor_pipes="TensorPath",
+    tensor_pipes="TensorPath declared_tensor_metrics tensor_paths",
     values="NCU_DURATION NOT_COLLECTED Evidence MetricSet State Value Values",
 )

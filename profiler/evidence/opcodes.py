@@ -1,14 +1,23 @@
-"""What an opcode is for: the classes that an opcode mix is shown in."""
+"""What an opcode is for: the classes of an opcode mix, and which opcodes multiply matrices."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
 
-# Class -> base opcodes; what none names is in the last.
-_NAMED = {
-    "tensor core": "HMMA HGMMA QMMA QGMMA OMMA IMMA IGMMA BMMA BGMMA DMMA "
-    "UTCHMMA UTCQMMA UTCOMMA UTCIMMA WARPGROUP",
+# What each tensor opcode multiplies. Source: CUDA Binary Utilities, "Instruction Set Reference".
+TENSOR_OPCODES: Mapping[str, str] = {
+    **dict.fromkeys(("HMMA", "HGMMA", "UTCHMMA"), "float"),
+    **dict.fromkeys(("QMMA", "QGMMA", "UTCQMMA"), "fp8"),
+    **dict.fromkeys(("OMMA", "UTCOMMA"), "fp4"),
+    **dict.fromkeys(("IMMA", "IGMMA", "UTCIMMA"), "int"),
+    **dict.fromkeys(("BMMA", "BGMMA"), "bit"),
+    "DMMA": "fp64",
+}
+
+TENSOR_CORE, OTHER = "tensor core", "integer, control …"
+_BY_CLASS = {
+    TENSOR_CORE: " ".join((*TENSOR_OPCODES, "WARPGROUP")),
     "float math": "FFMA FMUL FADD FMNMX FSEL FSETP FSET FCHK MUFU HFMA2 HADD2 HMUL2 HMNMX2 HSETP2 "
     "F2F F2FP F2I I2F I2FP DADD DMUL DFMA",
     "shared memory": "LDS STS LDSM STSM ATOMS LDGSTS MOVM",
@@ -16,22 +25,26 @@ _NAMED = {
     "barriers and shuffles": "BAR SHFL WARPSYNC DEPBAR LDGDEPBAR BSSY BSYNC MEMBAR SYNCS VOTE VOTEU REDUX",
 }
 OPCODE_CLASSES: Mapping[str, frozenset[str]] = {
-    name: frozenset(text.split()) for name, text in _NAMED.items()
+    name: frozenset(opcodes.split()) for name, opcodes in _BY_CLASS.items()
 }
-OTHER = "integer, control …"
-CLASS_NAMES = (*OPCODE_CLASSES, OTHER)
+CLASS_NAMES = (*OPCODE_CLASSES, OTHER)  # what no class names is in the last
+
+
+def base_opcode(opcode: str) -> str:
+    """The opcode without its modifiers: HMMA of HMMA.16816.F32."""
+    return opcode.partition(".")[0]
 
 
 @cache
 def opcode_class(opcode: str) -> str:
-    """The class of an opcode, its modifiers aside."""
-    base = opcode.partition(".")[0]
+    """The class of an opcode, whatever its modifiers."""
+    base = base_opcode(opcode)
     return next((name for name, members in OPCODE_CLASSES.items() if base in members), OTHER)
 
 
 def is_matrix_multiply(opcode: str) -> bool:
     """Whether an opcode multiplies matrices. HFMA2.MMA does not, although the tensor pipe counts it."""
-    return opcode_class(opcode) == "tensor core" and "MMA" in opcode.partition(".")[0]
+    return base_opcode(opcode) in TENSOR_OPCODES
 
 
 def class_shares(opcodes: Mapping[str, float]) -> dict[str, float]:
@@ -39,7 +52,7 @@ def class_shares(opcodes: Mapping[str, float]) -> dict[str, float]:
     total = sum(opcodes.values())
     if not total:
         return {}
-    found = dict.fromkeys(CLASS_NAMES, 0.0)
+    counts = dict.fromkeys(CLASS_NAMES, 0.0)
     for opcode, count in opcodes.items():
-        found[opcode_class(opcode)] += count
-    return {name: 100 * count / total for name, count in found.items()}
+        counts[opcode_class(opcode)] += count
+    return {name: 100 * count / total for name, count in counts.items()}

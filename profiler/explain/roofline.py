@@ -7,15 +7,17 @@ from dataclasses import dataclass
 
 from profiler.evidence import (
     ARCHITECTURES,
+    TENSOR_OPCODES,
     CounterRates,
     Launch,
     MetricTable,
     NcuRelease,
     Rate,
     TensorPath,
+    declared_tensor_metrics,
     find_architecture,
     ncu_release,
-    tensor_pipes,
+    tensor_paths,
 )
 
 LEVELS = ("L1", "L2", "DRAM")
@@ -146,12 +148,11 @@ def roofline_of(launch: Launch, table: MetricTable, chip: str | None, ncu: str |
     release = NcuRelease.parse(ncu)
     levels = tuple(_level_roofs(rates, chip))
     scalar = [_scalar_roof(rates, name, launch) for name in _PRECISIONS]
-    paths = tensor_pipes.tensor_paths(launch.values)
+    paths = tensor_paths(launch.values)
     tensor = [_tensor_roof(rates, path, chip, release) for path in paths]
     counted = [path for path, roof in zip(paths, tensor, strict=True) if roof.state != UNUSED]
-    declared = tensor_pipes.DeclaredTensorMetrics(table, chip)
     uncounted = [
-        _uncounted_tensor_roof(opcode, rates, declared, release)
+        _uncounted_tensor_roof(opcode, rates, declared_tensor_metrics(table, chip, opcode), release)
         for opcode in _uncounted_opcodes(launch, paths, counted)
     ]
     precisions = (*scalar, *tensor, *uncounted)
@@ -232,7 +233,7 @@ def _uncounted_opcodes(
     [""] where the report has neither opcodes nor such counters, so that there may have been any.
     """
     if launch.opcodes:
-        executed = {_base(opcode) for opcode in launch.opcodes} & tensor_pipes.TENSOR_OPCODES.keys()
+        executed = {_base(opcode) for opcode in launch.opcodes} & TENSOR_OPCODES.keys()
         return [opcode for opcode in sorted(executed) if not any(path.covers(opcode) for path in counted)]
     is_idle = any(name.startswith(_TENSOR_BUSY) and launch.values.number(name) == 0 for name in launch.values)
     return [] if paths or is_idle else [""]
@@ -241,11 +242,11 @@ def _uncounted_opcodes(
 def _uncounted_tensor_roof(
     opcode: str,
     rates: CounterRates,
-    declared: tensor_pipes.DeclaredTensorMetrics,
+    metrics: Sequence[str],
     release: NcuRelease | None,
 ) -> Roof:
     """The roof of tensor work without a counter: which metrics it would take."""
-    missing = Rate(None, (), tuple((name, rates.state(name)) for name in declared.names(opcode)))
+    missing = Rate(None, (), tuple((name, rates.state(name)) for name in metrics))
     note = ""
     if opcode and release and release < ncu_release.TENSOR_OPERATIONS:
         note = _OPERATIONS_NOTE.format(release)

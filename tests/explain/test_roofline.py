@@ -23,8 +23,8 @@ from profiler.evidence import (
     chip_metrics,
     chip_of,
     metric_table,
+    tensor_paths,
 )
-from profiler.evidence.tensor_pipes import tensor_paths
 from profiler.evidence.values import pack_values
 from profiler.explain import Roofline, roofline_of
 from profiler.explain.roofline import UNKNOWN, UNUSED, USED

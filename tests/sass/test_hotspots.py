@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiler.evidence import State, Value, opcodes
+from profiler.evidence import State, Value
 from profiler.evidence.values import pack_values
 from profiler.explain import drilldown
 from profiler.reports import LaunchDetail, read
@@ -196,11 +196,3 @@ def test_opcode_classes_add_up_and_name_what_came_and_went(reports: Path) -> Non
     assert dict(memory.added) == {"STL": 1536.0, "LDL": 1536.0}, "report80 spills"
     assert [one.name for one in found if one.matrix] == ["tensor core"]
     assert drilldown.opcode_class_changes({}, b) == ()
-
-
-def test_matrix_opcodes_are_told_from_what_the_pipe_also_counts() -> None:
-    matrix = ("HMMA.16816.F32", "HGMMA.64x64x16.F32", "IMMA.16832.S8.S8.SAT", "DMMA.884", "UTCHMMA")
-    assert all(map(opcodes.is_matrix_multiply, matrix))
-    assert not any(
-        map(opcodes.is_matrix_multiply, ("HFMA2.MMA", "WARPGROUP.ARRIVE", "FFMA", "HMNMX2", "IMAD", "LDSM"))
-    )
