@@ -15,6 +15,14 @@ from profiler.evidence import Launch
 Group = tuple[str, tuple[str, ...]]  # base name, NVTX path
 
 
+class BadKernelPattern(UnknownName):
+    """A kernel filter that cannot be used; the text names the option, for which a page has a field."""
+
+    def __init__(self, pattern: str, reason: str) -> None:
+        super().__init__(f"--kernel {pattern}: {reason}")
+        self.pattern, self.reason = pattern, reason
+
+
 @dataclass(frozen=True)
 class AmbiguousLaunches:
     """Launches of one kernel on both sides that no rule pairs; `why` says what stands in the way."""
@@ -210,7 +218,7 @@ def name_filter(pattern: str | None) -> Callable[[str], bool]:
         try:
             re.compile(expression)
         except re.error as error:
-            raise UnknownName(f"--kernel {pattern}: not a regular expression: {error}") from None
+            raise BadKernelPattern(pattern, f"not a regular expression: {error}") from None
         return lambda name: re.search(expression, name, re.IGNORECASE) is not None
     if "*" in pattern or "?" in pattern:
         return lambda name: fnmatchcase(name.lower(), wanted.replace("[", "[[]"))

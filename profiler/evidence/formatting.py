@@ -92,29 +92,37 @@ def digits(number: float, *, whole: bool = True) -> str:
 
 
 def change(a: Value, b: Value) -> str:
+    """How b differs from a, as text: see `change_quantity`."""
+    return str(change_quantity(a, b))
+
+
+def change_quantity(a: Value, b: Value) -> Quantity:
     """How b differs from a: pp for percentages, a count for small whole numbers, % else; × from 100-fold.
 
     Empty where a side has no number or the units differ; "from 0" where a is zero and b is not.
     """
     if a.number is None or b.number is None or a.unit != b.unit:
-        return ""
+        return Quantity("")
     difference = b.number - a.number
     if a.unit == "%":
-        return _plus(difference, "pp")
+        return _signed_quantity(difference, "pp")
     if not a.number and b.number:
-        return "from 0"
+        return Quantity("from 0")
     if _is_counted(a) and _is_counted(b):
-        return "±0" if not difference else f"{'+' if difference > 0 else MINUS}{abs(difference):.0f}"
+        return Quantity(
+            "±0" if not difference else f"{'+' if difference > 0 else MINUS}{abs(difference):.0f}"
+        )
     if not a.number:
-        return "±0 %"
+        return Quantity("±0", "%")
     if b.number / a.number >= _TIMES_FROM:
-        return TIMES + str(quantity(Value(b.number / a.number)))
-    return _plus(100 * difference / abs(a.number), "%")
+        times = quantity(Value(b.number / a.number))
+        return Quantity(TIMES + times.number, times.unit)
+    return _signed_quantity(100 * difference / abs(a.number), "%")
 
 
 def percent_change(change_pct: float | None) -> str:
     """A relative change in per cent, signed; empty for None."""
-    return "" if change_pct is None else _plus(change_pct, "%")
+    return "" if change_pct is None else str(_signed_quantity(change_pct, "%"))
 
 
 def state_words(value: Value) -> str:
@@ -158,9 +166,9 @@ def _is_counted(value: Value) -> bool:
     return number == int(number) and abs(number) < _COUNTED_BELOW
 
 
-def _plus(number: float, unit: str) -> str:
+def _signed_quantity(number: float, unit: str) -> Quantity:
     text = f"{abs(number):.1f}" if abs(number) < 999.95 else digits(abs(_three_digits(number)))
-    return f"±0 {unit}" if text == "0.0" else f"{'+' if number > 0 else MINUS}{text} {unit}"
+    return Quantity("±0" if text == "0.0" else f"{'+' if number > 0 else MINUS}{text}", unit)
 
 
 def _signed(text: str) -> str:

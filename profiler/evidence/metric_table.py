@@ -57,6 +57,12 @@ class Alternative:
         return chip not in ARCHITECTURES or not self.chips or chip in self.chips
 
 
+def evidence_of_name(name: str) -> Evidence:
+    """What kind of evidence carries it: static__ and modelled__ names are our own, the rest is ncu's."""
+    prefix = name.partition("__")[0]
+    return Evidence(prefix) if prefix in (Evidence.STATIC, Evidence.MODELLED) else Evidence.MEASURED
+
+
 @dataclass(frozen=True)
 class Metric:
     """One line of metrics.txt."""
@@ -74,9 +80,8 @@ class Metric:
 
     @property
     def evidence(self) -> Evidence:
-        """What kind of evidence carries it: static__ and modelled__ names are our own, the rest is ncu's."""
-        kind = self.alternatives[0].name.partition("__")[0]
-        return Evidence(kind) if kind in (Evidence.STATIC, Evidence.MODELLED) else Evidence.MEASURED
+        """What kind of evidence carries it."""
+        return evidence_of_name(self.alternatives[0].name)
 
     def names_for(self, chip: str | None) -> tuple[str, ...]:
         """The ncu names allowed on the chip, best first; all of them where the chip is not in the table."""

@@ -143,6 +143,7 @@ class WaterfallStep:
 
     label: str
     us: float
+    is_stall: bool = False  # the waiting for one stall reason, or for several
 
 
 def read_identities(
@@ -240,7 +241,7 @@ def waterfall_steps(start_us: float, split: TimeSplit) -> tuple[WaterfallStep, .
     removing = [term for term in reversed(large) if term.us < 0]
     steps = [_waterfall_step(term) for term in (*work, *adding, *removing)]
     if others:
-        steps.append(WaterfallStep(OTHER_REASONS, others))
+        steps.append(WaterfallStep(OTHER_REASONS, others, is_stall=True))
     steps += [_waterfall_step(term) for term in split.terms if term not in (*stalls, *work)]
     steps.append(WaterfallStep(RESIDUE, split.residue_us))
     if min(accumulate((step.us for step in steps), initial=start_us)) < 0:
@@ -383,4 +384,5 @@ def _flag(residue: float, delta: float, time: float) -> str:
 
 
 def _waterfall_step(term: Term) -> WaterfallStep:
-    return WaterfallStep(term.cause.replace(":", ": "), term.us)
+    cause, _, reason = term.cause.partition(":")
+    return WaterfallStep(f"{cause}: {reason}" if reason else cause, term.us, is_stall=bool(reason))

@@ -61,6 +61,7 @@ class History:
     version: str | None  # the only one; None: all
     steps: tuple[Step, ...]
     not_judged: str = ""  # why no step can be found, where there are too few points
+    points: int = 0  # with a number, in the longest stretch read by one counter in one unit
 
     @property
     def last_pair(self) -> tuple[TrendPoint, TrendPoint] | None:
@@ -203,6 +204,12 @@ def _of_one_version(trends: Sequence[Trend], version: str) -> list[Trend]:
     return with_points
 
 
+def describe_too_few(fewest: int, most: int) -> str:
+    """Why steps are not judged in histories of so many points."""
+    count = str(most) if fewest == most else f"{fewest} to {most}"
+    return f"{count} of the {MIN_POINTS} points that a step needs"
+
+
 def _stretches(points: Sequence[TrendPoint]) -> list[tuple[int, int]]:
     """The begin and end of each stretch of points that were read by one counter in one unit."""
     begins, previous = [0], None
@@ -223,12 +230,12 @@ def _history(
     count = max(
         sum(point.on_line for point in series.points[begin:end]) for begin, end in _stretches(series.points)
     )
-    not_judged = f"{count} of the {MIN_POINTS} points that a step needs" if count < MIN_POINTS else ""
+    not_judged = describe_too_few(count, count) if count < MIN_POINTS else ""
     steps = tuple(
         _step(series, change_point, metric, find_run, load_bundle)
         for change_point in change_points_in(series, metric)
     )
-    return History(series, over, version, steps, not_judged)
+    return History(series, over, version, steps, not_judged, count)
 
 
 def _step(

@@ -38,6 +38,8 @@ class Decision:
     p: float | None = None  # of a change this large by chance; live pairs only
     fails_gate: bool = False
     warnings: tuple[str, ...] = ()
+    # What the reason says beyond effect, interval and rounds, for where these stand already; None: all of it.
+    remark: str | None = None
 
 
 def verdict_of_change(change: float, better: str) -> Verdict:

@@ -105,9 +105,9 @@ def note_same_code(latency: Decision, same: bool | None) -> Decision:
     """The decision on a latency; where the machine code is the same (None: unknown), its reason says so."""
     if not same or not latency.verdict.traits.moved:
         return latency
-    return replace(
-        latency, reason=f"{latency.reason}; the machine code is the same: the environment moved, not it"
-    )
+    words = "the machine code is the same: the environment moved, not it"
+    remark = None if latency.remark is None else "; ".join(filter(None, (latency.remark, words)))
+    return replace(latency, reason=f"{latency.reason}; {words}", remark=remark)
 
 
 def _is_number(fact: Fact) -> TypeGuard[float]:

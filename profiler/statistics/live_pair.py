@@ -117,17 +117,21 @@ def _judge(ratios: Floats, tick: float, better: str, margin: float) -> Decision:
     interval = Interval(float(np.expm1(mean - wide)), float(np.expm1(mean + wide)))
     gate_interval = Interval(float(np.expm1(mean - narrow)), float(np.expm1(mean + narrow)))
     change = f"{change_text(effect)} (99 %: {interval}) in {estimated.rounds} rounds"
-    needed = None
+    needed, remark = None, None
     if bool(is_changed(estimated, margin)):
-        verdict, reason = verdict_of_change(mean, better), change
+        verdict, reason, remark = verdict_of_change(mean, better), change, ""
     elif bool(is_same(estimated, margin)):
         verdict = Verdict.SAME
         within = f"within ±{share_text(margin)} (95 %: {gate_interval})"
         reason = f"{change_text(effect)} in {estimated.rounds} rounds, {within}"
     else:
         verdict, needed = Verdict.UNCLEAR, rounds_needed(estimated, margin)
-        more = f"{needed} rounds would tell" if needed else ""
-        reason = f"{change}; {more or f'too near ±{share_text(margin)} for any number of rounds'}"
+        remark = (
+            f"{needed} rounds would tell"
+            if needed
+            else f"too near ±{share_text(margin)} for any number of rounds"
+        )
+        reason = f"{change}; {remark}"
     chance = float(t_quantile(POWER, estimated.rounds - 1) * estimated.error)
     # A change is found where it is outside the interval, and its median too is beyond the margin.
     detectable = max(wide + chance, np.log1p(margin) + MEDIAN_ERROR * chance)
@@ -144,6 +148,7 @@ def _judge(ratios: Floats, tick: float, better: str, margin: float) -> Decision:
         p=float(p_values(estimated)),
         fails_gate=bool(is_worse_beyond_margin(estimated, better, margin)),
         warnings=tuple(warnings),
+        remark=remark,
     )
 
 

@@ -71,8 +71,8 @@ def _judge_row(row: Decision, count: int, stands: bool) -> Decision:
         return row
     if abs(row.effect or 0.0) < MIN_ROW_CHANGE:
         reason = f"{row.reason}; under {share_text(MIN_ROW_CHANGE)}, which is nothing among {count} rows"
-        return replace(row, verdict=Verdict.SAME, reason=reason, fails_gate=False)
+        return replace(row, verdict=Verdict.SAME, reason=reason, remark=None, fails_gate=False)
     if not stands:
         reason = f"{row.reason}; among {count} rows chance does as much"
-        return replace(row, verdict=Verdict.UNCLEAR, reason=reason, fails_gate=False)
+        return replace(row, verdict=Verdict.UNCLEAR, reason=reason, remark=None, fails_gate=False)
     return row
