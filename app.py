@@ -5,7 +5,7 @@ from pathlib import Path
 import streamlit as st
 
 import profiler
-from profiler.ui.data.index import errors_shown
+from profiler.ui.errors import errors_shown
 from profiler.ui.theme import style_sheet
 
 # This file lies at the top of a checkout, or inside the installed package; the pages lie in the package.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import urlencode
@@ -12,6 +13,8 @@ from profiler.statistics import Verdict
 
 _NAME_END = 6  # letters of a name that are always seen: as many as `.mid` leaves room for
 _SHORT_UNIT = 3  # letters: ns, GB/s … and Hz are symbols, longer ones are words
+_SHORT_STATES = {State.NOT_AVAILABLE: "not available"}
+_WITH_UNIT = re.compile(r"[+−]?[\d.]+ (?:ns|µs|ms|s|%)(?!\w)")
 
 
 class Html(str):
@@ -98,6 +101,20 @@ def value(metric: Value, scale: formatting.Scale | None = None) -> Html:
     return quantity(*formatting.quantity(metric, scale))
 
 
+def short_value(metric: Value) -> Html:
+    """A value for a narrow column: of a state only the words that have room there."""
+    if metric.state is State.PRESENT:
+        return value(metric)
+    words = _SHORT_STATES.get(metric.state) or formatting.state_words(metric)
+    return tag("span", state(words))
+
+
+def change(a: Value, b: Value) -> Html:
+    """How b differs from a; only percentage points are set apart from their number."""
+    difference = formatting.change_quantity(a, b)
+    return quantity(*difference) if difference.unit == "pp" else escaped(difference)
+
+
 def verdict(shown: Verdict, change: str = "", reason: str = "") -> Html:
     """The verdict: sign and word, coloured only where it judges; `change` follows the word."""
     css = shown.traits.colour or "quiet"
@@ -179,8 +196,11 @@ def closing_row(text: object) -> Row:
     return Row((text,), kind="last")
 
 
-def table(name: str, columns: Sequence[Column], rows: Iterable[Row]) -> Html:
-    """A table in its own scrolling box, so the page never scrolls sideways; a screen reader says its name."""
+def table(name: str, columns: Sequence[Column], rows: Iterable[Row], css: str = "") -> Html:
+    """A table in its own scrolling box, so the page never scrolls sideways; a screen reader says its name.
+
+    `css` is a class of the box.
+    """
     heads = "".join(_cell("th", column.css, column.head) for column in columns)
     body = []
     for row in rows:
@@ -193,7 +213,8 @@ def table(name: str, columns: Sequence[Column], rows: Iterable[Row]) -> Html:
             )
         body.append(f"<tr{css}>{cells}</tr>")
     head = f"<thead><tr>{heads}</tr></thead>" if any(str(column.head) for column in columns) else ""
-    return Html(f'<div class="k k-box">{table_start(name)}{head}<tbody>{"".join(body)}</tbody></table></div>')
+    box = f"k k-box {css}".rstrip()
+    return Html(f'<div class="{box}">{table_start(name)}{head}<tbody>{"".join(body)}</tbody></table></div>')
 
 
 def table_start(name: str) -> str:
@@ -286,3 +307,17 @@ def backticks_as_code(text: str) -> Html:
     if len(parts) % 2 == 0:  # a backtick without its partner is a backtick
         return escaped(text)
     return Html("".join(code(part) if at % 2 else escape(part) for at, part in enumerate(parts)))
+
+
+def unbroken_quantities(text: str) -> Html:
+    """Words in which no line breaks between a time or percentage and its unit."""
+
+    def pieces() -> Iterator[Html]:
+        end = 0
+        for match in _WITH_UNIT.finditer(text):
+            yield Html(escape(text[end : match.start()]))
+            yield tag("span", match[0], "nw")
+            end = match.end()
+        yield Html(escape(text[end:]))
+
+    return Html("".join(pieces()))

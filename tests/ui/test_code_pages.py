@@ -18,6 +18,7 @@ from profiler.reports.instances import PcColumn
 from profiler.sass import Listing, SassLine, alignment, hotspots
 from profiler.sass import listing as sass_listing
 from profiler.store import import_paths
+from profiler.ui.data.named_code import Code
 from profiler.ui.views import aligned_code, code_grid, code_listing, drilldown, embedded_sources
 from tests.ui.test_pages import page, text
 
@@ -279,9 +280,9 @@ class TestDrillDown:
     def test_it_is_closed_at_first_and_reads_no_instructions(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from profiler.ui.data import index
+        from profiler.ui.data import results
 
-        monkeypatch.setattr(index, "detail", lambda *_: pytest.fail("the instructions were read"))
+        monkeypatch.setattr(results, "launch_detail", lambda *_: pytest.fail("the instructions were read"))
         assert self.drill(full_data, monkeypatch, "").strip() == "code of both side by side ›"
         assert "Work" in self.drill(full_data, monkeypatch, "work")
 
@@ -305,7 +306,7 @@ class TestDrillDown:
     def test_a_pair_without_instructions_says_what_to_collect(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        for view in drilldown.READS_CODE:
+        for view in drilldown.VIEWS_OF_CODE:
             assert drilldown.NO_CODE in self.drill(full_data, monkeypatch, view, "esmm")
 
     def test_tensor_cores_stand_beside_the_opcodes(
@@ -325,7 +326,7 @@ def test_conflicts_without_excess_are_called_arbitration(reports: Path) -> None:
     side = resolve_names.resolve(path, lambda: pytest.fail("a file needs no store"))
     pair = comparison.compare(side, side, metric_table.load_metrics()).pairs[0]
     code = listing(reports, "llm.c/adamw_coalsecing_shared", pair.a.ordinal)
-    shown = plain(" ".join(drilldown.section(drilldown.SHARED, pair, (code, code))))
+    shown = plain(" ".join(drilldown.parts(drilldown.SHARED, pair, (code, code))))
     assert re.search(r"arbitration residue 1[01]\.\d k", shown)
     assert "excess wavefronts, by instruction 0 0 ±0" in shown
     assert "A: no line has a wavefront over the ideal." in shown
@@ -344,7 +345,7 @@ def test_lines_with_excess_wavefronts_are_named_most_first(reports: Path) -> Non
     per_pc = {**detail.per_pc, hotspots.EXCESS: PcColumn(excess.unit, planted)}
     b = sass_listing.listing_of_launch(replace(detail, per_pc=per_pc))
     shown = plain(
-        " ".join(drilldown.section(drilldown.SHARED, pair, (sass_listing.listing_of_launch(detail), b)))
+        " ".join(drilldown.parts(drilldown.SHARED, pair, (sass_listing.listing_of_launch(detail), b)))
     )
     lines = shown.partition("Lines of B")[2]
     assert re.findall(r"adamw\.cu:\d+", lines)[0] == "adamw.cu:97"
@@ -362,7 +363,7 @@ def test_whatever_code_and_source_hold_is_escaped(reports: Path) -> None:
     both = aligned_code.rows(aligned, bad, one, "all", "")
     files = embedded_sources.files(bad)
     html = [
-        code_listing.head([bad], [evil]),
+        code_listing.page_head([Code(evil, evil, bad)], [evil]),
         code_listing.table(bad, rows, code_grid.window(len(rows), "", 100), "line"),
         aligned_code.table(both, bad, one, code_grid.window(len(both), "", 200)),
         embedded_sources.section(files, files[0].name, [bad], whole=True),
@@ -391,7 +392,7 @@ def test_every_row_of_a_long_listing_is_on_exactly_one_page() -> None:
     seen: list[str] = []
     start = ""
     for _ in range(10):
-        shown = code_grid.window(len(rows), start, code_listing.PAGE)
+        shown = code_grid.window(len(rows), start, code_listing.ROWS_A_PAGE)
         seen += re.findall(r"NOP (\d+)", code_listing.table(long, rows, shown, "address"))
         told = plain(code_grid.pager(shown, str))
         assert f"of {code_grid.count(13_001)}" in told
@@ -402,8 +403,8 @@ def test_every_row_of_a_long_listing_is_on_exactly_one_page() -> None:
 
 
 def test_five_thousand_lines_stand_on_one_page() -> None:
-    assert code_grid.window(5_000, "", code_listing.PAGE).whole
-    assert code_grid.pager(code_grid.window(5_000, "", code_listing.PAGE), str) == ""
+    assert code_grid.window(5_000, "", code_listing.ROWS_A_PAGE).is_whole
+    assert code_grid.pager(code_grid.window(5_000, "", code_listing.ROWS_A_PAGE), str) == ""
 
 
 @pytest.mark.parametrize(
@@ -418,4 +419,4 @@ def test_files_of_one_name_are_told_apart(reports: Path) -> None:
     found = embedded_sources.files(one)
     assert len(found) == len(one.texts) == 52
     assert len({file.name for file in found}) == 52
-    assert found[0].samples == max(file.samples for file in found)
+    assert found[0].cost == max(file.cost for file in found)

@@ -83,16 +83,16 @@ def test_the_lineage_shows_every_latency_beside_its_floor(collected: Path) -> No
 
 def test_the_overview_has_the_best_of_each_workload_with_its_gap(collected: Path) -> None:
     lineage = of(collected)
-    table = lineage_summary.attained(lineage)
+    table = lineage_summary.best_latencies(lineage)
     assert table is not None
     _, small, large = [line.replace("\u2009", " ") for line in rows(table)]
     assert small == "NVIDIA H100 80GB HBM3 1x8x512x64 two 4.00 µs ×2.00 ×1.75 three 7.00 µs"
     assert "2x8x2048x128 two 4.00 µs" in large
-    assert "┃ floor" in lineage_summary.attained_caption(lineage)
+    assert "┃ floor" in lineage_summary.best_latencies_caption(lineage)
 
 
 def test_what_is_shorter_than_its_floor_is_doubted(collected: Path) -> None:
-    table = lineage_summary.attained(of(collected)) or ""
+    table = lineage_summary.best_latencies(of(collected)) or ""
     assert "×0.121 ?" in table
     assert "the floor or the timing is wrong" in table
 
@@ -103,18 +103,20 @@ def test_a_run_without_floors_shows_its_latency_and_no_floor(tmp_path: Path) -> 
     choice = lineage_table.Choice("sm_80", "head dim 64", "1x1x8x64", "Test GPU")
     assert "track" not in lineage_table.table(lineage, choice)
     assert "of floor" not in lineage_table.table(lineage, choice)
-    table = lineage_summary.attained(lineage)
+    table = lineage_summary.best_latencies(lineage)
     assert table is not None
     assert "track" not in table
-    assert "┃" not in lineage_summary.attained_caption(lineage)
+    assert "┃" not in lineage_summary.best_latencies_caption(lineage)
 
 
 def test_nothing_timed_shows_no_table_of_latencies_and_the_command_that_makes_them(tmp_path: Path) -> None:
     lineages.dissected(tmp_path)
     lineage = of(tmp_path, lineages.FAMILY)
-    assert lineage_summary.attained(lineage) is None
-    assert "profiler collect<" in lineage_summary.measuring(lineage), "one command for all that nobody timed"
-    said = lineage_summary.missing(lineage)
+    assert lineage_summary.best_latencies(lineage) is None
+    assert "profiler collect<" in lineage_summary.measuring_command(lineage), (
+        "one command for all that nobody timed"
+    )
+    said = lineage_summary.not_measured(lineage)
     assert ">alpha<" in said
     assert ">zero<" in said
 
@@ -125,8 +127,8 @@ def test_where_some_were_timed_the_command_names_the_rest(tmp_path: Path) -> Non
     assert len(untimed) == len(made) - 1
     lineages.dissected(tmp_path, untimed, gpu="Test GPU")
     lineage = of(tmp_path, lineages.FAMILY)
-    assert "profiler collect alpha<" in lineage_summary.measuring(lineage)
-    said = lineage_summary.missing(lineage)
+    assert "profiler collect alpha<" in lineage_summary.measuring_command(lineage)
+    said = lineage_summary.not_measured(lineage)
     assert ">zero<" not in said
 
 

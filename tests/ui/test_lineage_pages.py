@@ -199,7 +199,7 @@ class TestPages:
             raise BadBundle(f"{run_id}/run.json: broken since it was indexed")
 
         monkeypatch.setattr(
-            "profiler.ui.data.index.kept", broken
+            "profiler.ui.data.results.bundled_run", broken
         )  # a real one is left out as soon as the index syncs
         app = page("runs", mine, monkeypatch)
         assert "broken since it was indexed" in text(app)

@@ -247,7 +247,7 @@ class TestFull:
         self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from profiler.store import Store
-        from profiler.ui.data import index
+        from profiler.ui.data import results
 
         monkeypatch.setenv("PROFILER_DATA", str(full_data))
         (run,) = [
@@ -255,7 +255,7 @@ class TestFull:
             for one in Store.open(f"sqlite:///{full_data}/index.db").runs("ncar")
             if one.version == "MW_Baseline"
         ]
-        content = index.report_content(run.run_id, run.reports[0].sha256)()
+        content = results.report_reader(run.run_id, run.reports[0].sha256)()
         assert content == (reports / "ncar" / "MW_Baseline.ncu-rep").read_bytes()
 
     @pytest.mark.parametrize("name", PAGES)

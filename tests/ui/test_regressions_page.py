@@ -138,4 +138,4 @@ def test_what_cannot_be_judged_is_counted_with_the_command(
 
 
 def test_an_index_that_holds_nothing_is_not_called_fine() -> None:
-    assert "No run yet" in regression_list.nothing(Coverage())
+    assert "No run yet" in regression_list.nothing_worse(Coverage())

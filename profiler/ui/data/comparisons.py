@@ -1,110 +1,140 @@
-"""Two sides and what differs between them, cached as all data."""
+"""Two sides and what differs between them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from difflib import get_close_matches
 
 import streamlit as st
 
 from profiler.bundles import IMPORT
-from profiler.compare import Comparison, compare
+from profiler.compare import Comparison, PairComparison, compare
 from profiler.errors import ProfilerError, UnknownName
-from profiler.evidence import Evidence, Side, brief_list
-from profiler.ui import addresses
-from profiler.ui.data import index, lineages
-from profiler.ui.views import version_sources
+from profiler.evidence import Evidence, MetricTable, Side, brief_list
+from profiler.explain import Explanation, explain
+from profiler.ui.addresses import parse_version, version_name
+from profiler.ui.data import lineages, results
+from profiler.ui.data.cells import WorkloadOnGpu, workloads_on_gpus
+from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, store
+from profiler.ui.data.version_choice import best_pair, newest_pair
+from profiler.ui.data.version_source import VersionSource
 
-_CELLS = 20  # workloads and GPUs of one pair compared for one page
+_MOST_COMPARED = 20  # workloads and GPUs on which one page compares a pair
+_DTYPES = ("fp8", "fp16", "bf16")
 
 
-def first_pair(now: index.Stamp) -> tuple[str, str]:
-    """What a diff opens with: good versions where a catalogue tells them, else the newest two."""
-    newest = addresses.newest_pair(lineages.versions(now))
+def default_pair(data_version: DataVersion) -> tuple[str, str]:
+    """What the Diff page opens with: correct versions where a catalogue tells them, else the newest two."""
+    versions = lineages.versions(data_version)
+    newest = newest_pair(versions)
     with suppress(ProfilerError):
-        found = lineages.lineage(now, newest[1].rpartition("/")[0])
-        return (found and addresses.good_pair(lineages.versions(now), found)) or newest
+        lineage = lineages.lineage(data_version, parse_version(newest[1]).family)
+        return (lineage and best_pair(versions, lineage)) or newest
     return newest
 
 
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def side(now: index.Stamp, name: str, workload: str, gpu: str, evidence: Evidence) -> Side:
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def side(data_version: DataVersion, name: str, workload: str, gpu: str, evidence: Evidence) -> Side:
     """The launches of a run id or family/version; never of a path, since an address comes from outside."""
-    if any(run.run_id == name for run in index.runs(now)):
-        return index.store().side(run_id=name)
-    known, run_id = addresses.parts(name)
-    for version in lineages.versions(now):
-        if known == addresses.name(version):
-            wanted = _cell(now, name, workload, gpu, evidence)
-            return index.store().side(
-                run_id=run_id,
+    if any(run.run_id == name for run in results.runs(data_version)):
+        return store().side(run_id=name)
+    asked = parse_version(name)
+    versions = lineages.versions(data_version)
+    for version in versions:
+        if version_name(version) == asked.without_run:
+            own_workload, own_gpu = _nearest_cell(data_version, name, workload, gpu, evidence)
+            return store().side(
+                run_id=asked.run_id,
                 family=version.family,
                 version=version.version,
-                workload=wanted[0],
-                gpu=wanted[1],
+                workload=own_workload,
+                gpu=own_gpu,
                 evidence=evidence,
             )
-    there = [addresses.name(version) for version in lineages.versions(now)]
-    near = get_close_matches(name, there, n=3, cutoff=0.4) or there
+    names = [version_name(version) for version in versions]
+    near = get_close_matches(name, names, n=3, cutoff=0.4) or names
     raise UnknownName(f"{name}: no such run or version in the index; there are {brief_list(near)}")
 
 
-def _cell(
-    now: index.Stamp, name: str, workload: str, gpu: str, evidence: Evidence
+def _nearest_cell(
+    data_version: DataVersion, name: str, workload: str, gpu: str, evidence: Evidence
 ) -> tuple[str | None, str | None]:
-    """The cell asked for, or the version's only one that comes near: two GPUs can be held together."""
-    own = addresses.cells(index.cells_of(now, (name,)), (name,), evidence)
+    """The workload and GPU asked for, else the version's only ones that come near; None where several do.
+
+    So two versions can be compared that ran on two GPUs or with two dtypes: they are shown side by side,
+    not comparable.
+    """
+    own = workloads_on_gpus(results.cells_with_runs_of(data_version, (name,)), (name,), evidence)
     if (workload, gpu) in own:
         return workload, gpu
-    near = [cell for cell in own if cell[0] == workload]
-    near = near or [cell for cell in own if _shape(cell[0]) == _shape(workload) and cell[1] == gpu] or own
+    near = [pair for pair in own if pair[0] == workload]
+    shape = _without_dtype(workload)
+    near = near or [pair for pair in own if _without_dtype(pair[0]) == shape and pair[1] == gpu] or own
     return near[0] if len(near) == 1 else (None, None)
 
 
-def _shape(workload: str) -> list[str]:
-    """A workload's words without the dtype: fp8 and fp16 stand side by side, not comparable."""
-    return [word for word in workload.split() if word not in ("fp8", "fp16", "bf16")]
+def _without_dtype(workload: str) -> list[str]:
+    return [word for word in workload.split() if word not in _DTYPES]
 
 
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
 def comparison(
-    now: index.Stamp, a: str, b: str, workload: str, gpu: str, kernel: str | None, evidence: Evidence
+    data_version: DataVersion,
+    a: str,
+    b: str,
+    workload: str,
+    gpu: str,
+    kernel: str | None,
+    evidence: Evidence,
 ) -> Comparison:
     """B against A."""
-    sides = [side(now, name, workload, gpu, evidence) for name in (a, b)]
+    side_a, side_b = (side(data_version, name, workload, gpu, evidence) for name in (a, b))
     return compare(
-        sides[0],
-        sides[1],
-        index.table(now),
+        side_a,
+        side_b,
+        metric_table(data_version),
         kernel=kernel or None,
-        noise=index.noise(now),
+        noise=noise(data_version),
     )
 
 
-def imported(now: index.Stamp, found: Comparison) -> bool:
-    """Whether both sides come from reports that somebody imported."""
-    kinds = {run.run_id: run.kind for run in index.runs(now)}
-    return all(kinds.get(side.run_id or "") == IMPORT for side in (found.a, found.b))
-
-
-def elsewhere(
-    now: index.Stamp, a: str, b: str, cells: Sequence[tuple[str, str]], kernels: str, evidence: Evidence
-) -> dict[tuple[str, str], Comparison]:
-    """The same pair on each workload and GPU, where both were measured there and have such a kernel."""
-    found = {}
-    for workload, gpu in cells[:_CELLS]:
+def comparisons_elsewhere(
+    data_version: DataVersion,
+    a: str,
+    b: str,
+    pairs: Sequence[WorkloadOnGpu],
+    kernels: str,
+    evidence: Evidence,
+) -> dict[WorkloadOnGpu, Comparison]:
+    """The same two on each workload and GPU, where both were measured there and have such a kernel."""
+    comparisons = {}
+    for workload, gpu in pairs[:_MOST_COMPARED]:
         with suppress(UnknownName):
-            found[workload, gpu] = comparison(now, a, b, workload, gpu, kernels, evidence)
-    return found
+            comparisons[workload, gpu] = comparison(data_version, a, b, workload, gpu, kernels, evidence)
+    return comparisons
 
 
-def sources(now: index.Stamp, found: Comparison) -> tuple[version_sources.Kept, version_sources.Kept] | None:
+def explain_pair(compared: Comparison, pair: PairComparison, table: MetricTable) -> Explanation:
+    """Why one pair of a comparison differs in time."""
+    return explain(replace(compared, pairs=(pair,)), table)[0]
+
+
+def are_both_imported(data_version: DataVersion, compared: Comparison) -> bool:
+    """Whether both sides come from reports that somebody imported."""
+    kinds = {run.run_id: run.kind for run in results.runs(data_version)}
+    return all(kinds.get(side.run_id or "") == IMPORT for side in (compared.a, compared.b))
+
+
+def version_sources(
+    data_version: DataVersion, compared: Comparison
+) -> tuple[VersionSource, VersionSource] | None:
     """What the runs keep of both sides, where both are versions of a catalogue."""
-    kept_of = [
-        lineages.source(now, side.family, side.run_id, side.version) if side.family and side.version else None
-        for side in (found.a, found.b)
-    ]
-    if kept_of[0] is None or kept_of[1] is None:
-        return None
-    return kept_of[0], kept_of[1]
+    a, b = (
+        lineages.version_source(data_version, side.family, side.run_id, side.version)
+        if side.family and side.version
+        else None
+        for side in (compared.a, compared.b)
+    )
+    return None if a is None or b is None else (a, b)

@@ -1,115 +1,107 @@
-"""Versions in their catalogue's order, how they stand, and the sources that runs keep: cached as all data."""
+"""Versions in their catalogue's order, how they stand, and the sources that runs keep."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 
 import streamlit as st
 
-from profiler.bundles import location
+from profiler.bundles import open_root
 from profiler.errors import ProfilerError
-from profiler.history import CatalogSnapshot, Speedup, catalog_snapshot, speedups
-from profiler.history import lineage as lineages
+from profiler.history import (
+    CatalogSnapshot,
+    Lineage,
+    Speedup,
+    load_newest_snapshot,
+    load_snapshot,
+    load_speedups,
+)
+from profiler.history.catalog_snapshot import working_tree_difference as find_working_tree_difference
+from profiler.history.lineage import build_lineage
 from profiler.store import VersionInfo
-from profiler.ui.data import index
-from profiler.ui.views import version_sources
+from profiler.ui.data.index import MAX_ENTRIES, DataVersion, noise, store
+from profiler.ui.data.results import bundled_run
+from profiler.ui.data.version_source import VersionSource, load_version_source
+from profiler.ui.errors import errors_shown
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
-def versions(now: index.Stamp) -> list[VersionInfo]:
-    """Every version, in order of its first run within its family."""
-    return [
-        version
-        for family in index.store().families()
-        for version in _in_order(index.store().versions(family), catalogue_order(now, family))
-    ]
+def versions(data_version: DataVersion) -> list[VersionInfo]:
+    """Every version by family, in its catalogue's order; those that no catalogue has by their first run."""
+    ordered = []
+    for family in store().families():
+        positions = {name: index for index, name in enumerate(_catalogue_order(data_version, family))}
+        ordered += sorted(
+            store().versions(family),
+            key=lambda version: positions.get(version.version, len(positions)),
+        )
+    return ordered
 
 
-def _in_order(found: Sequence[VersionInfo], order: Sequence[str]) -> list[VersionInfo]:
-    """The versions in the catalogue's order where there is one; the others after them, as they came."""
-    places = {name: place for place, name in enumerate(order)}
-    return sorted(found, key=lambda version: places.get(version.version, len(places)))
-
-
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def attached(now: index.Stamp, family: str) -> CatalogSnapshot | None:
-    """The catalogue that the family's newest run with one keeps."""
-    return catalog_snapshot.load_newest_snapshot(location.open_root(), index.store(), family)
-
-
-def lineages_by_family(now: index.Stamp) -> dict[str, lineages.Lineage]:
-    """The lineage of each family that has a catalogue; one that cannot be read is named."""
-    found = {}
-    for family in index.store().families():
-        with index.errors_shown():
-            one = lineage(now, family)
-            if one is not None:
-                found[family] = one
-    return found
-
-
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def lineage(now: index.Stamp, family: str) -> lineages.Lineage | None:
-    """How the versions of a family stand; None where it has no catalogue."""
-    found = attached(now, family)
-    return None if found is None else lineages.build_lineage(index.store(), found)
-
-
-def is_wrong(now: index.Stamp, family: str, version: str) -> bool:
-    """Whether the lineage says that a version's results are wrong; one that it cannot tell of is not."""
+def _catalogue_order(data_version: DataVersion, family: str) -> tuple[str, ...]:
+    """The versions of the family's catalogue; none where there is no catalogue that can be read."""
     with suppress(ProfilerError):
-        found = lineage(now, family)
-        return bool(found and version in found.by_id and found.by_id[version].is_wrong)
-    return False
-
-
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def speed_ups(now: index.Stamp, family: str, workload: str, gpu: str) -> dict[str, Speedup]:
-    """How much faster each version is than its nearest correct ancestor there."""
-    found = lineage(now, family)
-    return (
-        speedups.load_speedups(index.store(), found, workload, gpu, index.noise(now)) if found and gpu else {}
-    )
-
-
-def catalogue_order(now: index.Stamp, family: str) -> tuple[str, ...]:
-    """The versions in their catalogue's order; none where it cannot be told."""
-    with suppress(ProfilerError):
-        found = attached(now, family)
-        return tuple(found.catalog.by_id) if found else ()
+        snapshot = newest_snapshot(data_version, family)
+        return tuple(snapshot.catalog.by_id) if snapshot else ()
     return ()
 
 
-def apart(now: index.Stamp, family: str) -> str:
-    """How the working tree's catalogue and sources differ from those that are shown."""
-    found = attached(now, family)
-    return catalog_snapshot.working_tree_difference(found) if found else ""
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def newest_snapshot(data_version: DataVersion, family: str) -> CatalogSnapshot | None:
+    """The catalogue that the family's newest run with one keeps."""
+    return load_newest_snapshot(open_root(), store(), family)
 
 
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def origin(now: index.Stamp, family: str, run_id: str | None) -> CatalogSnapshot | None:
-    """The catalogue and sources that belong to a side: its own run's, else the family's newest."""
-    own = (
-        catalog_snapshot.load_snapshot(location.open_root(), index.kept(now, run_id), family)
-        if run_id
-        else None
-    )
-    return own or attached(now, family)
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def lineage(data_version: DataVersion, family: str) -> Lineage | None:
+    """How the versions of a family stand; None where it has no catalogue."""
+    snapshot = newest_snapshot(data_version, family)
+    return None if snapshot is None else build_lineage(store(), snapshot)
 
 
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def source(now: index.Stamp, family: str, run_id: str | None, version: str) -> version_sources.Kept | None:
-    """A version's entry, sources and line tables as its run keeps them."""
-    held = origin(now, family, run_id)
-    if held is None or version not in held.catalog.by_id:
-        return None
-    entry, root = held.catalog.by_id[version], location.open_root()
-    traffic = held.shared_traffic(root, version)
-    named = {row[0] for rows in traffic.values() for row in rows}
-    return version_sources.Kept(
-        entry,
-        held.source_text(root, entry),
-        traffic,
-        {name: text for name, text in held.source_texts(root).items() if name in named},
-    )
+def lineages_by_family(data_version: DataVersion) -> dict[str, Lineage]:
+    """The lineage of each family that has a catalogue; one that cannot be read is named on the page."""
+    by_family = {}
+    for family in store().families():
+        with errors_shown():
+            family_lineage = lineage(data_version, family)
+            if family_lineage is not None:
+                by_family[family] = family_lineage
+    return by_family
+
+
+def is_wrong(data_version: DataVersion, family: str, version: str) -> bool:
+    """Whether the lineage says that a version's results are wrong; one that it does not know is not."""
+    with suppress(ProfilerError):
+        family_lineage = lineage(data_version, family)
+        return bool(
+            family_lineage and version in family_lineage.by_id and family_lineage.by_id[version].is_wrong
+        )
+    return False
+
+
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def speedups(data_version: DataVersion, family: str, workload: str, gpu: str) -> dict[str, Speedup]:
+    """How much faster each version is there than its nearest correct ancestor."""
+    family_lineage = lineage(data_version, family)
+    if family_lineage is None or not gpu:
+        return {}
+    return load_speedups(store(), family_lineage, workload, gpu, noise(data_version))
+
+
+def working_tree_difference(data_version: DataVersion, family: str) -> str:
+    """How the working tree's catalogue and sources differ from those that are shown; "" where they do not."""
+    snapshot = newest_snapshot(data_version, family)
+    return find_working_tree_difference(snapshot) if snapshot else ""
+
+
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def version_source(
+    data_version: DataVersion, family: str, run_id: str | None, version: str
+) -> VersionSource | None:
+    """A version's entry, sources and line tables as its run keeps them, else the family's newest run."""
+    snapshot = None
+    if run_id:
+        snapshot = load_snapshot(open_root(), bundled_run(data_version, run_id), family)
+    snapshot = snapshot or newest_snapshot(data_version, family)
+    return load_version_source(open_root(), snapshot, version) if snapshot else None

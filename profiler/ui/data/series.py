@@ -1,117 +1,95 @@
-"""How a metric went, where a family stands and what got worse since, cached as all data."""
+"""How a metric of a family went over versions or time, its steps, and its path through the roofline."""
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from collections.abc import Mapping
 
 import streamlit as st
 
-from profiler.bundles import decisions, location
+from profiler.bundles import open_root
 from profiler.evidence import Evidence
-from profiler.explain import roofline_path
-from profiler.gate import acknowledgement
-from profiler.history import LATENCY, History, Trend, baselines, find_change_points
-from profiler.history import overview as overviewing
-from profiler.history import trend as trending
-from profiler.regressions import Cause, CauseFinder, Regression, RegressionReport, find_regressions
-from profiler.ui.data import index, lineages
+from profiler.explain import RooflinePath, load_roofline_path
+from profiler.explain.roofline_path import LAUNCH_METRIC
+from profiler.history import (
+    LATENCY,
+    History,
+    Lineage,
+    Trend,
+    find_change_points,
+    load_latency_trends,
+    load_trends,
+)
+from profiler.history.trend import newest_of_each_version
+from profiler.ui.data import lineages, results
+from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, store
 
 
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def trend(
-    now: index.Stamp, name: str, family: str, workload: str, gpu: str, over: str, evidence: Evidence
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def trends(
+    data_version: DataVersion,
+    metric: str,
+    family: str,
+    workload: str,
+    gpu: str,
+    over: str,
+    evidence: Evidence,
 ) -> list[Trend]:
-    """One metric's series, of one kind of evidence."""
-    found = lineages.lineage(now, family)
-    if name == LATENCY:
-        wrong = {family: found.wrong} if found else None
-        several = trending.load_latency_trends(
-            index.store(), family=family, workload=workload, gpu=gpu, wrong=wrong
+    """One metric's series, of one kind of evidence; `over` is "versions" or "time"."""
+    lineage = lineages.lineage(data_version, family)
+    if metric == LATENCY:
+        latencies = load_latency_trends(
+            store(), family=family, workload=workload, gpu=gpu, wrong=_wrong(family, lineage)
         )
         if over == "time":
-            return several
-        order = [version.version for version in lineages.versions(now) if version.family == family]
-        return [trending.newest_of_each_version(one, order) for one in several]
-    return trending.load_trends(
-        index.store(),
-        name,
-        index.table(now),
+            return latencies
+        order = [version.version for version in lineages.versions(data_version) if version.family == family]
+        return [newest_of_each_version(trend, order) for trend in latencies]
+    return load_trends(
+        store(),
+        metric,
+        metric_table(data_version),
         family=family,
         workload=workload,
         gpu=gpu,
         over="time" if over == "time" else "versions",
         evidence=evidence,
-        orders={family: found.order} if found else None,
-        wrong={family: found.wrong} if found else None,
+        orders={family: lineage.order} if lineage else None,
+        wrong=_wrong(family, lineage),
     )
 
 
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def history(
-    now: index.Stamp, name: str, family: str, workload: str, gpu: str, evidence: Evidence
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def histories(
+    data_version: DataVersion, metric: str, family: str, workload: str, gpu: str, evidence: Evidence
 ) -> list[History]:
     """The steps of one metric's series, of one kind of evidence."""
-    found = lineages.lineage(now, family)
+    lineage = lineages.lineage(data_version, family)
     return find_change_points(
-        index.store(),
-        location.open_root(),
-        index.table(now),
-        name,
+        store(),
+        open_root(),
+        metric_table(data_version),
+        metric,
         family=family,
         workload=workload,
         gpu=gpu,
         evidence=evidence,
-        orders={family: found.order} if found else None,
-        wrong={family: found.wrong} if found else None,
+        orders={family: lineage.order} if lineage else None,
+        wrong=_wrong(family, lineage),
     )
 
 
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def roofline_paths(
-    now: index.Stamp, family: str, workload: str, gpu: str
-) -> list[roofline_path.RooflinePath]:
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def roofline_paths(data_version: DataVersion, family: str, workload: str, gpu: str) -> list[RooflinePath]:
     """The path of each kernel through the roofline of its GPU, the longest kernel first."""
-    series = trend(now, roofline_path.LAUNCH_METRIC, family, workload, gpu, "versions", Evidence.MEASURED)
-    of_family = {run.run_id: run for run in index.runs(now)}
-    found = lineages.lineage(now, family)
-    parents = {one.version.id: one.version.parent for one in found.statuses} if found else None
+    runs = {run.run_id: run for run in results.runs(data_version)}
+    lineage = lineages.lineage(data_version, family)
+    parents = {status.version.id: status.version.parent for status in lineage.statuses} if lineage else None
     return [
-        roofline_path.load_roofline_path(one, index.store().load, of_family, index.table(now), parents)
-        for one in series
+        load_roofline_path(trend, store().load, runs, metric_table(data_version), parents)
+        for trend in trends(data_version, LAUNCH_METRIC, family, workload, gpu, "versions", Evidence.MEASURED)
     ]
 
 
-@st.cache_resource(show_spinner=False, max_entries=2)
-def overview(now: index.Stamp) -> overviewing.Overview:
-    """The newest state of every family."""
-    return overviewing.load_overview(index.store(), index.table(now), noise=index.noise(now))
-
-
-def regressions(now: index.Stamp) -> RegressionReport:
-    """What is worse now in every family."""
-    today = datetime.now(UTC).date()  # on which an acknowledgement may end
-    return _regressions(now, tuple(decisions.decision_ids(location.open_root())), today)
-
-
-@st.cache_resource(show_spinner="Looking for what got worse …", max_entries=2)
-def _regressions(now: index.Stamp, decided: tuple[str, ...], today: date) -> RegressionReport:
-    records = decisions.load_decisions(location.open_root())
-    return find_regressions(
-        index.store(),
-        index.table(now),
-        lineages=lineages.lineages_by_family(now),
-        noise=index.noise(now),
-        acknowledged=acknowledgement.list_acknowledgements(records),
-        pins=baselines.list_pins(records),
-    )
-
-
-@st.cache_resource(show_spinner=False, max_entries=2)
-def _causes(now: index.Stamp) -> CauseFinder:
-    return CauseFinder(index.store(), location.open_root(), index.table(now), index.noise(now))
-
-
-@st.cache_resource(show_spinner=False, max_entries=index.KEPT)
-def cause(now: index.Stamp, one: Regression) -> Cause:
-    """Why something got worse, as far as anybody can tell."""
-    return _causes(now).find(one)
+def _wrong(family: str, lineage: Lineage | None) -> dict[str, Mapping[str, str]] | None:
+    """The family's versions without a speed, with the reason, as `load_trends` takes them."""
+    return {family: lineage.wrong} if lineage else None

@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
-from profiler.history import Trend, TrendPoint, change_points
+from profiler.history import Trend, TrendPoint
+from profiler.history.change_points import RUNS, series_views
 
 
-def timelines(one: Trend) -> list[tuple[str | None, Trend]]:
+def timelines(trend: Trend) -> list[tuple[str | None, Trend]]:
     """The lines of a series over time, each with its version; None: all versions are one line.
 
-    As `history.views` has it: where runs hold several versions, or versions take turns, a line from one to
+    As `series_views` has it: where runs hold several versions, or versions take turns, a line from one to
     the next would show differences between versions as if they were changes.
     """
-    if [told[:2] for told in change_points.series_views(one, (), None)] == [(change_points.RUNS, None)]:
-        return [(None, one)]
-    own: dict[str, list[TrendPoint]] = defaultdict(list)
-    met: dict[str, int] = {}  # breaks up to the last number of each version
-    broken = ["", *(point.breaks for point in one.points if point.breaks)]
-    count = 0
-    for point in one.points:
-        count += bool(point.breaks)
-        if point.on_line:  # a break that another version met on the way is one for this version too
-            since = broken[count] if met.get(point.version, count) < count else ""
-            met[point.version] = count
-            point = replace(point, breaks=since)
-        own[point.version].append(point)
-    return [(version, replace(one, points=tuple(points))) for version, points in own.items()]
+    views = [(view.over, view.version) for view in series_views(trend, (), None)]
+    if views == [(RUNS, None)]:
+        return [(None, trend)]
+    points_by_version: dict[str, list[TrendPoint]] = defaultdict(list)
+    # A break that another version met on the way is a break for this version too: breaks are counted, and
+    # a point is broken where more were met than up to the version's last number.
+    reasons = ["", *(point.breaks for point in trend.points if point.breaks)]
+    breaks_met = 0
+    breaks_at_last_number: dict[str, int] = {}
+    for point in trend.points:
+        breaks_met += bool(point.breaks)
+        if point.on_line:
+            is_broken = breaks_at_last_number.get(point.version, breaks_met) < breaks_met
+            breaks_at_last_number[point.version] = breaks_met
+            point = replace(point, breaks=reasons[breaks_met] if is_broken else "")
+        points_by_version[point.version].append(point)
+    return [(version, replace(trend, points=tuple(points))) for version, points in points_by_version.items()]

@@ -3,14 +3,15 @@
 import streamlit as st
 
 from profiler.evidence import Evidence
-from profiler.sass import Listing
 from profiler.ui import controls, markup
-from profiler.ui.data import code_listings, index
-from profiler.ui.sections import code_choice
-from profiler.ui.views import aligned_code, code_grid, code_listing, compiled_code, embedded_sources
+from profiler.ui.data import index, machine_code
+from profiler.ui.data.named_code import Code
+from profiler.ui.errors import errors_shown
+from profiler.ui.sections import code_choice, code_rows
+from profiler.ui.views import aligned_code, code_listing
 
-now = index.stamp()
-reports, versions = code_listings.reports(now), code_listings.compiled_versions(now)
+data_version = index.current_version()
+reports, versions = machine_code.reports(data_version), machine_code.compiled_versions(data_version)
 if not reports and not versions:
     st.html(markup.page_head("Code"))
     st.html(
@@ -18,70 +19,46 @@ if not reports and not versions:
     )
     st.stop()
 
-pick = controls.View("code")
+filters = controls.Filters("code")
 title_box, *boxes = st.columns([2.2, 1.5, 1.3, 1.5, 1.3], vertical_alignment="bottom", gap="small")
 kinds = [Evidence.MEASURED] * bool(reports) + [Evidence.STATIC] * bool(versions)
 if "version" in st.query_params and "report" not in st.query_params:
     kinds.reverse()  # the address is of a version
-evidence, _ = pick.evidence(kinds)
-static = evidence is Evidence.STATIC
-code: list[Listing] = []
+evidence, _ = filters.evidence(kinds)
+is_compiled = evidence is Evidence.STATIC
 choice = None
-with index.errors_shown():
-    choice = (code_choice.compiled if static else code_choice.launches)(now, pick, boxes)
-    code = [code_listings.code(now, one) for one in choice.places]
+code: list[Code] = []
+with errors_shown():
+    choose = code_choice.choose_compiled if is_compiled else code_choice.choose_launches
+    choice = choose(data_version, filters, boxes)
+    code = [machine_code.code(data_version, key) for key in choice.keys]
 if code:
-    controls.name_tab(code_listing.tab(code))
-title_box.html(code_listing.head(code, choice.context if choice else ()))
-asked = [st.query_params.get(name, "") for name in ("report", "b") if static and not reports]
-lines = [
-    *code_listing.unknown(asked, reports),
-    *(choice.lines if choice else ()),
-    *code_listing.without_code(code),
-]
-with index.errors_shown():
-    lines += code_listing.without_counts(code_listings.measurable(now, choice.places if choice else ()))
+    controls.name_tab(code_listing.tab_title(code))
+title_box.html(code_listing.page_head(code, choice.context if choice else ()))
+lines = list(choice.lines) if choice else []
+if is_compiled and not reports:  # an address of a launch, opened where no report is
+    asked = [st.query_params.get(parameter, "") for parameter in ("report", "b")]
+    lines = [*code_listing.unknown_reports(asked, reports), *lines]
+lines += code_listing.without_code(code)
+with errors_shown():
+    versions = machine_code.versions_to_measure(data_version, choice.keys if choice else ())
+    lines += code_listing.how_to_measure(versions)
 for line in lines:
     st.html(line)
-if not choice or not code or len(code) < len(choice.places) or not all(one.lines for one in code):
-    pick.write()
+if not choice or not code or len(code) < len(choice.keys) or not all(side.listing.lines for side in code):
+    filters.write_url()
     st.stop()
 
 view_box, order_box, words_box, link_box = st.columns([1.5, 1.8, 2, 2.4], vertical_alignment="center")
-two = len(code) == 2
 with view_box:
-    view = pick.switch("view", aligned_code.VIEWS if two else code_listing.VIEWS, "view")
+    views = aligned_code.VIEWS if len(code) == 2 else code_listing.VIEWS
+    view = filters.switch("view", views, "view")
 address = choice.address(view)
-if two:
+if len(code) == 2:
     link_box.html(markup.note(markup.link(address.swapped.href, "⇄ swap")))
+listings = [side.listing for side in code]
 if view == "sass":
-    orders = aligned_code.ROWS if two else code_listing.orders(code[0])
-    with order_box:
-        order = pick.switch("rows", orders, "rows")
-    with words_box:
-        words = pick.words("find", "find", "find: LDS, +0x0120, file.cu:12 …", labelled=False)
-    start = st.query_params.get("from", "")
-    if two:
-        found = code_listings.aligned(now, *choice.places)
-        st.html(aligned_code.caption(found))
-        pairs = aligned_code.rows(found, code[0], code[1], order, words)
-        shown = code_grid.window(len(pairs), start, aligned_code.PAGE)
-        listed = aligned_code.table(pairs, code[0], code[1], shown)
-    else:
-        places = code_listings.places(now, choice.places[0])
-        counted = code_listing.strip(code[0], places) + code_listing.map_strip(places)
-        st.html(compiled_code.strip(code[0]) if static else counted)
-        rows = code_listing.ordered(code[0], places, order, words)
-        shown = code_grid.window(len(rows), start, code_listing.PAGE)
-        listed = code_listing.table(code[0], rows, shown, order)
-    pages = code_grid.pager(shown, lambda start: address.at(start, rows=order, find=words))
-    for part in filter(None, (code_listing.unread(code), pages, listed)):
-        st.html(part)
+    code_rows.show_instructions(data_version, choice, listings, address, filters, order_box, words_box)
 else:
-    files = embedded_sources.files(*code)
-    with order_box:
-        file = pick.any_of("file", [one.name for one in files], "file")
-    with words_box:
-        whole = two or pick.switch("lines", embedded_sources.LINES, "lines") == "all"
-    st.html(embedded_sources.section(files, file, code, whole=whole and view == "source"))
-pick.write()
+    code_rows.show_sources(listings, view, filters, order_box, words_box)
+filters.write_url()

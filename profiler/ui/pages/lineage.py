@@ -5,11 +5,12 @@ import streamlit as st
 from profiler.statistics import Verdict
 from profiler.ui import controls, markup
 from profiler.ui.data import index, lineages
+from profiler.ui.errors import errors_shown
 from profiler.ui.views import lineage_table
 
-now = index.stamp()
-found = lineages.lineages_by_family(now)
-if not found:
+data_version = index.current_version()
+by_family = lineages.lineages_by_family(data_version)
+if not by_family:
     st.html(markup.page_head("Lineage"))
     st.html(
         markup.empty_page(
@@ -18,23 +19,24 @@ if not found:
     )
     st.stop()
 
-pick = controls.View("lineage")
+filters = controls.Filters("lineage")
 boxes = st.columns([3, 1, 1, 1], vertical_alignment="bottom", gap="medium")
-family = pick.any_of("family", list(found), "family")
-lineage = found[family]
-with index.errors_shown():
+family = filters.select_if_several("family", list(by_family), "family")
+lineage = by_family[family]
+with errors_shown():
     boxes[0].html(markup.page_head(f"Lineage of {family}", lineage_table.context(lineage)))
     with boxes[1]:
-        arch = pick.any_of("architecture", lineage.architectures[::-1], "arch")
+        arch = filters.select_if_several("architecture", lineage.architectures[::-1], "arch")
     with boxes[2]:
-        size = pick.any_of("static facts of", lineage.static_workloads, "size")
+        size = filters.select_if_several("static facts of", lineage.static_workloads, "size")
     with boxes[3]:
-        workload = pick.any_of("workload", lineage.run_workloads, "workload")
-    gpu = pick.any_of("GPU", lineage.gpus, "gpu")
+        workload = filters.select_if_several("workload", lineage.run_workloads, "workload")
+    gpu = filters.select_if_several("GPU", lineage.gpus, "gpu")
     choice = lineage_table.Choice(arch, size, workload, gpu)
     st.html(lineage_table.caption(lineage, choice))
-    table = lineage_table.table(lineage, choice, lineages.speed_ups(now, family, workload, gpu))
-    st.markdown(table, unsafe_allow_html=True)
-    if words := lineages.apart(now, family):
-        st.html(markup.note(markup.join((markup.verdict(Verdict.CHANGED, ""), words))))
-pick.write()
+    speedups = lineages.speedups(data_version, family, workload, gpu)
+    # The graph is SVG, which only st.markdown keeps.
+    st.markdown(lineage_table.table(lineage, choice, speedups), unsafe_allow_html=True)
+    if difference := lineages.working_tree_difference(data_version, family):
+        st.html(markup.note(markup.join((markup.verdict(Verdict.CHANGED, ""), difference))))
+filters.write_url()

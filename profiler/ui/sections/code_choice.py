@@ -3,113 +3,121 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
-from profiler.sass import CodeNotStored, StoredCode
+from profiler.sass import CodeNotStored
 from profiler.ui import addresses, controls, markup
-from profiler.ui.addresses import CompiledPlace
-from profiler.ui.data import code_listings, comparisons, index
-from profiler.ui.data.code_listings import Place
+from profiler.ui.addresses import CodeKey, CompiledKey, LaunchKey
+from profiler.ui.data import comparisons, machine_code
+from profiler.ui.data.index import DataVersion
+from profiler.ui.data.named_code import pairs_by_label
 from profiler.ui.markup import Html
 from profiler.ui.views import code_listing, compiled_code
 
-Address = addresses.Code | addresses.Compiled
+_SIDES = (("A", "report", "launch"), ("B", "b", "b_launch"))  # label, and the parameters of the address
 
 
 @dataclass(frozen=True)
-class Choice:
+class CodeChoice:
     """What was chosen, with what stands above it."""
 
-    places: Sequence[Place]
+    keys: Sequence[CodeKey]  # none where nothing can be shown
     context: Sequence[str]  # beside the title: the GPUs, or the architecture
-    address: Callable[[str], Address]  # of a view
-    lines: Sequence[Html] = field(default_factory=tuple)
+    address: Callable[[str], addresses.LaunchCode | addresses.CompiledCode]  # of a view
+    lines: Sequence[Html] = ()
 
 
-def launches(now: index.Stamp, pick: controls.View, boxes: Sequence[Any]) -> Choice:
-    """One or two launches of reports."""
-    reports = code_listings.reports(now)
-    asked = [st.query_params.get(name, "") for name in ("report", "b")]
-    wanted = [st.query_params.get(name, "") for name in ("launch", "b_launch")]
-    lost = []
-    chosen: list[tuple[str, str]] = []
-    for side, name in enumerate(("report", "b")):
-        titles = code_listing.report_titles(reports, optional=side == 1)
-        with boxes[2 * side]:
-            opened = None if side else code_listings.first(now)
-            report = pick.choose(f"report {'AB'[side]}", list(titles), name, opened, titles.__getitem__)
+def choose_launches(data_version: DataVersion, filters: controls.Filters, boxes: Sequence[Any]) -> CodeChoice:
+    """One or two launches of reports; `boxes` for report and launch of A, then of B."""
+    reports = machine_code.reports(data_version)
+    keys: list[LaunchKey] = []
+    lines = code_listing.unknown_reports(
+        [st.query_params.get(parameter, "") for _, parameter, _ in _SIDES], reports
+    )
+    for index, (side, report_parameter, launch_parameter) in enumerate(_SIDES):
+        titles = code_listing.report_titles(reports, optional=index == 1)
+        asked_report = st.query_params.get(report_parameter, "")
+        asked_launch = st.query_params.get(launch_parameter, "")
+        default = None if index else machine_code.newest_sampled_report(data_version)
+        with boxes[2 * index]:
+            report = filters.select(
+                f"report {side}", list(titles), report_parameter, default, titles.__getitem__
+            )
         if not report:
             break
-        there = code_listings.launches(now, report)
-        if not there:
-            lost.append(code_listing.no_launch(titles[report]))
+        launches = machine_code.launches_of_report(data_version, report)
+        if not launches:
+            lines.append(code_listing.no_launch(titles[report]))
             break
-        labels = code_listing.launch_labels(there)
-        like = code_listings.launches(now, chosen[0][0])[chosen[0][1]] if side else None
-        with boxes[2 * side + 1]:
-            first = code_listing.first_launch(there, like)
-            launch = pick.choose(
-                "launch", list(labels), ("launch", "b_launch")[side], first, labels.__getitem__
+        labels = code_listing.launch_labels(launches)
+        other = None  # the launch of A, whose kernel B opens with
+        if keys:
+            other = machine_code.launches_of_report(data_version, keys[0].report)[keys[0].launch]
+        default_launch = code_listing.default_launch(launches, other)
+        with boxes[2 * index + 1]:
+            launch = filters.select(
+                "launch", list(labels), launch_parameter, default_launch, labels.__getitem__
             )
-        chosen.append((report, launch))
-        if asked[side] in ("", report):
-            lost.append(code_listing.unknown_launch(wanted[side], launch, there, "AB"[side]))
-    lines = [*code_listing.unknown(asked, reports), *filter(None, lost)]
-    first_one = chosen[0] if chosen else ("", "")
-    second_one = chosen[1] if len(chosen) == 2 else ("", "")
-    return Choice(
-        chosen,
-        [reports[report].gpu for report, _ in chosen],
-        lambda view: addresses.Code(*first_one, *second_one, view),
+        keys.append(LaunchKey(report, launch))
+        # A launch of the address belongs to its report: another report chosen since says nothing of it.
+        if asked_report in ("", report):
+            lines += code_listing.unknown_launch(asked_launch, launch, launches, side)
+    a, b = (*keys, LaunchKey("", ""), LaunchKey("", ""))[:2]
+    return CodeChoice(
+        keys,
+        [reports[key.report].gpu for key in keys],
+        lambda view: addresses.LaunchCode(*a, *b, view),
         lines,
     )
 
 
-def compiled(now: index.Stamp, pick: controls.View, boxes: Sequence[Any]) -> Choice:
+def choose_compiled(data_version: DataVersion, filters: controls.Filters, boxes: Sequence[Any]) -> CodeChoice:
     """What a compiler made of one or two versions, on one architecture; of all functions or of one."""
-    there = code_listings.compiled_versions(now)
+    versions = machine_code.compiled_versions(data_version)
     with boxes[0]:
-        first = comparisons.first_pair(now)[1]
-        a = pick.choose("version A", _offered(there, "version"), "version", first)
+        default = comparisons.default_pair(data_version)[1]
+        a = filters.select("version A", _versions_to_offer(versions, "version"), "version", default)
     with boxes[1]:
-        b = pick.choose(
-            "version B", ["", *_offered(there, "against")], "against", "", lambda one: one or "none"
-        )
+        options = ["", *_versions_to_offer(versions, "against")]
+        b = filters.select("version B", options, "against", "", lambda version: version or "none")
     names = [a, b] if b else [a]
-    arches = code_listings.architectures(now, names)
+    arches = machine_code.shared_architectures(data_version, names)
     if not arches:
         words = f"{' and '.join(names)}: no architecture that all of them were compiled for"
-        return _nothing(names, markup.note(markup.state(words)))
+        return _nothing_to_show(a, "", markup.note(markup.state(words)))
     with boxes[2]:
-        arch = pick.choose("architecture", arches, "arch")
-    kept: list[StoredCode] = []
+        arch = filters.select("architecture", arches, "arch")
     try:
-        kept = [code_listings.kept(now, name, arch) for name in names]
+        stored = [machine_code.stored_code(data_version, name, arch) for name in names]
     except CodeNotStored as error:
-        return _nothing(names, compiled_code.not_kept(str(error)), arch)
-    kernels = compiled_code.kernels([one.listing for one in kept])
+        return _nothing_to_show(a, arch, compiled_code.not_stored(str(error)))
+    functions = pairs_by_label([code.listing for code in stored])
     with boxes[3]:
-        offered = ["", *kernels] if len(kernels) > 1 else [""]
-        kernel = pick.choose("function", offered, "kernel", "", lambda one: one or compiled_code.ALL)
-    functions = kernels[kernel] if kernel else [""] * len(names)
-    places = [CompiledPlace(name, arch, one) for name, one in zip(names, functions, strict=True)]
-    return Choice(
-        places,
+        options = ["", *functions] if len(functions) > 1 else [""]
+        kernel = filters.select(
+            "function", options, "kernel", "", lambda label: label or compiled_code.ALL_FUNCTIONS
+        )
+    pair = functions[kernel] if kernel else [""] * len(names)
+    keys = [CompiledKey(name, arch, function) for name, function in zip(names, pair, strict=True)]
+    return CodeChoice(
+        keys,
         [arch],
-        lambda view: addresses.Compiled(a, arch, b, kernel, view),
-        compiled_code.origins(kept),
+        lambda view: addresses.CompiledCode(a, arch, b, kernel, view),
+        compiled_code.origins(stored),
     )
 
 
-def _offered(there: Sequence[str], name: str) -> list[str]:
-    """Every version, and the version as one run has it where the address asks for that."""
-    asked = st.query_params.get(name, "")
-    version, run_id = addresses.parts(asked)
-    return [asked, *there] if run_id and version in there else list(there)
+def _versions_to_offer(versions: Sequence[str], parameter: str) -> list[str]:
+    """Every version, and first the version as one run has it where the address asks for that."""
+    in_address = st.query_params.get(parameter, "")
+    name = addresses.parse_version(in_address)
+    return [in_address, *versions] if name.run_id and name.without_run in versions else list(versions)
 
 
-def _nothing(names: Sequence[str], line: Html, arch: str = "") -> Choice:
-    return Choice([], [arch] if arch else [], lambda view: addresses.Compiled(names[0], arch), [line])
+def _nothing_to_show(version: str, arch: str, reason: Html) -> CodeChoice:
+    return CodeChoice(
+        [], [arch] if arch else [], lambda view: addresses.CompiledCode(version, arch), [reason]
+    )

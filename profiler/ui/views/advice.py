@@ -1,132 +1,98 @@
-"""What to try next: the statements of `profiler insights` that call for something, as markup."""
+"""What to try next: the statements of `profiler insights` that call for something."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from profiler.advice import ComparedSide, MetricInput, Statement, Subject, TrafficByWorkload, insights
+from profiler.advice import MetricInput, Statement
 from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, format_from_to
-from profiler.compare import Comparison, PairComparison
-from profiler.evidence import Evidence, Launch, MetricTable, Side, chip_of, formatting
-from profiler.explain import roofline
+from profiler.evidence import formatting
+from profiler.explain.roofline import collect_command
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 
-CAPTION = "for B, and what calls for it; its numbers under the pointer"
-CAPTION_ONE = "and what calls for it; its numbers under the pointer"
-_NUMBERS = 8  # of a statement in its hover text; `profiler insights --json` has them all
+CAPTION_OF_PAIR = "for B, and what calls for it; its numbers under the pointer"
+CAPTION_OF_LAUNCH = "and what calls for it; its numbers under the pointer"
+_NUMBERS_NAMED = 8  # of a statement, under the pointer; `profiler insights --json` has them all
 
 
-def of_pair(
-    comparison: Comparison, pair: PairComparison, table: MetricTable, traffic: TrafficByWorkload
-) -> tuple[Statement, ...]:
-    """What B's chosen launch calls for, held against A; of a wrong B only what is wrong.
-
-    `traffic` is B's shared memory by workload and source line, where its run keeps that.
-    """
-    b = comparison.b
-    cell = ComparedSide(replace(b, launches=(pair.b,)), replace(comparison, pairs=(pair,)))
-    measured = b.evidence is Evidence.MEASURED
-    facts = () if measured else (cell,)
-    case = Subject(b.label, cell if measured else None, facts, b.wrong, traffic=traffic)
-    return insights.find_insights(case, table).statements
-
-
-def of_launch(launch: Launch, capability: str | None, table: MetricTable) -> tuple[Statement, ...]:
-    """What one measured launch calls for by itself. `capability` is its GPU's, as "9.0"."""
-    side = Side(launch.base_name, (launch,), compute_capability=capability)
-    return insights.find_insights(Subject(side.label, ComparedSide(side)), table).statements
-
-
-def answer_pair(
-    comparison: Comparison,
-    pair: PairComparison,
-    table: MetricTable,
-    traffic: TrafficByWorkload | None = None,
-    elsewhere: bool = False,
+def table(
+    statements: Sequence[Statement], chip: str | None = None, *, is_measured_elsewhere: bool = False
 ) -> Html:
-    """What B's chosen launch calls for."""
-    capability = comparison.b.compute_capability
-    statements = of_pair(comparison, pair, table, traffic or {})
-    return answer(statements, chip_of(capability) if capability else None, elsewhere)
-
-
-def answer_launch(launch: Launch, capability: str | None, table: MetricTable) -> Html:
-    """What one measured launch calls for."""
-    return answer(of_launch(launch, capability, table), chip_of(capability) if capability else None)
-
-
-def answer(statements: Sequence[Statement], chip: str | None = None, elsewhere: bool = False) -> Html:
     """A row for each thing to try with what calls for it, most of the time first; then what nobody knows.
 
-    What changed is not repeated: Why says it. `chip` ("sm_90") names what to collect on it; `elsewhere`
-    leaves out the advice to measure what was measured elsewhere.
+    What changed is not repeated: Why says it. `chip` ("sm_90") names what to collect on it; what is measured
+    elsewhere is not advised to be measured.
     """
-    levers = {one.lever for one in statements if one.kind != CHANGE}
-    known = [
-        one
-        for one in statements
-        if one.kind != UNKNOWN and (one.kind != CHANGE or (one.lever and one.lever not in levers))
+    levers = {statement.lever for statement in statements if statement.kind != CHANGE}
+    actionable = [
+        statement
+        for statement in statements
+        if statement.kind != UNKNOWN
+        and (statement.kind != CHANGE or (statement.lever and statement.lever not in levers))
     ]
-    shares = any(one.share for one in known)
-    rows = [_row(group, shares) for group in _by_lever(known)]
-    left_out = {"change", "time"} if elsewhere else {"change"}
-    gaps = [one for one in statements if one.kind == UNKNOWN and one.id not in left_out]
-    if gaps:
-        rows.append(markup.closing_row(_unknown(gaps, chip)))
+    has_shares = any(statement.share for statement in actionable)
+    rows = [_row(group, has_share_column=has_shares) for group in _by_lever(actionable)]
+    left_out = {"change", "time"} if is_measured_elsewhere else {"change"}
+    questions = [
+        statement for statement in statements if statement.kind == UNKNOWN and statement.id not in left_out
+    ]
+    if questions:
+        rows.append(markup.closing_row(_open_questions(questions, chip)))
     if not rows:
         return markup.note("Nothing stands out in these numbers.")
-    tried = any(one.lever for one in known)
-    columns = (Column("try" if tried else "", wrap=True), Column("of its time, at most", right=True))
-    return markup.table("what next", columns if shares else columns[:1], rows)
+    has_levers = any(statement.lever for statement in actionable)
+    columns = (Column("try" if has_levers else "", wrap=True), Column("of its time, at most", right=True))
+    return markup.table("what next", columns if has_shares else columns[:1], rows)
 
 
 def _by_lever(statements: Sequence[Statement]) -> list[list[Statement]]:
-    """What several statements ask for stands once, where the first of them stood."""
-    found: dict[str, list[Statement]] = {}
-    for one in statements:
-        found.setdefault(one.lever or one.text, []).append(one)
-    return list(found.values())
+    """The statements grouped by what they ask for, each group where its first statement stood."""
+    groups: dict[str, list[Statement]] = {}
+    for statement in statements:
+        groups.setdefault(statement.lever or statement.text, []).append(statement)
+    return list(groups.values())
 
 
-def _row(group: Sequence[Statement], shares: bool) -> Row:
+def _row(group: Sequence[Statement], *, has_share_column: bool) -> Row:
     first = group[0]
-    lines = [markup.tag("span", markup.backticks_as_code(one.text), "m", _hover(one)) for one in group]
+    lines = [
+        markup.tag("span", markup.backticks_as_code(statement.text), "m", _numbers(statement))
+        for statement in group
+    ]
     if first.lever:
         lines.insert(0, markup.tag("b", f"→ {first.lever}"))
     elif first.kind == NO_ACTION:
         lines.insert(0, markup.tag("b", "nothing to do"))
-    share = max(one.share or 0.0 for one in group)
-    shown = markup.quantity(f"{100 * share:.0f}", "%") if share else markup.muted("–")
     words = markup.join(lines, "<br>")
-    return Row((words, shown) if shares else (words,))
+    if not has_share_column:
+        return Row((words,))
+    share = max(statement.share or 0.0 for statement in group)
+    return Row((words, markup.quantity(f"{100 * share:.0f}", "%") if share else markup.muted("–")))
 
 
-def _unknown(gaps: Sequence[Statement], chip: str | None) -> Html:
-    """What stays open, and what would tell: the lines of metrics.txt in the hover text."""
-    asks: list[Html] = []
-    collect: list[str] = []
-    for one in gaps:
-        asks.append(markup.backticks_as_code(one.question or one.text))
-        collect += one.to_collect
-    told = markup.join((markup.join(asks, "; "), "." * bool(collect)), "")
-    parts: list[object] = [markup.state("unknown:"), told]
-    if collect and chip:
-        parts += [
-            markup.muted("Collect:"),
-            markup.code(roofline.collect_command(chip), title=" ".join(collect)),
-        ]
-    elif collect:
-        parts.append(markup.muted(" ".join(collect)))
+def _open_questions(statements: Sequence[Statement], chip: str | None) -> Html:
+    """What stays open, and what would tell: the lines of metrics.txt under the pointer."""
+    questions = markup.join((_question(statement) for statement in statements), "; ")
+    to_collect = " ".join(line for statement in statements for line in statement.to_collect)
+    parts: list[object] = [markup.state("unknown:"), markup.join((questions, "." * bool(to_collect)), "")]
+    if to_collect and chip:
+        parts += [markup.muted("Collect:"), markup.code(collect_command(chip), title=to_collect)]
+    elif to_collect:
+        parts.append(markup.muted(to_collect))
     return markup.join(parts)
 
 
-def _hover(one: Statement) -> str:
-    numbers = [f"{metric.label}: {_number(metric)}" for metric in one.inputs[:_NUMBERS]]
-    more = len(one.inputs) - _NUMBERS
+def _question(statement: Statement) -> Html:
+    return markup.backticks_as_code(statement.question or statement.text)
+
+
+def _numbers(statement: Statement) -> str:
+    """The numbers that a statement rests on, and how far it can be believed."""
+    numbers = [f"{metric.label}: {_number(metric)}" for metric in statement.inputs[:_NUMBERS_NAMED]]
+    more = len(statement.inputs) - _NUMBERS_NAMED
     numbers += [f"and {more} more"] if more > 0 else []
-    return "; ".join((*numbers, one.confidence))
+    return "; ".join((*numbers, statement.confidence))
 
 
 def _number(metric: MetricInput) -> str:

@@ -1,118 +1,125 @@
-"""Two listings as markup: instruction beside instruction, with the counts of both."""
+"""Two listings: instruction beside instruction, with the counts of both."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from profiler.sass import AlignedRow, Alignment, HotSpot, Listing, alignment, hotspots
+from profiler.sass import AlignedRow, Alignment, HotSpot, Listing
+from profiler.sass.alignment import CHANGED, EQUAL, ONLY_A, ONLY_B, UNREAD
+from profiler.sass.hotspots import spots_by_instruction
 from profiler.ui import markup
+from profiler.ui.data.named_code import function_labels
 from profiler.ui.markup import Html
 from profiler.ui.views import code_grid
-from profiler.ui.views.code_listing import function_labels, source_words
+from profiler.ui.views.code_grid import Cell, Column, Heat
+from profiler.ui.views.code_listing import source_words
 
 ROWS = ("differences", "all")
 VIEWS = ("sass", "diff", "source")
-PAGE = 3_000
-CONTEXT = 4  # equal rows kept around each difference
-_SIGNS = {alignment.EQUAL: "", alignment.CHANGED: "≠", alignment.ONLY_A: "−", alignment.ONLY_B: "+"}
+ROWS_A_PAGE = 3_000
+CONTEXT = 4  # equal rows around each difference
+_SIGNS = {EQUAL: "", CHANGED: "≠", ONLY_A: "−", ONLY_B: "+"}
+_BY_TEXT = "text"  # how rows are paired unless a report holds no text
 
 
-def rows(found: Alignment, a: Listing, b: Listing, which: str, words: str) -> list[AlignedRow | str]:
+def rows(alignment: Alignment, a: Listing, b: Listing, which: str, words: str) -> list[AlignedRow | str]:
     """The rows to show under a head for each function; what is left out between them is counted in a line."""
-    wanted = words.lower().split()
-    called = function_labels((*a.functions, *b.functions))
-    shown: list[AlignedRow | str] = []
-    for one in found.functions:
-        names = [None if at is None else called[side.functions[at]] for at, side in ((one.a, a), (one.b, b))]
-        kept = _kept(one.rows, which, lambda row: all(w in _both_texts(row, a, b) for w in wanted))
-        if len(found.functions) > 1 or one.by != "text":
-            by = "" if one.by == "text" else f", paired by {one.by}"
-            shown.append(" → ".join(dict.fromkeys(name or "no such function" for name in names)) + by)
-        last = 0
-        for at in kept:
-            if at > last:
-                shown.append(_left_out(one.rows[last:at]))
-            shown.append(one.rows[at])
-            last = at + 1
-        if last < len(one.rows):
-            shown.append(_left_out(one.rows[last:]))
-    return shown
+    parts = words.lower().split()
+    labels = function_labels((*a.functions, *b.functions))
+    result: list[AlignedRow | str] = []
+
+    def fits(row: AlignedRow) -> bool:
+        text = _text_of_both(row, a, b)
+        return all(part in text for part in parts)
+
+    for function in alignment.functions:
+        if len(alignment.functions) > 1 or function.by != _BY_TEXT:
+            names = [
+                "no such function" if index is None else labels[side.functions[index]]
+                for index, side in ((function.a, a), (function.b, b))
+            ]
+            by = "" if function.by == _BY_TEXT else f", paired by {function.by}"
+            result.append(" → ".join(dict.fromkeys(names)) + by)
+        stop = 0  # of what is in the result already
+        for position in _positions_to_show(function.rows, which, fits):
+            if position > stop:
+                result.append(_left_out(function.rows[stop:position]))
+            result.append(function.rows[position])
+            stop = position + 1
+        if stop < len(function.rows):
+            result.append(_left_out(function.rows[stop:]))
+    return result
 
 
-def table(rows: Sequence[AlignedRow | str], a: Listing, b: Listing, shown: code_grid.Window) -> Html:
+def table(rows: Sequence[AlignedRow | str], a: Listing, b: Listing, window: code_grid.Window) -> Html:
     """Both listings, instruction beside instruction, with samples and executions where any are counted."""
-    places = [hotspots.spots_by_instruction(one) for one in (a, b)]
-    both = [hot for side in places for hot in side]
-    samples, executed = (
-        code_grid.heat(hot.samples for hot in both),
-        code_grid.heat(hot.executed for hot in both),
-    )
-    heats = (samples, executed) if a.counts or b.counts else None
+    spots_a, spots_b = spots_by_instruction(a), spots_by_instruction(b)
+    heats = None
+    if a.counts or b.counts:
+        both = (*spots_a, *spots_b)
+        heats = (
+            code_grid.heat(spot.samples for spot in both),
+            code_grid.heat(spot.executed for spot in both),
+        )
     lines = []
-    for row in rows[shown.start : shown.stop]:
+    for row in rows[window.start : window.stop]:
         if isinstance(row, str):
             lines.append(code_grid.head(row))
             continue
-        cells = []
-        for listing, side, at in zip((a, b), places, (row.a, row.b), strict=True):
-            cells += _half(listing, None if at is None else side[at], heats)
-        cells.insert(len(cells) // 2, code_grid.sign(_SIGNS.get(row.kind, "?")))
-        lines.append(code_grid.row(cells, row.kind not in (alignment.EQUAL, alignment.UNREAD)))
-    columns = [column for side in "AB" for column in _columns(side, heats is not None)]
-    columns.insert(len(columns) // 2, code_grid.BETWEEN)
-    return code_grid.table(columns, lines)
+        left = _cells_of_side(a, None if row.a is None else spots_a[row.a], heats)
+        right = _cells_of_side(b, None if row.b is None else spots_b[row.b], heats)
+        cells = [*left, code_grid.sign(_SIGNS.get(row.kind, "?")), *right]
+        lines.append(code_grid.row(cells, row.kind not in (EQUAL, UNREAD)))
+    left_columns, right_columns = (_columns_of_side(label, heats is not None) for label in "AB")
+    return code_grid.table([*left_columns, code_grid.BETWEEN, *right_columns], lines)
 
 
-def _columns(side: str, counted: bool) -> list[code_grid.Column]:
-    counts = [
-        code_grid.Column("samples", "64px", right=True),
-        code_grid.Column("executed", "70px", wide=True, right=True),
-    ]
-    return [
-        code_grid.Column(f"{side} at", "78px"),
-        *(counts if counted else ()),
-        code_grid.Column(side, "minmax(210px,1fr)"),
-    ]
-
-
-def caption(found: Alignment) -> Html:
+def caption(alignment: Alignment) -> Html:
     """How the two compare, in one line."""
-    counts = found.counts
-    told = ", ".join(f"{code_grid.count(count)} {kind}" for kind, count in counts.items() if count)
-    if counts[alignment.UNREAD]:
-        told += ": without text nobody knows whether they are equal"
-    elif not found.different:
-        return markup.grey_strip(("No difference", f"{told}; addresses of code are left out"))
-    return markup.grey_strip(("Instructions", told))
+    counts = code_grid.row_counts(alignment)
+    if alignment.counts[UNREAD]:
+        words = f"{counts}: without text nobody knows whether they are equal"
+        return markup.grey_strip(("Instructions", words))
+    if not alignment.different:
+        return markup.grey_strip(("No difference", f"{counts}; addresses of code are left out"))
+    return markup.grey_strip(("Instructions", counts))
 
 
-def _half(
-    listing: Listing, hot: HotSpot | None, heats: tuple[code_grid.Heat, code_grid.Heat] | None
-) -> list[code_grid.Cell]:
-    if hot is None:
+def _columns_of_side(label: str, has_counts: bool) -> list[Column]:
+    counts = [Column("samples", 64, right=True), Column("executed", 70, wide=True, right=True)]
+    return [Column(f"{label} at", 78), *(counts if has_counts else ()), Column(label, 210, grows=True)]
+
+
+def _cells_of_side(listing: Listing, spot: HotSpot | None, heats: tuple[Heat, Heat] | None) -> list[Cell]:
+    if spot is None:
         return [code_grid.cell("")] * (4 if heats else 2)
-    counts = [heats[0](hot.samples), heats[1](hot.executed, " w")] if heats else []
-    text = code_grid.text(hot.text, source_words(listing, hot))
-    return [code_grid.cell(f"+{hot.location.offset:#06x}", "m"), *counts, text]
+    counts = [heats[0](spot.samples), heats[1](spot.executed, " w")] if heats else []
+    text = code_grid.instruction(spot.text, source_words(listing, spot))
+    return [code_grid.cell(f"+{spot.location.offset:#06x}", "m"), *counts, text]
 
 
 def _left_out(skipped: Sequence[AlignedRow]) -> str:
-    unread = all(row.kind == alignment.UNREAD for row in skipped)
-    return f"⋯ {code_grid.count(len(skipped))} rows " + (
-        "paired by place" if unread else "that do not differ"
-    )
+    is_unread = all(row.kind == UNREAD for row in skipped)
+    why = "paired by place" if is_unread else "that do not differ"
+    return f"⋯ {code_grid.count(len(skipped))} rows {why}"
 
 
-def _kept(rows: Sequence[AlignedRow], which: str, fits: Callable[[AlignedRow], bool]) -> list[int]:
-    """Positions of the rows to show: those near a difference, or all; of them those that fit the words."""
-    quiet = (alignment.EQUAL, alignment.UNREAD)
+def _positions_to_show(
+    rows: Sequence[AlignedRow], which: str, fits: Callable[[AlignedRow], bool]
+) -> list[int]:
+    """Of the rows that fit the words all, or those that differ with what stands near them."""
     if which == "all":
-        return [at for at, row in enumerate(rows) if fits(row)]
-    hits = [at for at, row in enumerate(rows) if row.kind not in quiet and fits(row)]
-    near = {at + step for at in hits for step in range(-CONTEXT, CONTEXT + 1)}
-    return sorted(at for at in near if 0 <= at < len(rows))
+        return [position for position, row in enumerate(rows) if fits(row)]
+    different = [
+        position for position, row in enumerate(rows) if row.kind not in (EQUAL, UNREAD) and fits(row)
+    ]
+    near = {position + step for position in different for step in range(-CONTEXT, CONTEXT + 1)}
+    return sorted(position for position in near if 0 <= position < len(rows))
 
 
-def _both_texts(row: AlignedRow, a: Listing, b: Listing) -> str:
-    texts = [None if at is None else one.lines[at].text for at, one in ((row.a, a), (row.b, b))]
+def _text_of_both(row: AlignedRow, a: Listing, b: Listing) -> str:
+    texts = [
+        None if position is None else listing.lines[position].text
+        for position, listing in ((row.a, a), (row.b, b))
+    ]
     return " ".join(filter(None, texts)).lower()

@@ -1,4 +1,4 @@
-"""Long listings as markup: a grid whose rows are drawn when they come into sight, heat, pages of rows."""
+"""Long listings: a grid whose rows are drawn when they come into sight, heat, pages of rows."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from html import escape
 from typing import Protocol
 
 from profiler.evidence import Value, formatting
+from profiler.sass import Alignment
 from profiler.ui import markup
 from profiler.ui.markup import Html
 
-_DIGITS = 15  # of a row's number: an address may say anything
 LONGEST = 500  # characters of a cell: more is no line that anybody reads
+LEVELS = 8  # of the heat
+_MAX_DIGITS = 15  # of a row's number: an address may say anything
 # Characters that turn the order of those around them: what is shown would not be what was compiled.
 _TURNS = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-LEVELS = 8  # of the heat, by the root of a count's share of the largest
 
 
 @dataclass(frozen=True)
@@ -31,28 +32,28 @@ class Window:
     size: int  # rows of a full page
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether nothing is left out."""
         return self.stop - self.start == self.total
 
 
-def window(total: int, asked: str, size: int) -> Window:
-    """The page of rows in which row `asked` stands; the first where that is no number."""
-    place = int(asked[:_DIGITS]) if asked.isdecimal() else 0
-    start = min(place, max(total - 1, 0)) // size * size
+def window(total: int, row_in_address: str, size: int) -> Window:
+    """The page of rows in which that row stands; the first where the address names no row."""
+    row = int(row_in_address[:_MAX_DIGITS]) if row_in_address.isdecimal() else 0
+    start = min(row, max(total - 1, 0)) // size * size
     return Window(start, min(start + size, total), total, size)
 
 
-def pager(shown: Window, address: Callable[[int], str]) -> Html:
+def pager(window: Window, address: Callable[[int], str]) -> Html:
     """How many rows there are beside those drawn, and the way to them; nothing where all are."""
-    if shown.whole:
+    if window.is_whole:
         return Html("")
-    told: list[object] = [f"rows {count(shown.start + 1)} to {count(shown.stop)} of {count(shown.total)}"]
-    if shown.start:
-        told.append(markup.link(address(max(0, shown.start - shown.size)), "‹ before"))
-    if shown.stop < shown.total:
-        told.append(markup.link(address(shown.stop), "after ›"))
-    return markup.note(markup.join(told, " · "))
+    parts: list[object] = [f"rows {count(window.start + 1)} to {count(window.stop)} of {count(window.total)}"]
+    if window.start:
+        parts.append(markup.link(address(max(0, window.start - window.size)), "‹ before"))
+    if window.stop < window.total:
+        parts.append(markup.link(address(window.stop), "after ›"))
+    return markup.note(markup.join(parts, " · "))
 
 
 Cell = tuple[str, str]  # class and text, escaped; one without text takes no room in the page
@@ -65,10 +66,7 @@ class Heat(Protocol):
 
 
 def heat(amounts: Iterable[float | None]) -> Heat:
-    """Cells of counts, darker by the root of a count's share of the largest: small ones are seen too.
-
-    No count is an empty cell.
-    """
+    """What makes the cells of a column of counts; no count is an empty cell."""
     largest = max((amount for amount in amounts if amount), default=0.0)
 
     def cell_of(amount: float | None, css: str = "") -> Cell:
@@ -78,7 +76,10 @@ def heat(amounts: Iterable[float | None]) -> Heat:
 
 
 def level(amount: float | None, largest: float) -> str:
-    """The class that tints a count; none for no count and for 0."""
+    """The class that tints a count, by the root of its share of the largest, so that small ones are seen too.
+
+    None for no count and for 0.
+    """
     return f"h{math.ceil(LEVELS * math.sqrt(amount / largest))}" if amount and largest else ""
 
 
@@ -87,12 +88,19 @@ class Column:
     """A column of a grid; `wide` ones go on a phone (their cells have the class w)."""
 
     head: str
-    width: str
+    px: int
     wide: bool = False
     right: bool = False  # holds numbers
+    grows: bool = False  # takes the room that is left; `px` is the least it has
+
+    def width(self, *, can_shrink: bool = False) -> str:
+        """The column's track in CSS."""
+        if not self.grows:
+            return f"{self.px}px"
+        return f"minmax({0 if can_shrink else f'{self.px}px'},1fr)"
 
 
-BETWEEN = Column("", "22px")  # two sides
+BETWEEN = Column("", 22)  # two sides
 
 
 def table(columns: Sequence[Column], lines: Sequence[str]) -> Html:
@@ -100,12 +108,14 @@ def table(columns: Sequence[Column], lines: Sequence[str]) -> Html:
 
     Cells find their column by its name (c0, c1 …), so that empty ones need not be there.
     """
-    heads: list[Cell] = [("w " * one.wide + "r" * one.right, escape(one.head)) for one in columns]
-    named = [(f"[c{index}] {one.width}", one.wide) for index, one in enumerate(columns)]
-    every, phone = " ".join(text for text, _ in named), " ".join(text for text, wide in named if not wide)
-    if BETWEEN not in columns:  # the text wraps; two sides scroll
-        phone = re.sub(r"minmax\(\d+px", "minmax(0", phone)
-    style = f"--cols:{every};--phone:{phone}"
+    has_two_sides = BETWEEN in columns  # they scroll on a phone, where the text of one side wraps
+    named = [(f"c{index}", column) for index, column in enumerate(columns)]
+    all_tracks = " ".join(f"[{name}] {column.width()}" for name, column in named)
+    phone_tracks = " ".join(
+        f"[{name}] {column.width(can_shrink=not has_two_sides)}" for name, column in named if not column.wide
+    )
+    style = f"--cols:{all_tracks};--phone:{phone_tracks}"
+    heads: list[Cell] = [("w " * column.wide + "r" * column.right, escape(column.head)) for column in columns]
     body = "".join((_line(heads, "t"), *lines))
     return Html(
         f'<div class="k code" role="region" aria-label="code" tabindex="0" style="{style}">{body}</div>'
@@ -119,33 +129,17 @@ def row(cells: Sequence[Cell], different: bool = False) -> str:
 
 def head(text: str) -> str:
     """A row that spans the grid: the head of a group, or a count of what is left out."""
-    return f'<div class="g"><b>{_shown(text)}</b></div>'
-
-
-def _line(cells: Sequence[Cell], css: str) -> str:
-    shown = "".join(
-        f'<span class="c{index} {name}">{text}</span>' for index, (name, text) in enumerate(cells) if text
-    )
-    return f'<div class="{css}">{shown}</div>' if css else f"<div>{shown}</div>"
+    return f'<div class="g"><b>{_visible(text)}</b></div>'
 
 
 def cell(text: str, css: str = "") -> Cell:
     """A cell of text, the end of a very long one left out and counted."""
-    return css, _shown(text)
+    return css, _visible(text)
 
 
-def _shown(text: str) -> str:
-    """The text escaped, with what reorders or overflows it made visible."""
-    if not text.isascii():
-        text = _TURNS.sub(lambda one: f"⟨U+{ord(one[0]):04X}⟩", text)
-    if len(text) > LONGEST:
-        text = f"{text[:LONGEST]} ⋯ {count(len(text) - LONGEST)} more characters"
-    return escape(text)
-
-
-def text(told: str | None, place: str) -> Cell:
+def instruction(text: str | None, source: str) -> Cell:
     """The cell of an instruction; without text what is known of it, its source line."""
-    return cell(told) if told else cell(f"??? {place}".rstrip(), "m")
+    return cell(text) if text else cell(f"??? {source}".rstrip(), "m")
 
 
 def sign(text: str) -> Cell:
@@ -157,3 +151,24 @@ def sign(text: str) -> Cell:
 def count(amount: float) -> str:
     """A count: written out below 10 000, then with three digits and a prefix."""
     return str(formatting.quantity(Value(round(amount))))
+
+
+def row_counts(alignment: Alignment) -> str:
+    """How many rows of two listings are equal, changed and so on, in words."""
+    return ", ".join(f"{count(number)} {kind}" for kind, number in alignment.counts.items() if number)
+
+
+def _line(cells: Sequence[Cell], css: str) -> str:
+    spans = "".join(
+        f'<span class="c{index} {name}">{text}</span>' for index, (name, text) in enumerate(cells) if text
+    )
+    return f'<div class="{css}">{spans}</div>' if css else f"<div>{spans}</div>"
+
+
+def _visible(text: str) -> str:
+    """The text escaped, with what reorders or overflows it made visible."""
+    if not text.isascii():
+        text = _TURNS.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text)
+    if len(text) > LONGEST:
+        text = f"{text[:LONGEST]} ⋯ {count(len(text) - LONGEST)} more characters"
+    return escape(text)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from profiler.evidence import brief_list, natural_key
+from profiler.evidence import brief_list
 from profiler.history import History, Step, Trend, TrendPoint, step_words
-from profiler.history.change_points import VERSIONS
+from profiler.history.change_points import VERSIONS, describe_too_few
 from profiler.ui import markup
-from profiler.ui.charts.labels import plotly_text
+from profiler.ui.charts import step_marks
 from profiler.ui.charts.small_multiples import Line
 from profiler.ui.charts.style import Figure
+from profiler.ui.data.part_names import line_names
 from profiler.ui.markup import Column, Html, Row
-from profiler.ui.theme import light
-from profiler.ui.views.trend_lines import Picture, line_names
+from profiler.ui.views.trend_panels import LineKey, Picture
 
 ROWS_SHOWN = 30
 _COLUMNS = (
@@ -29,53 +29,53 @@ _COLUMNS = (
 )
 
 
-def marked(
-    picture: Picture,
-    histories: Sequence[History],
-    versions: Sequence[str],
-    over: str,
+def of_lines(histories: Sequence[History], trends: Sequence[Trend]) -> list[History]:
+    """The histories of those kernels and modes."""
+    lines = {(trend.part, trend.mode) for trend in trends}
+    return [history for history in histories if (history.series.part, history.series.mode) in lines]
+
+
+def mark(
+    picture: Picture, histories: Sequence[History], versions: Sequence[str], is_over_time: bool
 ) -> Figure:
     """The chart with a triangle at each step and a bar over the runs in which it can lie.
 
     Over versions, a step between runs of one version has no place.
     """
-    places = {version: float(index) for index, version in enumerate(versions)}
+    index_of = {version: float(index) for index, version in enumerate(versions)}
+
+    def x_of(point: TrendPoint) -> float | None:
+        return point.created.timestamp() * 1000 if is_over_time else index_of.get(point.version)
+
     traces: list[Figure] = []
     for index, panel in enumerate(picture.panels):
         lines = {line.label: line for line in panel.lines}
-        for one in histories:
-            keys = [(one.series.part, one.series.mode, version) for version in (one.version, None)]
-            line = next((lines.get(picture.labels[key]) for key in keys if key in picture.labels), None)
-            on_axis = over == "time" or one.version is None
-            if line is None or one.series.label != panel.title or not on_axis:
+        for history in histories:
+            line = next((lines.get(picture.labels[key]) for key in _keys(history, picture)), None)
+            has_place = is_over_time or history.version is None
+            if line is None or history.series.label != panel.title or not has_place:
                 continue
-            for change in one.steps:
-                traces += _traces(change, line, f"y{index + 1 if index else ''}", places, over)
+            for step in history.steps:
+                traces += _traces(step, line, f"y{index + 1 if index else ''}", x_of)
     figure = picture.figure
     return {**figure, "data": [*figure["data"], *traces]}
 
 
-def of(histories: Sequence[History], shown: Sequence[Trend]) -> list[History]:
-    """Those of the kernels that are shown."""
-    kept = {(one.part, one.mode) for one in shown}
-    return [one for one in histories if (one.series.part, one.series.mode) in kept]
-
-
 def table(histories: Sequence[History]) -> Html:
     """A row a step, the newest first."""
-    steps = [(one, change) for one in histories for change in one.steps]
-    steps.sort(key=lambda step: step[1].likeliest.created, reverse=True)
-    names = line_names([one.series for one in histories])
-    return markup.table(
-        "steps",
-        _COLUMNS,
-        [_row(one, change, names[one.series.part, one.series.mode]) for one, change in steps[:ROWS_SHOWN]],
-    )
+    steps = [(history, step) for history in histories for step in history.steps]
+    steps.sort(key=lambda pair: pair[1].likeliest.created, reverse=True)
+    names = line_names([history.series for history in histories])
+    rows = [
+        _row(history, step, names[history.series.part, history.series.mode])
+        for history, step in steps[:ROWS_SHOWN]
+    ]
+    return markup.table("steps", _COLUMNS, rows)
 
 
 def caption(histories: Sequence[History]) -> str:
     """What the rows are, and how many."""
-    count = sum(len(one.steps) for one in histories)
+    count = sum(len(history.steps) for history in histories)
     cut = f"the newest {ROWS_SHOWN} of {count}; " if count > ROWS_SHOWN else ""
     return f"{cut}where a level changed, with 95 % intervals; {step_words.LAST_POINT}"
 
@@ -83,77 +83,77 @@ def caption(histories: Sequence[History]) -> str:
 def notes(histories: Sequence[History]) -> list[Html]:
     """That nothing stepped, and which series are too short to say so."""
     lines = []
-    if not any(one.steps for one in histories) and any(not one.not_judged for one in histories):
+    has_steps = any(history.steps for history in histories)
+    if not has_steps and any(not history.not_judged for history in histories):
         lines.append("No step in these series.")
-    short: dict[str, list[str]] = {}
-    names = line_names([one.series for one in histories])
-    for one in histories:
-        if one.not_judged:
-            name = names[one.series.part, one.series.mode]
-            of = one.version or ("the newest of each version," if one.over == VERSIONS else "")
-            short.setdefault(one.not_judged, []).append(f"{of} {name}".strip())
-    if short:
-        fewest, most = min(short, key=natural_key), max(short, key=natural_key)
-        words = most if fewest == most else f"{fewest.partition(' ')[0]} to {most}"
-        parts = list(dict.fromkeys(part for several in short.values() for part in several))
-        lines.append(f"Steps not judged, {words}: {brief_list(parts)}.")
+    too_short = [history for history in histories if history.not_judged]
+    if too_short:
+        # Those of one length stand together, in the order in which the lengths are met.
+        lengths = list(dict.fromkeys(history.points for history in too_short))
+        names = line_names([history.series for history in histories])
+        series = dict.fromkeys(
+            _series_name(history, names[history.series.part, history.series.mode])
+            for length in lengths
+            for history in too_short
+            if history.points == length
+        )
+        reason = describe_too_few(min(lengths), max(lengths))
+        lines.append(f"Steps not judged, {reason}: {brief_list(list(series))}.")
     return [markup.note(line) for line in lines]
 
 
 def alt(histories: Sequence[History]) -> str:
     """The marks in words, for who cannot see them."""
-    count = sum(len(one.steps) for one in histories)
+    count = sum(len(history.steps) for history in histories)
     return f"; {count} step{'s' * (count != 1)} marked" if count else ""
 
 
-def _traces(change: Step, line: Line, axis: str, places: Mapping[str, float], over: str) -> list[Figure]:
-    """The bar and the triangle of one step, at the height where its line stands."""
+def _keys(history: History, picture: Picture) -> list[LineKey]:
+    """The lines on which the history's steps may lie: of its version, else of all versions."""
+    series = history.series
+    keys: list[LineKey] = [(series.part, series.mode, version) for version in (history.version, None)]
+    return [key for key in keys if key in picture.labels]
 
-    def at(point: TrendPoint) -> float | None:
-        return point.created.timestamp() * 1000 if over == "time" else places.get(point.version)
 
-    x = at(change.likeliest)
+def _traces(step: Step, line: Line, axis: str, x_of: Callable[[TrendPoint], float | None]) -> list[Figure]:
+    """The marks of one step, at the height where its line stands; none where it has no place there."""
+    x = x_of(step.likeliest)
     y = next((point.y for point in line.points if point.x == x and point.y is not None), None)
-    ends = [place for place in map(at, change.possible) if place is not None]
     if x is None or y is None:
         return []
-    colour = light(change.verdict.traits.colour or "muted")
-    words = f"{change.verdict.words} {step_words.size_words(change)}"
-    hover = "<br>".join(
-        plotly_text(text)
-        for text in (
-            words,
-            f"can lie in {step_words.where_words(change)}",
-            f"due to: {change.circumstances.cause}",
-        )
+    return step_marks.traces(
+        x,
+        y,
+        [position for position in map(x_of, step.possible) if position is not None],
+        axis,
+        rises=step.change_point.direction > 0,
+        role=step.verdict.traits.colour or "muted",
+        hover=(
+            f"{step.verdict.words} {step_words.size_words(step)}",
+            f"can lie in {step_words.where_words(step)}",
+            f"due to: {step.circumstances.cause}",
+        ),
     )
-    common = {
-        "type": "scatter",
-        "yaxis": axis,
-        "cliponaxis": False,
-        "hovertemplate": f"{hover}<extra></extra>",
-    }
-    bar = {"mode": "lines", "line": {"color": colour, "width": 6}, "opacity": 0.35}
-    symbol = "triangle-up" if change.change_point.direction > 0 else "triangle-down"
-    mark = {"mode": "markers", "marker": {"symbol": symbol, "size": 13, "color": colour}}
-    traces: list[Figure] = [{**common, **mark, "x": [x], "y": [y]}]
-    if len(set(ends)) > 1:
-        traces.insert(0, {**common, **bar, "x": [min(ends), max(ends)], "y": [y, y]})
-    return traces
 
 
-def _row(one: History, change: Step, line: str) -> Row:
-    name = markup.code(f"{one.version} {line}" if one.version else line, title=one.series.part)
+def _series_name(history: History, line: str) -> str:
+    if history.version:
+        return f"{history.version} {line}"
+    return f"the newest of each version, {line}" if history.over == VERSIONS else line
+
+
+def _row(history: History, step: Step, line: str) -> Row:
+    name = markup.code(f"{history.version} {line}" if history.version else line, title=history.series.part)
     return Row(
         (
             name,
-            one.series.label,
-            markup.verdict(change.verdict, reason=change.reason),
-            step_words.size_words(change),
-            step_words.level_words(change),
-            markup.tag("span", step_words.short_where_words(change), title=step_words.where_words(change)),
-            step_words.code_words(change),
-            step_words.environment_words(change),
-            change.circumstances.cause,
+            history.series.label,
+            markup.verdict(step.verdict, reason=step.reason),
+            step_words.size_words(step),
+            step_words.level_words(step),
+            markup.tag("span", step_words.short_where_words(step), title=step_words.where_words(step)),
+            step_words.code_words(step),
+            step_words.environment_words(step),
+            step.circumstances.cause,
         )
     )

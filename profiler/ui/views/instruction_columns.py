@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from profiler.evidence import formatting
@@ -10,10 +11,11 @@ from profiler.reports import LaunchDetail
 
 SAMPLES = "smsp__pcsamp_sample_count"
 EXECUTED = "inst_executed"
-STALL = "smsp__pcsamp_warps_issue_stalled_"
-NOT_ISSUED = "_not_issued"
+_STALL = "smsp__pcsamp_warps_issue_stalled_"
+_SELECTED = f"{_STALL}selected"  # a warp that issued: it waited for nothing
+_NOT_ISSUED = "_not_issued"  # the same reasons, counted once more for cycles without any issue
 # What else is worth a column where the report has it: head -> per-PC metric.
-OTHERS = {
+OTHER_COLUMNS = {
     "excess shared wavefronts": "derived__memory_l1_wavefronts_shared_excessive",
     "excess global sectors": "derived__memory_l2_theoretical_sectors_global_excessive",
     "divergent targets": "smsp__branch_targets_threads_divergent",
@@ -22,27 +24,27 @@ OTHERS = {
 
 def columns(detail: LaunchDetail, words: str) -> dict[str, list[object]]:
     """The instructions that hold every word, in address order; None where a metric has no value at one."""
-    wanted = words.lower().split()
+    parts = words.lower().split()
     sources, places = _sources(detail), detail.places()
-    kept = [
+    indices = [
         index
         for index, text in enumerate(detail.sass)
-        if all(word in f"{text or ''} {sources[index] or ''}".lower() for word in wanted)
+        if all(part in f"{text or ''} {sources[index] or ''}".lower() for part in parts)
     ]
-    found: dict[str, list[object]] = {
-        "at": [f"{places[index][1]:#06x}" for index in kept],
-        "SASS": [detail.sass[index] for index in kept],
-        "samples": _numbers(detail, SAMPLES, kept),
-        "mostly waiting for": _reasons(detail, kept),
-        "executed": _numbers(detail, EXECUTED, kept),
+    by_head: dict[str, list[object]] = {
+        "at": [f"{places[index][1]:#06x}" for index in indices],
+        "SASS": [detail.sass[index] for index in indices],
+        "samples": _numbers(detail, SAMPLES, indices),
+        "mostly waiting for": _main_stalls(detail, indices),
+        "executed": _numbers(detail, EXECUTED, indices),
     }
-    for head, name in OTHERS.items():
-        numbers = _numbers(detail, name, kept)
+    for head, metric in OTHER_COLUMNS.items():
+        numbers = _numbers(detail, metric, indices)
         if any(numbers):
-            found[head] = numbers
+            by_head[head] = numbers
     if any(sources):
-        found["source"] = [sources[index] for index in kept]
-    return found
+        by_head["source"] = [sources[index] for index in indices]
+    return by_head
 
 
 def caption(detail: LaunchDetail) -> str:
@@ -58,28 +60,29 @@ def caption(detail: LaunchDetail) -> str:
     return words
 
 
-def _numbers(detail: LaunchDetail, name: str, kept: list[int]) -> list[object]:
-    if name not in detail.per_pc:
-        return [None] * len(kept)
-    values = detail.per_pc[name].values
-    return [None if math.isnan(values[index]) else int(values[index]) for index in kept]
+def _numbers(detail: LaunchDetail, metric: str, indices: Sequence[int]) -> list[object]:
+    if metric not in detail.per_pc:
+        return [None] * len(indices)
+    values = detail.per_pc[metric].values
+    return [None if math.isnan(values[index]) else int(values[index]) for index in indices]
 
 
-def _reasons(detail: LaunchDetail, kept: list[int]) -> list[object]:
+def _main_stalls(detail: LaunchDetail, indices: Sequence[int]) -> list[object]:
     """The stall reason with most samples; an instruction that was only ever issuing has none."""
-    stalls = {
-        name.removeprefix(STALL): column.values
+    values_by_reason = {
+        name.removeprefix(_STALL): column.values
         for name, column in detail.per_pc.items()
-        if name.startswith(STALL) and not name.endswith(NOT_ISSUED) and name != f"{STALL}selected"
+        if name.startswith(_STALL) and not name.endswith(_NOT_ISSUED) and name != _SELECTED
     }
-    found: list[object] = []
-    for index in kept:
-        counts = {name: values[index] for name, values in stalls.items() if values[index] > 0}
-        found.append(max(counts, key=lambda name: counts[name]) if counts else None)
-    return found
+    reasons: list[object] = []
+    for index in indices:
+        counts = {reason: values[index] for reason, values in values_by_reason.items() if values[index] > 0}
+        reasons.append(max(counts, key=lambda reason: counts[reason]) if counts else None)
+    return reasons
 
 
 def _sources(detail: LaunchDetail) -> list[str | None]:
+    """The file and line of each instruction; None without line info."""
     names = [PurePosixPath(file.name).name for file in detail.files]
     return [
         f"{names[file]}:{line}" if file >= 0 and line > 0 else None

@@ -3,95 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from profiler.evidence import Evidence, Value, formatting
 from profiler.history import Lineage, VersionLatency, VersionStatus
 from profiler.history.lineage import GOOD, PLANNED
 from profiler.regressions import RegressionReport
-from profiler.statistics import Verdict
+from profiler.statistics import OVER_BUDGET, WITHIN_BUDGET, Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track
 from profiler.ui.markup import Column, Html, Row, Tile
 
-MEASURE = "profiler collect"  # on a machine with a GPU: the whole lineage, or the versions named
 NAMED = 4  # versions that a tile's sentence names
-LISTED = 12
+LISTED = 12  # versions in a short table
+_TileContent = tuple[object, str, object]  # value, unit, sentence
 
 
 def caption(lineage: Lineage) -> Html:
     """Where the whole of it is."""
-    family = lineage.snapshot.catalog.family
     links = (
-        markup.link(markup.href("lineage", {"family": family}), "all versions"),
-        markup.link(addresses.trends(family), "trends"),
+        markup.link(markup.href("lineage", {"family": lineage.family}), "all versions"),
+        markup.link(addresses.trends(lineage.family), "trends"),
         f"catalogue of {formatting.timestamp(lineage.snapshot.created)}",
     )
     return markup.join(links, " · ")
 
 
-def tiles(lineage: Lineage, found: RegressionReport) -> Html:
+def tiles(lineage: Lineage, report: RegressionReport) -> Html:
     """Four counts; the best version only where something was measured."""
-    good = [one for one in lineage.statuses if one.state == GOOD]
-    wrong = [one for one in lineage.statuses if one.is_wrong]
-    missing = _missing(lineage)
-    planned = [one for one in lineage.statuses if one.state == PLANNED]
-    over = [one for one in good if _over_budget(one)]
+    wrong = [status for status in lineage.statuses if status.is_wrong]
+    unmeasured = _unmeasured(lineage)
+    planned = sum(status.state == PLANNED for status in lineage.statuses)
+    more = f"{planned} more planned" if planned else ""
     return markup.tiles(
         (
             Tile("Best", *_best(lineage)),
-            Tile("Worse now", *_worse(lineage, found, over)),
+            Tile("Worse now", *_worse(lineage, report)),
             Tile("Wrong", f"⊘ {len(wrong)}", "versions", _names(wrong)),
-            Tile(
-                "Not measured",
-                f"– {len(missing)}",
-                "versions",
-                f"{len(planned)} more planned" if planned else "",
-            ),
+            Tile("Not measured", f"– {len(unmeasured)}", "versions", more),
         )
     )
 
 
-def attained(lineage: Lineage) -> Html | None:
-    """The best correct version of each GPU and workload, beside its floor and the best baseline.
+class _BestLatency(NamedTuple):
+    """The best correct version of one GPU and workload, and the best baseline there."""
+
+    gpu: str
+    workload: str
+    status: VersionStatus
+    latency: VersionLatency
+    baseline: VersionStatus | None
+
+    @property
+    def baseline_latency(self) -> VersionLatency | None:
+        return self.baseline.latencies[self.workload, self.gpu] if self.baseline else None
+
+    @property
+    def times_bound(self) -> list[float]:
+        """How many times the version's lower bound it and the baseline take; empty without a bound."""
+        bound_ns = self.latency.bound_ns
+        latencies = (self.latency, self.baseline_latency)
+        return [latency.ns / bound_ns for latency in latencies if latency] if bound_ns else []
+
+
+def best_latencies(lineage: Lineage) -> Html | None:
+    """The best correct version of each GPU and workload, beside its lower bound and the best baseline.
 
     None where nothing was timed.
     """
-    found = []
+    timed = []
     for gpu, workload in lineage.timed_cells:
-        best, base = lineage.best(workload, gpu), lineage.best_baseline(workload, gpu)
+        best = lineage.best(workload, gpu)
         if best is not None and (workload, gpu) in best.latencies:
-            beside = base.latencies[workload, gpu] if base else None
-            found.append((gpu, workload, best, best.latencies[workload, gpu], base, beside))
-    if not found:
+            latency = best.latencies[workload, gpu]
+            baseline = lineage.best_baseline(workload, gpu)
+            timed.append(_BestLatency(gpu, workload, best, latency, baseline))
+    if not timed:
         return None
-    # Times of the floor, so that workloads of all sizes fit on one line; alone where a run computed none.
-    known = [(own, beside) for _, _, _, own, _, beside in found if own.bound_ns]
-    shares = [one.ns / own.bound_ns for own, beside in known for one in (own, beside) if one and own.bound_ns]
-    scale = latency_track.scale_of([1.0, *shares]) if shares else None
-    rows: list[Row] = []
-    for gpu, workload, best, own, base, beside in found:
-        picture = Html("")
-        if scale and own.bound_ns:
-            other = beside.ns / own.bound_ns if beside else None
-            picture = latency_track.track(
-                scale, own.ns / own.bound_ns, 1.0, other, _track_words(own, base, beside)
-            )
-        rows.append(
-            Row(
-                (
-                    gpu,
-                    workload,
-                    _link(best, lineage),
-                    markup.tag("span", markup.value(Value(own.ns, "ns")), title=own.mode),
-                    picture,
-                    latency_track.times_bound(own),
-                    f"{formatting.TIMES}{formatting.digits(beside.ns / own.ns)}"
-                    if beside
-                    else markup.muted("–"),
-                    _base(base, beside),
-                )
-            )
-        )
+    # Times of the bound, so that workloads of all sizes fit on one line; none where a run computed no bound.
+    multiples = [times for best in timed for times in best.times_bound]
+    scale = latency_track.scale_of([1.0, *multiples]) if multiples else None
     columns = (
         Column("GPU", wide=True),
         Column("workload"),
@@ -102,120 +93,159 @@ def attained(lineage: Lineage) -> Html | None:
         Column("speed-up", right=True, wide=True),
         Column("over the best baseline", wide=True),
     )
+    rows = [_latency_row(best, lineage, scale) for best in timed]
     return markup.table("best correct version per GPU and workload", columns, rows)
 
 
-def attained_caption(lineage: Lineage) -> str:
+def best_latencies_caption(lineage: Lineage) -> str:
     """How the latencies were taken, and what the marks are."""
-    modes = dict.fromkeys(one.mode for standing in lineage.statuses for one in standing.latencies.values())
-    floors = any(one.bound_ns for standing in lineage.statuses for one in standing.latencies.values())
-    marks = "; ┃ floor, ▾ best baseline, ● version; log scale, times of the floor" if floors else ""
+    latencies = [latency for status in lineage.statuses for latency in status.latencies.values()]
+    modes = dict.fromkeys(latency.mode for latency in latencies)
+    has_bounds = any(latency.bound_ns for latency in latencies)
+    marks = "; ┃ floor, ▾ best baseline, ● version; log scale, times of the floor" if has_bounds else ""
     return f"measured latency, median ({', '.join(modes)}){marks}"
-
-
-def _track_words(own: VersionLatency, base: VersionStatus | None, beside: VersionLatency | None) -> str:
-    words = [latency_track.nanoseconds(own.ns), latency_track.bound_words(own)]
-    words += [f"{base.version.id} {latency_track.nanoseconds(beside.ns)}"] if base and beside else []
-    return "; ".join(words)
-
-
-def _base(base: VersionStatus | None, beside: VersionLatency | None) -> Html:
-    if base is None or beside is None:
-        return markup.muted("none was timed")
-    return markup.join((markup.code(base.version.id), markup.muted(latency_track.nanoseconds(beside.ns))))
 
 
 def wrong(lineage: Lineage) -> Html:
     """The versions without a speed, each with why."""
-    found = [one for one in lineage.statuses if one.is_wrong]
     rows = [
-        Row((_link(one, lineage), markup.status_tag(one.state), markup.tag("span", one.reason, "m")))
-        for one in found
+        Row(
+            (
+                _link(status, lineage),
+                markup.status_tag(status.state),
+                markup.tag("span", status.reason, "m"),
+            )
+        )
+        for status in lineage.statuses
+        if status.is_wrong
     ]
-    return (
-        markup.table("wrong", (Column(""), Column(""), Column("", wrap=True)), rows)
-        if rows
-        else markup.note("none")
-    )
+    if not rows:
+        return markup.note("none")
+    return markup.table("wrong", (Column(""), Column(""), Column("", wrap=True)), rows)
 
 
-def missing(lineage: Lineage) -> Html:
+def not_measured(lineage: Lineage) -> Html:
     """The correct versions that no GPU has run, the newest first."""
-    found = _missing(lineage)[::-1]
+    unmeasured = _unmeasured(lineage)[::-1]
+    if not unmeasured:
+        return markup.note("none")
     rows = [
-        Row((_link(one, lineage), markup.tag("span", one.version.technique, "m"))) for one in found[:LISTED]
+        Row((_link(status, lineage), markup.tag("span", status.version.technique, "m")))
+        for status in unmeasured[:LISTED]
     ]
-    if len(found) > LISTED:
-        rows.append(markup.closing_row(markup.muted(f"and {len(found) - LISTED} more")))
-    return (
-        markup.table("not measured", (Column(""), Column("", wrap=True)), rows)
-        if rows
-        else markup.note("none")
+    if len(unmeasured) > LISTED:
+        rows.append(markup.closing_row(markup.muted(f"and {len(unmeasured) - LISTED} more")))
+    return markup.table("not measured", (Column(""), Column("", wrap=True)), rows)
+
+
+def measuring_command(lineage: Lineage) -> Html:
+    """The one command that measures what no GPU has run; nothing where there is no such version."""
+    unmeasured = _unmeasured(lineage)
+    if not unmeasured:
+        return Html("")
+    correct = sum(status.state == GOOD for status in lineage.statuses)
+    # Without names the command measures the whole lineage.
+    names = [status.version.id for status in unmeasured] if len(unmeasured) < correct else []
+    command = " ".join(["profiler collect", *names])
+    return markup.backticks_as_code(f"on a machine with a GPU: `{command}`")
+
+
+def _unmeasured(lineage: Lineage) -> list[VersionStatus]:
+    return [
+        status
+        for status in lineage.statuses
+        if status.state == GOOD and Evidence.MEASURED not in status.evidence
+    ]
+
+
+def _latency_row(best: _BestLatency, lineage: Lineage, scale: latency_track.Scale | None) -> Row:
+    latency, baseline_latency = best.latency, best.baseline_latency
+    speedup = markup.muted("–")
+    if baseline_latency:
+        speedup = markup.escaped(f"{formatting.TIMES}{formatting.digits(baseline_latency.ns / latency.ns)}")
+    track = Html("")
+    if scale and best.times_bound:
+        own, *baseline = best.times_bound
+        track = latency_track.track(scale, own, 1.0, next(iter(baseline), None), _track_title(best))
+    return Row(
+        (
+            best.gpu,
+            best.workload,
+            _link(best.status, lineage),
+            markup.tag("span", markup.value(Value(latency.ns, "ns")), title=latency.mode),
+            track,
+            latency_track.times_bound(latency),
+            speedup,
+            _baseline(best),
+        )
     )
 
 
-def measuring(lineage: Lineage) -> Html:
-    """The one command that measures what no GPU has run; nothing where there is no such version."""
-    found = _missing(lineage)
-    correct = sum(one.state == GOOD for one in lineage.statuses)
-    command = " ".join([MEASURE, *(one.version.id for one in found if len(found) < correct)])
-    return markup.backticks_as_code(f"on a machine with a GPU: `{command}`") if found else Html("")
+def _track_title(best: _BestLatency) -> str:
+    words = [latency_track.nanoseconds(best.latency.ns), latency_track.bound_words(best.latency)]
+    if best.baseline and best.baseline_latency:
+        words.append(f"{best.baseline.version.id} {latency_track.nanoseconds(best.baseline_latency.ns)}")
+    return "; ".join(words)
 
 
-def _missing(lineage: Lineage) -> list[VersionStatus]:
-    return [one for one in lineage.statuses if one.state == GOOD and Evidence.MEASURED not in one.evidence]
+def _baseline(best: _BestLatency) -> Html:
+    if best.baseline is None or best.baseline_latency is None:
+        return markup.muted("none was timed")
+    ns = latency_track.nanoseconds(best.baseline_latency.ns)
+    return markup.join((markup.code(best.baseline.version.id), markup.muted(ns)))
 
 
-def _best(lineage: Lineage) -> tuple[object, str, object]:
-    """The fastest version where any was measured; the furthest correct one has no speed to be best by."""
-    places = lineage.timed_cells
-    good = [one for one in lineage.statuses if one.state == GOOD]
-    if not places:
-        furthest = lineage.correct_deepest_first[0].version.id if good else "none"
-        said = (f"{len(good)} versions are correct on the CPU; furthest", markup.code(furthest))
-        return markup.state("not measured"), "", markup.join(said)
-    measured = [
-        (best, best.latencies[workload, gpu], f"{gpu}, {workload}")
-        for gpu, workload in places
-        if (best := lineage.best(workload, gpu)) and (workload, gpu) in best.latencies
-    ]
-    if not measured:  # baselines alone
-        return markup.state("not measured"), "", markup.muted("only others' kernels were timed")
-    best, own, place = measured[0]
-    words: list[object] = [markup.value(Value(own.ns, "ns"))]
-    words.extend([latency_track.times_bound(own), "of its floor"] if own.times_bound else [])
-    return markup.code(best.version.id), place, markup.join(words)
+def _best(lineage: Lineage) -> _TileContent:
+    """The fastest version where any was measured; else how many are correct, and the deepest of them."""
+    cells = lineage.timed_cells
+    if not cells:
+        correct = lineage.correct_deepest_first
+        furthest = correct[0].version.id if correct else "none"
+        words = (f"{len(correct)} versions are correct on the CPU; furthest", markup.code(furthest))
+        return markup.state("not measured"), "", markup.join(words)
+    for gpu, workload in cells:
+        best = lineage.best(workload, gpu)
+        if best is None or (workload, gpu) not in best.latencies:
+            continue
+        latency = best.latencies[workload, gpu]
+        sentence: list[object] = [markup.value(Value(latency.ns, "ns"))]
+        if latency.times_bound:
+            sentence += [latency_track.times_bound(latency), "of its floor"]
+        return markup.code(best.version.id), f"{gpu}, {workload}", markup.join(sentence)
+    return markup.state("not measured"), "", markup.muted("only others' kernels were timed")
 
 
-def _worse(
-    lineage: Lineage, found: RegressionReport, over: Sequence[VersionStatus]
-) -> tuple[object, str, object]:
+def _worse(lineage: Lineage, report: RegressionReport) -> _TileContent:
     """What is worse and nobody let pass, as far as it can be told; and what is over its budget."""
-    family = lineage.snapshot.catalog.family
-    still = [one for one in found.open if one.series.family == family]
-    versions = len({one.series.version for one in still})
-    unit = f"of {versions} version{'s' * (versions != 1)}" if still else "as far as can be told"
-    budget = markup.join((f"{len(over)} over budget:", _names(over))) if over else "none over its budget"
-    words = (markup.link(addresses.regressions(family), "since when, and why"), budget)
-    return markup.verdict_count(Verdict.WORSE, len(still)), unit, markup.join(words, "; ")
+    regressions = [regression for regression in report.open if regression.series.family == lineage.family]
+    versions = len({regression.series.version for regression in regressions})
+    unit = f"of {versions} version{'s' * (versions != 1)}" if regressions else "as far as can be told"
+    over = [status for status in lineage.statuses if status.state == GOOD and _is_over_budget(status)]
+    budget: object = "none over its budget"
+    if over:
+        budget = markup.join((f"{len(over)} over budget:", _names(over)))
+    link = markup.link(addresses.regressions(lineage.family), "since when, and why")
+    return markup.verdict_count(Verdict.WORSE, len(regressions)), unit, markup.join((link, budget), "; ")
 
 
-def _over_budget(one: VersionStatus) -> bool:
-    budgets = (launch.values.value("static__over_budget").text for launch in one.static.values())
-    return any(text not in (None, "nothing") for text in budgets)
+def _is_over_budget(status: VersionStatus) -> bool:
+    budgets = (launch.values.value(OVER_BUDGET).text for launch in status.static.values())
+    return any(text not in (None, WITHIN_BUDGET) for text in budgets)
 
 
-def _names(found: Sequence[VersionStatus]) -> Html:
-    names = markup.join((markup.code(one.version.id) for one in found[:NAMED]), ", ")
-    more = f"and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return markup.join((names, more)) if found else markup.muted("none")
+def _names(statuses: Sequence[VersionStatus]) -> Html:
+    if not statuses:
+        return markup.muted("none")
+    names = markup.join((markup.code(status.version.id) for status in statuses[:NAMED]), ", ")
+    more = f"and {len(statuses) - NAMED} more" if len(statuses) > NAMED else ""
+    return markup.join((names, more))
 
 
-def _link(one: VersionStatus, lineage: Lineage) -> Html:
+def _link(status: VersionStatus, lineage: Lineage) -> Html:
     """The version, as a way to its diff with the nearest correct ancestor."""
-    name = markup.code(one.version.id)
-    if one.correct_ancestor is None or not one.evidence:
+    name = markup.code(status.version.id)
+    ancestor = status.correct_ancestor
+    if ancestor is None or not status.evidence:
         return name
-    family = lineage.snapshot.catalog.family
-    view = addresses.Diff(f"{family}/{one.correct_ancestor.id}", f"{family}/{one.version.id}")
-    return markup.link(view.href, name, title=f"diff with {one.correct_ancestor.id}")
+    view = addresses.Diff(f"{lineage.family}/{ancestor.id}", f"{lineage.family}/{status.version.id}")
+    return markup.link(view.href, name, title=f"diff with {ancestor.id}")

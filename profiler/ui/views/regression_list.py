@@ -1,4 +1,4 @@
-"""What is worse now as markup: counts, a row a regression, and all that is known of the chosen one."""
+"""What is worse now: counts, a row a regression, and all that is known of the chosen one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from profiler.history import LATENCY
 from profiler.regressions import Cause, Coverage, Regression, RegressionKind, RegressionReport, VersionRun
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
+from profiler.ui.data.part_names import mode_name
 from profiler.ui.markup import Column, Html, Row, Tile
-from profiler.ui.views.trend_lines import mode_name
 
 ROWS_SHOWN = 40
-ALL = "all"
+ALL = "all"  # families
 CAPTION = "every version's newest results against its own past and the baseline; acknowledged last"
 _COLUMNS = (
     Column("version", cut=1),
@@ -31,215 +31,228 @@ _COLUMNS = (
 )
 
 
-def key(one: Regression) -> str:
+def key(regression: Regression) -> str:
     """A regression's name in an address."""
-    return sha256(repr(tuple(map(str, one.series))).encode()).hexdigest()[:10]
+    return sha256(repr(tuple(map(str, regression.series))).encode()).hexdigest()[:10]
 
 
-def of(found: RegressionReport, family: str) -> list[Regression]:
-    """Those of one family, or all."""
-    return [one for one in found.regressions if family in (ALL, one.series.family)]
+def of_family(report: RegressionReport, family: str) -> list[Regression]:
+    """The regressions of one family, or of all."""
+    return [regression for regression in report.regressions if family in (ALL, regression.series.family)]
 
 
-def chosen(shown: Sequence[Regression], at: str | None) -> Regression | None:
+def choose(regressions: Sequence[Regression], key_in_address: str | None) -> Regression | None:
     """The one that the address names, else the first."""
-    return next((one for one in shown if key(one) == at), shown[0] if shown else None)
+    named = (regression for regression in regressions if key(regression) == key_in_address)
+    return next(named, regressions[0] if regressions else None)
 
 
-def tiles(shown: Sequence[Regression], causes: Sequence[Cause], looked: Coverage) -> Html:
+def tiles(regressions: Sequence[Regression], causes: Sequence[Cause], coverage: Coverage) -> Html:
     """How many are open, let pass, due to the environment, and how much nobody can tell."""
-    still = [one for one in shown if one.acknowledged is None]
-    passed = len(shown) - len(still)
-    moved = sum(cause.is_environment for cause in causes)
-    unclear = sum(looked.unclear.values())
-    wrong = sum(one.became_wrong for one in still)
-    versions = len({one.subject for one in still})
-    of_versions = f"of {versions} version{'s' * (versions != 1)}" if still else "nothing"
-    results = f"newest result{'s' * (unclear != 1)}"
-    apart = markup.link(markup.href("", {}), "Overview")
+    still_open = [regression for regression in regressions if regression.acknowledged is None]
+    versions = len({regression.subject for regression in still_open})
+    of_versions = f"of {versions} version{'s' * (versions != 1)}" if still_open else "nothing"
+    acknowledged = len(regressions) - len(still_open)
+    wrong = sum(regression.became_wrong for regression in still_open)
+    same_code = sum(cause.is_environment for cause in causes)
+    unclear = sum(coverage.unclear.values())
+    overview = markup.link(markup.href("", {}), "Overview")
     return markup.tiles(
         (
             Tile(
                 "Worse now",
-                markup.verdict_count(Verdict.WORSE, len(still)),
+                markup.verdict_count(Verdict.WORSE, len(still_open)),
                 "",
-                f"{of_versions}; {passed} acknowledged",
+                f"{of_versions}; {acknowledged} acknowledged",
             ),
             Tile("Wrong now", f"⊘ {wrong}" if wrong else "0", "", "right in an earlier run"),
-            Tile("Same machine code", str(moved), "", "the environment moved, not the kernel"),
+            Tile("Same machine code", str(same_code), "", "the environment moved, not the kernel"),
             Tile(
                 "Cannot tell",
                 markup.verdict_count(Verdict.UNCLEAR, unclear),
-                results,
-                markup.join(("of every version in all families; of the newest:", apart)),
+                f"newest result{'s' * (unclear != 1)}",
+                markup.join(("of every version in all families; of the newest:", overview)),
             ),
         )
     )
 
 
 def table(
-    shown: Sequence[Regression], causes: Sequence[Cause], selected: Regression | None, family: str
+    regressions: Sequence[Regression], causes: Sequence[Cause], selected: Regression | None, family: str
 ) -> Html:
     """A row a regression; its version leads to all that is known of it."""
+    has_several_families = len({regression.series.family for regression in regressions}) > 1
     rows = []
-    several = len({one.series.family for one in shown}) > 1
-    for one, cause in zip(shown, causes, strict=False):
-        place = one.series
-        name = one.subject if several else place.version
-        address = addresses.regressions(None if family == ALL else family, key(one))
-        rows.append(
-            Row(
-                (
-                    markup.link(address, markup.cut_name(name), name),
-                    markup.join((one.label, _what(one, " wide"))),
-                    _verdict(one),
-                    _interval(one),
-                    _where(one),
-                    _level(one),
-                    markup.evidence_badge(place.evidence.value),
-                    markup.tag("span", _short_since(one), title=one.since),
-                    cause.due_to,
-                    _passed(one),
-                ),
-                selected=one is selected,
-            )
+    for regression, cause in zip(regressions, causes, strict=False):
+        name = regression.subject if has_several_families else regression.series.version
+        address = addresses.regressions(None if family == ALL else family, key(regression))
+        cells = (
+            markup.link(address, markup.cut_name(name), name),
+            markup.join((regression.label, _part(regression, " wide"))),
+            _verdict(regression),
+            _interval(regression),
+            _workload_and_gpu(regression),
+            _levels(regression),
+            markup.evidence_badge(regression.series.evidence.value),
+            markup.tag("span", _short_since(regression), title=regression.since),
+            cause.due_to,
+            _acknowledged(regression),
         )
+        rows.append(Row(cells, selected=regression is selected))
     return markup.table("what is worse now", _COLUMNS, rows)
 
 
-def details(one: Regression, cause: Cause) -> Html:
+def details(regression: Regression, cause: Cause) -> Html:
     """Since when, how sure, why, and where to look."""
-    since: list[object] = [f"{one.since}, against {one.held_against}" if one.held_against else one.since]
-    since.append(markup.muted(f"before: {_moment(one.before)}"))
-    if one.earlier_steps:
-        since.append(
-            markup.muted(
-                f"{one.earlier_steps} older step{'s' * (one.earlier_steps > 1)} for the worse still hold"
-            )
-        )
-    rows: list[tuple[object, object]] = [
-        ("what", markup.join((_verdict(one), markup.escaped(one.label), _what(one), _level(one)))),
-        ("on", markup.join((_where(one), markup.evidence_badge(one.series.evidence.value)))),
-        ("since when", markup.join(since, "; ")),
-        ("how sure", markup.join((one.how_sure, _floor(one)), "; ")),
-        ("cause", markup.join((_suspicion(cause), cause.words), ": ") if cause.words else cause.due_to),
-        ("acknowledged", one.passed_words),
-        ("look at", _links(one)),
+    parts = (
+        _verdict(regression),
+        markup.escaped(regression.label),
+        _part(regression),
+        _levels(regression),
+    )
+    badge = markup.evidence_badge(regression.series.evidence.value)
+    facts: list[tuple[object, object]] = [
+        ("what", markup.join(parts)),
+        ("on", markup.join((_workload_and_gpu(regression), badge))),
+        ("since when", _since(regression)),
+        ("how sure", markup.join((regression.how_sure, _floor(regression)), "; ")),
+        ("cause", markup.join((_due_to(cause), cause.words), ": ") if cause.words else cause.due_to),
+        ("acknowledged", regression.passed_words),
+        ("look at", _links(regression)),
     ]
-    return markup.fact_table("the selected row", rows)
+    return markup.fact_table("the selected row", facts)
 
 
-def title(one: Regression) -> Html:
+def title(regression: Regression) -> Html:
     """What the details are of."""
-    return markup.join((markup.code(one.subject), one.label))
+    return markup.join((markup.code(regression.subject), regression.label))
 
 
-def notes(looked: Coverage) -> list[Html]:
+def notes(coverage: Coverage) -> list[Html]:
     """What could not be told and what would tell it, and what was looked at."""
-    lines = []
-    for unclear, count in looked.unclear.items():
+    lines: list[object] = []
+    for unclear, count in coverage.unclear.items():
         words = f"? {count} newest result{'s' * (count != 1)} cannot be judged: {unclear.why}"
         lines.append(markup.join((words, markup.code(unclear.command) if unclear.command else ""), ". "))
-    return [markup.note(line) for line in (*lines, looked.words)]
+    return [markup.note(line) for line in (*lines, coverage.words)]
 
 
-def nothing(looked: Coverage) -> Html:
-    """That nothing is worse, and what that was learned from."""
-    if not looked.series:
+def nothing_worse(coverage: Coverage) -> Html:
+    """That nothing is worse, or that there is nothing to learn it from."""
+    if not coverage.series:
         return markup.paragraph("No run yet that could be held against another.")
     return markup.paragraph("Nothing is worse now.")
 
 
-def _verdict(one: Regression) -> Html:
-    if one.became_wrong:
+def _verdict(regression: Regression) -> Html:
+    if regression.became_wrong:
         return markup.status_tag("wrong")
-    return markup.verdict(Verdict.WORSE, one.change, one.how_sure)
+    return markup.verdict(Verdict.WORSE, regression.change, regression.how_sure)
 
 
-def _level(one: Regression) -> Html:
-    if one.became_wrong:
+def _levels(regression: Regression) -> Html:
+    """The old level and the one now, in one unit."""
+    if regression.became_wrong:
         return markup.muted("right → wrong")
-    numbers = [value.number for value in (one.a, one.b) if value.number is not None]
-    scale = formatting.scale_for(one.b.unit, max(map(abs, numbers))) if numbers else None
-    bare = formatting.is_long_unit(one.b.unit)
-    a, b = (
-        markup.value(value._replace(unit="") if bare else value, None if bare else scale)
-        for value in (one.a, one.b)
-    )
+    values = (regression.a, regression.b)
+    if formatting.is_long_unit(regression.b.unit):  # no room for it here
+        a, b = (markup.value(value._replace(unit="")) for value in values)
+    else:
+        numbers = [value.number for value in values if value.number is not None]
+        scale = formatting.scale_for(regression.b.unit, max(map(abs, numbers))) if numbers else None
+        a, b = (markup.value(value, scale) for value in values)
     return markup.join((a, markup.muted("→"), b))
 
 
-def _interval(one: Regression) -> Html:
+def _interval(regression: Regression) -> Html:
     """The interval, its kind, and the A/A floor beside it."""
-    if one.interval is None:
-        return markup.muted(one.basis) if not one.became_wrong else Html("")
-    words = f"({one.interval_kind})"
-    floor = latency_words.short_floor(one.floor) if one.series.concept == LATENCY else ""
-    return markup.join((str(one.interval), markup.muted(words), markup.muted(floor)))
+    if regression.interval is None:
+        return Html("") if regression.became_wrong else markup.muted(regression.basis)
+    kind = markup.muted(f"({regression.interval_kind})")
+    is_latency = regression.series.concept == LATENCY
+    floor = latency_words.short_floor(regression.floor) if is_latency else ""
+    return markup.join((str(regression.interval), kind, markup.muted(floor)))
 
 
-def _floor(one: Regression) -> Html:
-    if one.series.concept != LATENCY:
+def _floor(regression: Regression) -> Html:
+    series = regression.series
+    if series.concept != LATENCY:
         return Html("")
-    return markup.backticks_as_code(
-        latency_words.aa_floor(one.floor, one.series.version, one.series.workload or None)
-    )
+    words = latency_words.aa_floor(regression.floor, series.version, series.workload or None)
+    return markup.backticks_as_code(words)
 
 
-def _what(one: Regression, css: str = "") -> Html:
-    """Of what: how the calls were timed, or the kernel; facts of the chief function need no name."""
-    place = one.series
-    if place.concept == LATENCY:
-        return markup.tag("span", mode_name(place.mode), f"m{css}", place.mode)
-    named = place.evidence is Evidence.MEASURED or place.part not in ("", "main", "total")
-    short = place.part.removesuffix("#0")
-    return markup.tag("span", short, f"c m{css}", place.mode) if named and short else Html("")
+def _part(regression: Regression, css: str = "") -> Html:
+    """How the calls were timed, or the kernel; facts of the chief function need no name."""
+    series = regression.series
+    if series.concept == LATENCY:
+        return markup.tag("span", mode_name(series.mode), f"m{css}", series.mode)
+    kernel = series.part.removesuffix("#0")
+    is_named = series.evidence is Evidence.MEASURED or series.part not in ("", "main", "total")
+    return markup.tag("span", kernel, f"c m{css}", series.mode) if is_named and kernel else Html("")
 
 
-def _where(one: Regression) -> Html:
-    return markup.join(filter(None, (one.series.workload, one.series.gpu)), " · ") or markup.muted("–")
+def _workload_and_gpu(regression: Regression) -> Html:
+    series = regression.series
+    return markup.join(filter(None, (series.workload, series.gpu)), " · ") or markup.muted("–")
 
 
-def _short_since(one: Regression) -> str:
-    first, last = one.possible[0], one.possible[-1]
+def _since(regression: Regression) -> Html:
+    against = f", against {regression.held_against}" if regression.held_against else ""
+    before = regression.before
+    parts: list[object] = [
+        f"{regression.since}{against}",
+        markup.muted(f"before: {before.version} {formatting.timestamp(before.created)}"),
+    ]
+    if older := regression.earlier_steps:
+        parts.append(markup.muted(f"{older} older step{'s' * (older > 1)} for the worse still hold"))
+    return markup.join(parts, "; ")
+
+
+def _short_since(regression: Regression) -> str:
+    first, last = regression.possible[0], regression.possible[-1]
     words = f"{first.created:%Y-%m-%d}"
-    return words if len(one.possible) == 1 else f"{words} … {last.created:%m-%d}"
+    return words if len(regression.possible) == 1 else f"{words} … {last.created:%m-%d}"
 
 
-def _suspicion(cause: Cause) -> Html:
+def _due_to(cause: Cause) -> Html:
     return markup.tag("b", f"{cause.due_to} suspected" if cause.is_environment else cause.due_to)
 
 
-def _moment(spot: VersionRun) -> str:
-    return f"{spot.version} {formatting.timestamp(spot.created)}"
+def _acknowledged(regression: Regression) -> Html:
+    if not regression.acknowledged and not regression.lapsed:
+        return markup.muted(regression.passed)
+    css = "" if regression.acknowledged else "m"
+    return markup.tag("span", regression.passed, css, regression.passed_words)
 
 
-def _passed(one: Regression) -> Html:
-    if one.acknowledged or one.lapsed:
-        return markup.tag("span", one.passed, "" if one.acknowledged else "m", one.passed_words)
-    return markup.muted(one.passed)
-
-
-def _links(one: Regression) -> Html:
+def _links(regression: Regression) -> Html:
     """The diff of both ends, the series, and the run it began in."""
-    place, after = one.series, one.possible[-1]
+    series, after = regression.series, regression.possible[-1]
 
-    def end(spot: VersionRun) -> str:
-        return addresses.of_run(f"{place.family}/{spot.version}", spot.run_id)
+    def name(run: VersionRun) -> str:
+        return addresses.version_of_run(f"{series.family}/{run.version}", run.run_id)
 
-    measured = place.evidence is Evidence.MEASURED
-    mode = place.mode if place.concept == LATENCY else None
-    view = addresses.Diff(
-        end(one.before), end(after), place.workload, place.gpu, evidence=place.evidence.value, mode=mode
+    diff = addresses.Diff(
+        name(regression.before),
+        name(after),
+        series.workload,
+        series.gpu,
+        evidence=series.evidence.value,
+        mode=series.mode if series.concept == LATENCY else None,
     )
-    series = addresses.trends(
-        place.family,
-        workload=place.workload,
-        gpu=place.gpu,
-        metrics=() if one.became_wrong else (place.concept,),
-        evidence=place.evidence.value,
+    trend = addresses.trends(
+        series.family,
+        workload=series.workload,
+        gpu=series.gpu,
+        metrics=() if regression.became_wrong else (series.concept,),
+        evidence=series.evidence.value,
     )
-    words = "diff with the baseline" if one.kind is RegressionKind.BASELINE else "diff of the two runs"
-    found = [markup.link(view.href, words), markup.link(series, "trend" if measured else "facts over time")]
-    found.append(markup.link(addresses.run(after.run_id), "the run", title=after.run_id))
-    return markup.join(found, " · ")
+    is_to_baseline = regression.kind is RegressionKind.BASELINE
+    is_measured = series.evidence is Evidence.MEASURED
+    links = (
+        markup.link(diff.href, "diff with the baseline" if is_to_baseline else "diff of the two runs"),
+        markup.link(trend, "trend" if is_measured else "facts over time"),
+        markup.link(addresses.run(after.run_id), "the run", title=after.run_id),
+    )
+    return markup.join(links, " · ")

@@ -1,4 +1,4 @@
-"""One launch under the roofs of its GPU, as tables, chart and the names of what is missing."""
+"""One launch under the roofs of its GPU: tables, chart and the names of what is missing."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from profiler.ui.markup import Column, Html, Row
 NO_POINT = "No point to draw: no operations and bytes of this launch were counted together."
 
 
-def roofs(found: Roofline) -> Html:
+def roofs(roofline: Roofline) -> Html:
     """A row a roof: what was reached of what could be, its metrics under the pointer."""
     rows = []
-    for roof in (*found.precisions, *found.levels):
+    for roof in (*roofline.precisions, *roofline.levels):
         if roof.state == UNUSED or (roof.rate.number is None and roof.peak.number is None):
             continue
-        nearest = markup.tag("b", "nearest roof") if roof is found.nearest else ""
+        nearest = markup.tag("b", "nearest roof") if roof is roofline.nearest else ""
         name = markup.join((roof.name, nearest))
         share = roof.share
         names = ", ".join((*roof.rate.names, *roof.peak.names))
@@ -38,7 +38,7 @@ def roofs(found: Roofline) -> Html:
         )
     if not rows:
         return markup.note("No roof: neither a peak nor a rate is in the report.")
-    unused = [roof.name for roof in found.precisions if roof.state == UNUSED]
+    unused = [roof.name for roof in roofline.precisions if roof.state == UNUSED]
     if unused:
         rows.append(markup.closing_row(markup.muted(f"not used by this launch: {', '.join(unused)}")))
     columns = (
@@ -51,11 +51,11 @@ def roofs(found: Roofline) -> Html:
     return markup.table("roofs", columns, rows)
 
 
-def points(found: Roofline) -> Html:
+def points(roofline: Roofline) -> Html:
     """A row a precision and level: intensity, where the roofs meet, which of them hangs lower."""
     rows = []
     last = ""
-    for point in found.points:
+    for point in roofline.points:
         rows.append(
             Row(
                 (
@@ -80,52 +80,59 @@ def points(found: Roofline) -> Html:
     return markup.table("points under the roofs", columns, rows)
 
 
-def chart(found: Roofline) -> tuple[Figure, str]:
+def chart(roofline: Roofline) -> tuple[Figure, str]:
     """The chart of a roofline with points, and what it shows in words."""
-    figure = roofline_chart.figure(*lines(found), [_mark(point) for point in found.points])
-    told = "; ".join(
+    marks = [_mark(point) for point in roofline.points]
+    alt = "; ".join(
         f"{point.precision} from {point.level}: {formatting.digits(point.intensity)} operations per byte"
-        for point in found.points
+        for point in roofline.points
     )
-    return figure, f"roofline: {told}"
+    return roofline_chart.figure(*slopes_and_ceilings(roofline), marks), f"roofline: {alt}"
 
 
-def lines(found: Roofline) -> tuple[list[roofline_chart.Slope], list[roofline_chart.Ceiling]]:
+def slopes_and_ceilings(
+    roofline: Roofline,
+) -> tuple[list[roofline_chart.Slope], list[roofline_chart.Ceiling]]:
     """The roofs whose peak is known; of the precisions those that are used."""
     slopes = [
-        roofline_chart.Slope(level.name, level.peak.number) for level in found.levels if level.peak.number
+        roofline_chart.Slope(level.name, level.peak.number) for level in roofline.levels if level.peak.number
     ]
     ceilings = [
         roofline_chart.Ceiling(roof.name, roof.peak.number)
-        for roof in found.precisions
+        for roof in roofline.precisions
         if roof.peak.number and roof.rate.number
     ]
     return slopes, ceilings
 
 
-def notes(found: Roofline, chip: str | None, levels: Sequence[str] = LEVELS) -> list[Html]:
+def notes(roofline: Roofline, chip: str | None, levels: Sequence[str] = LEVELS) -> list[Html]:
     """What is missing, by roof and state with every metric's name, and what a reader has to know."""
-    roofs = (*found.precisions, *(level for level in found.levels if level.name in levels))
-    told = dict.fromkeys(roof.note for roof in roofs if roof.note)
-    lines = [line for roof in roofs for line in _missing(roof)]
+    roofs = (*roofline.precisions, *(level for level in roofline.levels if level.name in levels))
+    remarks = dict.fromkeys(roof.note for roof in roofs if roof.note)
+    lines = [line for roof in roofs for line in _missing_metrics(roof)]
     if lines:
         lines.append(markup.note(markup.backticks_as_code(f"All of them at once: `{collect_command(chip)}`")))
-    return [*lines, *(markup.note(markup.backticks_as_code(one)) for one in told)]
+    return [*lines, *(markup.note(markup.backticks_as_code(remark)) for remark in remarks)]
 
 
-def _missing(roof: Roof) -> list[Html]:
+def _missing_metrics(roof: Roof) -> list[Html]:
+    """A line for each state: the metrics of the roof that are in it."""
     words = roof.name
-    if roof.opcodes:
-        words += (
-            f", which this launch used ({roof.opcodes})" if roof.name != f"tensor ({roof.opcodes})" else ""
-        )
-    elif roof.state == UNKNOWN:
+    if roof.opcodes and roof.name != f"tensor ({roof.opcodes})":
+        words += f", which this launch used ({roof.opcodes})"
+    elif not roof.opcodes and roof.state == UNKNOWN:
         words += ", if this launch used it"
-    found = []
-    for state in dict.fromkeys(state for _, state in roof.missing):
-        names = markup.join((markup.code(metric) for metric, why in roof.missing if why == state), ", ")
-        found.append(markup.note(markup.join((markup.state(state), markup.tag("b", words), names))))
-    return found
+    metrics_by_state: dict[str, list[str]] = {}
+    for metric, state in roof.missing:
+        metrics_by_state.setdefault(state, []).append(metric)
+    return [
+        markup.note(
+            markup.join(
+                (markup.state(state), markup.tag("b", words), markup.join(map(markup.code, metrics), ", "))
+            )
+        )
+        for state, metrics in metrics_by_state.items()
+    ]
 
 
 def _mark(point: RooflinePoint) -> roofline_chart.Mark:

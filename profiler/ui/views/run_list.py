@@ -1,4 +1,4 @@
-"""The runs and where each comes from, as markup."""
+"""The runs, where each comes from, and what an import did."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 
 RUNS_SHOWN = 100
-_LINKED = 4  # runs of one import
-DEFAULT_FAMILY = "imported"
-_SHOWN = {
+_RUNS_LINKED = 4  # of one import
+# Fields of a run's provenance that have a row of their own in the table of it.
+_FIELDS_OF_RUN = {
     "gpu",
     "compute_capability",
     "driver",
@@ -24,6 +24,7 @@ _SHOWN = {
     "cache_control",
     "command_line",
 }
+_WITHOUT_GPU = {"run", "made", "command line"}  # what such a run has to say of these
 
 
 def report_of(run: RunInfo, sha256: str | None) -> ReportFile | None:
@@ -33,9 +34,10 @@ def report_of(run: RunInfo, sha256: str | None) -> ReportFile | None:
 
 def count(runs: Sequence[RunInfo]) -> str:
     """How much there is."""
-    named = len(families(runs))
-    words = f"{len(runs)} run{'s' * (len(runs) != 1)} of {named} famil{'y' if named == 1 else 'ies'}"
-    return words if runs else ""
+    if not runs:
+        return ""
+    number = len(families(runs))
+    return f"{len(runs)} run{'s' * (len(runs) != 1)} of {number} famil{'y' if number == 1 else 'ies'}"
 
 
 def families(runs: Sequence[RunInfo]) -> list[str]:
@@ -43,128 +45,117 @@ def families(runs: Sequence[RunInfo]) -> list[str]:
     return sorted({name for run in runs for name in (run.families or (run.family or "",)) if name})
 
 
-def chosen(runs: Sequence[RunInfo], found: Sequence[RunInfo], asked: str | None) -> RunInfo | None:
-    """The run that the address names, filtered out or not, else the newest of those found."""
-    return next((run for run in runs if run.run_id == asked), found[0] if found else None)
+def family_label(family: str) -> str:
+    """A family in the filter; "" stands for all."""
+    return family or "all families"
+
+
+def matching(runs: Sequence[RunInfo], family: str | None, words: str) -> list[RunInfo]:
+    """The runs of a family that hold every word in some field, newest first."""
+    parts = words.lower().split()
+    matches = []
+    for run in runs:
+        if family and family != run.family and family not in run.families:
+            continue
+        fields = (run.run_id, run.family, run.version, run.workload, run.gpu, run.ncu_version, *run.versions)
+        text = " ".join(str(field) for field in fields if field).lower()
+        if all(part in text for part in parts):
+            matches.append(run)
+    return sorted(matches, key=lambda run: run.created, reverse=True)
+
+
+def choose(runs: Sequence[RunInfo], matches: Sequence[RunInfo], run_id: str | None) -> RunInfo | None:
+    """The run that the address names, filtered out or not, else the newest of those that match."""
+    return next((run for run in runs if run.run_id == run_id), matches[0] if matches else None)
 
 
 def short_name(run: RunInfo) -> str:
     """What a run is of, in few words."""
     if run.version:
         return f"{run.family}/{run.version}"
-    return f"{run.family or f'{len(run.families)} families'}, {len(run.versions)} versions"
-
-
-def matching(runs: Sequence[RunInfo], family: str | None, words: str) -> list[RunInfo]:
-    """The runs of a family that hold every word in some field, newest first."""
-    wanted = words.lower().split()
-    found = []
-    for run in runs:
-        if family and family != run.family and family not in run.families:
-            continue
-        fields = (run.run_id, run.family, run.version, run.workload, run.gpu, run.ncu_version, *run.versions)
-        text = " ".join(str(field) for field in fields if field).lower()
-        if all(word in text for word in wanted):
-            found.append(run)
-    return sorted(found, key=lambda run: run.created, reverse=True)
+    return f"{_family(run)}, {len(run.versions)} versions"
 
 
 def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
     """The runs, newest first, each a link to its provenance and launches."""
-    rows = []
     if not runs:
         return markup.note("No run fits these filters.")
-    named = any(run.workload for run in runs[:RUNS_SHOWN])
-    for run in runs[:RUNS_SHOWN]:
-        badges = markup.join(markup.evidence_badge(kind.value) for kind in sorted(run.evidence))
+    shown = runs[:RUNS_SHOWN]
+    has_workloads = any(run.workload for run in shown)
+    rows = []
+    for run in shown:
         name = markup.cut_name(run.version or f"{len(run.versions)} versions")
         cells = (
-            run.family or f"{len(run.families)} families",
+            _family(run),
             markup.link(addresses.run(run.run_id), name, title=run.run_id),
-            *([run.workload or "–"] if named else []),
+            *([run.workload or "–"] if has_workloads else []),
             run.gpu or _no_gpu(run),
             formatting.timestamp(run.created),
             formatting.digits(run.launches) if run.launches else "–",
             run.ncu_version or "–",
-            badges,
+            markup.join(markup.evidence_badge(kind.value) for kind in sorted(run.evidence)),
         )
         rows.append(Row(cells, selected=run is selected))
+    if more := len(runs) - len(shown):
+        rows.append(markup.closing_row(markup.muted(f"{more} older runs not shown: narrow the filters")))
     columns = (
         Column("family"),
         Column("version", cut=2),
-        *([Column("workload", wide=True)] if named else []),
+        *([Column("workload", wide=True)] if has_workloads else []),
         Column("GPU", wide=True),
         Column("made"),
         Column("launches", right=True),
         Column("ncu", wide=True),
         Column("evidence", wide=True),
     )
-    if len(runs) > RUNS_SHOWN:
-        rows.append(
-            markup.closing_row(
-                markup.muted(f"{len(runs) - RUNS_SHOWN} older runs not shown: narrow the filters")
-            )
-        )
     return markup.table("runs", columns, rows)
 
 
-def _no_gpu(run: RunInfo) -> Html:
-    measured = not run.evidence or Evidence.MEASURED in run.evidence
-    return markup.state("not in the report") if measured else markup.muted("none needed")
-
-
-def _fact(value: object) -> Html:
-    """A fact of any form, as it was recorded."""
-    return markup.escaped(value) if isinstance(value, str | int | float) else markup.code(json.dumps(value))
-
-
-def named(family: str) -> str:
-    """A family in the filter."""
-    return family or "all families"
-
-
-def outcome(summary: ImportSummary | None) -> list[Html]:
+def import_summary(summary: ImportSummary | None) -> list[Html]:
     """What the last import of this session did, each refused file with its reason."""
     if summary is None:
         return []
-    parts = [f"Imported {len(summary.imported)}"]
+    counts = [f"Imported {len(summary.imported)}"]
     if summary.already:
-        parts.append(f"{len(summary.already)} already there")
+        counts.append(f"{len(summary.already)} already there")
     if summary.refused:
-        parts.append(f"{len(summary.refused)} refused")
-    errors = [markup.error_box(message) for _, message in summary.refused]
-    done: list[object] = [", ".join(parts) + "."]
+        counts.append(f"{len(summary.refused)} refused")
+    parts: list[object] = [", ".join(counts) + "."]
     if len(summary.imported) > 1:
         a, b = summary.imported[:2]
         view = addresses.Diff(f"{a.family}/{a.version}", f"{b.family}/{b.version}")
         words = markup.join((markup.code(a.version), "→", markup.code(b.version)))
-        done.append(markup.join(("Compare", markup.link(view.href, words))))
-    if summary.imported or summary.already:  # an old report is not on top of the table
-        there = [(one.run_id, f"{one.family}/{one.version}") for one in summary.imported]
-        there += [(one.run_id, one.run_id) for one in summary.already if not one.hidden]
-        links = [markup.link(addresses.run(run_id), markup.code(name)) for run_id, name in there[:_LINKED]]
-        more = f"and {len(there) - _LINKED} more" if len(there) > _LINKED else ""
-        done.append(markup.join(("Open", markup.join(links, ", "), more) if links else ()))
-    return [markup.note(markup.join(done)), *errors]
+        parts.append(markup.join(("Compare", markup.link(view.href, words))))
+    # A link to each: an old report does not come to the top of the table.
+    runs = [(run.run_id, f"{run.family}/{run.version}") for run in summary.imported]
+    runs += [(run.run_id, run.run_id) for run in summary.already if not run.hidden]
+    if runs:
+        links = [
+            markup.link(addresses.run(run_id), markup.code(name)) for run_id, name in runs[:_RUNS_LINKED]
+        ]
+        more = f"and {len(runs) - _RUNS_LINKED} more" if len(runs) > _RUNS_LINKED else ""
+        parts.append(markup.join(("Open", markup.join(links, ", "), more)))
+    errors = [markup.error_box(message) for _, message in summary.refused]
+    return [markup.note(markup.join(parts)), *errors]
 
 
-def refused(unreadable: Mapping[str, str]) -> list[Html]:
+def unreadable(reason_by_run: Mapping[str, str]) -> list[Html]:
     """The bundles that lie in the data folder and are in no table, each with its reason."""
-    return [markup.error_box(f"{run_id} is left out: {message}") for run_id, message in unreadable.items()]
+    return [markup.error_box(f"{run_id} is left out: {reason}") for run_id, reason in reason_by_run.items()]
 
 
 def links(runs: Sequence[RunInfo], run: RunInfo) -> Html:
     """Where one goes from a run: its family's history, and the diff with the run before it."""
     if run.family is None or run.version is None:
         return markup.link(addresses.trends(run.family), "trends") if run.family else Html("")
-    found = [markup.link(addresses.trends(run.family, workload=run.workload, gpu=run.gpu), "trends")]
-    earlier = [one for one in runs if one.family == run.family and one.created < run.created]
+    result = [markup.link(addresses.trends(run.family, workload=run.workload, gpu=run.gpu), "trends")]
+    earlier = [other for other in runs if other.family == run.family and other.created < run.created]
     if earlier:
-        before = max(earlier, key=lambda one: one.created)
+        before = max(earlier, key=lambda other: other.created)
         view = addresses.Diff(before.run_id, run.run_id)
         words = markup.join(("diff with", markup.code(before.version or before.run_id)))
-        found.append(markup.link(view.href, words, title=before.run_id))
-    return markup.join(found, " · ")
+        result.append(markup.link(view.href, words, title=before.run_id))
+    return markup.join(result, " · ")
 
 
 def provenance(run: RunInfo, files: Sequence[tuple[object, object]] = ()) -> Html:
@@ -184,14 +175,25 @@ def provenance(run: RunInfo, files: Sequence[tuple[object, object]] = ()) -> Htm
         ("command line", markup.code(run.command_line) if run.command_line else unknown),
     ]
     if run.evidence and Evidence.MEASURED not in run.evidence:
-        asked = {"run", "made", "command line"}
-        facts = [(label, value) for label, value in facts if label in asked]
-    facts += [
-        (name.replace("_", " "), _fact(run.provenance[name]))
-        for name in sorted(run.provenance.keys() - _SHOWN)
-    ]
+        facts = [(label, value) for label, value in facts if label in _WITHOUT_GPU]
+    for field in sorted(run.provenance.keys() - _FIELDS_OF_RUN):
+        facts.append((field.replace("_", " "), _recorded(run.provenance[field])))
     for report in run.reports:
-        size = str(formatting.quantity(Value(report.size_bytes, "byte")))
-        sha = markup.code(report.sha256[:12], title=report.sha256)
-        facts.append(("report", markup.join((markup.code(report.name), f"{size}, sha256", sha))))
+        size = formatting.quantity(Value(report.size_bytes, "byte"))
+        sha256 = markup.code(report.sha256[:12], title=report.sha256)
+        facts.append(("report", markup.join((markup.code(report.name), f"{size}, sha256", sha256))))
     return markup.fact_table("provenance", [*facts, *files])
+
+
+def _family(run: RunInfo) -> str:
+    return run.family or f"{len(run.families)} families"
+
+
+def _no_gpu(run: RunInfo) -> Html:
+    is_measured = not run.evidence or Evidence.MEASURED in run.evidence
+    return markup.state("not in the report") if is_measured else markup.muted("none needed")
+
+
+def _recorded(value: object) -> Html:
+    """A fact of any form, as it was recorded."""
+    return markup.escaped(value) if isinstance(value, str | int | float) else markup.code(json.dumps(value))

@@ -1,4 +1,4 @@
-"""What a run of a lineage found, as markup: a row a version, its checks, and the files that the run keeps."""
+"""What a run of a lineage found: a row a version, its checks, and the files that the run keeps."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from profiler.bundles import Attachment, Result, Run
-from profiler.evidence import Evidence, State, Value, formatting
+from profiler.evidence import Evidence, Value, formatting
 from profiler.ui import markup
 from profiler.ui.markup import Column, Html, Row
 
-_WORST_FIRST = ("wrong", "failed", "skipped", "done")
-_KINDS = {"catalog": "catalogue", "source": "source", "lines": "line table", "sass": "machine code"}
+_DONE = "done"
+_WORST_FIRST = ("wrong", "failed", "skipped", _DONE)
+_FILE_KINDS = {"catalog": "catalogue", "source": "source", "lines": "line table", "sass": "machine code"}
+_WITHOUT_PLURAL = ("sass",)
 
 
 def caption(run: Run) -> str:
     """How much the run covers."""
-    versions = {(one.family, one.version) for one in run.results}
-    checks = [one for one in run.results if one.check]
-    schedules = sum(len(one.check.get("seeds", ())) for one in checks if one.check)
-    words = [f"{len(run.results)} cells of {len(versions)} versions"]
-    words += [f"{len(checks)} checked, {schedules} schedules"] if checks else []
-    return "; ".join(words)
+    versions = {(result.family, result.version) for result in run.results}
+    words = f"{len(run.results)} cells of {len(versions)} versions"
+    checked = sum(bool(result.check) for result in run.results)
+    return f"{words}; {checked} checked, {_schedules(run.results)} schedules" if checked else words
 
 
 def table(run: Run) -> Html:
     """A row a version: what was examined, how the check came out, the largest error."""
     by_version: dict[tuple[str, str], list[Result]] = defaultdict(list)
-    for one in run.results:
-        by_version[one.family, one.version].append(one)
-    rows = [_version(family, name, several) for (family, name), several in by_version.items()]
+    for result in run.results:
+        by_version[result.family, result.version].append(result)
+    rows = [_version_row(family, version, results) for (family, version), results in by_version.items()]
     columns = (
         Column("version"),
         Column("came out"),
@@ -42,49 +42,63 @@ def table(run: Run) -> Html:
     return markup.table("versions of this run", columns, rows)
 
 
-def files(found: Sequence[Attachment]) -> list[tuple[object, object]]:
+def files(attachments: Sequence[Attachment]) -> list[tuple[object, object]]:
     """The files a run keeps, as facts: a line a kind."""
     by_kind: dict[str, list[Attachment]] = defaultdict(list)
-    for file in found:
-        by_kind[file.kind].append(file)
-    lines: list[tuple[object, object]] = []
-    for kind, several in by_kind.items():
-        size = formatting.quantity(Value(sum(file.size_bytes for file in several), "byte"))
-        names = ", ".join(file.name for file in several)
-        label = _KINDS.get(kind, kind)
-        shown = (
-            markup.tag("span", f"{len(several)} files, {size}", title=names) if len(several) > 1 else names
-        )
-        plural = "" if len(several) == 1 or kind == "sass" else "s"
-        lines.append((f"{label}{plural}", shown))
-    return lines
+    for attachment in attachments:
+        by_kind[attachment.kind].append(attachment)
+    facts: list[tuple[object, object]] = []
+    for kind, group in by_kind.items():
+        label = _FILE_KINDS.get(kind, kind)
+        if len(group) == 1:
+            facts.append((label, group[0].name))
+            continue
+        size = formatting.quantity(Value(sum(attachment.size_bytes for attachment in group), "byte"))
+        names = ", ".join(attachment.name for attachment in group)
+        words = markup.tag("span", f"{len(group)} files, {size}", title=names)
+        facts.append((label if kind in _WITHOUT_PLURAL else f"{label}s", words))
+    return facts
 
 
-def _version(family: str, name: str, several: Sequence[Result]) -> Row:
-    checks = [one for one in several if one.check]
-    status, reason, worst = min(
-        ((*one.outcome, one) for one in several), key=lambda told: _WORST_FIRST.index(told[0])
-    )
-    functions = sum(fact.evidence is Evidence.STATIC for one in several for fact in one.facts)
-    seeds = sum(len(one.check.get("seeds", ())) for one in checks if one.check)
-    errors = [one.check.get("max_abs_error") for one in checks if one.check]
-    known = [error for error in errors if error is not None]
-    error = Value(max(known)) if known and len(known) == len(errors) else Value(None, state=State.FAILED)
-    state = markup.muted("right" if checks else status)
-    if status != "done":
-        state = markup.status_tag(status)
-    expected = all(one.check.get("as_expected", True) for one in checks if one.check)
+def _version_row(family: str, version: str, results: Sequence[Result]) -> Row:
+    checks = [result.check for result in results if result.check]
+    worst = min(results, key=lambda result: _WORST_FIRST.index(result.outcome[0]))
+    status, reason = worst.outcome
+    state = markup.status_tag(status)
     why = reason or ""
-    if status != "done" and expected and worst.check and worst.check.get("state") == "rejected":
+    if status == _DONE:
+        state = markup.muted("right" if checks else status)
+    elif worst.check and worst.check.get("state") == "rejected" and _are_as_expected(results):
         why += " (as the catalogue says)"
     return Row(
         (
-            markup.link(markup.href("lineage", {"family": family}), markup.code(name)),
+            markup.link(markup.href("lineage", {"family": family}), markup.code(version)),
             state,
-            formatting.digits(functions),
+            formatting.digits(
+                sum(fact.evidence is Evidence.STATIC for result in results for fact in result.facts)
+            ),
             formatting.digits(len(checks)),
-            formatting.digits(seeds),
-            (markup.value(error) if error.number is not None else markup.state("failed")) if checks else "–",
+            formatting.digits(_schedules(results)),
+            _largest_error(results) if checks else "–",
             why,
         )
     )
+
+
+def _are_as_expected(results: Sequence[Result]) -> bool:
+    """Whether every check came out as the version's entry says."""
+    return all(result.check.get("as_expected", True) for result in results if result.check)
+
+
+def _schedules(results: Sequence[Result]) -> int:
+    """In how many orders of its threads the kernels were run."""
+    return sum(len(result.check.get("seeds", ())) for result in results if result.check)
+
+
+def _largest_error(results: Sequence[Result]) -> Html:
+    """The largest error of all checks; `failed` where one has none, since it may have been the largest."""
+    errors = [result.check.get("max_abs_error") for result in results if result.check]
+    numbers = [error for error in errors if error is not None]
+    if len(numbers) < len(errors):
+        return markup.state("failed")
+    return markup.value(Value(max(numbers)))

@@ -1,120 +1,102 @@
-"""Two catalogued versions as markup: entries, sources side by side, conflicts by line."""
+"""Two versions of a catalogue: their entries, sources side by side, shared-memory conflicts by line."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from html import escape
 
 from profiler.catalog import Version
 from profiler.evidence import Value, formatting
-from profiler.sass import LineTraffic, SourceRow, compare_traffic, side_by_side
-from profiler.sass.source_diff import TrafficRow, flag_changes
+from profiler.sass import LineTraffic, SourceRow, compare_traffic
+from profiler.sass import side_by_side as rows_side_by_side
+from profiler.sass.source_diff import flag_changes
 from profiler.ui import markup
+from profiler.ui.data.version_source import VersionSource
 from profiler.ui.markup import Column, Html, Row
 
 LINES_SHOWN = 14  # lines with most conflicts
 _SIGNS = {"changed": ("−", "+"), "removed": ("−", ""), "added": ("", "+"), "flag": ("Δ", "Δ")}
 
 
-@dataclass(frozen=True)
-class Kept:
-    """What a run keeps of one version."""
-
-    version: Version
-    text: str | None  # of its source
-    traffic: Mapping[str, Sequence[TrafficRow]]  # shared-memory traffic by workload
-    files: Mapping[str, str]  # the text of each file that the traffic names
-
-    @property
-    def name(self) -> str:
-        """The source's file name."""
-        return self.version.source.name if self.version.source else self.version.callable or ""
-
-
-def entries(a: Kept, b: Kept) -> Html:
+def entries(a: VersionSource, b: VersionSource) -> Html:
     """What the catalogue says of the two: one value where both agree."""
-    rows = [
-        ("parent", *(one.version.parent or "none" for one in (a, b))),
-        ("idea", *(one.version.technique for one in (a, b))),
-        ("state", *(_state(one.version) for one in (a, b))),
-        ("source", *(one.name for one in (a, b))),
-        ("flags", *(" ".join(one.version.flags) or "none" for one in (a, b))),
-        ("dtypes", *(", ".join(one.version.dtypes) for one in (a, b))),
-        ("budget", *(_budget(one.version) for one in (a, b))),
-    ]
-    return markup.fact_table("catalogue", ((label, _both(label, x, y)) for label, x, y in rows))
+    facts: list[tuple[object, object]] = []
+    for label, describe, is_code in _FACTS:
+        text_a, text_b = describe(a), describe(b)
+        shown_a, shown_b = (
+            markup.code(text) if is_code else markup.escaped(text) for text in (text_a, text_b)
+        )
+        both = markup.join((shown_a, markup.muted("→"), shown_b))
+        facts.append((label, shown_a if text_a == text_b else both))
+    return markup.fact_table("catalogue", facts)
 
 
-def flags(a: Kept, b: Kept) -> Html:
+def flags(a: VersionSource, b: VersionSource) -> Html:
     """The flags that differ, each with both values; nothing where none does."""
     changes = flag_changes(a.version.flags, b.version.flags)
     if not changes:
         return Html("")
     words = [
-        markup.join((markup.code(change.name), _set(change.a), markup.muted("→"), _set(change.b)))
+        markup.join(
+            (markup.code(change.name), _flag_value(change.a), markup.muted("→"), _flag_value(change.b))
+        )
         for change in changes
     ]
     return markup.grey_strip(["Flags that differ", *words])
 
 
-def source_caption(a: Kept, b: Kept) -> str:
+def caption(a: VersionSource, b: VersionSource) -> str:
     """What the side-by-side shows."""
     changes = flag_changes(a.version.flags, b.version.flags)
     if a.text is not None and a.text == b.text:
         if not changes:
             return f"{a.name}: the same source and flags"
-        names = ", ".join(change.name for change in changes)
-        words = f"Δ marks the lines that read {names}, grey ones are not compiled on that side"
+        flags = ", ".join(change.name for change in changes)
+        words = f"Δ marks the lines that read {flags}, grey ones are not compiled on that side"
         return f"both are builds of {a.name}: the text is the same, {words}"
-    rows = side_by_side(a.text or "", b.text or "", (a.version.flags, b.version.flags))
+    rows = _rows(a, b)
     gone = sum(row.kind in ("changed", "removed") for row in rows)
     new = sum(row.kind in ("changed", "added") for row in rows)
     names = a.name if a.name == b.name else f"{a.name} → {b.name}"
     return f"{names}: −{gone} +{new} lines" + (", Δ reads a flag that differs" if changes else "")
 
 
-def sources(a: Kept, b: Kept) -> Html:
+def side_by_side(a: VersionSource, b: VersionSource) -> Html:
     """Both sources side by side, without the long stretches that are equal."""
-    lost = [f"{side}: {one.name or 'no source'}" for side, one in (("A", a), ("B", b)) if one.text is None]
+    lost = [
+        f"{label}: {side.name or 'no source'}" for label, side in (("A", a), ("B", b)) if side.text is None
+    ]
     if lost:
         return markup.note(markup.state(f"the run keeps no source of {', '.join(lost)}"))
-    rows = side_by_side(a.text or "", b.text or "", (a.version.flags, b.version.flags))
+    rows = _rows(a, b)
     if all(row.kind == "gap" for row in rows):
         return markup.note("No line differs, and no line reads a flag that does.")
-    body = "".join(map(_source_row, rows))
     head = (
         f"<tr><th></th><th></th><th>A {escape(a.name)}</th><th></th><th></th><th>B {escape(b.name)}</th></tr>"
     )
     columns = '<colgroup><col class="n"><col class="s"><col><col class="n"><col class="s"><col></colgroup>'
-    whole = f"{columns}<thead>{head}</thead><tbody>{body}</tbody></table>"
-    return Html(f'<div class="k src">{markup.table_start("source of A and B")}{whole}</div>')
+    body = "".join(map(_source_row, rows))
+    table = f"{columns}<thead>{head}</thead><tbody>{body}</tbody></table>"
+    return Html(f'<div class="k src">{markup.table_start("source of A and B")}{table}</div>')
 
 
-def conflicts(a: Kept, b: Kept, workloads: tuple[str, str]) -> Html:
+def conflicts(a: VersionSource, b: VersionSource, workloads: tuple[str, str]) -> Html:
     """Shared-memory conflicts by source line, each side on its workload, most first."""
-    sides = [one.traffic.get(workload, ()) for one, workload in zip((a, b), workloads, strict=True)]
-    if not any(sides):
+    accesses = [side.traffic.get(workload, ()) for side, workload in zip((a, b), workloads, strict=True)]
+    if not any(accesses):
         return markup.note(markup.state("no traffic of this workload is kept for either side"))
-    rows = compare_traffic(sides[0], sides[1], (a.files, b.files))
-    shown = [row for row in rows if any(row.conflicts)]
-    if not shown:
+    lines = compare_traffic(accesses[0], accesses[1], (a.files, b.files))
+    with_conflicts = [line for line in lines if any(line.conflicts)]
+    if not with_conflicts:
         return markup.note("No bank conflict on either side.")
-    body = [_conflict_row(row) for row in shown[:LINES_SHOWN]]
-    quiet = len(rows) - len(shown)
-    if len(shown) > LINES_SHOWN:
-        body.append(
-            markup.closing_row(markup.muted(f"{len(shown) - LINES_SHOWN} more lines with fewer conflicts"))
-        )
-    if quiet:
-        body.append(
-            markup.closing_row(
-                markup.muted(
-                    f"{quiet} more line{'s use' if quiet != 1 else ' uses'} shared memory without a conflict "
-                    "on either side"
-                )
-            )
-        )
+    rows = [_conflict_row(line) for line in with_conflicts[:LINES_SHOWN]]
+    if len(with_conflicts) > LINES_SHOWN:
+        more = f"{len(with_conflicts) - LINES_SHOWN} more lines with fewer conflicts"
+        rows.append(markup.closing_row(markup.muted(more)))
+    if without := len(lines) - len(with_conflicts):
+        use = "s use" if without != 1 else " uses"
+        words = f"{without} more line{use} shared memory without a conflict on either side"
+        rows.append(markup.closing_row(markup.muted(words)))
     columns = (
         Column("line in A"),
         Column("line in B", wide=True),
@@ -124,22 +106,26 @@ def conflicts(a: Kept, b: Kept, workloads: tuple[str, str]) -> Html:
         Column("B", right=True),
         Column("change", right=True),
     )
-    return markup.table("conflicts by source line", columns, body)
+    return markup.table("conflicts by source line", columns, rows)
 
 
-def _conflict_row(row: LineTraffic) -> Row:
-    a, b = (Value(count) if count is not None else None for count in row.conflicts)
-    hint = " → ".join(f"{side[1]} wavefronts, {side[2]} ideal" for side in (row.a, row.b) if side is not None)
-    change = formatting.change(a, b) if a and b else f"only in {'A' if a else 'B'}"
+def _rows(a: VersionSource, b: VersionSource) -> tuple[SourceRow, ...]:
+    return rows_side_by_side(a.text or "", b.text or "", (a.version.flags, b.version.flags))
+
+
+def _conflict_row(line: LineTraffic) -> Row:
+    a, b = (Value(count) if count is not None else None for count in line.conflicts)
+    sides = (side for side in (line.a, line.b) if side is not None)
+    hint = " → ".join(f"{wavefronts} wavefronts, {ideal} ideal" for _, wavefronts, ideal in sides)
     return Row(
         (
-            markup.code(row.a_line or "–"),
-            markup.code(row.b_line or "–"),
-            markup.muted(row.kind),
-            markup.tag("span", markup.code(row.text), title=hint),
+            markup.code(line.a_line or "–"),
+            markup.code(line.b_line or "–"),
+            markup.muted(line.kind),
+            markup.tag("span", markup.code(line.text), title=hint),
             markup.value(a) if a else markup.muted("–"),
             markup.value(b) if b else markup.muted("–"),
-            change,
+            formatting.change(a, b) if a and b else f"only in {'A' if a else 'B'}",
         )
     )
 
@@ -160,17 +146,7 @@ def _half(number: int | None, sign: str, text: str, compiled: bool) -> str:
     return f"<td{css}>{number or ''}</td><td{css}>{sign}</td><td{css}>{escape(text.expandtabs(4))}</td>"
 
 
-def _both(label: str, a: str, b: str) -> Html:
-    shown = [
-        markup.code(text) if label in ("parent", "source", "flags") else markup.escaped(text)
-        for text in (a, b)
-    ]
-    if a == b:
-        return shown[0]
-    return markup.join((shown[0], markup.muted("→"), shown[1]))
-
-
-def _set(value: str | None) -> Html:
+def _flag_value(value: str | None) -> Html:
     return markup.muted("not set") if value is None else markup.code(value)
 
 
@@ -183,15 +159,27 @@ def _budget(version: Version) -> str:
     first, *others = limits.values()
     if all(other == first for other in others):
         return _limits(first)
-    return "; ".join(f"{size}: {_limits(found)}" for size, found in limits.items())
+    return "; ".join(f"{size}: {_limits(size_limits)}" for size, size_limits in limits.items())
 
 
-def _limits(found: Mapping[str, int | None]) -> str:
+def _limits(limits: Mapping[str, int | None]) -> str:
+    """`registers ≤ 128, shared ≤ 48.0 kB`: the budget's fields with their limits, none of those unset."""
     words = []
-    for name, most in found.items():
-        if most is not None:
-            unit = "byte" if name.endswith("_bytes") else ""
-            words.append(
-                f"{name.removesuffix('_bytes').replace('_', ' ')} ≤ {formatting.quantity(Value(most, unit))}"
-            )
+    for field, limit in limits.items():
+        if limit is not None:
+            unit = "byte" if field.endswith("_bytes") else ""
+            label = field.removesuffix("_bytes").replace("_", " ")
+            words.append(f"{label} ≤ {formatting.quantity(Value(limit, unit))}")
     return ", ".join(words) or "none"
+
+
+# What an entry says: the label, how it reads, and whether it is code.
+_FACTS: tuple[tuple[str, Callable[[VersionSource], str], bool], ...] = (
+    ("parent", lambda side: side.version.parent or "none", True),
+    ("idea", lambda side: side.version.technique, False),
+    ("state", lambda side: _state(side.version), False),
+    ("source", lambda side: side.name, True),
+    ("flags", lambda side: " ".join(side.version.flags) or "none", True),
+    ("dtypes", lambda side: ", ".join(side.version.dtypes), False),
+    ("budget", lambda side: _budget(side.version), False),
+)

@@ -93,7 +93,7 @@ def test_a_cluster_of_labels_covers_neither_points_nor_each_other() -> None:
 
 def test_a_roof_that_is_not_known_is_not_drawn_and_its_metric_is_named() -> None:
     found = roofline_of(launch(whole(**{PEAK.format("ffma"): None})), TABLE, "sm_80")
-    slopes, ceilings = roofline_points.lines(found)
+    slopes, ceilings = roofline_points.slopes_and_ceilings(found)
     assert [one.label for one in slopes] == ["DRAM"]
     assert ceilings == []
     told = " ".join(roofline_points.notes(found, "sm_80"))

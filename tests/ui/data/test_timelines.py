@@ -8,7 +8,7 @@ from profiler.evidence import Evidence, Value
 from profiler.history import History, Trend, TrendPoint
 from profiler.history.change_points import RUNS
 from profiler.ui.data.timelines import timelines
-from profiler.ui.views import history_steps, trend_lines
+from profiler.ui.views import history_steps, trend_panels
 from tests.ui.views.test_history_steps import history, series
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -30,7 +30,7 @@ def test_versions_of_one_run_are_never_joined_to_each_other() -> None:
         ("a", [1e6] * 3),
         ("b", [2e6] * 3),
     ]
-    panel = trend_lines.picture({"latency": [one]}, ("a", "b"), "time", []).panels[0]
+    panel = trend_panels.picture({"latency": [one]}, ("a", "b"), True, []).panels[0]
     assert [line.label for line in panel.lines] == ["a", "b"]
     for line in panel.lines:
         assert len({shown.x for shown in line.points}) == 3
@@ -52,7 +52,7 @@ def test_a_break_that_one_version_met_breaks_the_line_of_each() -> None:
 def test_with_several_modes_a_line_says_version_and_mode() -> None:
     points = [point(run, name, ns) for run in range(2) for name, ns in (("a", 1e6), ("b", 2e6))]
     both = [of(*points), of(*points, mode="events; cache cold; clock none")]
-    (panel,) = trend_lines.picture({"latency": both}, ("a", "b"), "time", []).panels
+    (panel,) = trend_panels.picture({"latency": both}, ("a", "b"), True, []).panels
     assert [line.label for line in panel.lines] == [
         "a events; cache warm",
         "b events; cache warm",
@@ -71,8 +71,8 @@ def test_the_mark_of_a_version_stands_on_its_own_line() -> None:
     one = of(*points)
     told = next(told for name, told in timelines(one) if name == "slow")
     found = history(told, version="slow")
-    picture = trend_lines.picture({"latency": [one]}, ("fast", "slow"), "time", [])
-    drawn = history_steps.marked(picture, [found], ("fast", "slow"), "time")
+    picture = trend_panels.picture({"latency": [one]}, ("fast", "slow"), True, [])
+    drawn = history_steps.mark(picture, [found], ("fast", "slow"), True)
     mark = drawn["data"][-1]
     number = told.points[10].value.number
     assert number is not None
@@ -87,5 +87,5 @@ def test_rows_and_notes_of_calls_name_the_mode() -> None:
     shown = str(history_steps.table(both))
     assert "v events; cache warm" in shown
     assert "v events; cache cold" in shown
-    short = History(both[0].series, RUNS, "v", (), "3 of the 8 points that a step needs")
+    short = History(both[0].series, RUNS, "v", (), "3 of the 8 points that a step needs", 3)
     assert "v events; cache warm" in history_steps.notes([short])[0]

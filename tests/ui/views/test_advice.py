@@ -1,7 +1,6 @@
 """What next: the statements that call for something, on the diff and on a launch, as the pages show them."""
 
 import re
-from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from profiler.advice import Statement
 from profiler.advice.statement import BOTTLENECK, CHANGE, LEVER, UNKNOWN
 from profiler.compare import Comparison, compare, resolve_names
 from profiler.evidence import Evidence, metric_table
+from profiler.ui.data.advice import statements_of_launch, statements_of_pair
 from profiler.ui.views import advice
 from tests.ui.test_pages import NCAR, page, text
 
@@ -36,10 +36,17 @@ def said(kind: str, words: str, lever: str | None = None, share: float | None = 
     return Statement(words, kind, words, (), Evidence.MEASURED, "one launch", lever, share)
 
 
+def unknown(question: str, *to_collect: str) -> Statement:
+    words = " ".join((f"Unknown: {question}.", *to_collect))
+    return Statement(
+        "time", UNKNOWN, words, (), Evidence.MEASURED, "no data", question=question, to_collect=to_collect
+    )
+
+
 def test_the_advice_is_of_the_chosen_launch_and_not_of_the_longest(ncar: Comparison) -> None:
     for kernel, at_most in (("compute_tendencies_x_279_gpu", 81), ("semi_discrete_step_232_gpu", 77)):
         (pair,) = [pair for pair in ncar.pairs if pair.kernel == kernel]
-        told = plain(advice.answer_pair(ncar, pair, TABLE))
+        told = plain(advice.table(statements_of_pair(ncar, pair, TABLE), "sm_70"))
         assert f"{at_most} %" in told
         assert told.count(DRAM) == 1, "what several statements ask for stands once"
         assert "ncu --metrics $(profiler metrics --chip sm_70) PROGRAM" in told
@@ -47,24 +54,20 @@ def test_the_advice_is_of_the_chosen_launch_and_not_of_the_longest(ncar: Compari
 
 def test_a_launch_alone_is_told_the_same_without_a_change(ncar: Comparison) -> None:
     (pair,) = [pair for pair in ncar.pairs if pair.kernel == "semi_discrete_step_232_gpu"]
-    told = plain(advice.answer_launch(pair.b, "7.0", TABLE))
+    told = plain(advice.table(statements_of_launch(pair.b, "7.0", TABLE), "sm_70"))
     assert DRAM in told
     assert "77 %" in told
 
 
 def test_what_changed_is_left_to_why_unless_only_it_calls_for_something() -> None:
     told = plain(
-        advice.answer(
+        advice.table(
             [
                 said(BOTTLENECK, "DRAM limits it.", "reuse tiles", 0.8),
                 said(CHANGE, "2 ms faster."),
                 said(CHANGE, "+1 ms by waiting for data.", "reuse tiles", 0.2),
                 said(CHANGE, "+1 ms by barriers.", "fewer barriers", 0.1),
-                replace(
-                    said(UNKNOWN, "Unknown: whether SMs stand idle. To collect: metrics.txt:24 (a)."),
-                    question="whether SMs stand idle",
-                    to_collect=("To collect: metrics.txt:24 (a).",),
-                ),
+                unknown("whether SMs stand idle", "To collect: metrics.txt:24 (a)."),
             ]
         )
     )
@@ -75,25 +78,24 @@ def test_what_changed_is_left_to_why_unless_only_it_calls_for_something() -> Non
 
 
 def test_a_share_that_nobody_knows_is_a_dash_and_no_zero() -> None:
-    told = plain(advice.answer([said(LEVER, "a", "b", 0.5), said(LEVER, "c", "d")]))
+    told = plain(advice.table([said(LEVER, "a", "b", 0.5), said(LEVER, "c", "d")]))
     assert told == "try of its time, at most → b a 50 % → d c –"
 
 
 def test_a_command_in_a_statement_is_code_and_no_backtick_is_shown() -> None:
-    shown = advice.answer([said(BOTTLENECK, "The compiler tells <them> apart (`profiler static`).")])
+    shown = advice.table([said(BOTTLENECK, "The compiler tells <them> apart (`profiler static`).")])
     assert 'tells &lt;them&gt; apart (<span class="c">profiler static</span>).' in shown
     assert "`" not in shown
 
 
 def test_nothing_to_say_is_said() -> None:
-    assert "Nothing stands out" in advice.answer([])
+    assert "Nothing stands out" in advice.table([])
 
 
 def test_what_was_measured_elsewhere_needs_no_measuring() -> None:
-    words = "Unknown: what its time goes into."
-    unknown = Statement("time", UNKNOWN, words, (), Evidence.MEASURED, "no data")
-    assert "what its time goes into" in advice.answer([unknown])
-    assert "what its time goes into" not in advice.answer([unknown], elsewhere=True)
+    question = unknown("what its time goes into")
+    assert "what its time goes into" in advice.table([question])
+    assert "what its time goes into" not in advice.table([question], is_measured_elsewhere=True)
 
 
 @pytest.mark.usefixtures("pages_of")

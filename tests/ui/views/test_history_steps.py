@@ -12,7 +12,7 @@ from profiler.history import History, Step, Trend, TrendPoint
 from profiler.history.change_points import RUNS, change_points_in
 from profiler.statistics import Verdict
 from profiler.ui.theme import light
-from profiler.ui.views import history_steps, trend_lines
+from profiler.ui.views import history_steps, trend_panels
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 METRIC = load_metrics().by_concept["duration"]
@@ -56,17 +56,17 @@ def history(one: Trend, verdict: Verdict = Verdict.WORSE, version: str | None = 
     return History(one, RUNS, version, tuple(changes))
 
 
-def marks(one: History, over: str) -> list[dict[str, object]]:
+def marks(one: History, is_over_time: bool) -> list[dict[str, object]]:
     versions = [point.version for point in one.series.points]
-    picture = trend_lines.picture({"duration": [one.series]}, versions, over, [one.series])
-    drawn = history_steps.marked(picture, [one], versions, over)
+    picture = trend_panels.picture({"duration": [one.series]}, versions, is_over_time, [one.series])
+    drawn = history_steps.mark(picture, [one], versions, is_over_time)
     return list(drawn["data"][len(picture.figure["data"]) :])
 
 
 def test_a_step_is_marked_on_its_line_by_version_and_by_time() -> None:
     one = history(series((5e6, 6e6)))
-    for over, x in (("versions", 10.0), ("time", (START + timedelta(days=10)).timestamp() * 1000)):
-        (mark,) = marks(one, over)
+    for is_over_time, x in ((False, 10.0), (True, (START + timedelta(days=10)).timestamp() * 1000)):
+        (mark,) = marks(one, is_over_time)
         assert mark["x"] == [x]
         number = one.series.points[10].value.number
         assert number is not None
@@ -78,7 +78,7 @@ def test_a_step_is_marked_on_its_line_by_version_and_by_time() -> None:
 
 
 def test_a_fall_points_down_and_nobody_s_verdict_has_no_colour() -> None:
-    (mark,) = marks(history(series((6e6, 5e6)), Verdict.CHANGED), "time")
+    (mark,) = marks(history(series((6e6, 5e6)), Verdict.CHANGED), True)
     look = mark["marker"]
     assert isinstance(look, dict)
     assert (look["symbol"], look["color"]) == ("triangle-down", light("muted"))
@@ -86,8 +86,8 @@ def test_a_fall_points_down_and_nobody_s_verdict_has_no_colour() -> None:
 
 def test_a_step_between_runs_of_one_version_has_no_place_over_versions() -> None:
     one = history(series((5e6, 6e6)), version="c3")
-    assert marks(one, "versions") == []
-    assert len(marks(one, "time")) == 1
+    assert marks(one, False) == []
+    assert len(marks(one, True)) == 1
 
 
 def test_a_row_says_size_runs_code_and_cause() -> None:
@@ -102,7 +102,7 @@ def test_a_row_says_size_runs_code_and_cause() -> None:
 def test_a_series_without_steps_says_so_and_a_short_one_that_it_is_short() -> None:
     still = history(series((5e6, 5e6)))
     assert "No step" in " ".join(history_steps.notes([still]))
-    short = History(still.series, RUNS, "v1", (), "3 of the 8 points that a step needs")
+    short = History(still.series, RUNS, "v1", (), "3 of the 8 points that a step needs", 3)
     (note,) = history_steps.notes([short])
     assert "not judged, 3 of the 8 points that a step needs: v1 k" in note
 
@@ -110,7 +110,7 @@ def test_a_series_without_steps_says_so_and_a_short_one_that_it_is_short() -> No
 def test_series_of_several_lengths_share_one_note() -> None:
     still = history(series((5e6, 5e6)))
     short = [
-        History(still.series, RUNS, version, (), f"{count} of the 8 points that a step needs")
+        History(still.series, RUNS, version, (), f"{count} of the 8 points that a step needs", count)
         for version, count in (("v1", 6), ("v2", 1), ("v3", 3))
     ]
     (note,) = history_steps.notes(short)
@@ -119,4 +119,4 @@ def test_series_of_several_lengths_share_one_note() -> None:
 
 def test_only_the_kernels_that_are_shown_keep_their_steps() -> None:
     a, b = history(series((5e6, 6e6), "a#0")), history(series((5e6, 6e6), "b#0"))
-    assert history_steps.of([a, b], [b.series]) == [b]
+    assert history_steps.of_lines([a, b], [b.series]) == [b]

@@ -11,7 +11,8 @@ from profiler.compare import Comparison, compare, resolve_names
 from profiler.evidence import Evidence, formatting, metric_table
 from profiler.store import VersionInfo
 from profiler.ui import addresses
-from profiler.ui.views import launch_pairs, metric_changes
+from profiler.ui.data import cells, version_choice
+from profiler.ui.views import comparison_head, launch_pairs, metric_changes
 
 
 def no_store() -> None:
@@ -54,7 +55,7 @@ def test_the_longest_pair_is_shown_first_with_its_verdict(ncar: Comparison) -> N
 
 def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(ncar: Comparison) -> None:
     for pair in ncar.pairs:
-        shown = rows(metric_changes.metrics(pair))
+        shown = rows(metric_changes.table(pair))
         for change in pair.metrics:
             if change.a.number is None or change.b.number is None or change.a.number == change.b.number == 0:
                 continue
@@ -67,7 +68,7 @@ def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(nca
 
 def test_metrics_without_a_number_stand_once_in_a_closing_line_and_never_as_zero(ncar: Comparison) -> None:
     pair = ncar.pairs[0]
-    shown = rows(metric_changes.metrics(pair))
+    shown = rows(metric_changes.table(pair))
     absent = [change for change in pair.metrics if change.a.number is None and change.b.number is None]
     assert absent
     for change in absent:
@@ -77,12 +78,12 @@ def test_metrics_without_a_number_stand_once_in_a_closing_line_and_never_as_zero
 
 def test_a_metric_that_only_one_side_has_keeps_its_row_and_is_missing(esmm: Comparison) -> None:
     pair = next(pair for pair in esmm.pairs if pair.kernel == "one_d_vec")
-    shown = rows(metric_changes.metrics(pair))
+    shown = rows(metric_changes.table(pair))
     assert "ncu duration failed (NaN) 343 µs – missing" in shown
 
 
 def test_the_largest_change_comes_first_within_a_group(ncar: Comparison) -> None:
-    shown = rows(metric_changes.metrics(ncar.pairs[0]))
+    shown = rows(metric_changes.table(ncar.pairs[0]))
     start = shown.index("Stalls")
     found = [
         float(row.split(" %")[0].split()[-1].replace("−", "").replace("+", ""))
@@ -92,13 +93,13 @@ def test_the_largest_change_comes_first_within_a_group(ncar: Comparison) -> None
 
 
 def test_launches_without_a_partner_are_listed_with_their_side(esmm: Comparison) -> None:
-    shown = rows(launch_pairs.launches(esmm, None, VIEW))
+    shown = rows(launch_pairs.table(esmm, None, VIEW))
     assert len(shown) == 1 + len(esmm.pairs) + len(esmm.only_in_a) + len(esmm.only_in_b)
     assert "warptiling – 195 µs only in B" in shown
 
 
 def test_a_failed_duration_reads_as_failed(esmm: Comparison) -> None:
-    (row,) = [row for row in rows(launch_pairs.launches(esmm, None, VIEW)) if row.startswith("one_d_vec")]
+    (row,) = [row for row in rows(launch_pairs.table(esmm, None, VIEW)) if row.startswith("one_d_vec")]
     assert row == "one_d_vec failed (NaN) 343 µs – missing"
 
 
@@ -109,38 +110,38 @@ def test_the_first_pair_shown_has_a_duration_on_both_sides(esmm: Comparison) -> 
 
 
 def test_a_link_leads_to_the_same_view_of_another_launch(ncar: Comparison) -> None:
-    shown = launch_pairs.launches(ncar, ncar.pairs[0], VIEW)
+    shown = launch_pairs.table(ncar, ncar.pairs[0], VIEW)
     assert 'href="./diff?a=ncar%2FMW_Baseline&amp;b=ncar%2FMW_DivToMult&amp;launch=set_halo' in shown
     assert shown.count('class="sel"') == 1
 
 
 def test_ambiguous_launches_are_listed_with_the_reason(reports: Path) -> None:
     comparison = of(reports, "cutlass/report75", "cutlass/report80@eba551e9")
-    shown = text(launch_pairs.launches(comparison, None, VIEW))
-    notes = " ".join(map(text, launch_pairs.launches_notes(comparison)))
+    shown = text(launch_pairs.table(comparison, None, VIEW))
+    notes = " ".join(map(text, launch_pairs.notes(comparison)))
     for group in comparison.ambiguous:
         assert "unclear ambiguous" in shown
         assert group.why in notes
-    listed = len(rows(launch_pairs.launches(comparison, None, VIEW))) - 1
+    listed = len(rows(launch_pairs.table(comparison, None, VIEW))) - 1
     pairs, alone = len(comparison.pairs), len(comparison.only_in_a) + len(comparison.only_in_b)
     assert listed == pairs + alone + len(comparison.ambiguous)
 
 
 def test_other_gpus_are_not_comparable_and_the_strip_says_why(reports: Path) -> None:
     comparison = of(reports, "mistic/prof1", "hyperspec/profile")
-    shown = text(launch_pairs.comparable(comparison))
+    shown = text(comparison_head.comparability(comparison))
     assert shown.startswith("Comparable: no ≠ GPU differs")
 
 
 def test_what_neither_report_says_is_named_and_not_taken_as_equal(ncar: Comparison) -> None:
-    shown = text(launch_pairs.comparable(ncar))
+    shown = text(comparison_head.comparability(ncar))
     assert "neither side says: workload, dtype, clock control" in shown
     assert "same: GPU" in shown
     assert "clock control not in the report" in text(metric_changes.environment(ncar, ncar.pairs[0]))
 
 
 def test_the_command_line_of_a_report_is_not_spread_over_the_diff(ncar: Comparison) -> None:
-    page = launch_pairs.comparable(ncar) + metric_changes.environment(ncar, ncar.pairs[0])
+    page = comparison_head.comparability(ncar) + metric_changes.environment(ncar, ncar.pairs[0])
     assert "/glade" not in page
     assert "command line differs" in page
 
@@ -184,12 +185,12 @@ def test_versions_of_two_families_have_no_previous_or_next() -> None:
 
 
 def test_an_empty_address_opens_the_newest_pair_of_a_family_that_has_one() -> None:
-    assert addresses.newest_pair(VERSIONS) == ("f/v2", "f/v3")
+    assert version_choice.newest_pair(VERSIONS) == ("f/v2", "f/v3")
 
 
 def test_a_name_that_the_address_asks_for_is_offered_though_unknown() -> None:
-    assert addresses.names(VERSIONS, "nobody/knows")[0] == "nobody/knows"
-    assert addresses.names(VERSIONS, "f/v1") == ["g/x", "f/v1", "f/v2", "f/v3"]
+    assert version_choice.versions_to_offer(VERSIONS, "nobody/knows")[0] == "nobody/knows"
+    assert version_choice.versions_to_offer(VERSIONS, "f/v1") == ["g/x", "f/v1", "f/v2", "f/v3"]
 
 
 def test_long_template_arguments_are_cut_to_where_they_begin_to_differ() -> None:
@@ -204,12 +205,12 @@ def test_long_template_arguments_are_cut_to_where_they_begin_to_differ() -> None
 
 def test_two_that_share_no_kind_of_evidence_are_told_so() -> None:
     found = [
-        addresses.Cell("f/v1", "w", "", Evidence.MODELLED),
-        addresses.Cell("f/v1", "w", "sm_90a", Evidence.STATIC),
-        addresses.Cell("f/v2", "w", "sm_90a", Evidence.STATIC),
-        addresses.Cell("g/x", "w", "L4", Evidence.MEASURED),
+        cells.Cell("f/v1", "w", "", Evidence.MODELLED),
+        cells.Cell("f/v1", "w", "sm_90a", Evidence.STATIC),
+        cells.Cell("f/v2", "w", "sm_90a", Evidence.STATIC),
+        cells.Cell("g/x", "w", "L4", Evidence.MEASURED),
     ]
-    why = addresses.nothing_shared(found, ("f/v1", "g/x"))
+    why = cells.why_nothing_shared(found, ("f/v1", "g/x"))
     assert why.startswith("f/v1 is static and modelled, g/x is measured")
-    assert not addresses.nothing_shared(found, ("f/v1", "f/v2"))
-    assert not addresses.nothing_shared(found, ("f/v1", "nobody/knows"))
+    assert not cells.why_nothing_shared(found, ("f/v1", "f/v2"))
+    assert not cells.why_nothing_shared(found, ("f/v1", "nobody/knows"))

@@ -43,9 +43,9 @@ def test_an_old_report_says_that_its_rules_carry_no_estimate(reports: Path) -> N
 
 
 def test_the_way_to_nsight_compute_names_the_file_and_quotes_it() -> None:
-    assert "ncu-ui report75.ncu-rep" in rule_results.opening("report75.ncu-rep")
-    assert "ncu-ui &#x27;my report.ncu-rep&#x27;" in rule_results.opening("my report.ncu-rep")
-    assert rule_results.opening("kernel.details.csv") == rule_results.opening(None) == ""
+    assert "ncu-ui report75.ncu-rep" in rule_results.how_to_open("report75.ncu-rep")
+    assert "ncu-ui &#x27;my report.ncu-rep&#x27;" in rule_results.how_to_open("my report.ncu-rep")
+    assert rule_results.how_to_open("kernel.details.csv") == rule_results.how_to_open(None) == ""
 
 
 def test_what_a_rule_says_cannot_break_the_page(reports: Path) -> None:

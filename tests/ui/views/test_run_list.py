@@ -8,8 +8,8 @@ import pytest
 from profiler.evidence import Evidence, State, Value, metric_table
 from profiler.reports import LaunchDetail, read
 from profiler.store import AlreadyImported, Imported, ImportSummary, ResultInfo, RunInfo
+from profiler.ui.data.part_names import short_names
 from profiler.ui.views import instruction_columns, launch_list, run_list
-from profiler.ui.views.part_names import short_names
 
 
 def run(family: str, version: str, day: int, **other: object) -> RunInfo:
@@ -66,7 +66,7 @@ def test_runs_are_found_by_family_and_by_every_word_newest_first() -> None:
 
 
 def test_a_run_that_the_address_names_is_shown_though_the_filter_hides_it() -> None:
-    chosen = run_list.chosen(RUNS, run_list.matching(RUNS, "b", ""), "1-a-v1")
+    chosen = run_list.choose(RUNS, run_list.matching(RUNS, "b", ""), "1-a-v1")
     assert chosen is RUNS[0]
 
 
@@ -102,7 +102,7 @@ def test_the_outcome_of_an_import_counts_and_names_what_was_refused() -> None:
         already=(AlreadyImported("/c", "3"),),
         refused=(("d", "d: not a report"),),
     )
-    lines = run_list.outcome(done)
+    lines = run_list.import_summary(done)
     assert "Imported 2, 1 already there, 1 refused." in lines[0]
     assert "?a=f%2Fv1&amp;b=f%2Fv2" in lines[0]
     assert "d: not a report" in lines[1]
@@ -111,12 +111,12 @@ def test_the_outcome_of_an_import_counts_and_names_what_was_refused() -> None:
 
 
 def test_a_bundle_that_cannot_be_read_is_named_with_its_reason() -> None:
-    (line,) = run_list.refused({"r1": "run.json: not JSON"})
+    (line,) = run_list.unreadable({"r1": "run.json: not JSON"})
     assert "r1 is left out: run.json: not JSON" in line
 
 
 def test_the_longest_launch_comes_first_and_one_that_failed_before_it() -> None:
-    found = launch_list.select_launches(
+    found = launch_list.matching(
         [
             launch("k#0", Value(1.0, "ns")),
             launch("k#1", Value(9.0, "ns")),
@@ -129,10 +129,10 @@ def test_the_longest_launch_comes_first_and_one_that_failed_before_it() -> None:
 
 def test_launches_over_the_limit_are_counted_and_the_filter_reaches_them() -> None:
     many = [launch(f"k{index}#0", Value(float(index), "ns"), index) for index in range(100)]
-    assert launch_list.cut_note(launch_list.select_launches(many, ""), many) == "30 of 100, longest first"
-    found = launch_list.select_launches(many, "k7#")
+    assert launch_list.caption(launch_list.matching(many, ""), many) == "30 of 100, longest first"
+    found = launch_list.matching(many, "k7#")
     assert [one.part for one in found] == ["k7#0"]
-    assert launch_list.cut_note(found, many) == "1 of 100, longest first (filtered)"
+    assert launch_list.caption(found, many) == "1 of 100, longest first (filtered)"
 
 
 def test_a_launch_is_chosen_by_the_name_that_the_diff_gives_it() -> None:
@@ -141,10 +141,10 @@ def test_a_launch_is_chosen_by_the_name_that_the_diff_gives_it() -> None:
         launch("l#0", Value(2.0, "ns")),
         launch("l#1", Value(2.0, "ns")),
     ]
-    assert launch_list.chosen(every, "k", every) is every[0]
-    assert launch_list.chosen(every, "l#1", every) is every[2]
-    assert launch_list.chosen(every, "gone", every) is every[0]
-    assert launch_list.chosen([], "k", every) is None
+    assert launch_list.choose(every, "k", every) is every[0]
+    assert launch_list.choose(every, "l#1", every) is every[2]
+    assert launch_list.choose(every, "gone", every) is every[0]
+    assert launch_list.choose([], "k", every) is None
 
 
 def test_a_kernel_that_ran_once_goes_without_its_number() -> None:

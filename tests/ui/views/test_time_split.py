@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from profiler.compare import Comparison, compare, resolve_names
+from profiler.compare import compare, resolve_names
 from profiler.evidence import metric_table
 from profiler.explain import Explanation
+from profiler.ui.data.comparisons import explain_pair
 from profiler.ui.theme import HATCH, light
 from profiler.ui.views import time_split
 from tests.ui.test_pages import NCAR, charts, page, text
@@ -24,8 +25,8 @@ def no_store() -> None:
 
 def of(reports: Path, a: str, b: str) -> dict[str, Explanation]:
     names = [str(reports / f"{name}.ncu-rep") for name in (a, b)]
-    found: Comparison = compare(*resolve_names.resolve_all(names, no_store), TABLE)
-    return {pair.kernel: time_split.of(found, pair, TABLE) for pair in found.pairs}
+    comparison = compare(*resolve_names.resolve_all(names, no_store), TABLE)
+    return {pair.kernel: explain_pair(comparison, pair, TABLE) for pair in comparison.pairs}
 
 
 @pytest.fixture(scope="module")
@@ -120,10 +121,10 @@ def test_an_unchanged_launch_has_a_sentence_and_no_chart(ncar: dict[str, Explana
 
 
 def test_what_to_collect_stands_where_there_is_no_split_and_not_where_nothing_changed(reports: Path) -> None:
-    found = of(reports, "esmm/profile@ee5ce738", "esmm/profile@049ec612")
-    moved, same = found["one_warptiling"], found["basic"]
+    explanations = of(reports, "esmm/profile@ee5ce738", "esmm/profile@049ec612")
+    moved, same = explanations["one_warptiling"], explanations["basic"]
     assert time_split.waterfall(moved) is None
-    shown = plain(time_split.lacking(moved))
+    shown = plain(time_split.missing_counters(moved))
     assert shown.startswith("no split from what these reports carry. Collect:")
     assert "gpc__cycles_elapsed.max not collected in B" in shown
     assert (
@@ -131,7 +132,7 @@ def test_what_to_collect_stands_where_there_is_no_split_and_not_where_nothing_ch
         in shown
     )
     assert same.missing
-    assert time_split.lacking(same) == ""
+    assert time_split.missing_counters(same) == ""
 
 
 def test_a_number_keeps_its_unit_on_its_line(ncar: dict[str, Explanation]) -> None:

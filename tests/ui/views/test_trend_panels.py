@@ -13,11 +13,12 @@ from profiler.history import Trend, TrendPoint, load_lineages
 from profiler.history.trend import ABSENT
 from profiler.store import open_store
 from profiler.ui.charts.small_multiples import FAILED, gaps_of_all_lines
-from profiler.ui.views import trend_lines, trends_csv
+from profiler.ui.data import trend_choice
+from profiler.ui.views import trend_numbers, trend_panels, trends_csv
 from tests import lineages
 
 NAN = Value(None, "ns", state=State.FAILED)
-WORDS = trend_lines.metric_words(metric_table.load_metrics())
+WORDS = trend_choice.labeller(metric_table.load_metrics())
 VERSIONS = ["v1", "v2", "v3"]
 
 
@@ -61,7 +62,7 @@ def ns(number: float) -> Value:
 
 def test_a_failed_run_is_a_gap_that_says_so_and_not_a_zero() -> None:
     one = kernel("k", point("v1", ns(5e6)), point("v2", NAN, "failed"), point("v3", ns(4e6)))
-    picture = trend_lines.picture({"duration": [one]}, VERSIONS, "versions", [one])
+    picture = trend_panels.picture({"duration": [one]}, VERSIONS, False, [one])
     points = picture.panels[0].lines[0].points
     assert [p.y for p in points] == [5.0, None, 4.0]
     assert points[1].gap == FAILED
@@ -69,7 +70,7 @@ def test_a_failed_run_is_a_gap_that_says_so_and_not_a_zero() -> None:
 
 def test_a_kernel_that_did_not_run_is_a_gap_of_its_own_kind() -> None:
     one = kernel("k", point("v1", ns(5e6)), point("v2", NOT_COLLECTED, ABSENT))
-    picture = trend_lines.picture({"duration": [one]}, VERSIONS, "versions", [one])
+    picture = trend_panels.picture({"duration": [one]}, VERSIONS, False, [one])
     assert picture.panels[0].lines[0].points[1].gap == ABSENT
 
 
@@ -78,16 +79,16 @@ def test_a_break_is_not_joined_and_its_reason_is_written_once() -> None:
     found = {
         "duration": [kernel("k", point("v1", ns(5e6)), broken), kernel("l", point("v1", ns(1e6)), broken)]
     }
-    picture = trend_lines.picture(found, VERSIONS, "versions", found["duration"])
+    picture = trend_panels.picture(found, VERSIONS, False, found["duration"])
     assert [p.joined for p in picture.panels[0].lines[0].points] == [True, False]
-    written = [line for line in trend_lines.notes(picture, found, WORDS) if "driver differs" in line]
+    written = [line for line in trend_panels.notes(picture, found, WORDS) if "driver differs" in line]
     assert len(written) == 1
     assert "not joined at v2" in written[0]
 
 
 def test_one_unit_holds_for_all_lines_of_a_panel() -> None:
     found = {"duration": [kernel("long", point("v1", ns(5e6))), kernel("short", point("v1", ns(5e3)))]}
-    (panel,) = trend_lines.picture(found, VERSIONS, "versions", found["duration"]).panels
+    (panel,) = trend_panels.picture(found, VERSIONS, False, found["duration"]).panels
     assert panel.unit == "ms"
     assert [line.points[0].y for line in panel.lines] == [5.0, 0.005]
 
@@ -95,34 +96,34 @@ def test_one_unit_holds_for_all_lines_of_a_panel() -> None:
 def test_more_kernels_than_can_be_told_apart_are_cut_by_time_and_named() -> None:
     many = [kernel(f"k{index}", point("v1", ns(1e6 - index))) for index in range(12)]
     found = {"duration": many, "occupancy": list(reversed(many))}
-    picture = trend_lines.picture(found, VERSIONS, "versions", many)
+    picture = trend_panels.picture(found, VERSIONS, False, many)
     for panel in picture.panels:
         assert {line.label for line in panel.lines} == {
-            f"k{index}" for index in range(trend_lines.LINES_SHOWN)
+            f"k{index}" for index in range(trend_panels.LINES_SHOWN)
         }
-    (note,) = trend_lines.notes(picture, found, WORDS)
+    (note,) = trend_panels.notes(picture, found, WORDS)
     assert "4 shorter kernels are not drawn: k8, k9, k10 and 1 more" in note
 
 
 def test_a_filter_that_fits_no_kernel_names_those_that_are_there() -> None:
     with pytest.raises(UnknownName, match="no kernel matches 'x'; there are k"):
-        trend_lines.fitting({"duration": [kernel("k", point("v1", ns(1e6)))]}, [], "x")
+        trend_choice.trends_of_kernels({"duration": [kernel("k", point("v1", ns(1e6)))]}, [], "x")
 
 
 def test_a_filter_keeps_the_metrics_that_other_kernels_lack() -> None:
     found = {"duration": [kernel("k", point("v1", ns(1e6)))], "occupancy": []}
-    assert trend_lines.fitting(found, found["duration"], "k") == (found, found["duration"])
+    assert trend_choice.trends_of_kernels(found, found["duration"], "k") == (found, found["duration"])
 
 
 def test_modes_of_one_kernel_are_lines_of_their_own() -> None:
     several = [kernel("k", point("v1", ns(1e6)), mode="cold"), kernel("k", point("v1", ns(9e5)), mode="warm")]
-    (panel,) = trend_lines.picture({"duration": several}, VERSIONS, "versions", several).panels
+    (panel,) = trend_panels.picture({"duration": several}, VERSIONS, False, several).panels
     assert [line.label for line in panel.lines] == ["k (cold)", "k (warm)"]
 
 
 def test_over_time_the_axis_holds_moments() -> None:
     one = kernel("k", point("v1", ns(5e6)), point("v3", ns(4e6)))
-    picture = trend_lines.picture({"duration": [one]}, VERSIONS, "time", [one])
+    picture = trend_panels.picture({"duration": [one]}, VERSIONS, True, [one])
     assert picture.axis.time
     assert picture.axis.span[1] - picture.axis.span[0] == 2 * 86_400_000
     assert picture.figure["layout"]["xaxis"]["type"] == "date"
@@ -131,13 +132,13 @@ def test_over_time_the_axis_holds_moments() -> None:
 def test_a_metric_that_no_run_has_is_named_by_its_label() -> None:
     one = kernel("k", point("v1", ns(5e6)))
     found = {"duration": [one], "tensor_busy": [], "my__metric.sum": []}
-    picture = trend_lines.picture(found, VERSIONS, "versions", [one])
-    (note,) = trend_lines.notes(picture, found, WORDS)
+    picture = trend_panels.picture(found, VERSIONS, False, [one])
+    (note,) = trend_panels.notes(picture, found, WORDS)
     assert "not collected in any of these runs: tensor busy, my__metric.sum" in note
 
 
 def test_the_table_links_each_version_to_the_diff_with_the_one_before() -> None:
-    shown = trend_lines.numbers(
+    shown = trend_numbers.table(
         [kernel("k", point("v1", ns(5e6)), point("v3", NAN, "failed"))], VERSIONS, "f", []
     )
     assert "?a=f%2Fv1&amp;b=f%2Fv2" in shown
@@ -156,9 +157,9 @@ def test_the_csv_holds_every_point_in_base_units_and_no_number_for_a_failure() -
 
 def test_a_version_without_any_result_is_a_gap_and_no_blank_that_reads_as_nothing_there() -> None:
     one = kernel("k", point("v1", ns(5e6)), point("v3", ns(4e6)))
-    (panel,) = trend_lines.picture({"duration": [one]}, VERSIONS, "versions", [one]).panels
-    assert gaps_of_all_lines(panel) == [(1.0, trend_lines.NO_RESULT)]
-    filtered = trend_lines.picture({"duration": [one]}, VERSIONS, "time", [one])
+    (panel,) = trend_panels.picture({"duration": [one]}, VERSIONS, False, [one]).panels
+    assert gaps_of_all_lines(panel) == [(1.0, trend_panels.NO_RESULT)]
+    filtered = trend_panels.picture({"duration": [one]}, VERSIONS, True, [one])
     assert not gaps_of_all_lines(filtered.panels[0]), "over time there are runs and no versions to miss"
 
 
@@ -174,7 +175,7 @@ def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Pat
         points = (replace(point("v1", ns(5e6)), version=before), point("v2", ns(4e6)))
         one = kernel("k", points[0], replace(points[1], version=after))
         versions = [before, after]
-        (panel,) = trend_lines.picture({"duration": [one]}, versions, "versions", [one], lineage=found).panels
+        (panel,) = trend_panels.picture({"duration": [one]}, versions, False, [one], lineage=found).panels
         return panel.lines[0].points[1].joined
 
     assert joined(parent)

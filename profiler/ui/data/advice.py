@@ -1,0 +1,44 @@
+"""What the chosen launch of a page calls for: the statements of `profiler insights` about it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from profiler.advice import ComparedSide, Statement, Subject, TrafficByWorkload, find_insights
+from profiler.compare import Comparison, PairComparison
+from profiler.evidence import Evidence, Launch, MetricTable, Side, chip_of
+
+
+def statements_of_pair(
+    comparison: Comparison,
+    pair: PairComparison,
+    table: MetricTable,
+    traffic: TrafficByWorkload | None = None,
+) -> Sequence[Statement]:
+    """What B's launch of the pair calls for, compared with A's; of a wrong B only what is wrong.
+
+    `traffic` is B's shared memory by workload and source line, where its run keeps that.
+    """
+    b = comparison.b
+    compared = ComparedSide(replace(b, launches=(pair.b,)), replace(comparison, pairs=(pair,)))
+    is_measured = b.evidence is Evidence.MEASURED
+    subject = Subject(
+        b.label,
+        compared if is_measured else None,
+        () if is_measured else (compared,),
+        b.wrong,
+        traffic=traffic or {},
+    )
+    return find_insights(subject, table).statements
+
+
+def statements_of_launch(launch: Launch, capability: str | None, table: MetricTable) -> Sequence[Statement]:
+    """What one measured launch calls for by itself. `capability` is its GPU's, as "9.0"."""
+    side = Side(launch.base_name, (launch,), compute_capability=capability)
+    return find_insights(Subject(side.label, ComparedSide(side)), table).statements
+
+
+def chip_of_side(side: Side) -> str | None:
+    """The chip ("sm_90") that names what to collect; None where the side does not say its GPU."""
+    return chip_of(side.compute_capability) if side.compute_capability else None

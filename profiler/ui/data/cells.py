@@ -1,0 +1,79 @@
+"""Where results exist: the workloads and GPUs on which each version and run has evidence of each kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from profiler.evidence import Evidence, natural_key
+from profiler.store import CellInfo, RunInfo
+
+# Workload and GPU (of static facts the architecture); an empty text stands for what no report says.
+WorkloadOnGpu = tuple[str, str]
+_MEASURED_FIRST = (Evidence.MEASURED, Evidence.STATIC, Evidence.MODELLED)
+
+
+class Cell(NamedTuple):
+    """One workload on one GPU of which a version or run has evidence of one kind."""
+
+    name: str  # family/version, or a run id
+    workload: str
+    gpu: str  # of static facts the architecture
+    evidence: Evidence
+
+
+def cells_of_versions_and_runs(infos: Sequence[CellInfo], runs: Sequence[RunInfo]) -> list[Cell]:
+    """The cells of every version, and of every run."""
+    cells = [Cell(f"{info.family}/{info.version}", info.workload, info.gpu, info.evidence) for info in infos]
+    for run in runs:
+        for workload in run.workloads or ("",):
+            cells += [Cell(run.run_id, workload, run.gpu or "", kind) for kind in run.evidence]
+    return cells
+
+
+def evidence_of_all(cells: Sequence[Cell], names: Sequence[str]) -> list[Evidence]:
+    """The evidence that all of the named have, measured first; what any has where they share none."""
+    kinds = [{cell.evidence for cell in cells if cell.name == name} for name in names]
+    present = (set.intersection(*kinds) or set.union(*kinds)) if kinds else set()
+    return [kind for kind in _MEASURED_FIRST if kind in present]
+
+
+def evidence_of_family(cells: Sequence[Cell], family: str) -> list[Evidence]:
+    """The evidence that any version of a family has, measured first."""
+    present = {cell.evidence for cell in cells if cell.name.startswith(f"{family}/")}
+    return [kind for kind in _MEASURED_FIRST if kind in present]
+
+
+def why_nothing_shared(cells: Sequence[Cell], names: Sequence[str]) -> str:
+    """Why the named cannot be compared: each has evidence, and none is of one kind. "" where they can."""
+    kinds = {name: evidence_of_all(cells, (name,)) for name in names}
+    if not all(kinds.values()) or set.intersection(*map(set, kinds.values())):
+        return ""
+    sides = ", ".join(f"{name} is {' and '.join(present)}" for name, present in kinds.items())
+    return f"{sides}: no evidence of one kind, nothing to compare"
+
+
+def workloads_on_gpus(cells: Sequence[Cell], names: Sequence[str], evidence: Evidence) -> list[WorkloadOnGpu]:
+    """Where any of the named has that evidence; what most of them have first."""
+    counts = _count(cells, names, evidence)
+    newest_first = evidence is Evidence.STATIC  # the newest architecture has the highest number
+    by_gpu = sorted(counts, key=lambda pair: natural_key(pair[1]), reverse=newest_first)
+    return sorted(by_gpu, key=lambda pair: (-counts[pair], natural_key(pair[0])))
+
+
+def shared_workloads_on_gpus(
+    cells: Sequence[Cell], names: Sequence[str], evidence: Evidence
+) -> list[WorkloadOnGpu]:
+    """Where all of the named have that evidence."""
+    counts = _count(cells, names, evidence)
+    return [pair for pair in workloads_on_gpus(cells, names, evidence) if counts[pair] == len(set(names))]
+
+
+def _count(cells: Sequence[Cell], names: Sequence[str], evidence: Evidence) -> Counter[WorkloadOnGpu]:
+    """How many of the named have each workload and GPU."""
+    pairs_of: dict[str, set[WorkloadOnGpu]] = {name: set() for name in names}
+    for cell in cells:
+        if cell.name in pairs_of and cell.evidence is evidence:
+            pairs_of[cell.name].add((cell.workload, cell.gpu))
+    return Counter(pair for pairs in pairs_of.values() for pair in pairs)

@@ -1,0 +1,105 @@
+"""What the index and the bundles hold of runs: their launches, cells, reports and per-instruction values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+import streamlit as st
+
+from profiler.bundles import Run, load_run, open_root
+from profiler.evidence import Launch
+from profiler.reports import LaunchDetail
+from profiler.reports import launch_detail as read_launch_detail
+from profiler.store import ResultInfo, RunInfo, open_report
+from profiler.ui import addresses
+from profiler.ui.data.cells import Cell, cells_of_versions_and_runs
+from profiler.ui.data.index import MAX_ENTRIES, DataVersion, store
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def runs(data_version: DataVersion) -> list[RunInfo]:
+    """Every run that is not hidden."""
+    return store().runs()
+
+
+def unreadable_bundles() -> dict[str, str]:
+    """The bundles in the data folder that cannot be read: run id to reason."""
+    reasons: dict[str, str] = json.loads(store().notes().get("refused", "{}"))
+    return reasons
+
+
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def bundled_run(data_version: DataVersion, run_id: str) -> Run:
+    """A run as its bundle has it."""
+    return load_run(open_root(), run_id)
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def cells(data_version: DataVersion) -> list[Cell]:
+    """What every version and run was measured or examined on."""
+    return cells_of_versions_and_runs(store().cells(), runs(data_version))
+
+
+def cells_with_runs_of(data_version: DataVersion, names: Sequence[str]) -> list[Cell]:
+    """All cells, and those of each name that means a version as one run has it."""
+    every_cell = list(cells(data_version))
+    for name in dict.fromkeys(names):
+        asked = addresses.parse_version(name)
+        if asked.run_id is None:
+            continue
+        rows = store().results(run_id=asked.run_id)
+        of_version = [
+            row for row in rows if f"{row.family}/{row.version}" == asked.without_run and row.kind != "cell"
+        ]
+        keys = dict.fromkeys((row.workload or "", row.gpu or "", row.evidence) for row in of_version)
+        every_cell += [Cell(name, *key) for key in keys]
+    return every_cell
+
+
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def launches(data_version: DataVersion, run_id: str) -> list[ResultInfo]:
+    """The launches of one run."""
+    return store().results(run_id=run_id, kind="launch")
+
+
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def facts(data_version: DataVersion, run_id: str) -> list[ResultInfo]:
+    """The static and modelled facts of one run, a row a kernel function or workload."""
+    return store().results(run_id=run_id, kind="facts")
+
+
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def launch(data_version: DataVersion, result_id: int) -> Launch:
+    """One launch with all its values."""
+    return store().load([result_id])[0]
+
+
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def is_timed(data_version: DataVersion, family: str) -> bool:
+    """Whether calls of a family were timed."""
+    return bool(store().results(family=family, kind="latency", limit=1))
+
+
+@st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
+def metric_names(data_version: DataVersion, family: str) -> list[str]:
+    """The exact ncu names that launches of a family carry."""
+    return store().metric_names(family)
+
+
+def report_reader(run_id: str, sha256: str) -> Callable[[], bytes]:
+    """What gives the bytes of an original report, read when they are asked for."""
+
+    def read() -> bytes:
+        with open_report(run_id, sha256) as path:
+            return path.read_bytes()
+
+    return read
+
+
+# The key is the report's hash: no new data changes what a report holds.
+@st.cache_resource(show_spinner="Reading the instructions …", max_entries=8)
+def launch_detail(run_id: str, sha256: str, ordinal: int) -> LaunchDetail:
+    """What one launch holds per instruction; extracted on first view and kept in the cache folder."""
+    with open_report(run_id, sha256) as path:
+        return read_launch_detail(path, ordinal, open_root().cache() / "detail")

@@ -1,0 +1,48 @@
+"""The verdict on facts of a pair that nobody ran, and the same two elsewhere: the Diff page's two columns."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from profiler.evidence import Evidence
+from profiler.ui import markup
+from profiler.ui.data import advice as advice_data
+from profiler.ui.data import comparisons, index
+from profiler.ui.data.cells import evidence_of_all, shared_workloads_on_gpus
+from profiler.ui.sections.diff_details import OpenedDiff
+from profiler.ui.views import advice, fact_verdicts, version_sources
+
+
+def show_verdict_and_entries(opened: OpenedDiff) -> None:
+    """Left the verdict and the catalogue's entries; right every workload and GPU, and what next."""
+    verdict_box, elsewhere_box = st.columns([2, 3], gap="medium")
+    with verdict_box:
+        st.html(markup.section_head("Verdict", fact_verdicts.CAPTIONS[opened.evidence]))
+        st.html(fact_verdicts.verdict(opened.comparison, opened.pair))
+        if opened.sources:
+            st.html(markup.section_head("Catalogue", "what the two entries say"))
+            st.html(version_sources.entries(*opened.sources))
+    with elsewhere_box:
+        st.html(markup.section_head("The same pair elsewhere", fact_verdicts.ELSEWHERE_CAPTION))
+        shared = shared_workloads_on_gpus(opened.cells, opened.names, opened.evidence)
+        if shared:
+            elsewhere = comparisons.comparisons_elsewhere(
+                opened.data_version, *opened.names, shared, opened.view.kernels, opened.evidence
+            )
+            st.html(fact_verdicts.elsewhere(elsewhere, opened.view))
+        else:
+            st.html(markup.note("No workload on which both were examined."))
+        _show_advice(opened)
+
+
+def _show_advice(opened: OpenedDiff) -> None:
+    comparison, pair = opened.comparison, opened.pair
+    if pair is None:
+        return
+    table = index.metric_table(opened.data_version)
+    traffic = opened.sources[1].traffic if opened.sources else {}
+    is_measured_too = Evidence.MEASURED in evidence_of_all(opened.cells, (opened.view.b,))
+    st.html(markup.section_head("What next", advice.CAPTION_OF_PAIR))
+    statements = advice_data.statements_of_pair(comparison, pair, table, traffic)
+    chip = advice_data.chip_of_side(comparison.b)
+    st.html(advice.table(statements, chip, is_measured_elsewhere=is_measured_too))

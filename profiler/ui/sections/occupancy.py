@@ -1,0 +1,53 @@
+"""How full an SM is: of a measured launch, or of a kernel function that nobody ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from profiler.evidence import Launch
+from profiler.explain import OccupancyAnalysis, measured_occupancy, static_occupancy
+from profiler.reports import LaunchDetail
+from profiler.store import ResultInfo
+from profiler.ui import controls, markup
+from profiler.ui.charts import style
+from profiler.ui.data import results
+from profiler.ui.data.index import DataVersion
+from profiler.ui.errors import errors_shown
+from profiler.ui.views import occupancy_limits
+
+
+def show_measured(launch: Launch, detail: LaunchDetail | None) -> None:
+    """Achieved against theoretical, what limits, and the curves that the report carries."""
+    _show(measured_occupancy(launch.values, detail), "runs_occupancy")
+
+
+def show_static(data_version: DataVersion, facts: Sequence[ResultInfo], filters: controls.Filters) -> None:
+    """The theoretical occupancy of a kernel function, asked for by its name, and how to measure the rest."""
+    functions = occupancy_limits.functions_by_label(facts)
+    if not functions:
+        return
+    head, function_box = st.columns([3, 2], vertical_alignment="center", gap="medium")
+    head.html(
+        markup.section_head("Occupancy", "static: from registers, threads and shared memory, with no GPU")
+    )
+    with function_box:
+        function = functions[filters.select("kernel function", list(functions), "function")]
+    with errors_shown():
+        values = results.launch(data_version, function.result_id).values
+        _show(static_occupancy(values, function.gpu or ""), "runs_static_occupancy")
+    command = f"profiler collect {function.version} --full {function.version}"
+    words = f"Roofline and achieved occupancy: not measured; `{command}` on a GPU"
+    st.html(markup.note(markup.backticks_as_code(words)))
+
+
+def _show(occupancy: OccupancyAnalysis, key: str) -> None:
+    table_box, *curve_boxes = st.columns([1.15, 1, 1, 1], gap="medium")
+    table_box.html(occupancy_limits.table(occupancy))
+    for box, curve in zip(curve_boxes, occupancy.curves, strict=False):
+        chart, alt = occupancy_limits.chart(curve, occupancy.max_warps)
+        box.plotly_chart(chart, theme=None, config=style.CONFIG, key=f"{key}_{curve.name}", alt=alt)
+    st.html(markup.note(occupancy_limits.sentence(occupancy)))
+    for line in occupancy_limits.notes(occupancy):
+        st.html(line)

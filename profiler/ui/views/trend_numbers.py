@@ -1,0 +1,62 @@
+"""The numbers behind a family's history: one metric, a row a kernel, a column a version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from profiler.evidence import formatting
+from profiler.history import Trend, TrendPoint
+from profiler.history.trend import ABSENT
+from profiler.ui import addresses, markup
+from profiler.ui.charts.labels import shorten
+from profiler.ui.data.part_names import line_names
+from profiler.ui.markup import Column, Html, Row
+
+ROWS_SHOWN = 30
+COLUMNS_SHOWN = 12  # the newest versions
+
+
+def table(trends: Sequence[Trend], versions: Sequence[str], family: str, ranking: Sequence[Trend]) -> Html:
+    """One metric; each version's name links to the diff with the one before."""
+    versions = list(versions)
+    shown = versions[-COLUMNS_SHOWN:]
+    columns = [Column("kernel")]
+    for version in shown:
+        head = markup.code(shorten(version, 18), title=version)
+        if index := versions.index(version):
+            before = versions[index - 1]
+            view = addresses.Diff(f"{family}/{before}", f"{family}/{version}")
+            head = markup.link(view.href, head, title=f"diff with {before}")
+        columns.append(Column(head, right=True))
+    names = line_names((*ranking, *trends))
+    rank = {part_and_mode: index for index, part_and_mode in enumerate(names)}
+    rows = []
+    for trend in sorted(trends, key=lambda trend: rank[trend.part, trend.mode])[:ROWS_SHOWN]:
+        by_version = {point.version: point for point in trend.points}
+        cells = [_cell(by_version.get(version)) for version in shown]
+        rows.append(Row((markup.code(names[trend.part, trend.mode]), *cells)))
+    return markup.table("numbers", columns, rows)
+
+
+def caption(trends: Sequence[Trend], versions: Sequence[str]) -> str:
+    """What the table holds, and what it leaves out."""
+    unit = trends[0].unit if trends else ""
+    parts = []
+    if len(versions) > COLUMNS_SHOWN:
+        parts.append(f"the newest {COLUMNS_SHOWN} of {len(versions)} versions")
+    if len(trends) > ROWS_SHOWN:
+        parts.append(f"the {ROWS_SHOWN} longest of {len(trends)} kernels")
+    if formatting.is_long_unit(unit):
+        parts.append(unit)
+    return "; ".join([*parts, "a version's name leads to the diff with the one before"])
+
+
+def _cell(point: TrendPoint | None) -> Html:
+    if point is None or point.gap == ABSENT:
+        return markup.muted("–")
+    value = point.value
+    if formatting.is_long_unit(value.unit):  # it stands in the caption
+        value = value._replace(unit="")
+    if point.wrong:
+        return markup.tag("span", markup.muted(f"⊘ {formatting.quantity(value)}"), title=point.gap)
+    return markup.value(value)
