@@ -141,7 +141,8 @@ def _compared(
 
 def _print(arguments: argparse.Namespace, shown: Sequence[Comparison], told: GateReport | None) -> None:
     """Print the comparison in the form asked for, and below it what --fail makes of it."""
-    from profiler.cli import comparison, comparison_json, facts, failing, gate_markdown
+    from profiler.cli import comparison, comparison_json, facts, failing
+    from profiler.documents import GateDocument
     from profiler.evidence import Evidence
 
     if arguments.json:
@@ -154,6 +155,6 @@ def _print(arguments: argparse.Namespace, shown: Sequence[Comparison], told: Gat
     else:
         comparison.print_text(shown[0], everything=arguments.all)
     if told and arguments.markdown:
-        print(f"\n{gate_markdown.markdown(told)}", end="")
+        print(f"\n{GateDocument(told).to_markdown()}", end="")
     else:
         failing.print_text(told)

@@ -55,9 +55,10 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
-    from profiler.cli import comparison, explanation, failing, gate_markdown, output
+    from profiler.cli import comparison, explanation, failing, output
     from profiler.compare import NoiseModel, resolve_names
     from profiler.compare import comparison as compare_comparison
+    from profiler.documents import GateDocument
     from profiler.evidence import metric_table
     from profiler.explain import explanation as explain_explanation
     from profiler.history.without_results import versions_without_results_explained
@@ -86,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(failing.with_gate(explanation.document(shown, told), verdict))
     elif arguments.markdown:
         print(explanation.markdown(shown, told), end="")
-        print(f"\n{gate_markdown.markdown(verdict)}" if verdict else "", end="")
+        print(f"\n{GateDocument(verdict).to_markdown()}" if verdict else "", end="")
     else:
         explanation.print_text(shown, told, everything=arguments.all)
         failing.print_text(verdict)

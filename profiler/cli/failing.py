@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
-from profiler.cli.gate_output import brief_text, document
+from profiler.cli.gate import brief_text
+from profiler.documents import GateDocument
 from profiler.evidence import Evidence
 from profiler.gate import CellFilter, GateReport, gate_comparisons
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
     from profiler.compare import Comparison, StoreOpener
     from profiler.evidence import MetricTable
-
-FINDINGS_SHOWN = 25  # of an outcome on a terminal
 
 
 def judge(
@@ -51,9 +50,9 @@ def judge(
 def print_text(report: GateReport | None) -> None:
     """Print the answer below the comparison: what has weight; nothing where it was not asked for."""
     if report is not None:
-        print(f"\n{brief_text(report, FINDINGS_SHOWN)}", end="")
+        print(f"\n{brief_text(report)}", end="")
 
 
 def with_gate(comparison: dict[str, object], report: GateReport | None) -> dict[str, object]:
     """The comparison's JSON, with the answer where it was asked for."""
-    return comparison if report is None else {**comparison, "gate": document(report)}
+    return comparison if report is None else {**comparison, "gate": GateDocument(report).to_dict()}

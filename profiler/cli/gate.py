@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.output import add_filters
+from profiler.errors import ProfilerError
 from profiler.statistics import Verdict
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
+    from profiler.documents import GateDocument
+    from profiler.gate import GateReport, Outcome
 
 FORMATS = ("text", "json", "markdown", "junit")
+SUFFIXES = {".txt": "text", ".json": "json", ".md": "markdown", ".xml": "junit"}
+FINDINGS_SHOWN = 25  # of an outcome, below a comparison on a terminal
+_MARKS = {"failed": "!", "unjudged": "?", "acknowledged": "·", "noted": "Δ", "passed": "✓"}
 _DESCRIPTION = """\
 Hold versions, a run or reports against a baseline and fail on what got worse. A name is a report file, a run
 id, family/version, or a version whose name is unique; without names the newest run is judged, all of it.
@@ -93,17 +101,73 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge, print, write, and make the verdict the exit code."""
-    from profiler.bundles import location
-    from profiler.cli import gate_output, output
-    from profiler.evidence import Evidence, metric_table
-    from profiler.gate import CellFilter, run_gate
+    from profiler.cli.output import open_store
+    from profiler.documents import gate_versions
+    from profiler.evidence import Evidence, load_metrics
 
-    files = [gate_output.destination(Path(name)) for name in arguments.out]
-    table, root = metric_table.load_metrics(), location.open_root()
-    kinds = [Evidence(kind) for kind in arguments.evidence]
-    cells = CellFilter(arguments.workload, arguments.gpu, kinds)
-    options = {name: getattr(arguments, name) for name in ("on", "across", "allow")}
-    names = arguments.names, arguments.baseline
-    report = run_gate(*names, output.open_store, root, table, cells=cells, **options)
-    gate_output.write_and_print(report, files, arguments.format or "text", arguments.link.rstrip("/"))
-    return report.code
+    files = [_destination(Path(name)) for name in arguments.out]
+    options = {name: getattr(arguments, name) for name in ("workload", "gpu", "on", "across", "allow")}
+    options["evidence"] = [Evidence(kind) for kind in arguments.evidence]
+    options["dashboard"] = arguments.link.rstrip("/")
+    document = gate_versions(arguments.names, arguments.baseline, load_metrics(), open_store, **options)
+    _write(document, files)
+    print(render(document, arguments.format or "text"), end="")
+    return document.exit_code
+
+
+def render(document: GateDocument, form: str) -> str:
+    """The answer in one of FORMATS, with its last newline."""
+    if form == "text":
+        return text(document.report)
+    return {"json": document.to_json, "markdown": document.to_markdown, "junit": document.to_junit}[form]()
+
+
+def text(report: GateReport) -> str:
+    """The answer for a terminal or a log: what failed first, what passed counted."""
+    from profiler.gate.finding import TITLES
+
+    return "\n".join((report.headline, *_sections(report, TITLES, None))) + "\n"
+
+
+def brief_text(report: GateReport) -> str:
+    """The answer below what was compared: what has weight, the first findings of each outcome."""
+    from profiler.gate import Outcome
+
+    outcomes = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
+    return "\n".join((report.headline, *_sections(report, outcomes, FINDINGS_SHOWN))) + "\n"
+
+
+def _sections(report: GateReport, outcomes: Iterable[Outcome], limit: int | None) -> Iterator[str]:
+    """The findings of each outcome, those of one place below its heading."""
+    from profiler.gate.finding import TITLES
+
+    for outcome in outcomes:
+        findings = report.verdicts.of(outcome)
+        if findings:
+            yield from ("", f"{TITLES[outcome]}:")
+        for heading, group in groupby(findings[:limit], key=lambda finding: finding.heading):
+            yield f"  {_MARKS[outcome]} {heading}"
+            for finding in group:
+                first, *others = finding.lines
+                yield from (f"      {first}", *(f"        {line}" for line in others))
+        if limit is not None and len(findings) > limit:
+            yield f"  and {len(findings) - limit} more: --json"
+
+
+def _destination(path: Path) -> tuple[Path, str]:
+    """A file to write and its form, by its suffix; ProfilerError for one that says nothing."""
+    form = SUFFIXES.get(path.suffix)
+    if form is None:
+        raise ProfilerError(f"--out {path}: the suffix says the form: one of {', '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
+    return path, form
+
+
+def _write(document: GateDocument, files: Iterable[tuple[Path, str]]) -> None:
+    """Write the answer to files, each in its form; ProfilerError where that cannot be done."""
+    for path, form in files:
+        try:  # a file name in the answer may be any bytes
+            path.write_text(render(document, form), encoding="utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise ProfilerError(f"--out {path}: {error.strerror}") from None

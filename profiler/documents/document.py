@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, ClassVar
 
 from profiler.documents import markdown
+from profiler.errors import Exit
 
 if TYPE_CHECKING:
     import pandas
@@ -29,6 +30,11 @@ class Document(ABC):
     @abstractmethod
     def sentences(self) -> Sequence[str]:
         """The answer in words: a sentence for each verdict, most important first."""
+
+    @property
+    def exit_code(self) -> Exit:
+        """What the command that gives this answer exits with."""
+        return Exit.PASS
 
     @abstractmethod
     def rows(self) -> list[tuple[object, ...]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from profiler.errors import Exit
-from profiler.statistics import Interval, Verdict
+from profiler.statistics import Interval, Verdict, share_text
 
 
 class Check(StrEnum):
@@ -67,6 +67,30 @@ class Finding:
     def place(self) -> str:
         """Where it holds: subject, kernel, workload, GPU."""
         return " · ".join(filter(None, (self.subject, self.kernel, self.workload, self.gpu)))
+
+    @property
+    def heading(self) -> str:
+        """Where it holds, and against what."""
+        kind = f" [{self.evidence}]" if self.evidence else ""
+        has_other_side = self.baseline and self.baseline != self.subject
+        return f"{self.place}{kind}{f', against {self.baseline}' if has_other_side else ''}"
+
+    @property
+    def lines(self) -> list[str]:
+        """What was found, then how sure it is, why it came about and what to do, a line each."""
+        lines = [f"{self.check}: {self.line}"]
+        if self.interval:
+            smallest = ""
+            if self.detectable:
+                smallest = f"; a change of {share_text(self.detectable)} would have been found"
+            lines.append(f"interval {self.interval}{smallest}")
+        if self.cause:
+            lines.append(f"why: {self.cause}")
+        if self.acknowledged:
+            lines.append(f"acknowledged: {self.acknowledged}")
+        if self.next_command:
+            lines.append(f"next: {self.next_command}")
+        return lines
 
 
 @dataclass(frozen=True)

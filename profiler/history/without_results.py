@@ -47,14 +47,19 @@ def no_results_reason(family: str, version: Version) -> str:
 
 
 @contextmanager
-def versions_without_results_explained(names: Iterable[str], store_opener: StoreOpener) -> Iterator[None]:
-    """Turn the UnknownName of such a version into CannotJudge: a planned version is no typing error."""
+def versions_without_results_explained(
+    names: Iterable[str], store_opener: StoreOpener, data: str | None = None
+) -> Iterator[None]:
+    """Turn the UnknownName of such a version into CannotJudge: a planned version is no typing error.
+
+    `data` is the folder or URL of the index's bundles, PROFILER_DATA's where None.
+    """
     try:
         yield
     except UnknownName:
         for name in names:
             if name and not is_file_name(name):
-                entry = find_version_without_results(location.open_root(), store_opener(), name)
+                entry = find_version_without_results(location.open_root(data), store_opener(), name)
                 if entry is not None:
                     raise CannotJudge(no_results_reason(*entry)) from None
         raise

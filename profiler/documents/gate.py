@@ -1,0 +1,256 @@
+"""Whether versions pass against their baselines: names to pairs, verdicts and the answer as a document."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlencode
+
+from profiler.bundles import location
+from profiler.compare import check_concepts
+from profiler.documents import markdown
+from profiler.documents.document import Document
+from profiler.documents.junit import junit_xml
+from profiler.documents.markdown import cell, code
+from profiler.errors import Exit
+from profiler.evidence import Evidence, MetricTable
+from profiler.gate import CellFilter, Finding, GateReport, Outcome, run_gate
+from profiler.gate.finding import TITLES
+from profiler.history.without_results import versions_without_results_explained
+
+if TYPE_CHECKING:
+    from profiler.compare import StoreOpener
+
+ROWS_SHOWN = 30  # of a table: a pull request is no log
+LINES_SHOWN = 4  # of one version
+_RUN_ID = re.compile(r"\d{8}T\d{6}-")  # how a run id begins
+_WITH_WEIGHT = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
+_WORDS = {Exit.PASS: "passed", Exit.REGRESSION: "failed", Exit.UNJUDGED: "unjudged"}
+
+
+@dataclass(frozen=True)
+class GateDocument(Document):
+    """The findings of a gate and what follows from them."""
+
+    report: GateReport
+    dashboard: str = ""  # the address that Markdown links to, without the slash at its end
+
+    columns = (
+        "check",
+        "outcome",
+        "verdict",
+        "subject",
+        "baseline",
+        "kernel",
+        "workload",
+        "gpu",
+        "evidence",
+        "concept",
+        "line",
+        "effect",
+        "low",
+        "high",
+        "detectable",
+    )
+
+    @property
+    def title(self) -> str:
+        """The answer in one line."""
+        return self.report.headline
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """What failed, what nobody could judge and what somebody let pass."""
+        findings = (finding for outcome in _WITH_WEIGHT for finding in self.report.verdicts.of(outcome))
+        return [f"{finding.heading}: {finding.line}" for finding in findings]
+
+    @property
+    def exit_code(self) -> Exit:
+        """0 nothing got worse, 1 something did, 3 nobody could judge."""
+        return self.report.code
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a finding; effect, interval (low, high) and detectable are shares of the baseline."""
+        return [
+            (
+                finding.check.value,
+                finding.outcome.value,
+                finding.verdict.value,
+                finding.subject,
+                *_place(finding),
+                finding.line,
+                finding.effect,
+                *(_interval(finding) or (None, None)),
+                finding.detectable,
+            )
+            for finding in self.report.verdicts.findings
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """Every finding with all it holds; effect, interval and detectable are shares of the baseline."""
+        return {
+            "verdict": _WORDS.get(self.report.code, "unjudged"),
+            "exit_code": int(self.report.code),
+            "headline": self.report.headline,
+            "compared": self.report.verdicts.compared,
+            "findings": [_finding_dict(finding) for finding in self.report.verdicts.findings],
+        }
+
+    def to_json(self) -> str:
+        """`to_dict` as ASCII, which a file may be written in whatever the locale is."""
+        return json.dumps(self.to_dict(), allow_nan=False, ensure_ascii=True, indent=1) + "\n"
+
+    def to_junit(self) -> str:
+        """JUnit XML for a CI server."""
+        return junit_xml(self.report)
+
+    def to_markdown(self) -> str:
+        """For a pull request: a row a version, each thing said once."""
+        lines = [f"### {self.report.headline}", ""]
+        only = _only_baseline(self.report.verdicts.findings)
+        if only:
+            name = _run_link(only, self.dashboard) if _RUN_ID.match(only) else code(only)
+            lines += [f"Baseline: {name}", ""]
+        elif self.report.baseline:
+            lines += [f"Baseline: {code(self.report.baseline)}", ""]
+        for outcome in _WITH_WEIGHT:
+            if findings := self.report.verdicts.of(outcome):
+                lines += [f"**{TITLES[outcome].capitalize()}**", ""]
+                lines += [*_table(findings, self.dashboard, only), ""]
+        if noted := self.report.verdicts.of(Outcome.NOTED):
+            lines += [f"<details><summary>{len(noted)} noted, without weight</summary>", ""]
+            lines += [*_table(noted, self.dashboard, only), "", "</details>", ""]
+        return "\n".join(lines)
+
+
+def gate_versions(
+    names: Sequence[str],
+    baseline: str | None,
+    table: MetricTable,
+    store_opener: StoreOpener,
+    *,
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: Collection[Evidence] = (),
+    on: Sequence[str] = (),
+    across: Collection[str] = (),
+    allow: Collection[str] = (),
+    dashboard: str = "",
+    data: str | None = None,
+) -> GateDocument:
+    """Judge reports, runs and versions against a baseline; without names the newest run, all of it.
+
+    `baseline` None: what is pinned, else the last run of the same version. `on`, `across` and `allow` as in
+    `run_gate`; `data` is the folder or URL of the index's bundles, PROFILER_DATA's where None. Raises
+    UnknownName, UnreadableReport, and CannotJudge for a version without results.
+    """
+    check_concepts(table, on)  # before any name: what a catalogue says of those is no answer to it
+    cells = CellFilter(workload, gpu, list(evidence))
+    with versions_without_results_explained((*names, baseline or ""), store_opener, data):
+        root = location.open_root(data)
+        report = run_gate(
+            names, baseline, store_opener, root, table, cells=cells, on=on, across=across, allow=allow
+        )
+    return GateDocument(report, dashboard)
+
+
+def _finding_dict(finding: Finding) -> dict[str, object]:
+    baseline, kernel, workload, gpu, evidence, concept = _place(finding)
+    return {
+        "check": finding.check,
+        "outcome": finding.outcome,
+        "verdict": finding.verdict,
+        "subject": finding.subject,
+        "baseline": baseline,
+        "kernel": kernel,
+        "workload": workload,
+        "gpu": gpu,
+        "evidence": evidence,
+        "concept": concept,
+        "line": finding.line,
+        "effect": finding.effect,
+        "interval": _interval(finding),
+        "detectable": finding.detectable,
+        "cause": finding.cause or None,
+        "acknowledged": finding.acknowledged or None,
+        "next": finding.next_command or None,
+    }
+
+
+def _place(finding: Finding) -> tuple[str | None, ...]:
+    """Baseline, kernel, workload, GPU, evidence and concept; None for what the finding is not about."""
+    place = (finding.baseline, finding.kernel, finding.workload, finding.gpu)
+    return tuple(text or None for text in (*place, finding.evidence, finding.concept))
+
+
+def _interval(finding: Finding) -> list[float] | None:
+    return None if finding.interval is None else [finding.interval.low, finding.interval.high]
+
+
+def _only_baseline(findings: Sequence[Finding]) -> str:
+    """The one baseline of all findings, which the heading names then; "" where there are several or none."""
+    baselines = {
+        finding.baseline for finding in findings if finding.baseline and finding.baseline != finding.subject
+    }
+    return baselines.pop() if len(baselines) == 1 else ""
+
+
+def _table(findings: Sequence[Finding], dashboard: str, only: str) -> list[str]:
+    """A row for each subject and baseline; `only` is the baseline that the heading names already."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.subject, finding.baseline), []).append(finding)
+    rows = []
+    for (subject, baseline), group in islice(groups.items(), ROWS_SHOWN):
+        name = _subject_link(group, dashboard)
+        if baseline not in ("", only, subject):
+            name += f"<br>against {code(baseline)}"
+        rows.append((name, "<br>".join(_lines(group))))
+    left = len(groups) - ROWS_SHOWN
+    if left > 0:
+        rows.append((f"and {left} more", "`profiler gate` prints them all"))
+    return markdown.table(("what", "finding"), rows)
+
+
+def _lines(findings: Sequence[Finding]) -> Iterator[str]:
+    """What is found of one subject; what holds in many places is told of the place where most moved."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        about = finding.concept or finding.line.partition(":")[0]
+        key = (finding.check, finding.evidence, about, finding.acknowledged)
+        groups.setdefault(key, []).append(finding)
+    for group in islice(groups.values(), LINES_SHOWN):
+        worst = max(
+            group, key=lambda finding: float("inf") if finding.effect is None else abs(finding.effect)
+        )
+        place = " · ".join(filter(None, (worst.kernel, worst.workload, worst.gpu)))
+        more = f", and {len(group) - 1} more place{'s' * (len(group) > 2)}" if len(group) > 1 else ""
+        first, *others = worst.lines
+        kind = f" [{worst.evidence}]" if worst.evidence else ""
+        yield "<br>".join((f"{cell(first)} <sub>{cell(place)}{kind}{more}</sub>", *map(cell, others)))
+    if len(groups) > LINES_SHOWN:
+        yield f"and {len(groups) - LINES_SHOWN} more"
+
+
+def _subject_link(findings: Sequence[Finding], dashboard: str) -> str:
+    """The subject as code, with a link to the first place that a dashboard shows beside its baseline."""
+    name = code(findings[0].subject)
+    finding = next((finding for finding in findings if finding.diff_names), None)
+    if not dashboard or finding is None or finding.diff_names is None:
+        return name
+    a, b = finding.diff_names
+    place = {"workload": finding.workload, "gpu": finding.gpu, "evidence": finding.evidence}
+    is_one_cell = all("," not in text for text in place.values())  # else the finding stands for several
+    query = {"a": a, "b": b, **(place if is_one_cell else {})}
+    words = urlencode({key: text for key, text in query.items() if text}, quote_via=quote, safe="")
+    return f"[{name}]({dashboard}/diff?{words})"
+
+
+def _run_link(run_id: str, dashboard: str) -> str:
+    """A run, which holds several versions: a dashboard has a page of it."""
+    name = code(run_id)
+    return f"[{name}]({dashboard}/runs?run={quote(run_id, safe='')})" if dashboard else name

@@ -1,0 +1,77 @@
+"""The answer of a gate as JSON, rows, Markdown and HTML; JUnit is tested with the gate's command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from profiler.documents import GateDocument, gate_versions
+from profiler.errors import Exit
+from profiler.evidence import load_metrics
+from profiler.gate import Check, Finding, GateReport, Outcome, Verdicts
+from profiler.statistics import Interval, Verdict
+from tests.documents.printed import assert_html_escapes, assert_same_as_printed
+
+FINDING = Finding(
+    Check.REGRESSION,
+    Outcome.FAILED,
+    Verdict.WORSE,
+    "f/<b>v2</b>",
+    "f/v1",
+    "latency: 3 % more",
+    kernel="gemm",
+    effect=0.03,
+    interval=Interval(0.02, 0.04),
+    detectable=0.01,
+)
+
+
+def no_store() -> object:
+    raise AssertionError("files need no index")
+
+
+@pytest.fixture
+def document() -> GateDocument:
+    noted = replace(FINDING, outcome=Outcome.NOTED, verdict=Verdict.CHANGED, effect=None, interval=None)
+    return GateDocument(GateReport(Verdicts((FINDING, noted), 1), Exit.REGRESSION, "v1"))
+
+
+def test_two_reports_are_judged_as_the_command_judges_them(
+    made_reports: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    a, b = (str(made_reports / f"ncar/MW_{name}.ncu-rep") for name in ("DivToMult", "Baseline"))
+    document = gate_versions([b], a, load_metrics(), no_store)  # type: ignore[arg-type]
+    assert document.exit_code == Exit.REGRESSION
+    answer = assert_same_as_printed(document, capsys, "gate", b, "--baseline", a, code=1)
+    assert answer["verdict"] == "failed"
+    assert len(document.rows()) == len(answer["findings"])
+
+
+def test_a_row_is_a_finding_and_its_interval_two_columns(document: GateDocument) -> None:
+    frame = document.to_frame()
+    first, second = frame.to_dict("records")
+    assert (first["outcome"], first["subject"], first["effect"]) == ("failed", "f/<b>v2</b>", 0.03)
+    assert (first["low"], first["high"], first["detectable"]) == (0.02, 0.04, 0.01)
+    assert frame["effect"].isna().tolist() == [False, True]
+    assert second["workload"] is None
+
+
+def test_the_sentences_are_the_headline_and_what_has_weight(document: GateDocument) -> None:
+    assert document.title == "Gate failed: 1 failed, 1 noted, without weight, 0 passed"
+    assert document.sentences == ["f/<b>v2</b> · gemm, against f/v1: latency: 3 % more"]
+    assert_html_escapes(document, "<b>v2</b>", "f/&lt;b&gt;v2&lt;/b&gt; · gemm, against f/v1")
+
+
+def test_markdown_names_the_only_baseline_once_and_folds_what_is_noted(document: GateDocument) -> None:
+    lines = document.to_markdown().splitlines()
+    assert lines[:3] == [f"### {document.title}", "", "Baseline: `f/v1`"]
+    assert "<details><summary>1 noted, without weight</summary>" in lines
+
+
+def test_junit_has_a_failure_for_what_failed(document: GateDocument) -> None:
+    suite = ElementTree.fromstring(document.to_junit())[0]
+    assert suite.attrib["failures"] == suite.attrib["skipped"] == "1"
