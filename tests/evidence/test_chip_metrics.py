@@ -120,6 +120,26 @@ def test_a_name_without_a_chip_exists_on_all_of_them() -> None:
 
 @library
 @pytest.mark.parametrize("chip", ARCHITECTURES)
+def test_a_chip_is_listed_for_every_concept_that_it_has_a_counter_of(chip: str) -> None:
+    """A new architecture is complete when every line of metrics.txt that its counters can carry lists it."""
+    left_out = {
+        "tensor_pipe_any",  # but on sm_90 the same counter is tensor_busy
+        "tensor_fp64_rate",  # chips without FP64 tensor cores have the counter, and it counts nothing
+        "tensor_fp64_peak",
+    }
+    lacking = {
+        metric.concept: alternative.name
+        for metric in TABLE.of(Evidence.MEASURED)
+        for alternative in metric.alternatives
+        if not metric.names_for(chip)
+        and ncu_names.collection_cost(alternative.name) is None  # the library knows it, so it can tell
+        and chip_metrics.exists(alternative.name, chip)
+    }
+    assert {concept: name for concept, name in lacking.items() if concept not in left_out} == {}
+
+
+@library
+@pytest.mark.parametrize("chip", ARCHITECTURES)
 def test_every_stall_reason_of_the_chip_is_lean_and_none_is_counted_twice(chip: str) -> None:
     loaded = nvperf.load()
     assert loaded is not None

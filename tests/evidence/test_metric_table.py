@@ -90,7 +90,7 @@ def test_every_term_of_the_time_identity_is_lean_on_every_chip(chip: str) -> Non
 
 
 def test_the_traps_of_each_architecture_are_respected() -> None:
-    first = {chip: TABLE.by_concept["tensor_busy"].names_for(chip)[0] for chip in ARCHITECTURES}
+    first = {chip: TABLE.by_concept["tensor_busy"].names_for(chip)[0] for chip in ("sm_89", "sm_90")}
     assert "type_hmma_hgmma" in first["sm_90"]
     assert "cycles_active_v2" in first["sm_89"]
     assert "subpipe_hmma" in TABLE.by_concept["tensor_float_active"].names_for("sm_100")[0]
@@ -248,7 +248,7 @@ def test_a_zero_is_a_number() -> None:
     assert MetricTable.resolve(metric, values, None)[0] == "a__x.sum"
 
 
-@pytest.mark.parametrize("chip", ["sm_61", "sm_72", "sm_87", "sm_103", "sm_121"])
+@pytest.mark.parametrize("chip", ["sm_61", "sm_999", "gfx942"])
 def test_a_chip_that_the_table_does_not_list_hides_no_number(chip: str) -> None:
     for metric in TABLE.metrics:
         for one in metric.alternatives:
