@@ -1,0 +1,68 @@
+"""What the README and docs/ claim, held against the code."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from profiler.catalog import load_catalog
+from profiler.cli import parser
+from profiler.errors import Exit
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+LINEAGE = (ROOT / "docs/lineage.md").read_text(encoding="utf-8")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+def _commands() -> set[str]:
+    (choices,) = [action.choices for action in parser()._actions if hasattr(action, "_choices_actions")]
+    return set(choices)
+
+
+def test_every_command_stands_in_the_list_of_commands_and_no_other() -> None:
+    rows = [line for line in COMMANDS.splitlines() if line.startswith("| `profiler ")]
+    named = {name for row in rows for name in re.findall(r"`(?:profiler )?([a-z]+)", row.split("|")[1])}
+    assert named == _commands()
+
+
+def test_every_command_answers_one_of_the_readmes_questions() -> None:
+    rows = README.partition("| asks | command |")[2].partition("\n\n")[0].splitlines()[2:]
+    named = [name for row in rows for name in re.findall(r"`(?:profiler )?([a-z]+)`", row.split("|")[2])]
+    assert sorted(named) == sorted(_commands())
+
+
+def test_the_exit_codes_are_those_of_the_code() -> None:
+    rows = re.findall(r"^\| (\d) \| ", COMMANDS, re.M)
+    assert [int(row) for row in rows] == sorted(Exit)
+
+
+def test_the_lineage_table_is_the_catalogues() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (?:`(\w+)`|–) \| (.+?) \| (.+?) \|$", LINEAGE, re.M)
+    table = [(name, parent or None, idea, state.partition(":")[0]) for name, parent, idea, state in rows]
+    versions = [version for version in load_catalog().versions if version.state != "baseline"]
+    assert table == [(entry.id, entry.parent, entry.technique, entry.state) for entry in versions]
+    caught = {name: state.partition(": caught by ")[2] for name, _, _, state in rows}
+    assert caught == {version.id: ", ".join(version.caught_by) for version in versions}
+
+
+def test_the_two_commands_are_targets_of_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^    make (\w+)", README, re.M)
+    assert targets == ["dashboard", "test"]
+    assert all(re.search(rf"^{target}:", makefile, re.M) for target in targets)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_picture_and_file_that_a_document_names_is_there(document: Path) -> None:
+    text = document.read_text("utf-8")
+    links = re.findall(r"\]\(([\w./-]+)\)", text)
+    assert [link for link in links if not (document.parent / link).exists()] == []
+    named = re.findall(r"`((?:profiler|kernels|tests|docs|bench|examples)/[\w./-]*\w/?)`", text)
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_a_newcomer_reads_the_readme_in_five_minutes() -> None:
+    assert len(README.split()) < 1000  # at 200 words a minute
+    assert len(re.findall(r"^!\[", README, re.M)) == 3
