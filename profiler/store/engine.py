@@ -1,4 +1,4 @@
-"""How the index's database is opened, so that one writer and many readers get along on both databases."""
+"""Opens the index's database, SQLite or PostgreSQL, for one writer and many readers at the same time."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from profiler.store.rows import DamagedIndex
 _WRITE = "profiler_write"
 _READ_ONLY = "profiler_read_only"
 _WRITER_LOCK = 0x70726F66  # any number, the same in every process: PostgreSQL's advisory lock for writers
-_BUSY_MS = 120_000  # a writer waits this long for another one
-_AGAIN_S = 0.005  # and looks again after this long where SQLite does not wait by itself
-_UNDEFINED = ("42P01", "42703")  # PostgreSQL: no such table, no such column
-_MAY_NOT = ("25006", "42501")  # read-only, no permission
+_BUSY_MS = 120_000  # how long a writer waits for another one
+_RETRY_S = 0.005  # between two tries where SQLite does not wait by itself
+_UNDEFINED = ("42P01", "42703")  # PostgreSQL error codes: undefined table, undefined column
+_NOT_PERMITTED = ("25006", "42501")  # read-only transaction, insufficient privilege
 _ELSEWHERE = "keep one at another place, such as PROFILER_DB=sqlite:////tmp/index.db"
 _REBUILD = "make it again: profiler index --rebuild"
 _SERVER = "check the server and PROFILER_DB"
-_WAYS_OUT = {  # by a word of what the database says
+_WAYS_OUT = {  # what to do, by words of the database's message
     "locked": "another process is writing to it: try again when that is done",
     "not a database": _REBUILD,
     "malformed": _REBUILD,
@@ -85,7 +85,7 @@ def connect(url: str | Path) -> Engine:
 @contextlib.contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """One consistent state of the index, also while another process writes."""
-    with _said_plainly(engine), engine.connect() as connection, connection.begin():
+    with _explain_failures(engine), engine.connect() as connection, connection.begin():
         yield connection
 
 
@@ -94,7 +94,7 @@ def writing(engine: Engine) -> Iterator[Connection]:
     """One transaction, all or nothing; writers wait for each other."""
     if engine.get_execution_options().get(_READ_ONLY):
         raise ProfilerError(f"the index {engine.url.database} is to be changed, and read-only: {_ELSEWHERE}")
-    with _said_plainly(engine), engine.connect() as plain:
+    with _explain_failures(engine), engine.connect() as plain:
         # Read committed: after waiting for the lock a writer must see what the one before it wrote.
         level = {"isolation_level": "READ COMMITTED"} if engine.dialect.name == "postgresql" else {}
         connection = plain.execution_options(**{_WRITE: True}, **level)
@@ -105,13 +105,13 @@ def writing(engine: Engine) -> Iterator[Connection]:
 
 
 def count_anew(connection: Connection) -> None:
-    """Let PostgreSQL plan by what is there now: by itself it counts its rows once a minute at most."""
+    """Refresh PostgreSQL's statistics, by which it plans: by itself it does so once a minute at most."""
     if connection.dialect.name == "postgresql":
         connection.execute(text("ANALYZE"))
 
 
 def _binary_cursor() -> type[Any]:
-    """A cursor that fetches bytes as they are: in PostgreSQL's text format they come as hexadecimal."""
+    """A cursor that fetches bytes as they are: the text format sends hexadecimal, twice as much."""
     import psycopg
 
     class BinaryCursor(psycopg.Cursor[Any]):
@@ -123,19 +123,19 @@ def _binary_cursor() -> type[Any]:
 
 
 def _read_only(url: URL, path: Path) -> Engine:
-    """An engine that writes nothing, not even the files in which SQLite's readers and writers meet."""
+    """An engine that writes nothing, not even the -wal and -shm files that SQLite's readers share."""
     if not path.exists():
         raise ProfilerError(f"there is no index in {path.parent}, which is read-only: {_ELSEWHERE}")
 
     def opened() -> sqlite3.Connection:
-        # Where nobody has it open these files are not there, and SQLite would make them.
+        # Without a log nobody is writing, and "immutable" keeps SQLite from making the files itself.
         log = path.with_name(f"{path.name}-wal")
         how = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, check_same_thread=False)
         connection.isolation_level = None
         return connection
 
-    # Opened anew every time: what is immutable to SQLite would never be looked at again.
+    # A new connection every time: SQLite never looks for changes in a file opened as immutable.
     engine = create_engine(url, creator=opened, poolclass=NullPool, execution_options={_READ_ONLY: True})
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -144,7 +144,7 @@ def _read_only(url: URL, path: Path) -> Engine:
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # transactions are begun below, not by the driver
     cursor = connection.cursor()
-    # Pages of the size of PostgreSQL's: ignored where the file is there.
+    # The page size of PostgreSQL. SQLite ignores this where the file exists already.
     cursor.execute("PRAGMA page_size=8192")
     _log_ahead(cursor)
     for pragma in ("synchronous=NORMAL", "cache_size=-65536", "mmap_size=1073741824"):
@@ -153,10 +153,11 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 
 
 def _log_ahead(cursor: Any) -> None:
-    """Have writers write to a log of their own; where several processes make the index, whoever is first.
+    """Turn on write-ahead logging, so that readers do not wait for a writer.
 
-    SQLite does not wait for the others here, whatever its timeout: "database is locked" at once.
-    Seen on SQLite 3.40 where four processes open a new file together, in about one such meeting of ten.
+    SQLite ignores its timeout for this statement: where another process creates the index at the same moment
+    it fails at once with "database is locked". Seen on SQLite 3.40, in about one of ten attempts in which
+    four processes opened a new file together.
     """
     until = time.monotonic() + _BUSY_MS / 1000
     while True:
@@ -166,35 +167,39 @@ def _log_ahead(cursor: Any) -> None:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
-        time.sleep(_AGAIN_S)
+        time.sleep(_RETRY_S)
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    # A writer that begins as a reader cannot wait for another one: "database is locked" at once.
+    # A transaction that begins as a reader and then writes cannot wait for another writer: it fails at once
+    # with "database is locked".
     write = connection.get_execution_options().get(_WRITE)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
 @contextlib.contextmanager
-def _said_plainly(engine: Engine) -> Iterator[None]:
-    """Say what is wrong with the database in one line; a fault of our own statements keeps its traceback."""
+def _explain_failures(engine: Engine) -> Iterator[None]:
+    """Turn a failure of the database into one line with a way out; our own faulty SQL keeps its traceback."""
     try:
         yield
-    except UnicodeEncodeError as error:  # a file's name may be so, and nothing here is called by one
-        shown = error.object.encode(errors="backslashreplace").decode()
-        raise UnknownName(f"{shown} is no text (UTF-8), and nothing in the index is called so") from error
+    except UnicodeEncodeError as error:  # a name made from a file name whose bytes are no text
+        escaped = error.object.encode(errors="backslashreplace").decode()
+        raise UnknownName(f"{escaped} is no text (UTF-8), and nothing in the index is called so") from error
     except (DatabaseError, InterfaceError) as error:
-        said = " ".join(str(error.orig).split())
-        way_out = next((way for word, way in _WAYS_OUT.items() if word in said.lower()), None)
+        message = " ".join(str(error.orig).split())
+        way_out = next(
+            (way_out_for_word for word, way_out_for_word in _WAYS_OUT.items() if word in message.lower()),
+            None,
+        )
         if way_out is None and engine.dialect.name == "postgresql":
-            if isinstance(error, OperationalError | InterfaceError):  # each failure has words of its own
+            if isinstance(error, OperationalError | InterfaceError):  # too many different messages to list
                 way_out = _SERVER
             elif getattr(error.orig, "sqlstate", None) in _UNDEFINED:
                 way_out = _REBUILD
-            elif getattr(error.orig, "sqlstate", None) in _MAY_NOT:
+            elif getattr(error.orig, "sqlstate", None) in _NOT_PERMITTED:
                 way_out = "its user has to be allowed to make and change tables there (PROFILER_DB)"
         if way_out is None:
             raise
         where = engine.url.render_as_string(hide_password=True)
         kind = DamagedIndex if way_out == _REBUILD else ProfilerError
-        raise kind(f"the index {where} cannot be used: {said}; {way_out}") from error
+        raise kind(f"the index {where} cannot be used: {message}; {way_out}") from error

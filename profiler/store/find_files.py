@@ -1,4 +1,4 @@
-"""Which reports and bundles the paths given to an import hold."""
+"""Finds the reports and bundles that the paths given to an import lead to."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from profiler.reports import is_report
 
 @dataclass
 class FoundFiles:
-    """What was found. Files that are neither report nor bundle are refused if named, and counted if met."""
+    """What an import has to read. A file that is neither report nor bundle is refused if the user named it;
+    one met in a folder is only counted.
+    """
 
     reports: list[Path] = field(default_factory=list)
     bundles: list[Path] = field(default_factory=list)  # folders and zips
     refused: list[tuple[str, str]] = field(default_factory=list)  # path, message
-    skipped: int = 0
+    skipped: int = 0  # met in folders, neither report nor bundle
 
     @property
     def total(self) -> int:
@@ -29,22 +31,22 @@ class FoundFiles:
 
 
 def find_files(paths: Iterable[Path]) -> FoundFiles:
-    """Look at every path; folders are searched in the order of their names, hidden ones left out."""
-    found = FoundFiles()
+    """The reports and bundles under these paths. Folders are searched by name; hidden ones are left out."""
+    files = FoundFiles()
     for path in dict.fromkeys(paths):
         try:
             if path.is_dir():
-                _search(path, found)
+                _search(path, files)
             elif not path.exists():
-                found.refused.append((str(path), f"{path}: no such file or folder"))
-            elif not _add(path, found):
-                found.refused.append((str(path), _nothing_to_import(path)))
+                files.refused.append((str(path), f"{path}: no such file or folder"))
+            elif not _add(path, files):
+                files.refused.append((str(path), _nothing_to_import(path)))
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-            found.refused.append((str(path), unreadable_message(path, error)))
-    # Two of the paths may lead to one file.
-    found.reports = list(dict.fromkeys(found.reports))
-    found.bundles = list(dict.fromkeys(found.bundles))
-    return found
+            files.refused.append((str(path), unreadable_message(path, error)))
+    # Two of the given paths may lead to the same file.
+    files.reports = list(dict.fromkeys(files.reports))
+    files.bundles = list(dict.fromkeys(files.bundles))
+    return files
 
 
 def unreadable_message(path: Path, error: OSError | ValueError) -> str:
@@ -52,37 +54,38 @@ def unreadable_message(path: Path, error: OSError | ValueError) -> str:
     return f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})"
 
 
-def _search(folder: Path, found: FoundFiles) -> None:
+def _search(folder: Path, files: FoundFiles) -> None:
     def refuse(error: OSError) -> None:
-        found.refused.append((str(error.filename), unreadable_message(error.filename, error)))
+        files.refused.append((str(error.filename), unreadable_message(error.filename, error)))
 
-    for place, folders, files in os.walk(folder, onerror=refuse):
-        if RUN_FILE in files:
-            found.bundles.append(Path(place))
-            folders.clear()  # what lies in a bundle belongs to it
+    for folder_path, folders, names in os.walk(folder, onerror=refuse):
+        if RUN_FILE in names:
+            files.bundles.append(Path(folder_path))
+            folders.clear()  # the reports inside a bundle belong to it, and are not imported by themselves
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            path = Path(place, name)
+        for name in sorted(names):
+            path = Path(folder_path, name)
             try:
-                if not _add(path, found):
-                    found.skipped += 1
+                if not _add(path, files):
+                    files.skipped += 1
             except OSError as error:
-                found.refused.append((str(path), unreadable_message(path, error)))
+                files.refused.append((str(path), unreadable_message(path, error)))
 
 
-def _add(path: Path, found: FoundFiles) -> bool:
-    """Add a file to what was found; False for one that is neither report nor bundle."""
+def _add(path: Path, files: FoundFiles) -> bool:
+    """Add a file to its list; False for one that is neither report nor bundle."""
     if is_report(path):
-        found.reports.append(path)
+        files.reports.append(path)
     elif path.suffix.lower() == ".zip" and is_bundle_zip(path):
-        found.bundles.append(path)
+        files.bundles.append(path)
     else:
         return False
     return True
 
 
 def _nothing_to_import(path: Path) -> str:
+    """Why a file that the user named cannot be imported, as precisely as its content allows."""
     if path.suffix.lower() == ".zip" and path.is_file() and not zipfile.is_zipfile(path):
         return f"{path}: no zip, or one that was cut short: copy it again"
     if path.is_file() and zipfile.is_zipfile(path):

@@ -89,8 +89,8 @@ def import_paths(
     Each file is taken whole or refused, and a refused one does not stop the others. family, version and
     workload override what the paths of reports suggest; a bundle says its own.
     """
-    given = {"family": family, "version": version, "workload": workload}
-    labels = {kind: check_label(kind, text) for kind, text in given.items()}
+    given_labels = {"family": family, "version": version, "workload": workload}
+    labels = {kind: check_label(kind, text) for kind, text in given_labels.items()}
     found = find_files(Path(path) for path in paths)
     root = location.open_root(data)
     with bundle.importing(root):
@@ -200,9 +200,8 @@ class Importer:
                 raise location.data_unusable(self.root, error) from error
             try:
                 self.store.add_many(self.sealed, decided=self.decided)
-            except (
-                WriteConflict
-            ):  # these rows follow older decisions; a sync makes them again from the bundles
+            except WriteConflict:
+                # These rows follow older decisions: the sync makes them again, from the sealed bundles.
                 sync.sync_store(self.root, self.store)
                 self.decided = decisions.load_labels(self.root)
             self.unprepared += len(self.sealed)

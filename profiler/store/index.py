@@ -45,11 +45,11 @@ from profiler.store.rows import (
     WorkloadInfo,
     WriteConflict,
 )
-from profiler.store.statements import Filter, pages
+from profiler.store.statements import Selection, pages
 
-_BATCH = 100  # runs that go in together during a rebuild
-_MANY = 50  # new series: what a database counted of its rows is out of date
-_OWN = ("schema", "epoch", "changes", "chunk_names")  # what the store itself keeps in meta
+_RUNS_AT_ONCE = 100  # runs that go in together during a rebuild
+_SERIES_BEFORE_ANALYZE = 50  # new series: what a database counted of its rows is out of date
+_STORE_NOTES = ("schema", "epoch", "changes", "chunk_names")  # what the store itself keeps in meta
 DECIDED = "decisions"  # under which name it remembers the digest of the decisions that it follows
 REFUSED = "refused"  # and the runs that it could not take
 
@@ -116,7 +116,7 @@ class Store:
         rows = [_rows(item) for item in items]
         with engine.writing(self._engine) as connection:
             if decided is not None:
-                _still(connection, decided.digest)
+                _check_unchanged(connection, decided.digest)
             return writer.insert_runs(connection, rows)
 
     def replace(self, items: Sequence[Indexable], gone: Iterable[str] = ()) -> None:
@@ -141,16 +141,16 @@ class Store:
         """
         rows, keys = [_rows(item) for item in items], [schema.key(run_id) for run_id in gone]
         with engine.writing(self._engine) as connection:
-            _still(connection, before)
+            _check_unchanged(connection, before)
             writer.replace_runs(connection, rows, keys)
             applied = _applied_labels(connection)
-            if any(held != decided.labels.get(run_id, Labels()) for run_id, held in applied.items()):
+            if any(labels != decided.labels.get(run_id, Labels()) for run_id, labels in applied.items()):
                 raise WriteConflict
             for name, value in {**notes, DECIDED: decided.digest}.items():
                 writer.put_meta(connection, name, value)
 
     def rebuild(
-        self, items: Iterable[Indexable], remembered: Callable[[], Mapping[str, str]] = dict[str, str]
+        self, items: Iterable[Indexable], notes: Callable[[], Mapping[str, str]] = dict[str, str]
     ) -> int:
         """Replace everything by these runs; readers see the old index until all are in, a kill leaves it.
 
@@ -162,11 +162,11 @@ class Store:
             writer.clear(connection)
             for item in items:
                 batch.append(_rows(item))
-                if len(batch) == _BATCH:
+                if len(batch) == _RUNS_AT_ONCE:
                     count += sum(writer.insert_runs(connection, batch))
                     batch = []
             count += sum(writer.insert_runs(connection, batch))
-            for name, value in remembered().items():
+            for name, value in notes().items():
                 writer.put_meta(connection, name, value)
         return count
 
@@ -175,15 +175,15 @@ class Store:
 
         Answers are the same without: only `series` is slower.
         """
-        wanted = tuple(sorted(set(names)))
+        sorted_names = tuple(sorted(set(names)))
         with engine.reading(self._engine) as connection:
             prepared_for = prepared_series.chunk_names(connection)
-            if prepared_for == wanted and not prepared_series.stale(connection, wanted, tail):
+            if prepared_for == sorted_names and not prepared_series.stale(connection, sorted_names, tail):
                 return 0
         with engine.writing(self._engine) as connection:
             before = prepared_series.prepared(connection)
             touched = prepared_series.refresh(connection, self._cache, names, tail)
-            if prepared_series.prepared(connection) >= before + _MANY:
+            if prepared_series.prepared(connection) >= before + _SERIES_BEFORE_ANALYZE:
                 engine.count_anew(connection)
             return touched
 
@@ -196,7 +196,7 @@ class Store:
         """What `put_notes` kept about the index: which decisions it follows, which runs it could not take."""
         with engine.reading(self._engine) as connection:
             rows = connection.execute(select(schema.meta.c.key, schema.meta.c.value))
-            return {name: value for name, value in rows if name not in _OWN}
+            return {name: value for name, value in rows if name not in _STORE_NOTES}
 
     def put_notes(self, content: Mapping[str, str]) -> None:
         """Keep something about the index itself; a rebuild does not touch it."""
@@ -226,15 +226,15 @@ class Store:
     def run(self, run_id: str) -> RunInfo | None:
         """One run, also if it is hidden; None where there is none."""
         with engine.reading(self._engine) as connection:
-            found = listing.runs(connection, run_id=run_id, hidden=True)
-        return found[0] if found else None
+            runs = listing.runs(connection, run_id=run_id, hidden=True)
+        return runs[0] if runs else None
 
     def environments(self, run_ids: Iterable[str]) -> dict[str, Environment]:
         """What these runs were made with; much less to fetch than all that `runs` tells of them."""
         keys = {schema.key(run_id): run_id for run_id in run_ids}
         with engine.reading(self._engine) as connection:
-            held = self._cache.environments.get(connection, keys)
-        return {run_id: held[key] for key, run_id in keys.items() if key in held}
+            environments = self._cache.environments.get(connection, keys)
+        return {run_id: environments[key] for key, run_id in keys.items() if key in environments}
 
     def families(self) -> list[str]:
         """The families, sorted."""
@@ -285,7 +285,7 @@ class Store:
         with engine.reading(self._engine) as connection:
             return results.results(
                 connection,
-                Filter(family, version, workload, gpu, kernel, evidence, kind, run_id),
+                Selection(family, version, workload, gpu, kernel, evidence, kind, run_id),
                 latest=latest,
                 limit=limit,
             )
@@ -311,9 +311,9 @@ class Store:
         Raises UnknownName where nothing fits, and where several versions, workloads or GPUs do (it lists them
         Without `evidence`: measured launches if there are any, else modelled, else static facts.
         """
-        wanted = Filter(family, version, workload, gpu, None, evidence, None, run_id)
+        selection = Selection(family, version, workload, gpu, None, evidence, None, run_id)
         with engine.reading(self._engine) as connection:
-            return sides.side(connection, self._cache, wanted, label)
+            return sides.side(connection, self._cache, selection, label)
 
     def series(
         self,
@@ -332,9 +332,9 @@ class Store:
         every launch. `latest` leaves the points from the newest run of each version. A history of more than
         10,000 points keeps the newest.
         """
-        wanted = Filter(family, None, workload, gpu, kernel, evidence, None, None)
+        selection = Selection(family, None, workload, gpu, kernel, evidence, None, None)
         with engine.reading(self._engine) as connection:
-            return series.series(connection, self._cache, names, wanted, latest=latest)
+            return series.series(connection, self._cache, names, selection, latest=latest)
 
     def part_arrays(
         self,
@@ -347,16 +347,16 @@ class Store:
         evidence: Evidence | None = None,
     ) -> list[PartArrays]:
         """What `series` gives, a part at a time and as arrays: for what looks at all of them."""
-        wanted = Filter(family, None, workload, gpu, kernel, evidence, None, None)
+        selection = Selection(family, None, workload, gpu, kernel, evidence, None, None)
         with engine.reading(self._engine) as connection:
-            return series.part_arrays(connection, self._cache, names, wanted)
+            return series.part_arrays(connection, self._cache, names, selection)
 
     def run_ids(self, run_keys: Iterable[int]) -> dict[int, str]:
         """The run ids of such keys, as far as there are such runs."""
         keys = set(run_keys)
         with engine.reading(self._engine) as connection:
-            held = self._cache.runs.get(connection, keys)
-        return {key: held[key] for key in keys if key in held}
+            run_ids_by_key = self._cache.runs.get(connection, keys)
+        return {key: run_ids_by_key[key] for key in keys if key in run_ids_by_key}
 
     def samples(self, result_ids: Sequence[int]) -> dict[int, SampleArrays]:
         """The latency samples of result rows that have some."""
@@ -380,17 +380,17 @@ class Store:
         `latest` leaves only the newest run of each version, workload, GPU and mode; without it that is the
         history. It is ignored for one run. Where there are more than `limit` or 10,000 the newest stay.
         """
-        wanted = Filter(family, version, workload, gpu, None, None, "latency", run_id)
+        selection = Selection(family, version, workload, gpu, None, None, "latency", run_id)
         with engine.reading(self._engine) as connection:
-            return latencies.latencies(connection, wanted, mode, latest=latest, limit=limit)
+            return latencies.latencies(connection, selection, mode, latest=latest, limit=limit)
 
     def median_latencies(
         self, *, family: str | None = None, workload: str | None = None, gpu: str | None = None
     ) -> list[MedianLatency]:
         """The medians of all timed calls of runs not hidden, oldest run first; never those of noise runs."""
-        wanted = Filter(family, None, workload, gpu, None, None, None, None)
+        selection = Selection(family, None, workload, gpu, None, None, None, None)
         with engine.reading(self._engine) as connection:
-            return latencies.median_latencies(connection, self._cache, wanted)
+            return latencies.median_latencies(connection, self._cache, selection)
 
     def noise_pairs(
         self,
@@ -406,9 +406,9 @@ class Store:
         A noise run says so in its provenance (run.NOISE); the sessions of one version, workload and mode are
         the blocks of samples of its result, and the first and second are a pair, the third and fourth, ….
         """
-        wanted = Filter(family, None, workload, gpu, None, None, "noise", None)
+        selection = Selection(family, None, workload, gpu, None, None, "noise", None)
         with engine.reading(self._engine) as connection:
-            return latencies.noise_pairs(connection, wanted, clock_mode, workload_class)
+            return latencies.noise_pairs(connection, selection, clock_mode, workload_class)
 
     # ---- tables
 
@@ -420,13 +420,17 @@ class Store:
 
     def _make_tables(self) -> None:
         with engine.writing(self._engine) as connection:
-            there = inspect(connection)
-            if taken := sorted({*there.get_table_names()} & {*schema.metadata.tables}):
-                columns = {one["name"] for one in there.get_columns("meta")} if "meta" in taken else set()
+            database = inspect(connection)
+            if shared_names := sorted({*database.get_table_names()} & {*schema.metadata.tables}):
+                columns = (
+                    {column["name"] for column in database.get_columns("meta")}
+                    if "meta" in shared_names
+                    else set()
+                )
                 if not columns >= {"key", "value"} or listing.meta(connection, "epoch") is None:
-                    where = self._engine.url.render_as_string(hide_password=True)
+                    location = self._engine.url.render_as_string(hide_password=True)
                     raise ProfilerError(
-                        f"{where} is of something else, whose tables ({brief_list(taken)}) "
+                        f"{location} is of something else, whose tables ({brief_list(shared_names)}) "
                         "an index would take: "
                         "name an empty database by PROFILER_DB"
                     )
@@ -449,7 +453,7 @@ def _applied_labels(connection: Connection) -> dict[str, Labels]:
     return {run_id: Labels(*json.loads(labels)) for run_id, labels in rows}
 
 
-def _still(connection: Connection, digest: str | None) -> None:
+def _check_unchanged(connection: Connection, digest: str | None) -> None:
     """Raise WriteConflict unless these are the decisions that the index follows."""
     if listing.meta(connection, DECIDED) != digest:
         raise WriteConflict

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, func, select
@@ -15,44 +14,44 @@ from profiler.evidence import Evidence
 from profiler.store import schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT, CellInfo, Rows, RunInfo, VersionInfo, WorkloadInfo
-from profiler.store.statements import capped, moment, slices
+from profiler.store.statements import capped, key_batches, moment
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGESTS_AT_ONCE = 500  # parameters in one IN list
 
 
 def meta(connection: Connection, name: str) -> str | None:
-    """What the index remembers about itself."""
+    """What the index keeps about itself under a name."""
     content = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == name))
     return None if content is None else str(content)
 
 
 def runs_with_reports(connection: Connection, sha256s: Collection[str]) -> dict[str, str]:
-    """The run that holds each of these reports."""
-    found: dict[str, str] = {}
+    """See Store.runs_with_reports."""
+    run_ids: dict[str, str] = {}
     report = schema.report.c
-    wanted = sorted(sha256s)
-    for start in range(0, len(wanted), 500):
+    digests = sorted(sha256s)
+    for start in range(0, len(digests), _DIGESTS_AT_ONCE):
         rows = connection.execute(
             select(report.sha256, schema.run.c.run_id)
             .join(schema.run, schema.run.c.id == report.run)
-            .where(report.sha256.in_(wanted[start : start + 500]))
-            .order_by(schema.run.c.run_id.desc())
+            .where(report.sha256.in_(digests[start : start + _DIGESTS_AT_ONCE]))
+            .order_by(schema.run.c.run_id.desc())  # the first run that holds it stays
         )
-        found.update((sha256, run_id) for sha256, run_id in rows)
-    return found
+        run_ids.update((sha256, run_id) for sha256, run_id in rows)
+    return run_ids
 
 
 def families(connection: Connection) -> list[str]:
     """The families of runs that are not hidden."""
-    statement = _cells(schema.version.c.family).distinct().order_by(schema.version.c.family)
+    statement = _select_cells(schema.version.c.family).distinct().order_by(schema.version.c.family)
     return list(connection.scalars(statement))
 
 
 def versions(connection: Connection, family: str | None) -> Rows[VersionInfo]:
     """See Store.versions."""
-    found = _combinations(connection, family)
+    combinations = _combinations(connection, family)
     by_version = defaultdict(list)
-    for row in found:
+    for row in combinations:
         by_version[row.version].append(row)
     infos = [
         VersionInfo(
@@ -67,20 +66,22 @@ def versions(connection: Connection, family: str | None) -> Rows[VersionInfo]:
         for rows in by_version.values()
     ]
     infos.sort(key=lambda info: (info.family, info.first_created, info.version))
-    return Rows(infos, found.truncated)
+    return Rows(infos, combinations.truncated)
 
 
 def workloads(connection: Connection, family: str | None) -> Rows[WorkloadInfo]:
     """See Store.workloads."""
-    found = _combinations(connection, family)
+    combinations = _combinations(connection, family)
     by_workload = defaultdict(list)
-    for row in found:
+    for row in combinations:
         by_workload[row.family, row.workload].append(row)
     infos = [
-        WorkloadInfo(held, name or None, len({row.version for row in rows}), _known(row.gpu for row in rows))
-        for (held, name), rows in sorted(by_workload.items())
+        WorkloadInfo(
+            of_family, name or None, len({row.version for row in rows}), _known(row.gpu for row in rows)
+        )
+        for (of_family, name), rows in sorted(by_workload.items())
     ]
-    return Rows(infos, found.truncated)
+    return Rows(infos, combinations.truncated)
 
 
 def cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
@@ -98,10 +99,8 @@ def cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
     )
     if family is not None:
         statement = statement.where(config.family == family)
-    found = capped(connection, statement.distinct().order_by(*columns))
-    return Rows(
-        (CellInfo(row[0], row[1], row[2], row[3], Evidence(row[4])) for row in found), found.truncated
-    )
+    rows = capped(connection, statement.distinct().order_by(*columns))
+    return Rows((CellInfo(*row[:4], Evidence(row[4])) for row in rows), rows.truncated)
 
 
 def runs(
@@ -122,10 +121,10 @@ def runs(
     if family is not None:
         cells = select(schema.cell.c.run).join(schema.version, schema.version.c.id == schema.cell.c.version)
         statement = statement.where(run.id.in_(cells.where(schema.version.c.family == family)))
-    found = capped(connection, statement, ROW_LIMIT if limit is None else limit)
-    keys = [row.id for row in found]
+    rows = capped(connection, statement, ROW_LIMIT if limit is None else limit)
+    keys = [row.id for row in rows]
     reports, labels = _reports(connection, keys), _labels(connection, keys)
-    return Rows((_run_info(row, reports[row.id], labels[row.id]) for row in found), found.truncated)
+    return Rows((_run_info(row, reports[row.id], labels[row.id]) for row in rows), rows.truncated)
 
 
 def metric_names(connection: Connection, cache: LookupCache, family: str | None) -> list[str]:
@@ -141,34 +140,33 @@ def metric_names(connection: Connection, cache: LookupCache, family: str | None)
         statement = statement.join(schema.config, schema.config.c.id == result.config)
         statement = statement.where(schema.config.c.family == family)
     keys = [row.metric_set for row in capped(connection, statement)]
-    held = cache.metric_sets.get(connection, keys)
-    return sorted({name for set_key in keys for name in held[set_key].names})
+    metric_sets = cache.metric_sets.get(connection, keys)
+    return sorted({name for key in keys for name in metric_sets[key].names})
 
 
-def _cells(*columns: Any, family: str | None = None) -> Select[Any]:
+def _select_cells(*columns: Any) -> Select[Any]:
     """Columns of cells and their versions; hidden runs are left out."""
     cell, version = schema.cell.c, schema.version.c
     statement = select(*columns).join_from(schema.cell, schema.version, version.id == cell.version)
-    statement = statement.where(cell.hidden.is_(False))
-    return statement if family is None else statement.where(version.family == family)
+    return statement.where(cell.hidden.is_(False))
 
 
 def _combinations(connection: Connection, family: str | None) -> Rows[Any]:
     """Every version with workload and GPU, when its runs were made, and how many have this as their first."""
     cell, version = schema.cell.c, schema.version.c
-    groups = (cell.version, cell.workload, cell.gpu)
+    group_by = (cell.version, cell.workload, cell.gpu)
     counted = (func.min(cell.created).label("first"), func.max(cell.created).label("last"))
     runs = func.sum(cell.counts).label("runs")
-    held = select(*groups, *counted, runs).where(cell.hidden.is_(False)).group_by(*groups)
+    grouped = select(*group_by, *counted, runs).where(cell.hidden.is_(False)).group_by(*group_by)
     if family is not None:
         of_family = select(version.id).where(version.family == family)
-        held = held.where(cell.version.in_(of_family))
+        grouped = grouped.where(cell.version.in_(of_family))
     # Grouped by keys first, and named afterwards: there are hundreds of groups in ten thousands of cells.
-    one = held.subquery()
-    statement = select(version.family, version.name, *one.c).join_from(
-        one, schema.version, version.id == one.c.version
+    groups = grouped.subquery()
+    statement = select(version.family, version.name, *groups.c).join_from(
+        groups, schema.version, version.id == groups.c.version
     )
-    return capped(connection, statement.order_by(one.c.version, one.c.workload, one.c.gpu))
+    return capped(connection, statement.order_by(groups.c.version, groups.c.workload, groups.c.gpu))
 
 
 def _known(names: Iterable[str | None]) -> tuple[str, ...]:
@@ -176,8 +174,9 @@ def _known(names: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def _reports(connection: Connection, run_keys: Sequence[int]) -> dict[int, list[ReportFile]]:
-    report, found = schema.report.c, defaultdict(list)
-    for keys in slices(run_keys):
+    """The reports of each run, in the run's order."""
+    report, by_run = schema.report.c, defaultdict(list)
+    for keys in key_batches(run_keys):
         rows = connection.execute(
             select(report.run, report.name, report.sha256, report.size_bytes, report.path)
             .where(report.run.in_(keys))
@@ -185,13 +184,14 @@ def _reports(connection: Connection, run_keys: Sequence[int]) -> dict[int, list[
             .limit(ROW_LIMIT)
         )
         for run, *columns in rows:
-            found[run].append(ReportFile(*columns))
-    return found
+            by_run[run].append(ReportFile(*columns))
+    return by_run
 
 
 def _labels(connection: Connection, run_keys: Sequence[int]) -> dict[int, list[tuple[str, str, str]]]:
-    cell, version, found = schema.cell.c, schema.version.c, defaultdict(list)
-    for keys in slices(run_keys):
+    """Family, version and workload of each cell of the runs."""
+    cell, version, by_run = schema.cell.c, schema.version.c, defaultdict(list)
+    for keys in key_batches(run_keys):
         rows = connection.execute(
             select(cell.run, version.family, version.name, cell.workload)
             .join(schema.version, version.id == cell.version)
@@ -200,20 +200,20 @@ def _labels(connection: Connection, run_keys: Sequence[int]) -> dict[int, list[t
             .limit(ROW_LIMIT)
         )
         for run, *names in rows:
-            found[run].append(tuple(names))
-    return found
+            by_run[run].append(tuple(names))
+    return by_run
 
 
 def _run_info(row: Any, reports: Sequence[ReportFile], labels: Sequence[tuple[str, str, str]]) -> RunInfo:
     families, versions, workloads = (
         tuple(dict.fromkeys(label[column] for label in labels)) for column in range(3)
     )
-    known = tuple(name for name in workloads if name)
+    named_workloads = tuple(name for name in workloads if name)
     return RunInfo(
         run_id=row.run_id,
         family=families[0] if len(families) == 1 else None,
         version=versions[0] if len(versions) == 1 else None,
-        workload=known[0] if len(workloads) == 1 and known else None,
+        workload=named_workloads[0] if len(workloads) == 1 and named_workloads else None,
         kind=row.kind,
         created=moment(row.created),
         gpu=row.gpu,
@@ -231,6 +231,6 @@ def _run_info(row: Any, reports: Sequence[ReportFile], labels: Sequence[tuple[st
         hidden=row.hidden,
         families=families,
         versions=versions,
-        workloads=known,
+        workloads=named_workloads,
         provenance=json.loads(row.provenance),
     )

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Select, select
 from profiler.evidence import MetricSet
 from profiler.store import schema
 from profiler.store.rows import Environment
-from profiler.store.statements import slices
+from profiler.store.statements import key_batches
 
 T = TypeVar("T")
 
@@ -21,25 +21,25 @@ class LookupCache:
 
     def __init__(self) -> None:
         metric_set, run, version = schema.metric_set.c, schema.run.c, schema.version.c
-        names = (metric_set.names, metric_set.units, metric_set.kinds)
-        self.metric_sets = _Lookup(select(metric_set.id, *names), metric_set.id, _metric_set)
+        set_columns = (metric_set.names, metric_set.units, metric_set.kinds)
+        self.metric_sets = _Lookup(select(metric_set.id, *set_columns), metric_set.id, _metric_set)
         self.runs = _Lookup(select(run.id, run.run_id), run.id, str)
-        made_with = (run.compute_capability, run.driver, run.ncu_version)
-        self.environments = _Lookup(select(run.id, *made_with), run.id, Environment)
+        environment = (run.compute_capability, run.driver, run.ncu_version)
+        self.environments = _Lookup(select(run.id, *environment), run.id, Environment)
         self.versions = _Lookup(select(version.id, version.name), version.id, str)
 
 
 class _Lookup(Generic[T]):
     def __init__(self, statement: Select[Any], key: Any, make: Callable[..., T]) -> None:
         self._statement, self._key, self._make = statement, key, make
-        self._held: dict[int, T] = {}
+        self._values: dict[int, T] = {}
 
     def get(self, connection: Connection, keys: Iterable[int]) -> Mapping[int, T]:
         """At least what is asked for, as far as it exists."""
-        for some in slices(set(keys).difference(self._held)):
-            for key, *content in connection.execute(self._statement.where(self._key.in_(some))):
-                self._held[key] = self._make(*content)
-        return self._held
+        for batch in key_batches(set(keys).difference(self._values)):
+            for key, *columns in connection.execute(self._statement.where(self._key.in_(batch))):
+                self._values[key] = self._make(*columns)
+        return self._values
 
 
 def _metric_set(names: str, units: str, kinds: str) -> MetricSet:

@@ -16,7 +16,7 @@ from profiler.store import packing, schema
 from profiler.store.columns import ABSENT, MARK, Column, Columns, Form, Head
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT
-from profiler.store.statements import slices
+from profiler.store.statements import key_batches
 
 _COLUMNS = ("config", "id", "run", "version", "created", "grid", "block", "metric_set")
 
@@ -33,32 +33,32 @@ def from_payloads(
 
     Hidden runs are left out. Of a very long history the newest points are kept.
     """
-    statement, by = _tails(connection) if tails else _points()
-    for some in slices(configs) if tails else _batches(connection, configs):
-        yield from _of_configs(connection, cache, some, tuple(names), statement, by)
+    statement, config_column = _tails(connection) if tails else _points()
+    for batch in key_batches(configs) if tails else _batches(connection, configs):
+        yield from _of_configs(connection, cache, batch, tuple(names), statement, config_column)
 
 
 def _of_configs(
     connection: Connection,
     cache: LookupCache,
-    some: list[int],
+    batch: list[int],
     names: tuple[str, ...],
     statement: Any,
-    by: Any,
+    config_column: Any,
 ) -> Iterator[tuple[int, Columns]]:
     """The columns of some configs; those that together pass the row limit are asked for in halves."""
-    rows = connection.execute(statement.where(by.in_(some))).all()
-    if len(rows) >= ROW_LIMIT and len(some) > 1:
-        for half in (some[: len(some) // 2], some[len(some) // 2 :]):
-            yield from _of_configs(connection, cache, half, names, statement, by)
+    rows = connection.execute(statement.where(config_column.in_(batch))).all()
+    if len(rows) >= ROW_LIMIT and len(batch) > 1:
+        for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
+            yield from _of_configs(connection, cache, half, names, statement, config_column)
         return
     payloads = dict(_payloads(connection, [row.id for row in rows]))
-    sets = cache.metric_sets.get(connection, {row.metric_set for row in rows})
+    metric_sets = cache.metric_sets.get(connection, {row.metric_set for row in rows})
     by_config = defaultdict(list)
     for row in reversed(rows):
         by_config[row.config].append(row)
     for config, points in by_config.items():
-        yield config, _gather(points, payloads, sets, names)
+        yield config, _gather(points, payloads, metric_sets, names)
 
 
 def _points() -> tuple[Select[Any], Any]:
@@ -83,11 +83,13 @@ def _tails(connection: Connection) -> tuple[Select[Any], Any]:
     result, run, head = schema.result.c, schema.run.c, schema.series_head.c
     newer = and_(head.config == result.config, result.created > head.until)
     if connection.dialect.name != "postgresql":
-        statement, by = _points()
-        return statement.join(schema.series_head, newer), by
+        statement, config_column = _points()
+        return statement.join(schema.series_head, newer), config_column
     columns = [result[name] for name in (*_COLUMNS, "position")]
-    one = select(*columns).where(newer, result.kind.in_(schema.VALUED)).correlate(schema.series_head)
-    of_config = one.order_by(result.created.desc()).limit(ROW_LIMIT).lateral("point")
+    newest_points = (
+        select(*columns).where(newer, result.kind.in_(schema.VALUED)).correlate(schema.series_head)
+    )
+    of_config = newest_points.order_by(result.created.desc()).limit(ROW_LIMIT).lateral("point")
     point = of_config.c
     statement = (
         select(*(point[name] for name in _COLUMNS))
@@ -104,13 +106,13 @@ def _tails(connection: Connection) -> tuple[Select[Any], Any]:
 def _batches(connection: Connection, configs: Sequence[int]) -> Iterator[list[int]]:
     """The configs in groups whose points together stay under the row limit."""
     result = schema.result.c
-    for some in slices(configs):
+    for keys in key_batches(configs):
         counted = select(result.config, func.count().label("points"))
-        counted = counted.where(result.config.in_(some), result.kind.in_(schema.VALUED))
+        counted = counted.where(result.config.in_(keys), result.kind.in_(schema.VALUED))
         counts = {row.config: row.points for row in connection.execute(counted.group_by(result.config))}
         batch: list[int] = []
         size = 0
-        for config in some:
+        for config in keys:
             if batch and size + counts.get(config, 0) > ROW_LIMIT:
                 yield batch
                 batch, size = [], 0
@@ -122,15 +124,15 @@ def _batches(connection: Connection, configs: Sequence[int]) -> Iterator[list[in
 def _payloads(connection: Connection, ids: Sequence[int]) -> Iterator[tuple[int, packing.Packed]]:
     table = schema.payload.c
     statement = select(table.result, table.slots, table.states, table.texts)
-    for some in slices(ids):
-        for result, slots, states, texts in connection.execute(statement.where(table.result.in_(some))):
+    for batch in key_batches(ids):
+        for result, slots, states, texts in connection.execute(statement.where(table.result.in_(batch))):
             yield result, packing.Packed(slots, states, texts, None)
 
 
 def _gather(
     rows: Sequence[Any],
     payloads: Mapping[int, packing.Packed],
-    sets: Mapping[int, MetricSet],
+    metric_sets: Mapping[int, MetricSet],
     names: tuple[str, ...],
 ) -> Columns:
     head = Head.of(
@@ -141,7 +143,7 @@ def _gather(
     for point, row in enumerate(rows):
         by_set[row.metric_set].append(point)
     for set_key, points in by_set.items():
-        table.fill(points, [payloads[rows[point].id] for point in points], sets[set_key])
+        table.fill(points, [payloads[rows[point].id] for point in points], metric_sets[set_key])
     return Columns(head, table.columns())
 
 
@@ -162,27 +164,27 @@ class _Table:
 
     def fill(self, points: list[int], packed: list[packing.Packed], metric_set: MetricSet) -> None:
         """Set the values of the points whose launches carry this metric set."""
-        carried = [(row, name) for row, name in enumerate(self.names) if name in metric_set.position]
-        if not carried:
+        rows_and_names = [(row, name) for row, name in enumerate(self.names) if name in metric_set.position]
+        if not rows_and_names:
             return
-        rows = np.array([row for row, _ in carried])
-        places = np.array([metric_set.position[name] for _, name in carried])
-        forms = [(metric_set.units[place], metric_set.kinds[place]) for place in places]
-        slots = np.frombuffer(b"".join(bytes(one.slots) for one in packed), SLOT)
-        where = np.ix_(rows, np.array(points))
-        self.slots[where] = slots.reshape(-1, len(metric_set.names))[:, places].T
+        rows = np.array([row for row, _ in rows_and_names])
+        positions = np.array([metric_set.position[name] for _, name in rows_and_names])
+        forms = [(metric_set.units[position], metric_set.kinds[position]) for position in positions]
+        slots = np.frombuffer(b"".join(bytes(payload.slots) for payload in packed), SLOT)
+        cells = np.ix_(rows, np.array(points))
+        self.slots[cells] = slots.reshape(-1, len(metric_set.names))[:, positions].T
         present = [self._mark(Form(State.PRESENT, *form)) for form in forms]
-        self.marks[where] = np.array(present, MARK)[:, None]
-        for point, one in zip(points, packed, strict=True):
-            if one.states:
-                states = np.frombuffer(one.states, np.uint8)[places]
+        self.marks[cells] = np.array(present, MARK)[:, None]
+        for point, payload in zip(points, packed, strict=True):
+            if payload.states:
+                states = np.frombuffer(payload.states, np.uint8)[positions]
                 for index in np.flatnonzero(states).tolist():
                     self.marks[rows[index], point] = self._mark(Form(int(states[index]), *forms[index]))
-            if one.texts:
-                texts = json.loads(one.texts)
-                for index, place in enumerate(places.tolist()):
-                    if str(place) in texts:
-                        form = Form(State.PRESENT, *forms[index], texts[str(place)])
+            if payload.texts:
+                texts = json.loads(payload.texts)
+                for index, position in enumerate(positions.tolist()):
+                    if str(position) in texts:
+                        form = Form(State.PRESENT, *forms[index], texts[str(position)])
                         self.marks[rows[index], point] = self._mark(form)
 
     def _mark(self, form: Form) -> int:

@@ -1,4 +1,4 @@
-"""A slow iterator that goes on in a thread while its items are used."""
+"""An iterator whose items are fetched ahead by a thread, while the caller works on earlier ones."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ T = TypeVar("T")
 
 
 class Prefetch(Iterator[T]):
-    """Items of a slow iterator, fetched by a thread while the caller is busy with earlier ones.
+    """The items of a slow iterator, at most four ahead of the caller.
 
-    What the iterator raises is raised to the caller in its place.
+    An exception of the iterator is raised to the caller when it reaches that place.
     """
 
     def __init__(self, items: Iterator[T]) -> None:
-        self._queue: queue.Queue[tuple[bool, Any]] = queue.Queue(_ITEMS_AHEAD)  # is it an item; item or error
+        self._queue: queue.Queue[tuple[bool, Any]] = queue.Queue(
+            _ITEMS_AHEAD
+        )  # (True, item) or (False, exception)
         self._closed = False
         self._thread = threading.Thread(target=self._run, args=(items,), daemon=True)
         self._thread.start()
@@ -34,7 +36,7 @@ class Prefetch(Iterator[T]):
         """Fetch no more items, and wait until the thread has ended."""
         self._closed = True
         while self._thread.is_alive():
-            # The thread may be waiting for room in the queue.
+            # The thread may be waiting for room in the queue, which taking an item makes.
             with contextlib.suppress(queue.Empty):
                 self._queue.get(timeout=0.05)
 
@@ -45,6 +47,7 @@ class Prefetch(Iterator[T]):
         raise content
 
     def _run(self, items: Iterator[T]) -> None:
+        """The thread's work: its last entry in the queue is always an exception, if only StopIteration."""
         try:
             for item in items:
                 self._queue.put((True, item))

@@ -19,7 +19,7 @@ from profiler.store.lookup_cache import LookupCache
 from profiler.store.payload_columns import from_payloads
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.schema import BAND, CHUNK, key
-from profiler.store.statements import slices
+from profiler.store.statements import key_batches
 from profiler.store.writer import put_meta
 
 TAIL = 8  # points that are read from payloads before a series is prepared again
@@ -31,31 +31,31 @@ def read(
     connection: Connection, cache: LookupCache, configs: Sequence[int], names: Sequence[str]
 ) -> Iterator[tuple[int, Columns]]:
     """The columns of each config that has points, of the names in one or several pieces."""
-    made_for = chunk_names(connection)
-    there = set(made_for)
-    prepared = [name for name in names if name in there]
-    loose = [name for name in names if name not in there]
-    if loose:
-        yield from _newest(from_payloads(connection, cache, configs, loose))
-    if not prepared:
+    prepared_for = chunk_names(connection)
+    prepared_set = set(prepared_for)
+    prepared_names = [name for name in names if name in prepared_set]
+    other_names = [name for name in names if name not in prepared_set]
+    if other_names:
+        yield from _capped(from_payloads(connection, cache, configs, other_names))
+    if not prepared_names:
         return
-    heads = _heads(connection, configs, made_for)
-    tails = dict(from_payloads(connection, cache, list(heads), prepared, tails=True))
-    for config, held in _load(connection, heads, made_for, prepared):
-        yield from _newest([(config, held.followed_by(tails[config]) if config in tails else held)])
-    without = [config for config in configs if config not in heads]
-    yield from _newest(from_payloads(connection, cache, without, prepared))
+    heads = _heads(connection, configs, prepared_for)
+    tails = dict(from_payloads(connection, cache, list(heads), prepared_names, tails=True))
+    for config, columns in _load(connection, heads, prepared_for, prepared_names):
+        yield from _capped([(config, columns.followed_by(tails[config]) if config in tails else columns)])
+    unprepared = [config for config in configs if config not in heads]
+    yield from _capped(from_payloads(connection, cache, unprepared, prepared_names))
 
 
 def refresh(connection: Connection, cache: LookupCache, names: Collection[str], tail: int) -> int:
     """Prepare what is stale, in a writing transaction; how many series were touched."""
-    wanted, count, last = tuple(sorted(set(names))), 0, -1
-    if wanted != chunk_names(connection):
+    sorted_names, count, last_config = tuple(sorted(set(names))), 0, -1
+    if sorted_names != chunk_names(connection):
         connection.execute(delete(schema.series_head))
-        put_meta(connection, "chunk_names", packing.compact_json(wanted))
-    while configs := stale(connection, wanted, tail, last):
-        last = configs[-1]
-        _prepare(connection, cache, configs, wanted)
+        put_meta(connection, "chunk_names", packing.compact_json(sorted_names))
+    while configs := stale(connection, sorted_names, tail, last_config):
+        last_config = configs[-1]
+        _prepare(connection, cache, configs, sorted_names)
         count += len(configs)
     return count
 
@@ -130,79 +130,85 @@ def _prepare(connection: Connection, cache: LookupCache, configs: list[int], nam
             connection.execute(insert(table), rows)
 
 
-def _chunk_rows(config: int, held: Columns, names: tuple[str, ...], first: int) -> Iterator[dict[str, Any]]:
+def _chunk_rows(
+    config: int, columns: Columns, names: tuple[str, ...], first_segment: int
+) -> Iterator[dict[str, Any]]:
     """The rows of all segments from the first on, without the names that no point of a segment carries."""
-    carried = [
-        (place, column)
-        for place, name in enumerate(names)
-        if (column := held.columns.get(name)) is not None and column.carried
+    numbered_columns = [
+        (index, column)
+        for index, name in enumerate(names)
+        if (column := columns.columns.get(name)) is not None and column.carried
     ]
-    for band, members in groupby(carried, key=lambda one: one[0] // BAND):
-        of_band = list(members)
-        for start in range(0, len(held.head), CHUNK):
+    for band, members in groupby(numbered_columns, key=lambda numbered_column: numbered_column[0] // BAND):
+        band_columns = list(members)
+        for start in range(0, len(columns.head), CHUNK):
             points = slice(start, start + CHUNK)
-            cut = [(place, column.points(points)) for place, column in of_band]
-            pieces = [(place, piece) for place, piece in cut if piece.carried]
-            if pieces:
-                marked = any(piece.marks is not None for _, piece in pieces)
+            segment_columns = [(index, column.points(points)) for index, column in band_columns]
+            carried_pieces = [(index, piece) for index, piece in segment_columns if piece.carried]
+            if carried_pieces:
+                marked = any(piece.marks is not None for _, piece in carried_pieces)
                 yield {
                     "config": config,
                     "band": band,
-                    "segment": first + start // CHUNK,
-                    "slots": np.stack([piece.slots for _, piece in pieces]).tobytes(),
-                    "marks": np.stack([piece.every_mark() for _, piece in pieces]).tobytes()
+                    "segment": first_segment + start // CHUNK,
+                    "slots": np.stack([piece.slots for _, piece in carried_pieces]).tobytes(),
+                    "marks": np.stack([piece.every_mark() for _, piece in carried_pieces]).tobytes()
                     if marked
                     else None,
-                    "forms": packing.compact_json([(place, piece.forms) for place, piece in pieces]),
+                    "forms": packing.compact_json([(index, piece.forms) for index, piece in carried_pieces]),
                 }
 
 
-def _heads(connection: Connection, configs: Sequence[int], made_for: tuple[str, ...]) -> dict[int, Head]:
+def _heads(connection: Connection, configs: Sequence[int], prepared_for: tuple[str, ...]) -> dict[int, Head]:
     """The points of each config that is prepared for these names, in the order of the configs."""
     head = schema.series_head.c
-    statement = select(head.config, head.head).where(head.names == key(*made_for))
-    found = {
+    statement = select(head.config, head.head).where(head.names == key(*prepared_for))
+    heads = {
         config: Head.unpacked(content)
-        for some in slices(configs)
-        for config, content in connection.execute(statement.where(head.config.in_(some)))
+        for batch in key_batches(configs)
+        for config, content in connection.execute(statement.where(head.config.in_(batch)))
     }
-    return {config: found[config] for config in configs if config in found}
+    return {config: heads[config] for config in configs if config in heads}
 
 
 def _load(
     connection: Connection,
     heads: dict[int, Head],
-    made_for: tuple[str, ...],
+    prepared_for: tuple[str, ...],
     names: Sequence[str],
     first: dict[int, int] | None = None,
 ) -> Iterator[tuple[int, Columns]]:
     """The prepared columns of some names: of all points, or of those from a first segment on."""
     chunk = schema.series_chunk.c
-    wanted = set(names)
-    places = {place: name for place, name in enumerate(made_for) if name in wanted}
-    bands = sorted({place // BAND for place in places})
+    requested = set(names)
+    name_at = {place: name for place, name in enumerate(prepared_for) if name in requested}
+    bands = sorted({place // BAND for place in name_at})
     statement = select(chunk.config, chunk.segment, chunk.slots, chunk.marks, chunk.forms)
     statement = statement.where(chunk.band.in_(bands))
-    for some in _batches(heads, len(bands), first):
-        asked = statement.where(chunk.config.in_(some))
+    for batch in _batches(heads, len(bands), first):
+        batch_statement = statement.where(chunk.config.in_(batch))
         if first is not None:  # all others are shorter than this: nothing is read in vain
-            asked = asked.where(chunk.segment >= min(first[config] for config in some))
-        pieces: dict[int, dict[int, dict[str, Column]]] = {config: defaultdict(dict) for config in some}
-        for config, segment, slots, marks, forms in connection.execute(asked).all():
-            held = _forms(forms)
-            numbers = np.frombuffer(slots, SLOT).reshape(len(held), -1)
-            marked = None if marks is None else np.frombuffer(marks, MARK).reshape(len(held), -1)
+            batch_statement = batch_statement.where(chunk.segment >= min(first[config] for config in batch))
+        pieces: dict[int, dict[int, dict[str, Column]]] = {config: defaultdict(dict) for config in batch}
+        for config, segment, slots, marks, forms in connection.execute(batch_statement).all():
+            forms_by_name = _forms(forms)
+            slot_rows = np.frombuffer(slots, SLOT).reshape(len(forms_by_name), -1)
+            mark_rows = None if marks is None else np.frombuffer(marks, MARK).reshape(len(forms_by_name), -1)
             columns = pieces[config][segment]
-            for row, (place, kinds) in enumerate(held):
-                if place in places:
-                    mark = None if marked is None or len(kinds) == 1 else marked[row]
-                    columns[places[place]] = Column(numbers[row], mark, kinds)
-        for config in some:
-            begin, points = 0 if first is None else first[config], len(heads[config])
-            head = heads[config] if not begin else heads[config].points(slice(begin * CHUNK, None))
+            for row, (place, forms_of_name) in enumerate(forms_by_name):
+                if place in name_at:
+                    mark = None if mark_rows is None or len(forms_of_name) == 1 else mark_rows[row]
+                    columns[name_at[place]] = Column(slot_rows[row], mark, forms_of_name)
+        for config in batch:
+            first_segment, points = 0 if first is None else first[config], len(heads[config])
+            head = (
+                heads[config]
+                if not first_segment
+                else heads[config].points(slice(first_segment * CHUNK, None))
+            )
             segments = [
-                (pieces[config][one], Column.absent(min(CHUNK, points - one * CHUNK)))
-                for one in range(begin, -(-points // CHUNK))
+                (pieces[config][segment], Column.absent(min(CHUNK, points - segment * CHUNK)))
+                for segment in range(first_segment, -(-points // CHUNK))
             ] or [({}, Column.absent(0))]
             yield config, Columns(head, _whole(segments, names))
 
@@ -211,7 +217,10 @@ def _whole(segments: list[tuple[dict[str, Column], Column]], names: Sequence[str
     """The columns of all segments joined; each segment comes with what stands for a name it lacks."""
     if len(segments) == 1 and len(segments[0][0]) == len(names):
         return segments[0][0]
-    return {name: Column.joined([found.get(name, absent) for found, absent in segments]) for name in names}
+    return {
+        name: Column.joined([columns.get(name, absent_column) for columns, absent_column in segments])
+        for name in names
+    }
 
 
 def _batches(heads: dict[int, Head], bands: int, first: dict[int, int] | None) -> Iterator[list[int]]:
@@ -229,10 +238,15 @@ def _batches(heads: dict[int, Head], bands: int, first: dict[int, int] | None) -
         yield batch
 
 
-def _newest(columns: Any) -> Iterator[tuple[int, Columns]]:
-    for config, held in columns:
-        if len(held.head):
-            yield config, held.points(slice(-ROW_LIMIT, None)) if len(held.head) > ROW_LIMIT else held
+def _capped(by_config: Any) -> Iterator[tuple[int, Columns]]:
+    for config, series_columns in by_config:
+        if len(series_columns.head):
+            yield (
+                config,
+                series_columns.points(slice(-ROW_LIMIT, None))
+                if len(series_columns.head) > ROW_LIMIT
+                else series_columns,
+            )
 
 
 @lru_cache(maxsize=64)

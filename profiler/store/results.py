@@ -1,4 +1,4 @@
-"""How the index answers what was launched: rows without values, whole launches, latency samples."""
+"""How the index answers what there are results of: rows without values, whole launches, latency samples."""
 
 from __future__ import annotations
 
@@ -13,30 +13,32 @@ from profiler.evidence import Evidence, Launch, MetricSet, State, Value
 from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT, ResultInfo, Rows, SampleArrays, Size
-from profiler.store.statements import Filter, capped, joined, moment, slices, where
+from profiler.store.statements import Selection, capped, key_batches, moment, narrow, select_results
 
 _NO_METRICS = MetricSet((), (), "")
 
 
-def results(connection: Connection, wanted: Filter, *, latest: bool, limit: int | None) -> Rows[ResultInfo]:
+def results(
+    connection: Connection, selection: Selection, *, latest: bool, limit: int | None
+) -> Rows[ResultInfo]:
     """See Store.results."""
     result, run = schema.result.c, schema.run.c
-    statement = where(_rows(), wanted).order_by(
+    statement = narrow(_select_infos(), selection).order_by(
         schema.config.c.family, run.created, run.run_id, result.position
     )
-    if wanted.run_id is None:
+    if selection.run_id is None:
         statement = statement.where(run.hidden.is_(False))
-        if wanted.kind is None:
+        if selection.kind is None:
             statement = statement.where(result.kind != "noise")
         if latest:
             statement = statement.where(result.is_latest)
-    found = capped(connection, statement, ROW_LIMIT if limit is None else limit)
-    return Rows((_launch_info(row) for row in found), found.truncated)
+    rows = capped(connection, statement, ROW_LIMIT if limit is None else limit)
+    return Rows((_result_info(row) for row in rows), rows.truncated)
 
 
 def load(connection: Connection, cache: LookupCache, result_ids: Sequence[int]) -> list[Launch]:
     """See Store.load."""
-    found: dict[int, Launch] = {}
+    launches: dict[int, Launch] = {}
     result, payload, kernel = schema.result.c, schema.payload.c, schema.kernel.c
     statement = (
         select(
@@ -57,45 +59,45 @@ def load(connection: Connection, cache: LookupCache, result_ids: Sequence[int]) 
         .outerjoin(schema.kernel, kernel.id == result.kernel)
         .outerjoin(schema.payload, payload.result == result.id)
     )
-    for ids in slices(dict.fromkeys(result_ids)):
-        rows = connection.execute(statement.where(result.id.in_(ids))).all()
-        held = cache.metric_sets.get(
+    for batch in key_batches(dict.fromkeys(result_ids)):
+        rows = connection.execute(statement.where(result.id.in_(batch))).all()
+        metric_sets = cache.metric_sets.get(
             connection, {row.metric_set for row in rows if row.metric_set is not None}
         )
         for row in rows:
-            found[row.id] = _launch(row, held.get(row.metric_set, _NO_METRICS))
+            launches[row.id] = _launch(row, metric_sets.get(row.metric_set, _NO_METRICS))
     for result_id in result_ids:
-        if result_id not in found:
+        if result_id not in launches:
             raise UnknownName(
                 f"no result {result_id} in the index: the link is from other data, or its run is gone"
             )
-    return [found[result_id] for result_id in result_ids]
+    return [launches[result_id] for result_id in result_ids]
 
 
 def samples(connection: Connection, result_ids: Sequence[int]) -> dict[int, SampleArrays]:
     """See Store.samples."""
-    found = {}
+    by_result: dict[int, SampleArrays] = {}
     payload = schema.payload.c
-    for ids in slices(dict.fromkeys(result_ids)):
+    for batch in key_batches(dict.fromkeys(result_ids)):
         rows = connection.execute(
             select(payload.result, payload.samples, payload.rounds, payload.clocks, payload.throttled).where(
-                payload.result.in_(ids), payload.samples.is_not(None)
+                payload.result.in_(batch), payload.samples.is_not(None)
             )
         )
         for result, ns, rounds, clocks, throttled in rows:
-            found[result] = SampleArrays(
+            by_result[result] = SampleArrays(
                 np.frombuffer(ns, "<f4"),
                 np.frombuffer(rounds or b"", "<u2"),
                 np.frombuffer(clocks or b"", "<f4"),
                 np.frombuffer(throttled or b"", "<u4"),
             )
-    return found
+    return by_result
 
 
-def _rows() -> Select[Any]:
+def _select_infos() -> Select[Any]:
     result, config = schema.result.c, schema.config.c
     return (
-        joined(
+        select_results(
             schema.result,
             schema.run.c.run_id,
             config.family,
@@ -114,7 +116,7 @@ def _rows() -> Select[Any]:
     )
 
 
-def _launch_info(row: Any) -> ResultInfo:
+def _result_info(row: Any) -> ResultInfo:
     return ResultInfo(
         result_id=row.id,
         run_id=row.run_id,
@@ -157,6 +159,7 @@ def _launch(row: Any, metric_set: MetricSet) -> Launch:
 
 
 def _size(content: str | None) -> Size | None:
+    """A grid or block out of what `size_text` wrote."""
     if content is None:
         return None
     x, y, z = content.split(",")

@@ -253,8 +253,8 @@ class NoisePair:
     @property
     def clock_mode(self) -> str | None:
         """What the mode says of the clocks: base, none, locked…; None where it does not."""
-        said = [part for part in self.a.mode.split("; ") if part.startswith("clock ")]
-        return said[0].removeprefix("clock ") if said else None
+        clock_parts = [part for part in self.a.mode.split("; ") if part.startswith("clock ")]
+        return clock_parts[0].removeprefix("clock ") if clock_parts else None
 
     @property
     def workload_class(self) -> str:

@@ -30,8 +30,8 @@ def relabel_run(
     Returns what is valid now. Nothing is recorded where that is so already.
     """
     root = location.open_root(data)
-    given = {"family": family, "version": version, "workload": workload}
-    values = {kind: check_label(kind, text) for kind, text in given.items() if text is not None}
+    named = {"family": family, "version": version, "workload": workload}
+    values = {kind: check_label(kind, text) for kind, text in named.items() if text is not None}
     if not values:
         raise ProfilerError(f"nothing to change about {run_id}: name --family, --version or --workload")
     check_run_id(root, run_id)
@@ -67,10 +67,10 @@ def _decide(
     values: Mapping[str, str | None],
     why: str,
     data: str | None,
-    given: Store | None,
+    open_index: Store | None,
 ) -> None:
     """Record a decision and have the index follow; nothing is recorded where there is no index to do so."""
-    with sync.opened_store(data, given) as store:
+    with sync.opened_store(data, open_index) as store:
         decisions.write_decision(root, kind, run_id, values, why=why)
         sync.sync_store(root, store)
 

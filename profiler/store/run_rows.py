@@ -77,10 +77,10 @@ class _Builder:
     def build(self) -> RunRows:
         first = self._report(self.of.reports[0].sha256) if self.of.reports else None
         session = first.session if first is not None else Session()
-        known = self.of.provenance
+        provenance = self.of.provenance
 
         def text(name: str, otherwise: str | None) -> str | None:
-            return _text(known.get(name)) or _text(otherwise)
+            return _text(provenance.get(name)) or _text(otherwise)
 
         self.gpu = text("gpu", None if first is None else first.gpu)
         self.rows = RunRows(
@@ -100,11 +100,11 @@ class _Builder:
                 "command_line": text("command_line", session.command_line),
                 "clock_control": text("clock_control", session.clock_control),
                 "cache_control": text("cache_control", session.cache_control),
-                "provenance": packing.compact_json(dict(known)),
+                "provenance": packing.compact_json(dict(provenance)),
             }
         )
         for position, file in enumerate(self.of.reports):
-            held = self._report(file.sha256)
+            report = self._report(file.sha256)
             self.rows.reports.append(
                 {
                     "id": self._report_key(file.sha256),
@@ -114,31 +114,31 @@ class _Builder:
                     "name": _text(file.name) or "",
                     "size_bytes": file.size_bytes,
                     "path": file.path,
-                    "gpu": _text(held.gpu),
-                    "compute_capability": compute_capability(held),
-                    "session": packing.session_json(held.session),
+                    "gpu": _text(report.gpu),
+                    "compute_capability": compute_capability(report),
+                    "session": packing.session_json(report.session),
                 }
             )
-        for found in self.of.results:
-            self._add_result(found)
+        for result in self.of.results:
+            self._add_result(result)
         launches = sum(row["kind"] == "launch" for row in self.rows.results)
         self.rows.run |= {"launches": launches, "evidence": ",".join(sorted(self.evidence))}
         return self.rows
 
-    def _add_result(self, found: Result) -> None:
+    def _add_result(self, result: Result) -> None:
         labels = self.labels if self.of.kind == IMPORT else Labels()
-        self.family = _text(labels.family or found.family) or ""
-        self.workload = _text(labels.workload if labels.workload is not None else found.workload) or ""
-        name = _text(labels.version or found.version) or ""
+        self.family = _text(labels.family or result.family) or ""
+        self.workload = _text(labels.workload if labels.workload is not None else result.workload) or ""
+        name = _text(labels.version or result.version) or ""
         self.version = version_key(self.family, name)
-        status, reason = found.outcome
+        status, reason = result.outcome
         self.status = {"status": status, "reason": _text(reason)}
         self.rows.versions[self.version] = {"id": self.version, "family": self.family, "name": name}
         about = {
-            "problem": dict(found.problem),
-            "source_sha256": found.source_sha256,
-            "flags": list(found.flags),
-            "check": None if found.check is None else dict(found.check),
+            "problem": dict(result.problem),
+            "source_sha256": result.source_sha256,
+            "flags": list(result.flags),
+            "check": None if result.check is None else dict(result.check),
         }
         self.rows.cells.setdefault(
             (self.version, self.workload),
@@ -154,18 +154,18 @@ class _Builder:
             },
         )
         before = len(self.rows.results)
-        for capture in found.captures:
+        for capture in result.captures:
             self._add_capture(capture)
-        for facts in found.facts:
+        for facts in result.facts:
             values = pack_values(facts.values)
             launch = Launch(facts.part, facts.part, "", None, None, None, (), 0, values, facts.opcodes)
             self._add_row(
                 "facts", facts.evidence, facts.mode, facts.part, launch.base_name, _text(facts.target), launch
             )
         # A part of its own: the sessions of a noise run are the newest state of nothing.
-        noise = self.of.provenance.get("purpose") == NOISE
-        kind, part = ("noise", "noise") if noise else ("latency", "total")
-        for samples in found.samples:
+        is_noise = self.of.provenance.get("purpose") == NOISE
+        kind, part = ("noise", "noise") if is_noise else ("latency", "total")
+        for samples in result.samples:
             self._add_row(kind, Evidence.MEASURED, samples.mode, part, "total", self.gpu)
             self.rows.results[-1] |= {
                 "median_ns": median(samples.ns) if samples.ns else None,
@@ -184,25 +184,25 @@ class _Builder:
             self._add_row("cell", Evidence.MEASURED, "", "total", "total", self.gpu)
 
     def _add_capture(self, capture: Capture) -> None:
-        held = self._report(capture.report)
-        launches: Sequence[Launch] = held.launches
+        report = self._report(capture.report)
+        launches: Sequence[Launch] = report.launches
         if capture.ordinals is not None:
-            by_ordinal = {launch.ordinal: launch for launch in held.launches}
+            by_ordinal = {launch.ordinal: launch for launch in report.launches}
             missing = [ordinal for ordinal in capture.ordinals if ordinal not in by_ordinal]
             if missing:
                 raise BadBundle(
-                    f"run {self.of.run_id}: {held.name} has no launch {missing[0]}, which run.json names"
+                    f"run {self.of.run_id}: {report.name} has no launch {missing[0]}, which run.json names"
                 )
             launches = [by_ordinal[ordinal] for ordinal in capture.ordinals]
         parts = capture.parts if capture.parts is not None else launch_parts(launches)
         if len(parts) != len(launches):
             counts = f"{len(parts)} parts for {len(launches)} launches"
-            raise BadBundle(f"run {self.of.run_id} names {counts} of {held.name}")
-        mode = capture.mode if capture.mode is not None else ncu_mode(held.session)
-        gpu = _text(held.gpu) or self.gpu
+            raise BadBundle(f"run {self.of.run_id} names {counts} of {report.name}")
+        mode = capture.mode if capture.mode is not None else ncu_mode(report.session)
+        gpu = _text(report.gpu) or self.gpu
         for launch, part in zip(launches, parts, strict=True):
             self._add_row("launch", Evidence.MEASURED, mode, part, launch.base_name, gpu, launch)
-            self.rows.results[-1]["report"] = self._report_key(held.sha256)
+            self.rows.results[-1]["report"] = self._report_key(report.sha256)
 
     def _add_row(
         self,
@@ -268,18 +268,18 @@ class _Builder:
         return kernel_key
 
     def _metric_set(self, values: Values) -> int:
-        held = values.metric_set
-        if id(held) not in self.set_keys:
-            self.held_sets.append(held)
-            names, units = packing.compact_json(held.names), packing.compact_json(held.units)
-            set_key = self.set_keys[id(held)] = key("set", names, units, held.kinds)
+        metric_set = values.metric_set
+        if id(metric_set) not in self.set_keys:
+            self.held_sets.append(metric_set)
+            names, units = packing.compact_json(metric_set.names), packing.compact_json(metric_set.units)
+            set_key = self.set_keys[id(metric_set)] = key("set", names, units, metric_set.kinds)
             self.rows.metric_sets[set_key] = {
                 "id": set_key,
                 "names": names,
                 "units": units,
-                "kinds": held.kinds,
+                "kinds": metric_set.kinds,
             }
-        return self.set_keys[id(held)]
+        return self.set_keys[id(metric_set)]
 
     def _report(self, sha256: str) -> Report:
         if sha256 not in self.reports:

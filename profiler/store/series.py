@@ -14,42 +14,51 @@ from profiler.store import prepared_series, schema
 from profiler.store.columns import Column, Columns, Head
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import PartArrays, Point, Series, Size
-from profiler.store.statements import Filter, capped, conditions, moment
+from profiler.store.statements import Selection, capped, config_conditions, moment
 
 _GRID, _BLOCK = slice(0, 3), slice(3, 6)  # of a shape
 
 
 def series(
-    connection: Connection, cache: LookupCache, names: Sequence[str], wanted: Filter, *, latest: bool
+    connection: Connection, cache: LookupCache, names: Sequence[str], selection: Selection, *, latest: bool
 ) -> list[Series]:
     """See Store.series."""
-    configs = _configs(connection, wanted)
+    configs = _configs(connection, selection)
     columns = list(prepared_series.read(connection, cache, list(configs), list(dict.fromkeys(names))))
     if latest:
         columns = [(key, block.points(block.head.latest())) for key, block in columns]
     heads = _point_heads(connection, cache, [block.head for _, block in columns])
-    made: dict[tuple[int, str], Series] = {}
+    by_config_and_name: dict[tuple[int, str], Series] = {}
     for (key, block), points in zip(columns, heads, strict=True):
         for name, column in block.columns.items():
             if column.carried:
-                made[key, name] = _series(configs[key], name, points, column)
-    return [made[key, name] for key in configs for name in dict.fromkeys(names) if (key, name) in made]
+                by_config_and_name[key, name] = _series(configs[key], name, points, column)
+    return [
+        by_config_and_name[key, name]
+        for key in configs
+        for name in dict.fromkeys(names)
+        if (key, name) in by_config_and_name
+    ]
 
 
 def part_arrays(
-    connection: Connection, cache: LookupCache, names: Sequence[str], wanted: Filter
+    connection: Connection, cache: LookupCache, names: Sequence[str], selection: Selection
 ) -> list[PartArrays]:
     """See Store.part_arrays."""
-    configs = _configs(connection, wanted)
-    pieces: dict[int, list[Columns]] = defaultdict(list)
-    asked = list(dict.fromkeys(names))
-    for key, block in prepared_series.read(connection, cache, list(configs), asked):
-        pieces[key].append(block)
+    configs = _configs(connection, selection)
+    blocks_by_config: dict[int, list[Columns]] = defaultdict(list)
+    distinct_names = list(dict.fromkeys(names))
+    for key, block in prepared_series.read(connection, cache, list(configs), distinct_names):
+        blocks_by_config[key].append(block)
     versions = cache.versions.get(
-        connection, {key for blocks in pieces.values() for key in blocks[0].head.versions}
+        connection, {key for blocks in blocks_by_config.values() for key in blocks[0].head.versions}
     )
-    made = (_part(configs[key], pieces[key], asked, versions) for key in configs if key in pieces)
-    return [part for part in made if part.metrics]
+    parts = (
+        _part(configs[key], blocks_by_config[key], distinct_names, versions)
+        for key in configs
+        if key in blocks_by_config
+    )
+    return [part for part in parts if part.metrics]
 
 
 def _part(
@@ -60,11 +69,11 @@ def _part(
     columns = blocks[0].columns
     for block in blocks[1:]:
         columns = columns | block.columns
-    held = {name: one for name in names if (one := columns[name].arrays(present))}
-    units, numbers, states = zip(*held.values(), strict=True) if held else ((),) * 3
+    arrays = {name: arrays_of_name for name in names if (arrays_of_name := columns[name].arrays(present))}
+    units, numbers, states = zip(*arrays.values(), strict=True) if arrays else ((),) * 3
     return PartArrays(
         **_identity(config),
-        metrics=tuple(held),
+        metrics=tuple(arrays),
         units=units,
         numbers=numbers,
         states=states,
@@ -77,13 +86,13 @@ def _part(
     )
 
 
-def _configs(connection: Connection, wanted: Filter) -> dict[int, Any]:
+def _configs(connection: Connection, selection: Selection) -> dict[int, Any]:
     """The configs that have values, by their keys, in the order of what they are."""
     config, result = schema.config.c, schema.result.c
     has_values = select(result.id).where(result.config == config.id, result.kind.in_(schema.VALUED))
     statement = (
         select(schema.config)
-        .where(has_values.exists(), *conditions(wanted))
+        .where(has_values.exists(), *config_conditions(selection))
         .order_by(config.family, config.workload, config.gpu, config.evidence, config.mode, config.part)
     )
     return {row.id: row for row in capped(connection, statement)}
@@ -95,26 +104,26 @@ def _point_heads(
     """All of each point but its value."""
     runs = cache.runs.get(connection, {run for head in heads for run in head.run.tolist()})
     versions = cache.versions.get(connection, {version for head in heads for version in head.versions})
-    made = []
+    point_heads = []
     for head in heads:
         names = [versions[key] for key in head.versions]
         grids, blocks = ([_size(shape[part]) for shape in head.shapes] for part in (_GRID, _BLOCK))
         shapes = head.shape.tolist()
-        made.append(
+        point_heads.append(
             list(
                 zip(
                     head.result.tolist(),
                     [runs[key] for key in head.run.tolist()],
-                    [names[place] for place in head.version.tolist()],
+                    [names[index] for index in head.version.tolist()],
                     [moment(created) for created in head.created.tolist()],
-                    [grids[place] for place in shapes],
-                    [blocks[place] for place in shapes],
+                    [grids[index] for index in shapes],
+                    [blocks[index] for index in shapes],
                     head.latest().tolist(),
                     strict=True,
                 )
             )
         )
-    return made
+    return point_heads
 
 
 def _size(extents: tuple[int, ...]) -> Size | None:

@@ -14,19 +14,21 @@ from profiler.store import packing, schema
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.results import load, samples
 from profiler.store.rows import ROW_LIMIT
-from profiler.store.statements import Filter, capped, joined, moment, where
+from profiler.store.statements import Selection, capped, moment, narrow, select_results
 
-_LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few modes
+_MAX_LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few modes
 _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
 
 
-def side(connection: Connection, cache: LookupCache, wanted: Filter, label: str | None) -> Side:
+def side(connection: Connection, cache: LookupCache, selection: Selection, label: str | None) -> Side:
     """See Store.side."""
-    name = label or wanted.run_id or "/".join(part for part in (wanted.family, wanted.version) if part)
-    chosen = _choose(connection, wanted, name)
+    name = (
+        label or selection.run_id or "/".join(part for part in (selection.family, selection.version) if part)
+    )
+    chosen = _choose(connection, selection, name)
     result = schema.result.c
     columns = (result.id, result.report, result.kind, schema.run.c.id.label("run_key"))
-    statement = where(joined(*columns), chosen).order_by(result.position)
+    statement = narrow(select_results(*columns), chosen).order_by(result.position)
     rows = capped(connection, statement.where(result.kind.in_(schema.VALUED)))
     if rows.truncated:
         raise UnknownName(f"{name} has more than {ROW_LIMIT} launches: choose a run or workload with fewer")
@@ -34,8 +36,8 @@ def side(connection: Connection, cache: LookupCache, wanted: Filter, label: str 
     session, capability = _origin(connection, chosen, rows[0].report if rows else None)
     about = json.loads(
         connection.scalar(
-            where(
-                joined(schema.cell.c.about).join(
+            narrow(
+                select_results(schema.cell.c.about).join(
                     schema.cell,
                     (schema.cell.c.run == result.run)
                     & (schema.cell.c.version == result.version)
@@ -59,17 +61,17 @@ def side(connection: Connection, cache: LookupCache, wanted: Filter, label: str 
         version=chosen.version,
         run_id=chosen.run_id,
         result_ids=ids,
-        wrong=_wrong(connection, chosen, wanted.run_id),
-        latencies=_latencies(connection, chosen, wanted.run_id),
+        wrong=_wrong(connection, chosen, selection.run_id),
+        latencies=_latencies(connection, chosen, selection.run_id),
     )
 
 
-def _latencies(connection: Connection, chosen: Filter, run_id: str | None) -> tuple[Latency, ...]:
+def _latencies(connection: Connection, chosen: Selection, run_id: str | None) -> tuple[Latency, ...]:
     """The samples of the version's calls there, newest run first; of one run where that is meant."""
     if chosen.evidence is not Evidence.MEASURED:
         return ()
     result, run, cell = schema.result.c, schema.run.c, schema.cell.c
-    wanted = Filter(
+    latency_selection = Selection(
         chosen.family,
         chosen.version,
         chosen.workload,
@@ -80,27 +82,30 @@ def _latencies(connection: Connection, chosen: Filter, run_id: str | None) -> tu
     )
     columns = (result.id, schema.config.c.mode, run.run_id, run.created, cell.about)
     of_cell = (cell.run == result.run) & (cell.version == result.version)
-    statement = where(
-        joined(*columns).outerjoin(schema.cell, of_cell & (cell.workload == schema.config.c.workload)), wanted
+    statement = narrow(
+        select_results(*columns).outerjoin(
+            schema.cell, of_cell & (cell.workload == schema.config.c.workload)
+        ),
+        latency_selection,
     )
     if run_id is None:
         statement = statement.where(run.hidden.is_(False))
     statement = statement.order_by(result.created.desc(), run.run_id.desc(), result.position)
-    rows = capped(connection, statement, _LATENCIES)
-    found = samples(connection, [row.id for row in rows])
+    rows = capped(connection, statement, _MAX_LATENCIES)
+    samples_by_result = samples(connection, [row.id for row in rows])
     return tuple(
         Latency(
             row.run_id,
             row.mode,
-            held.ns,
-            held.rounds,
-            held.clocks_mhz,
-            held.throttled,
+            arrays.ns,
+            arrays.rounds,
+            arrays.clocks_mhz,
+            arrays.throttled,
             moment(row.created),
             _build(json.loads(row.about or "{}")),
         )
         for row in rows
-        if (held := found.get(row.id)) is not None and len(held.ns)
+        if (arrays := samples_by_result.get(row.id)) is not None and len(arrays.ns)
     )
 
 
@@ -109,27 +114,27 @@ def _build(about: dict[str, Any]) -> str | None:
     return None if source is None else " ".join((str(source), *about.get("flags", ())))
 
 
-def _wrong(connection: Connection, chosen: Filter, run_id: str | None) -> str | None:
+def _wrong(connection: Connection, chosen: Selection, run_id: str | None) -> str | None:
     """Why the version is wrong: by the newest check of whatever evidence, or that of the one run meant.
 
     A GPU that could not run one workload says nothing about the numbers; the CPU can run every one.
     """
     result, config, run = schema.result.c, schema.config.c, schema.run.c
     version = schema.version_key(chosen.family or "", chosen.version or "")
-    own = run.run_id == (run_id or chosen.run_id)
-    statement = joined(result.reason, result.status, run.run_id).where(
+    is_own_run = run.run_id == (run_id or chosen.run_id)
+    statement = select_results(result.reason, result.status, run.run_id).where(
         schema.UNDONE,
         result.version == version,
         (result.status == "wrong")
         | ((result.status == "failed") & (config.evidence == str(Evidence.MODELLED))),
-        own if run_id else run.hidden.is_(False) & (result.is_latest | own),
+        is_own_run if run_id else run.hidden.is_(False) & (result.is_latest | is_own_run),
     )
     newest_first = (run.created.desc(), run.run_id, result.position)
     row = connection.execute(statement.order_by(*newest_first).limit(1)).first()
     return None if row is None else (row.reason or row.status)
 
 
-def _choose(connection: Connection, wanted: Filter, name: str) -> Filter:
+def _choose(connection: Connection, selection: Selection, name: str) -> Selection:
     """The one run, version, workload, GPU and evidence meant; UnknownName where none or several are."""
     config, run = schema.config.c, schema.run.c
     columns = (
@@ -141,36 +146,38 @@ def _choose(connection: Connection, wanted: Filter, name: str) -> Filter:
         run.created,
         run.run_id,
     )
-    statement = where(joined(*columns), wanted).where(schema.result.c.kind != "noise").distinct()
-    if wanted.run_id is None:
+    statement = narrow(select_results(*columns), selection).where(schema.result.c.kind != "noise").distinct()
+    if selection.run_id is None:
         statement = statement.where(run.hidden.is_(False), schema.result.c.is_latest)
-    found: Sequence[Any] = capped(connection, statement)
-    if not found:
+    candidates: Sequence[Any] = capped(connection, statement)
+    if not candidates:
         raise UnknownName(
             f"nothing in the index is called {name}: `profiler versions` and `profiler runs` list what is"
         )
-    if wanted.run_id is not None:  # before a kind of evidence is chosen, which one of its versions may lack
-        there = sorted({(row.family, row.version) for row in found})
-        if len(there) > 1:
-            first = "/".join(there[0])
-            listed = brief_list([version for _, version in there])
-            way_out = f"choose one, as in {first}~{wanted.run_id}"
+    if (
+        selection.run_id is not None
+    ):  # before a kind of evidence is chosen, which one of its versions may lack
+        versions = sorted({(row.family, row.version) for row in candidates})
+        if len(versions) > 1:
+            first = "/".join(versions[0])
+            listed = brief_list([version for _, version in versions])
+            way_out = f"choose one, as in {first}~{selection.run_id}"
             raise UnknownName(f"{name} has several versions: {listed}; {way_out}")
-    evidence = next(kind for kind in _EVIDENCE_ORDER if any(row.evidence == kind for row in found))
-    found = [row for row in found if row.evidence == evidence]
+    evidence = next(kind for kind in _EVIDENCE_ORDER if any(row.evidence == kind for row in candidates))
+    candidates = [row for row in candidates if row.evidence == evidence]
     for column, option in (("family", ""), ("version", ""), ("workload", "--workload"), ("gpu", "--gpu")):
-        values = sorted({getattr(row, column) for row in found})
+        values = sorted({getattr(row, column) for row in candidates})
         if len(values) > 1:
             listed = brief_list([value or "(nobody said)" for value in values])
             way_out = f"choose one with {option}" if option else "choose one"
             raise UnknownName(f"{name} has several of {column}: {listed}; {way_out}")
-    newest = max(found, key=lambda row: (row.created, row.run_id))
-    return Filter(
+    newest = max(candidates, key=lambda row: (row.created, row.run_id))
+    return Selection(
         newest.family, newest.version, newest.workload, newest.gpu, None, evidence, None, newest.run_id
     )
 
 
-def _origin(connection: Connection, chosen: Filter, report_key: int | None) -> tuple[Session, str | None]:
+def _origin(connection: Connection, chosen: Selection, report_key: int | None) -> tuple[Session, str | None]:
     """The session of the launches' report, else what the run knows of it; and the compute capability."""
     run = schema.run.c
     row = connection.execute(select(schema.run).where(run.run_id == chosen.run_id)).one()

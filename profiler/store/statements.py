@@ -1,4 +1,4 @@
-"""What the statements of the index share: filters, joins, the row limit, how times are kept."""
+"""What the statements of the index share: selections, joins, the row limit, how times are kept."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from profiler.store import schema
 from profiler.store.rows import ROW_LIMIT, Rows
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_SLICE = 500  # parameters in one IN list
+_KEYS_AT_ONCE = 500  # parameters in one IN list
 
 
 @dataclass(frozen=True)
-class Filter:
+class Selection:
     """Which results are asked for; None asks for all, "" for those that nobody named."""
 
     family: str | None = None
@@ -32,7 +32,7 @@ class Filter:
     run_id: str | None = None
 
 
-def joined(*columns: Any) -> Select[Any]:
+def select_results(*columns: Any) -> Select[Any]:
     """Columns of results, with their run, config and version."""
     result = schema.result.c
     return (
@@ -44,43 +44,43 @@ def joined(*columns: Any) -> Select[Any]:
     )
 
 
-def where(statement: Select[Any], wanted: Filter) -> Select[Any]:
-    """The statement over joined tables, narrowed to what is wanted."""
-    found, result = conditions(wanted), schema.result.c
-    if wanted.version is not None and wanted.family is not None:  # by key: found in an index of results
-        found.append(result.version == schema.version_key(wanted.family, wanted.version))
-    elif wanted.version is not None:
-        found.append(schema.version.c.name == wanted.version)
-    if wanted.run_id is not None:
-        found.append(result.run == schema.key(wanted.run_id))
-    if wanted.kind is not None:
-        found.append(schema.TIMED.get(wanted.kind, result.kind == wanted.kind))
-    return statement.where(*found)
+def narrow(statement: Select[Any], selection: Selection) -> Select[Any]:
+    """A statement of `select_results`, narrowed to a selection."""
+    conditions, result = config_conditions(selection), schema.result.c
+    if selection.version is not None and selection.family is not None:  # by key: there is an index for it
+        conditions.append(result.version == schema.version_key(selection.family, selection.version))
+    elif selection.version is not None:
+        conditions.append(schema.version.c.name == selection.version)
+    if selection.run_id is not None:
+        conditions.append(result.run == schema.key(selection.run_id))
+    if selection.kind is not None:
+        conditions.append(schema.TIMED.get(selection.kind, result.kind == selection.kind))
+    return statement.where(*conditions)
 
 
-def conditions(wanted: Filter) -> list[Any]:
-    """What is wanted of a config."""
+def config_conditions(selection: Selection) -> list[Any]:
+    """What a selection asks of a config."""
     config = schema.config.c
-    found = [
+    conditions = [
         config[column] == value
         for column, value in (
-            ("family", wanted.family),
-            ("workload", wanted.workload),
-            ("gpu", wanted.gpu),
-            ("evidence", None if wanted.evidence is None else str(wanted.evidence)),
+            ("family", selection.family),
+            ("workload", selection.workload),
+            ("gpu", selection.gpu),
+            ("evidence", None if selection.evidence is None else str(selection.evidence)),
         )
         if value is not None
     ]
-    if wanted.kernel is not None:
-        found.append(func.lower(config.part).like(_pattern(wanted.kernel), escape="\\"))
-    return found
+    if selection.kernel is not None:
+        conditions.append(func.lower(config.part).like(_like_pattern(selection.kernel), escape="\\"))
+    return conditions
 
 
 def capped(connection: Connection, statement: Select[Any], limit: int = ROW_LIMIT) -> Rows[Any]:
     """The first rows of a statement, and whether there were more."""
-    rows = connection.execute(statement.limit(min(limit, ROW_LIMIT) + 1)).all()
-    kept = min(limit, ROW_LIMIT)
-    return Rows(rows[:kept], truncated=len(rows) > kept)
+    limit = min(limit, ROW_LIMIT)
+    rows = connection.execute(statement.limit(limit + 1)).all()
+    return Rows(rows[:limit], truncated=len(rows) > limit)
 
 
 def pages(connection: Connection, statement: Select[Any], by: Any) -> Iterator[Any]:
@@ -92,11 +92,11 @@ def pages(connection: Connection, statement: Select[Any], by: Any) -> Iterator[A
         rows = connection.execute(statement.where(by > rows[-1][0])).all() if len(rows) == ROW_LIMIT else []
 
 
-def slices(keys: Iterable[int]) -> Iterator[list[int]]:
+def key_batches(keys: Iterable[int]) -> Iterator[list[int]]:
     """The keys in lists short enough for one statement."""
     keys = sorted(keys)
-    for start in range(0, len(keys), _SLICE):
-        yield keys[start : start + _SLICE]
+    for start in range(0, len(keys), _KEYS_AT_ONCE):
+        yield keys[start : start + _KEYS_AT_ONCE]
 
 
 @lru_cache(maxsize=65_536)
@@ -110,7 +110,7 @@ def microseconds(moment: datetime) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def _pattern(kernel: str) -> str:
+def _like_pattern(kernel: str) -> str:
     """A LIKE pattern for part of a name, or for a pattern with * and ?."""
     escaped = "".join(f"\\{character}" if character in "\\%_" else character for character in kernel.lower())
     if "*" in kernel or "?" in kernel:

@@ -47,13 +47,13 @@ def open_store(data: str | None = None, db: str | None = None, *, sync: bool = T
 
 
 @contextlib.contextmanager
-def opened_store(data: str | None, given: Store | None) -> Iterator[Store]:
+def opened_store(data: str | None, open_index: Store | None) -> Iterator[Store]:
     """The given index, else the data folder's own for as long as the context lasts."""
-    store = given or open_store(data)
+    store = open_index or open_store(data)
     try:
         yield store
     finally:
-        if given is None:
+        if open_index is None:
             store.close()
 
 

@@ -11,21 +11,23 @@ from sqlalchemy import Connection, Table, bindparam, delete, insert, select, upd
 from profiler.store import schema
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.run_rows import Row, RunRows
-from profiler.store.statements import slices
+from profiler.store.statements import key_batches
 
 
 def insert_runs(connection: Connection, runs: Sequence[RunRows]) -> list[bool]:
     """Insert what is not there yet, inside a writing transaction; False for a run that is."""
-    there = set(_column(connection, schema.run.c.id, schema.run.c.id, [rows.run["id"] for rows in runs]))
+    existing_keys = set(
+        _column(connection, schema.run.c.id, schema.run.c.id, [rows.run["id"] for rows in runs])
+    )
     new: list[RunRows] = []
-    fresh = []
+    is_new = []
     for rows in runs:
-        fresh.append(rows.run["id"] not in there)
-        if fresh[-1]:
-            there.add(rows.run["id"])
+        is_new.append(rows.run["id"] not in existing_keys)
+        if is_new[-1]:
+            existing_keys.add(rows.run["id"])
             new.append(rows)
     if not new:
-        return fresh
+        return is_new
     _mark_latest(connection, new)
     for table, merged in (
         (schema.version, _merge(rows.versions for rows in new)),
@@ -41,23 +43,23 @@ def insert_runs(connection: Connection, runs: Sequence[RunRows]) -> list[bool]:
     _insert(connection, schema.payload, [row for rows in new for row in rows.payloads])
     _drop_prepared(connection, new)
     touch(connection)
-    return fresh
+    return is_new
 
 
 def delete_runs(connection: Connection, run_keys: Sequence[int]) -> None:
     """Take runs out and give the mark of the newest to the one before."""
     result = schema.result.c
-    for keys in slices(run_keys):
-        touched = _pairs(connection, keys)
-        ids = select(result.id).where(result.run.in_(keys))
+    for batch in key_batches(run_keys):
+        touched = _pairs(connection, batch)
+        ids = select(result.id).where(result.run.in_(batch))
         connection.execute(delete(schema.payload).where(schema.payload.c.result.in_(ids)))
-        connection.execute(delete(schema.result).where(result.run.in_(keys)))
+        connection.execute(delete(schema.result).where(result.run.in_(batch)))
         for table in (schema.report, schema.cell):
-            connection.execute(delete(table).where(table.c.run.in_(keys)))
-        connection.execute(delete(schema.run).where(schema.run.c.id.in_(keys)))
+            connection.execute(delete(table).where(table.c.run.in_(batch)))
+        connection.execute(delete(schema.run).where(schema.run.c.id.in_(batch)))
         for config, version in touched:
             _find_latest(connection, config, version)
-        for configs in slices({config for config, _ in touched}):
+        for configs in key_batches({config for config, _ in touched}):
             connection.execute(delete(schema.series_head).where(schema.series_head.c.config.in_(configs)))
     touch(connection)
 
@@ -119,30 +121,30 @@ def _stored_latest(
     connection: Connection, pairs: set[tuple[int, int]]
 ) -> dict[tuple[int, int], tuple[int, str]]:
     """(created, run id) of the newest run in the index, of each pair of series and version that has one."""
-    result, found = schema.result.c, {}
+    result, newest = schema.result.c, {}
     by_version = defaultdict(list)
     for config, version in pairs:
         by_version[version].append(config)
     for version, configs in by_version.items():
-        for keys in slices(configs):
+        for keys in key_batches(configs):
             rows = connection.execute(
                 select(result.config, result.created, schema.run.c.run_id)
                 .join(schema.run, schema.run.c.id == result.run)
                 .where(result.is_latest, result.version == version, result.config.in_(keys))
             )
-            found.update({(config, version): (created, run_id) for config, created, run_id in rows})
-    return found
+            newest.update({(config, version): (created, run_id) for config, created, run_id in rows})
+    return newest
 
 
 def _pairs(connection: Connection, run_keys: Sequence[int]) -> list[tuple[int, int]]:
     """(config, version) of all results of the runs, fetched page by page."""
     result = schema.result.c
-    found: list[tuple[int, int]] = []
+    config_versions: list[tuple[int, int]] = []
     pairs = select(result.config, result.version).where(result.run.in_(run_keys)).distinct()
     pairs = pairs.order_by(result.config, result.version).limit(ROW_LIMIT)
-    while rows := connection.execute(pairs.offset(len(found))).all():
-        found += [(config, version) for config, version in rows]
-    return found
+    while rows := connection.execute(pairs.offset(len(config_versions))).all():
+        config_versions += [(config, version) for config, version in rows]
+    return config_versions
 
 
 def _find_latest(connection: Connection, config: int, version: int) -> None:
@@ -200,5 +202,8 @@ def _merge(parts: Iterable[Mapping[int, Row]]) -> dict[int, Row]:
     return merged
 
 
-def _column(connection: Connection, wanted: Any, by: Any, keys: Sequence[int]) -> list[Any]:
-    return [row[0] for some in slices(keys) for row in connection.execute(select(wanted).where(by.in_(some)))]
+def _column(connection: Connection, column: Any, by: Any, keys: Sequence[int]) -> list[Any]:
+    statement = select(column)
+    return [
+        row[0] for batch in key_batches(keys) for row in connection.execute(statement.where(by.in_(batch)))
+    ]
