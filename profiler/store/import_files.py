@@ -1,4 +1,4 @@
-"""What becomes of the paths given to an import: found, read, sealed and indexed, each whole or refused."""
+"""`import`: files are found, read, sealed as runs and indexed, each of them whole or refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from profiler.store.run_rows import RunRows
 
 _AT_ONCE = 50  # runs that go into the index in one transaction
-_PREPARE_EVERY = 1000  # runs of a long import
+_PREPARE_EVERY = 1000  # runs: series are prepared several times during a long import
 
 
 @dataclass(frozen=True)
@@ -60,18 +60,18 @@ class AlreadyImported:
 
     path: str
     run_id: str  # which holds it
-    hidden: bool = False  # it was forgotten: `profiler forget --undo` brings it back
-    other_labels: tuple[tuple[str, str], ...] = ()  # given, and not the run's: "family", "x"
+    hidden: bool = False  # the run was forgotten: `profiler forget --undo` brings it back
+    other_labels: tuple[tuple[str, str], ...] = ()  # (kind, label) that were given and are not the run's
 
 
 @dataclass(frozen=True)
 class ImportSummary:
-    """What became of the paths given to an import."""
+    """What an import did with each file."""
 
     imported: tuple[Imported, ...] = ()
     already: tuple[AlreadyImported, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # path, message
-    skipped: int = 0  # files met in folders that are neither report nor bundle
+    skipped: int = 0  # files in folders that are neither report nor bundle
 
 
 def import_paths(
@@ -84,23 +84,24 @@ def import_paths(
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> ImportSummary:
-    """Take in reports, CSVs, bundles (folders or zips) and whatever of these lies in folders.
+    """Import reports, CSV files and bundles (folders or zips), also from folders that contain them.
 
-    Each file is taken whole or refused, and a refused one does not stop the others. family, version and
-    workload override what the paths of reports suggest; a bundle says its own.
+    Each file is imported whole or refused, and a refused one does not stop the others. family, version and
+    workload override the labels that a report's path suggests; a bundle has its own. Raises ProfilerError for
+    a label that cannot be used, and where the data folder cannot be written.
     """
     given_labels = {"family": family, "version": version, "workload": workload}
     labels = {kind: check_label(kind, text) for kind, text in given_labels.items()}
-    found = find_files(Path(path) for path in paths)
+    files = find_files(Path(path) for path in paths)
     root = location.open_root(data)
     with bundle.importing(root):
-        importer = Importer(root, labels, found, progress)
+        importer = Importer(root, labels, files, progress)
         new_reports = importer.new_reports()
         # The first report is being read, in a process apart, while the database layer is imported here.
         reports = Prefetch(read_reports([paths[0] for paths in new_reports.values()]))
         with contextlib.closing(reports), sync.opened_store(data, store) as importer.store:
             importer.import_reports(new_reports, reports)
-            for path in found.bundles:
+            for path in files.bundles:
                 importer.import_bundle(path)
             importer.index_sealed()
             importer.store.prepare_series(sync.prepared_metrics())
@@ -108,32 +109,32 @@ def import_paths(
 
 
 def labels_of_path(path: Path, family: str | None, version: str | None) -> tuple[str, str]:
-    """Family and version of a report: what was given, else its folder's name and its own without suffix."""
+    """Family and version of a report: as given, else the names of its folder and the file."""
     return family or _label(path.absolute().parent.name, "imported"), version or _label(path.stem, "unnamed")
 
 
 def _label(name: str, otherwise: str) -> str:
-    """A label from the name of a file or folder, which may hold anything but a slash."""
+    """A label from the name of a file or folder, which may contain any character but a slash."""
     text = "".join(character if character.isprintable() else "_" for character in _printable(name))
     return text[:MAX_LABEL_LENGTH].strip() or otherwise
 
 
 def _printable(path: Path | str) -> str:
-    """A path as it can be printed and written: its bytes may be no text."""
+    """A path as text that can be printed and stored: on Linux a path is bytes, which may not be UTF-8."""
     return os.fsencode(path).decode(errors="replace")
 
 
 class Importer:
-    """One import while it runs: what became of each path, and the sealed runs that are not indexed yet."""
+    """A running import: what happened to each path so far, and the sealed runs that are not indexed yet."""
 
     store: Store
 
     def __init__(
-        self, root: Root, labels: Mapping[str, str | None], found: FoundFiles, progress: Progress | None
+        self, root: Root, labels: Mapping[str, str | None], files: FoundFiles, progress: Progress | None
     ) -> None:
         self.root = root
         self.labels = labels  # family, version and workload as given; None: not given
-        self.found = found
+        self.files = files
         self.progress = progress
         self.decided = decisions.load_labels(root)
         self.imported: list[Imported] = []
@@ -141,14 +142,14 @@ class Importer:
         self.refused: list[tuple[str, str]] = []
         self.sealed: list[RunRows] = []  # not indexed yet
         self.unprepared = 0  # runs indexed since series were prepared
-        for path, message in found.refused:
+        for path, message in files.refused:
             self._refuse(Path(path), message)
 
     def new_reports(self) -> dict[str, list[Path]]:
-        """The report files with contents that no import before holds: by sha256, each content once."""
+        """The report files that were not imported before, by their sha256; copies of one report together."""
         new: dict[str, list[Path]] = {}
         run_ids = bundle.imports_by_digest(bundle.list_runs(self.root))
-        for path in self.found.reports:
+        for path in self.files.reports:
             try:
                 sha256 = bundle.hash_file(path)[0]
             except OSError as error:
@@ -164,21 +165,22 @@ class Importer:
     def import_reports(
         self, new_reports: Mapping[str, Sequence[Path]], reports: Prefetch[Report | UnreadableReport]
     ) -> None:
-        """Seal a run for every report as it is read, and index the runs whenever the reader is not ahead."""
-        indexed = self.store.runs_with_reports(list(new_reports))  # as parts of collected runs, too
+        """Seal a run for every report as it is read; index the runs while the next report is being read."""
+        # A report that no import holds may still be part of a collected run.
+        indexed = self.store.runs_with_reports(list(new_reports))
         for paths, report in zip(new_reports.values(), reports, strict=True):
             try:
                 if isinstance(report, UnreadableReport):
                     raise report
                 self._import_report(paths, report, indexed.get(report.sha256))
-            except Exception as error:  # whatever it is about this file, the others go on
+            except Exception as error:  # whatever is wrong with this file, the others are imported
                 for path in paths:
                     self._refuse(path, self._reason(path, error))
             if not reports.has_next or len(self.sealed) >= _AT_ONCE:
                 self.index_sealed()
 
     def import_bundle(self, path: Path) -> None:
-        """Seal a run from another place, after all its reports were read."""
+        """Seal the run of a bundle from another place, after all its reports could be read."""
         try:
             with tempfile.TemporaryDirectory(prefix="profiler-") as scratch:
                 folder = path
@@ -186,13 +188,13 @@ class Importer:
                     zip_file.unpack(path, folder := Path(scratch))
                 run = bundle.load_run_folder(folder)
                 self._import_run(path, run, {file.path: folder / file.path for file in run.contents})
-        except Exception as error:  # as above
+        except Exception as error:  # whatever is wrong with this bundle, the others are imported
             self._refuse(path, self._reason(path, error))
         if len(self.sealed) >= _AT_ONCE:
             self.index_sealed()
 
     def index_sealed(self) -> None:
-        """Put the runs that were sealed into the index."""
+        """Put the runs sealed since the last call into the index, in one transaction."""
         if self.sealed:
             try:
                 bundle.flush_runs(self.root)
@@ -206,18 +208,18 @@ class Importer:
                 self.decided = decisions.load_labels(self.root)
             self.unprepared += len(self.sealed)
             self.sealed = []
-        if self.unprepared >= _PREPARE_EVERY:  # whoever reads meanwhile need not gather all that is new
+        if self.unprepared >= _PREPARE_EVERY:  # otherwise a page opened meanwhile would read all payloads
             self.store.prepare_series(sync.prepared_metrics())
             self.unprepared = 0
 
     def summary(self) -> ImportSummary:
-        """What became of everything."""
+        """What happened to all files, once the import is done."""
         return ImportSummary(
-            tuple(self.imported), tuple(self.already), tuple(self.refused), self.found.skipped
+            tuple(self.imported), tuple(self.already), tuple(self.refused), self.files.skipped
         )
 
     def _import_report(self, paths: Sequence[Path], report: Report, run_id: str | None) -> None:
-        """Seal a report as a run of its own, unless the run `run_id` holds it; `paths` are its copies."""
+        """Seal a report as a run of its own unless the run `run_id` holds it; `paths` are its copies."""
         run = self._new_run(paths[0], report)
         if run_id is None:
             rows = self.store.make_rows(run, {report.sha256: report}, self.decided.labels.get(run.run_id))
@@ -293,7 +295,7 @@ class Importer:
         self._tell(path)
 
     def _other_labels(self, run_id: str) -> tuple[tuple[str, str], ...]:
-        """The labels given that are not what the run is called now."""
+        """The given labels that differ from those that the run has now."""
         if all(text is None for text in self.labels.values()):
             return ()
         current = decisions.effective_labels(bundle.load_run(self.root, run_id), self.decided.labels)
@@ -318,4 +320,4 @@ class Importer:
     def _tell(self, path: Path) -> None:
         if self.progress is not None:
             done = len(self.imported) + len(self.already) + len(self.refused)
-            self.progress(done, self.found.total, path.name)
+            self.progress(done, self.files.total, path.name)

@@ -1,4 +1,4 @@
-"""The index as one object: what it holds of the bundles, asked and kept up to date in whole transactions."""
+"""The index over the bundles as one object: every query and every change is one transaction."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ from profiler.store.rows import (
 )
 from profiler.store.statements import Selection, pages
 
-_RUNS_AT_ONCE = 100  # runs that go in together during a rebuild
-_SERIES_BEFORE_ANALYZE = 50  # new series: what a database counted of its rows is out of date
-_STORE_NOTES = ("schema", "epoch", "changes", "chunk_names")  # what the store itself keeps in meta
-DECIDED = "decisions"  # under which name it remembers the digest of the decisions that it follows
-REFUSED = "refused"  # and the runs that it could not take
+_RUNS_AT_ONCE = 100  # inserted together during a rebuild
+_SERIES_BEFORE_ANALYZE = 50  # newly prepared series, which make the database's statistics out of date
+_STORE_NOTES = ("schema", "epoch", "changes", "chunk_names")  # names in the table meta of its own
+DECIDED = "decisions"  # the name there of the digest of the decisions that the index follows
+REFUSED = "refused"  # and of the runs that could not be indexed
 
 Indexable: TypeAlias = run_rows.RunItem | run_rows.RunRows
 
@@ -59,7 +59,7 @@ Indexable: TypeAlias = run_rows.RunItem | run_rows.RunRows
 class Store:
     """The index over the bundles of one data folder. Threads may share it; every answer has a fixed order.
 
-    `workload=""` and `gpu=""` ask for what nobody named; None asks for all.
+    `workload=""` and `gpu=""` select results where nobody named one; None selects all.
     """
 
     def __init__(self, url: str | Path) -> None:
@@ -69,9 +69,10 @@ class Store:
 
     @staticmethod
     def open(url: str | Path) -> Store:
-        """Open the index at a SQLAlchemy URL, or in a SQLite file, and make its tables where there are none.
+        """Open the index at a SQLAlchemy URL or in a SQLite file, and create its tables where it has none.
 
-        An index of another layout is emptied: it is filled again from the bundles.
+        An index with another layout is emptied, so that a sync fills it again. Raises ProfilerError where the
+        database cannot be used, or has tables of something else.
         """
         store = Store(url)
         if store._layout() != schema.SCHEMA:
@@ -79,37 +80,38 @@ class Store:
         return store
 
     def freeze_loaded(self) -> None:
-        """In a process that stays and answers: look at what was loaded until now for garbage no more.
+        """Exclude all objects loaded so far from garbage collection, in a process that stays and answers.
 
-        It is a few hundred thousand objects that never go, and every hundredth answer waited 15 ms for that.
+        They are a few hundred thousand and never freed, and looking through them delayed every hundredth
+        answer by 15 ms.
         """
         gc.collect()
         gc.freeze()
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close all connections to the database."""
         self._engine.dispose()
 
     def data_version(self) -> str:
-        """Another text whenever rows changed: a cache key for whatever was made from the answers."""
+        """A text that changes whenever rows change: a cache key for what is computed from answers."""
         with engine.reading(self._engine) as connection:
             return f"{listing.meta(connection, 'epoch')}-{listing.meta(connection, 'changes')}"
 
     # ---- keeping it up to date
 
     def add(self, run: Run, reports: Mapping[str, Report], labels: Labels | None = None) -> bool:
-        """Add one run with its reports, by sha256. False: it is already there. One transaction."""
+        """Add one run, with its reports by sha256, in one transaction. False: it is already there."""
         return self.add_many([(run, reports, labels)])[0]
 
     @staticmethod
     def make_rows(run: Run, reports: Mapping[str, Report], labels: Labels | None = None) -> run_rows.RunRows:
-        """What a run puts into the index, to be added later. Raises BadBundle for one that fits into none."""
+        """The rows of a run, to be added later. Raises BadBundle for a run that cannot be indexed."""
         return run_rows.make_rows((run, reports, labels))
 
     def add_many(self, items: Sequence[Indexable], *, decided: DecidedLabels | None = None) -> list[bool]:
         """Add several runs in one transaction; False for each that is already there.
 
-        Raises WriteConflict where the index no longer follows the decisions that the rows were made by.
+        Raises WriteConflict where the index no longer follows `decided`, by which the rows were made.
         """
         if not items:
             return []
@@ -120,7 +122,7 @@ class Store:
             return writer.insert_runs(connection, rows)
 
     def replace(self, items: Sequence[Indexable], gone: Iterable[str] = ()) -> None:
-        """Put runs in again, and take those that are gone out, in one transaction."""
+        """Insert runs again, and delete the runs that are gone, in one transaction."""
         rows, keys = [_rows(item) for item in items], [schema.key(run_id) for run_id in gone]
         with engine.writing(self._engine) as connection:
             writer.replace_runs(connection, rows, keys)
@@ -134,10 +136,10 @@ class Store:
         before: str | None,
         notes: Mapping[str, str],
     ) -> None:
-        """What `replace` does, and remember which decisions are followed from now on, in one transaction.
+        """Do what `replace` does and note which decisions the index follows from now on, in one transaction.
 
         Raises WriteConflict, and changes nothing, where the index follows other decisions than `before` or
-        holds a run whose labels are not those decided: nobody ever sees a run that belies the digest.
+        contains a run whose labels are not those decided: the note must be true for every run.
         """
         rows, keys = [_rows(item) for item in items], [schema.key(run_id) for run_id in gone]
         with engine.writing(self._engine) as connection:
@@ -152,13 +154,13 @@ class Store:
     def rebuild(
         self, items: Iterable[Indexable], notes: Callable[[], Mapping[str, str]] = dict[str, str]
     ) -> int:
-        """Replace everything by these runs; readers see the old index until all are in, a kill leaves it.
+        """Replace everything by these runs, in one transaction; returns how many were added.
 
-        What `remembered` gives when all are in is kept about the index, as by `put_notes`.
+        `notes` is called when all are in; what it returns is stored as by `put_notes`.
         """
         count, batch = 0, []
         with engine.writing(self._engine) as connection:
-            schema.metadata.create_all(connection)  # what somebody dropped
+            schema.metadata.create_all(connection)  # tables that somebody may have dropped
             writer.clear(connection)
             for item in items:
                 batch.append(_rows(item))
@@ -171,9 +173,9 @@ class Store:
         return count
 
     def prepare_series(self, names: Collection[str], tail: int = prepared_series.TAIL) -> int:
-        """Prepare the series of these metrics that grew by `tail` points; how many were touched.
+        """Prepare the series of these metrics that grew by `tail` points; returns how many there were.
 
-        Answers are the same without: only `series` is slower.
+        This changes no answers: it makes `series` and `part_arrays` faster.
         """
         sorted_names = tuple(sorted(set(names)))
         with engine.reading(self._engine) as connection:
@@ -188,28 +190,28 @@ class Store:
             return touched
 
     def applied_labels(self) -> dict[str, Labels]:
-        """Every run of the index with the decisions that are applied to it."""
+        """Every run of the index with the decisions that were applied to it."""
         with engine.reading(self._engine) as connection:
             return _applied_labels(connection)
 
     def notes(self) -> dict[str, str]:
-        """What `put_notes` kept about the index: which decisions it follows, which runs it could not take."""
+        """The notes of `put_notes`: which decisions the index follows, which runs it refused, whose it is."""
         with engine.reading(self._engine) as connection:
             rows = connection.execute(select(schema.meta.c.key, schema.meta.c.value))
             return {name: value for name, value in rows if name not in _STORE_NOTES}
 
     def put_notes(self, content: Mapping[str, str]) -> None:
-        """Keep something about the index itself; a rebuild does not touch it."""
+        """Store notes about the index itself, by name; a rebuild does not delete them."""
         with engine.writing(self._engine) as connection:
             for name, value in content.items():
                 writer.put_meta(connection, name, value)
 
     def refused(self) -> list[tuple[str, str]]:
-        """The sealed runs that the index could not take, and why: run id and message."""
+        """The sealed runs that could not be indexed, each with the message that says why."""
         with engine.reading(self._engine) as connection:
             return sorted(json.loads(listing.meta(connection, REFUSED) or "{}").items())
 
-    # ---- asking
+    # ---- queries
 
     def runs_with_reports(self, sha256s: Collection[str]) -> dict[str, str]:
         """The run that holds each of these reports, by the report's sha256."""
@@ -219,18 +221,18 @@ class Store:
     def runs(
         self, family: str | None = None, hidden: bool = False, limit: int | None = None
     ) -> Rows[RunInfo]:
-        """The runs, newest first; with `hidden` also those that were forgotten."""
+        """The runs, newest first; with `hidden` also the forgotten ones."""
         with engine.reading(self._engine) as connection:
             return listing.runs(connection, family=family, hidden=hidden, limit=limit)
 
     def run(self, run_id: str) -> RunInfo | None:
-        """One run, also if it is hidden; None where there is none."""
+        """One run, also a hidden one; None where there is no such run."""
         with engine.reading(self._engine) as connection:
             runs = listing.runs(connection, run_id=run_id, hidden=True)
         return runs[0] if runs else None
 
     def environments(self, run_ids: Iterable[str]) -> dict[str, Environment]:
-        """What these runs were made with; much less to fetch than all that `runs` tells of them."""
+        """The environments of these runs: much less to fetch than `runs`."""
         keys = {schema.key(run_id): run_id for run_id in run_ids}
         with engine.reading(self._engine) as connection:
             environments = self._cache.environments.get(connection, keys)
@@ -242,22 +244,22 @@ class Store:
             return listing.families(connection)
 
     def versions(self, family: str | None = None) -> Rows[VersionInfo]:
-        """The versions, by family and then by the time their first run was made."""
+        """The versions, sorted by family and then by when their first run was made."""
         with engine.reading(self._engine) as connection:
             return listing.versions(connection, family)
 
     def workloads(self, family: str | None = None) -> Rows[WorkloadInfo]:
-        """The workloads, by family and name; one nobody named comes first."""
+        """The workloads, sorted by family and name; one without a name comes first."""
         with engine.reading(self._engine) as connection:
             return listing.workloads(connection, family)
 
     def cells(self, family: str | None = None) -> Rows[CellInfo]:
-        """Which version has newest results of which evidence, on which workload and GPU; in that order."""
+        """Which evidence there is of which version, on which workload and GPU, sorted in that order."""
         with engine.reading(self._engine) as connection:
             return listing.cells(connection, family)
 
     def metric_names(self, family: str | None = None) -> list[str]:
-        """The names of all metrics that launches of the family carry, sorted."""
+        """The names of all metrics that launches of the family have, sorted."""
         with engine.reading(self._engine) as connection:
             return listing.metric_names(connection, self._cache, family)
 
@@ -275,12 +277,12 @@ class Store:
         kind: str | None = None,
         limit: int | None = None,
     ) -> Rows[ResultInfo]:
-        """Result rows without values, by family, version, run and place in the run.
+        """Result rows without values, sorted by family, time of the run and position in the run.
 
-        `latest` leaves only the newest run of each series and version; it is ignored for one run. `kernel` is
-        a piece of the part's name, or a pattern with * and ? for all of it, in any case. Runs that were
-        forgotten show only by run_id, the sessions of noise runs only by that or kind="noise". Never more
-        than 10,000 rows: `truncated` says whether there were more.
+        `latest` selects only the newest run of each series and version; it is ignored for one run. `kernel`
+        is a piece of the part's name, or a pattern with * and ? for all of it, in upper or lower case.
+        Forgotten runs are found only by run_id, the sessions of noise runs only by that or kind="noise".
+        There are never more than 10,000 rows: `truncated` says whether there were more.
         """
         with engine.reading(self._engine) as connection:
             return results.results(
@@ -291,7 +293,7 @@ class Store:
             )
 
     def load(self, result_ids: Sequence[int]) -> list[Launch]:
-        """The launches whole, in the order of the ids. Raises UnknownName for an id that is not there."""
+        """The launches with all values, in the order of the ids. Raises UnknownName for an unknown id."""
         with engine.reading(self._engine) as connection:
             return results.load(connection, self._cache, result_ids)
 
@@ -308,8 +310,9 @@ class Store:
     ) -> Side:
         """One side of a comparison: a run's launches, or those of the newest run that has the version.
 
-        Raises UnknownName where nothing fits, and where several versions, workloads or GPUs do (it lists them
-        Without `evidence`: measured launches if there are any, else modelled, else static facts.
+        Without `evidence`: measured launches if there are any, else modelled, else static facts. Raises
+        UnknownName where nothing is selected, and where several versions, workloads or GPUs are: it lists
+        them.
         """
         selection = Selection(family, version, workload, gpu, None, evidence, None, run_id)
         with engine.reading(self._engine) as connection:
@@ -328,9 +331,9 @@ class Store:
     ) -> list[Series]:
         """The values of these metrics over all runs not hidden, oldest first: one series a part and metric.
 
-        A part that carries a name nowhere has no series of it; one that carries it somewhere has a point for
-        every launch. `latest` leaves the points from the newest run of each version. A history of more than
-        10,000 points keeps the newest.
+        A part has no series of a metric that none of its launches has, and otherwise a point for every
+        launch. `latest` selects the points from the newest run of each version. Of a history of more than
+        10,000 points the newest are taken.
         """
         selection = Selection(family, None, workload, gpu, kernel, evidence, None, None)
         with engine.reading(self._engine) as connection:
@@ -346,20 +349,20 @@ class Store:
         kernel: str | None = None,
         evidence: Evidence | None = None,
     ) -> list[PartArrays]:
-        """What `series` gives, a part at a time and as arrays: for what looks at all of them."""
+        """The content of `series` as arrays, one object a part: for callers that look at all of them."""
         selection = Selection(family, None, workload, gpu, kernel, evidence, None, None)
         with engine.reading(self._engine) as connection:
             return series.part_arrays(connection, self._cache, names, selection)
 
     def run_ids(self, run_keys: Iterable[int]) -> dict[int, str]:
-        """The run ids of such keys, as far as there are such runs."""
+        """The run ids of run keys, for the keys of existing runs."""
         keys = set(run_keys)
         with engine.reading(self._engine) as connection:
             run_ids_by_key = self._cache.runs.get(connection, keys)
         return {key: run_ids_by_key[key] for key in keys if key in run_ids_by_key}
 
     def samples(self, result_ids: Sequence[int]) -> dict[int, SampleArrays]:
-        """The latency samples of result rows that have some."""
+        """The latency samples of the result rows that have any, by result id."""
         with engine.reading(self._engine) as connection:
             return results.samples(connection, result_ids)
 
@@ -377,8 +380,8 @@ class Store:
     ) -> Rows[LatencyInfo]:
         """The timed calls with their samples, oldest run first; never those of noise runs.
 
-        `latest` leaves only the newest run of each version, workload, GPU and mode; without it that is the
-        history. It is ignored for one run. Where there are more than `limit` or 10,000 the newest stay.
+        `latest` selects the newest run of each version, workload, GPU and mode; without it this is the
+        history. It is ignored for one run. Of more than `limit` or 10,000 rows the newest are taken.
         """
         selection = Selection(family, version, workload, gpu, None, None, "latency", run_id)
         with engine.reading(self._engine) as connection:
@@ -387,7 +390,7 @@ class Store:
     def median_latencies(
         self, *, family: str | None = None, workload: str | None = None, gpu: str | None = None
     ) -> list[MedianLatency]:
-        """The medians of all timed calls of runs not hidden, oldest run first; never those of noise runs."""
+        """The medians of all timed calls of visible runs, oldest run first; never those of noise runs."""
         selection = Selection(family, None, workload, gpu, None, None, None, None)
         with engine.reading(self._engine) as connection:
             return latencies.median_latencies(connection, self._cache, selection)
@@ -401,10 +404,10 @@ class Store:
         family: str | None = None,
         workload: str | None = None,
     ) -> Rows[NoisePair]:
-        """The A/A pairs of all noise runs not hidden, oldest first: what a noise floor is made of.
+        """The A/A pairs of all visible noise runs, oldest first: the data of a noise floor.
 
-        A noise run says so in its provenance (run.NOISE); the sessions of one version, workload and mode are
-        the blocks of samples of its result, and the first and second are a pair, the third and fourth, ….
+        A noise run says so in its provenance (bundles.NOISE). The sessions of one version, workload and mode
+        are the blocks of samples of its result: the first two are a pair, the third and fourth the next, ….
         """
         selection = Selection(family, None, workload, gpu, None, None, "noise", None)
         with engine.reading(self._engine) as connection:
@@ -413,7 +416,7 @@ class Store:
     # ---- tables
 
     def _layout(self) -> str | None:
-        """The layout that the database says it has; None where it has no tables yet."""
+        """The number of the layout that the database has; None where it has no tables yet."""
         with contextlib.suppress(DatabaseError), self._engine.connect() as connection:
             return listing.meta(connection, "schema")
         return None
@@ -447,7 +450,7 @@ class Store:
 
 
 def _applied_labels(connection: Connection) -> dict[str, Labels]:
-    """See Store.applied."""
+    """See Store.applied_labels."""
     run = schema.run.c
     rows = pages(connection, select(run.run_id, run.labels), run.run_id)
     return {run_id: Labels(*json.loads(labels)) for run_id, labels in rows}

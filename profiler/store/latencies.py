@@ -1,4 +1,4 @@
-"""How the index answers what calls took: their samples run by run, and the A/A pairs of noise runs."""
+"""Queries for the durations of timed calls: their samples, their medians, and the A/A pairs of noise runs."""
 
 from __future__ import annotations
 

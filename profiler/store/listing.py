@@ -1,4 +1,4 @@
-"""How the index answers what there is: runs, families, versions, workloads and metric names."""
+"""Queries for what the index contains: runs, families, versions, workloads, cells and metric names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DIGESTS_AT_ONCE = 500  # parameters in one IN list
 
 
 def meta(connection: Connection, name: str) -> str | None:
-    """What the index keeps about itself under a name."""
+    """A note about the index itself, by its name; None where there is none."""
     content = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == name))
     return None if content is None else str(content)
 
@@ -100,7 +100,8 @@ def cells(connection: Connection, family: str | None) -> Rows[CellInfo]:
     if family is not None:
         statement = statement.where(config.family == family)
     rows = capped(connection, statement.distinct().order_by(*columns))
-    return Rows((CellInfo(*row[:4], Evidence(row[4])) for row in rows), rows.truncated)
+    infos = (CellInfo(row[0], row[1], row[2], row[3], Evidence(row[4])) for row in rows)
+    return Rows(infos, rows.truncated)
 
 
 def runs(
@@ -145,14 +146,14 @@ def metric_names(connection: Connection, cache: LookupCache, family: str | None)
 
 
 def _select_cells(*columns: Any) -> Select[Any]:
-    """Columns of cells and their versions; hidden runs are left out."""
+    """A query for columns of cells and their versions, without hidden runs."""
     cell, version = schema.cell.c, schema.version.c
     statement = select(*columns).join_from(schema.cell, schema.version, version.id == cell.version)
     return statement.where(cell.hidden.is_(False))
 
 
 def _combinations(connection: Connection, family: str | None) -> Rows[Any]:
-    """Every version with workload and GPU, when its runs were made, and how many have this as their first."""
+    """Each version, workload and GPU: when its runs were made, and how many count here (a run counts once)."""
     cell, version = schema.cell.c, schema.version.c
     group_by = (cell.version, cell.workload, cell.gpu)
     counted = (func.min(cell.created).label("first"), func.max(cell.created).label("last"))

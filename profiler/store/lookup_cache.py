@@ -1,4 +1,4 @@
-"""What never changes in the index, because its key is made from it: looked up once, then remembered."""
+"""Caches rows that never change, because their key is made from their content."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class LookupCache:
-    """Metric sets, run ids, what runs were made with, version names, by their keys. Threads may share it."""
+    """Metric sets, run ids, environments of runs and version names, by their keys. Threads may share it."""
 
     def __init__(self) -> None:
         metric_set, run, version = schema.metric_set.c, schema.run.c, schema.version.c
@@ -35,7 +35,7 @@ class _Lookup(Generic[T]):
         self._values: dict[int, T] = {}
 
     def get(self, connection: Connection, keys: Iterable[int]) -> Mapping[int, T]:
-        """At least what is asked for, as far as it exists."""
+        """The rows of these keys, where they exist, and maybe others that were read before."""
         for batch in key_batches(set(keys).difference(self._values)):
             for key, *columns in connection.execute(self._statement.where(self._key.in_(batch))):
                 self._values[key] = self._make(*columns)

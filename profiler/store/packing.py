@@ -1,4 +1,4 @@
-"""How a launch becomes bytes and a launch again, in the payloads of the index and in the cache of reports."""
+"""Packs launches into bytes and back, for the payloads of the index and for the cache of reports."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from profiler.evidence.values import SLOT
 class Packed:
     """The parts of a launch that go into a payload row."""
 
-    slots: bytes
-    states: bytes  # empty: every position holds a value
-    texts: str | None
-    extras: str | None
+    slots: bytes  # 8 a metric, in the order of the metric set
+    states: bytes  # 1 a metric; empty: every metric is present
+    texts: str | None  # JSON {position: text}
+    extras: str | None  # JSON: stream, nvtx, opcodes, rules
 
 
 def compact_json(content: Json) -> str:
-    """JSON without spaces, and in ASCII, so that no database stumbles over a character."""
+    """JSON without spaces and in ASCII, which every database can store."""
     return json.dumps(content, separators=(",", ":"), allow_nan=False)
 
 
 def pack_launch(launch: Launch) -> Packed:
-    """The launch without its names and sizes, which the index keeps in columns."""
+    """The launch without its names, grid and block, which the index stores in columns of their own."""
     values = launch.values
     extras = {
         "stream": launch.stream,
@@ -75,7 +75,7 @@ def unpack_extras(packed: Packed) -> dict[str, Any]:
 
 
 def session_json(session: Session) -> str:
-    """A session as JSON, without what is unknown."""
+    """A session as JSON, without its unknown fields."""
     fields = {name: content for name, content in asdict(session).items() if content is not None}
     if session.created is not None:
         fields["created"] = session.created.isoformat()

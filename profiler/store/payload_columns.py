@@ -1,4 +1,4 @@
-"""How columns are gathered from the payloads of a series' results."""
+"""Gathers columns of series from the payloads of their results."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def from_payloads(
     *,
     tails: bool = False,
 ) -> Iterator[tuple[int, Columns]]:
-    """The columns of each config that has points; with `tails` only those newer than its prepared ones.
+    """The columns of each config that has points; with `tails` only points newer than its prepared ones.
 
-    Hidden runs are left out. Of a very long history the newest points are kept.
+    Hidden runs are left out. Of a history longer than ROW_LIMIT the newest points are taken.
     """
     statement, config_column = _tails(connection) if tails else _points()
     for batch in key_batches(configs) if tails else _batches(connection, configs):
@@ -46,7 +46,7 @@ def _of_configs(
     statement: Any,
     config_column: Any,
 ) -> Iterator[tuple[int, Columns]]:
-    """The columns of some configs; those that together pass the row limit are asked for in halves."""
+    """The columns of some configs; where they exceed the row limit together they are read in halves."""
     rows = connection.execute(statement.where(config_column.in_(batch))).all()
     if len(rows) >= ROW_LIMIT and len(batch) > 1:
         for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
@@ -62,7 +62,7 @@ def _of_configs(
 
 
 def _points() -> tuple[Select[Any], Any]:
-    """The newest points with values of visible runs, newest first; and by what to choose the config."""
+    """The query for points with values of visible runs, newest first; and its column of configs."""
     result, run = schema.result.c, schema.run.c
     statement = (
         select(*(result[name] for name in _COLUMNS))
@@ -75,10 +75,10 @@ def _points() -> tuple[Select[Any], Any]:
 
 
 def _tails(connection: Connection) -> tuple[Select[Any], Any]:
-    """As _points, of those alone that are newer than their prepared series.
+    """As `_points`, for points newer than their prepared series alone.
 
-    PostgreSQL would rather read the whole history of every config than look for its few new points, unless it
-    is told to go config by config.
+    For the plain query PostgreSQL reads the whole history of every config to find its few new points. The
+    lateral join makes it go config by config.
     """
     result, run, head = schema.result.c, schema.run.c, schema.series_head.c
     newer = and_(head.config == result.config, result.created > head.until)
@@ -104,7 +104,7 @@ def _tails(connection: Connection) -> tuple[Select[Any], Any]:
 
 
 def _batches(connection: Connection, configs: Sequence[int]) -> Iterator[list[int]]:
-    """The configs in groups whose points together stay under the row limit."""
+    """The configs in groups whose points stay under the row limit together."""
     result = schema.result.c
     for keys in key_batches(configs):
         counted = select(result.config, func.count().label("points"))
@@ -148,7 +148,7 @@ def _gather(
 
 
 class _Table:
-    """The values of some names, a row a name, while they are gathered."""
+    """The values of some metrics while they are gathered: one row a metric, one column a point."""
 
     def __init__(self, names: tuple[str, ...], points: int) -> None:
         self.names = names
@@ -163,7 +163,7 @@ class _Table:
         }
 
     def fill(self, points: list[int], packed: list[packing.Packed], metric_set: MetricSet) -> None:
-        """Set the values of the points whose launches carry this metric set."""
+        """Set the values of some points, whose launches all have this metric set."""
         rows_and_names = [(row, name) for row, name in enumerate(self.names) if name in metric_set.position]
         if not rows_and_names:
             return

@@ -1,4 +1,4 @@
-"""Which series are prepared: older points of much-asked metrics lie in chunks, the newest in payloads."""
+"""Series prepared for fast reading: a metric's older points lie in chunks, only the newest in payloads."""
 
 from __future__ import annotations
 
@@ -22,15 +22,18 @@ from profiler.store.schema import BAND, CHUNK, key
 from profiler.store.statements import key_batches
 from profiler.store.writer import put_meta
 
-TAIL = 8  # points that are read from payloads before a series is prepared again
+TAIL = 8  # points that are read from payloads until a series is prepared again
 _CONFIGS_AT_ONCE = 200
-_ROWS_AT_ONCE = 250  # 8 MB: what a driver holds of one statement is let go before the next
+_ROWS_AT_ONCE = 250  # 8 MB: the driver frees what it holds of one statement before the next
 
 
 def read(
     connection: Connection, cache: LookupCache, configs: Sequence[int], names: Sequence[str]
 ) -> Iterator[tuple[int, Columns]]:
-    """The columns of each config that has points, of the names in one or several pieces."""
+    """The columns of each config that has points, for these metrics.
+
+    A config may come several times, each time with other metrics: prepared ones are read separately.
+    """
     prepared_for = chunk_names(connection)
     prepared_set = set(prepared_for)
     prepared_names = [name for name in names if name in prepared_set]
@@ -48,7 +51,7 @@ def read(
 
 
 def refresh(connection: Connection, cache: LookupCache, names: Collection[str], tail: int) -> int:
-    """Prepare what is stale, in a writing transaction; how many series were touched."""
+    """Prepare every stale series for these metrics, in a writing transaction; returns how many there were."""
     sorted_names, count, last_config = tuple(sorted(set(names))), 0, -1
     if sorted_names != chunk_names(connection):
         connection.execute(delete(schema.series_head))
@@ -61,7 +64,7 @@ def refresh(connection: Connection, cache: LookupCache, names: Collection[str], 
 
 
 def stale(connection: Connection, names: tuple[str, ...], tail: int, after: int = -1) -> list[int]:
-    """The next series with so many points that are not prepared."""
+    """The next configs, by their keys, with at least `tail` points that are not prepared; `after` a key."""
     if not names:
         return []
     config, head, result = schema.config.c, schema.series_head.c, schema.result.c
@@ -84,12 +87,12 @@ def stale(connection: Connection, names: tuple[str, ...], tail: int, after: int 
 
 
 def prepared(connection: Connection) -> int:
-    """How many series are prepared."""
+    """How many configs have prepared series."""
     return connection.scalar(select(func.count()).select_from(schema.series_head)) or 0
 
 
 def chunk_names(connection: Connection) -> tuple[str, ...]:
-    """The names for which series are prepared."""
+    """The metrics for which series are prepared, sorted."""
     content = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == "chunk_names"))
     return _names(content) if content else ()
 
@@ -100,31 +103,33 @@ def _prepare(connection: Connection, cache: LookupCache, configs: list[int], nam
     newest = select(result.config, func.max(result.created)).where(result.config.in_(configs))
     heads = _heads(connection, configs, names)
     tails = dict(from_payloads(connection, cache, list(heads), names, tails=True))
-    last = {config: len(held) // CHUNK for config, held in heads.items()}  # the segment that is not full
-    longer = {
-        config: held.followed_by(tails[config]) if config in tails else held
-        for config, held in _load(connection, heads, names, names, last)
+    # Full segments stay as they are: only the last one, which has room, is read and written again.
+    open_segments = {config: len(points) // CHUNK for config, points in heads.items()}
+    lengthened = {
+        config: columns.followed_by(tails[config]) if config in tails else columns
+        for config, columns in _load(connection, heads, names, names, open_segments)
     }
-    whole = dict(from_payloads(connection, cache, [one for one in configs if one not in heads], names))
+    unprepared = [config for config in configs if config not in heads]
+    whole = dict(from_payloads(connection, cache, unprepared, names))
     connection.execute(delete(schema.series_head).where(head.config.in_(configs)))
     connection.execute(
         delete(schema.series_chunk).where(chunk.config == bindparam("c"), chunk.segment >= bindparam("s")),
-        [{"c": config, "s": last.get(config, 0)} for config in configs],
+        [{"c": config, "s": open_segments.get(config, 0)} for config in configs],
     )
     head_rows: list[dict[str, Any]] = []
     chunk_rows: list[dict[str, Any]] = []
     for config, until in connection.execute(newest.group_by(result.config)):
-        if config in longer:
-            made = heads[config]
-            added = tails[config].head if config in tails else None
-            made = made if added is None else made.followed_by(added)
-            chunk_rows += _chunk_rows(config, longer[config], names, last[config])
+        if config in lengthened:
+            points = heads[config]
+            if config in tails:
+                points = points.followed_by(tails[config].head)
+            chunk_rows += _chunk_rows(config, lengthened[config], names, open_segments[config])
         else:
-            held = whole.get(config, Columns(Head.of([]), {}))
-            made = held.head
-            chunk_rows += _chunk_rows(config, held, names, 0)
-        row = {"config": config, "names": key(*names), "points": len(made), "until": until}
-        head_rows.append({**row, "head": made.packed()})
+            columns = whole.get(config, Columns(Head.of([]), {}))  # all its runs may be hidden
+            points = columns.head
+            chunk_rows += _chunk_rows(config, columns, names, 0)
+        row = {"config": config, "names": key(*names), "points": len(points), "until": until}
+        head_rows.append({**row, "head": points.packed()})
     for table, rows in ((schema.series_head, head_rows), (schema.series_chunk, chunk_rows)):
         if rows:
             connection.execute(insert(table), rows)
@@ -133,7 +138,11 @@ def _prepare(connection: Connection, cache: LookupCache, configs: list[int], nam
 def _chunk_rows(
     config: int, columns: Columns, names: tuple[str, ...], first_segment: int
 ) -> Iterator[dict[str, Any]]:
-    """The rows of all segments from the first on, without the names that no point of a segment carries."""
+    """The chunk rows of columns whose first point opens `first_segment`.
+
+    A row has the values of one segment of points and one band of names; names that no point of the segment
+    carries are left out.
+    """
     numbered_columns = [
         (index, column)
         for index, name in enumerate(names)
@@ -160,7 +169,7 @@ def _chunk_rows(
 
 
 def _heads(connection: Connection, configs: Sequence[int], prepared_for: tuple[str, ...]) -> dict[int, Head]:
-    """The points of each config that is prepared for these names, in the order of the configs."""
+    """The points of each config whose series are prepared for these names, in the order of the configs."""
     head = schema.series_head.c
     statement = select(head.config, head.head).where(head.names == key(*prepared_for))
     heads = {
@@ -178,7 +187,7 @@ def _load(
     names: Sequence[str],
     first: dict[int, int] | None = None,
 ) -> Iterator[tuple[int, Columns]]:
-    """The prepared columns of some names: of all points, or of those from a first segment on."""
+    """The prepared columns of some names: of all points, or from each config's segment in `first` on."""
     chunk = schema.series_chunk.c
     requested = set(names)
     name_at = {place: name for place, name in enumerate(prepared_for) if name in requested}
@@ -187,7 +196,7 @@ def _load(
     statement = statement.where(chunk.band.in_(bands))
     for batch in _batches(heads, len(bands), first):
         batch_statement = statement.where(chunk.config.in_(batch))
-        if first is not None:  # all others are shorter than this: nothing is read in vain
+        if first is not None:
             batch_statement = batch_statement.where(chunk.segment >= min(first[config] for config in batch))
         pieces: dict[int, dict[int, dict[str, Column]]] = {config: defaultdict(dict) for config in batch}
         for config, segment, slots, marks, forms in connection.execute(batch_statement).all():
@@ -214,7 +223,7 @@ def _load(
 
 
 def _whole(segments: list[tuple[dict[str, Column], Column]], names: Sequence[str]) -> dict[str, Column]:
-    """The columns of all segments joined; each segment comes with what stands for a name it lacks."""
+    """The columns of all segments joined; each segment brings the column that stands for names it lacks."""
     if len(segments) == 1 and len(segments[0][0]) == len(names):
         return segments[0][0]
     return {
@@ -224,7 +233,7 @@ def _whole(segments: list[tuple[dict[str, Column], Column]], names: Sequence[str
 
 
 def _batches(heads: dict[int, Head], bands: int, first: dict[int, int] | None) -> Iterator[list[int]]:
-    """The configs in groups whose rows together are held twice for a moment."""
+    """The configs in groups that stay under the row limit: for a moment each group is in memory twice."""
     batch: list[int] = []
     rows = 0
     for config, head in heads.items():
@@ -239,14 +248,11 @@ def _batches(heads: dict[int, Head], bands: int, first: dict[int, int] | None) -
 
 
 def _capped(by_config: Any) -> Iterator[tuple[int, Columns]]:
+    """Each config's newest points, up to the row limit; configs without points are left out."""
     for config, series_columns in by_config:
         if len(series_columns.head):
-            yield (
-                config,
-                series_columns.points(slice(-ROW_LIMIT, None))
-                if len(series_columns.head) > ROW_LIMIT
-                else series_columns,
-            )
+            too_long = len(series_columns.head) > ROW_LIMIT
+            yield config, series_columns.points(slice(-ROW_LIMIT, None)) if too_long else series_columns
 
 
 @lru_cache(maxsize=64)
@@ -256,5 +262,5 @@ def _names(content: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _forms(content: str) -> tuple[tuple[int, tuple[Form, ...]], ...]:
-    """The names of a row by their places in the list of names, and the forms of each."""
+    """For each name in a chunk row: its place in the list of prepared names, and its forms."""
     return tuple((place, tuple(Form(*form) for form in forms)) for place, forms in json.loads(content))

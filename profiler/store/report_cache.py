@@ -1,4 +1,4 @@
-"""The cache of what was read from reports: a file for each report and version of the reader.
+"""The cache of the values read from reports: one file for each report and version of the reader.
 
 It lies beside the bundles and may be deleted at any time.
 """
@@ -28,12 +28,12 @@ _HEAD = struct.Struct("<8sIQ")  # magic, crc32 of the rest, length of the JSON p
 
 
 def cache_path(folder: Path, sha256: str, reader_version: str) -> Path:
-    """Where the values of a report are kept."""
+    """The cache file of a report's values."""
     return folder / "values" / f"{sha256}-{reader_version}.bin"
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Keep a report's values. Nobody sees half a file; its checksum tells one that a power cut spoiled."""
+    """Write a report's values. Nobody ever reads half a file: a checksum reveals one that is damaged."""
     # Launches of a report share a few metric sets: each is written once.
     set_numbers: dict[int, int] = {}  # by the identity of the set
     sets: list[Json] = []
@@ -80,7 +80,7 @@ def write_report(path: Path, report: Report) -> None:
 
 
 def read_report(path: Path) -> Report | None:
-    """The kept values; None where there are none, or where the file is not whole."""
+    """The report with its values; None where there is no such file, or a damaged one."""
     try:
         content = path.read_bytes()
         magic, checksum, head_length = _HEAD.unpack_from(content)

@@ -1,4 +1,4 @@
-"""Where the values of a sealed run's reports come from: the cache beside the bundles, else the reader."""
+"""Loads the reports of sealed runs: from the cache beside the bundles, else by reading the report files."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from profiler.evidence import Report
 from profiler.reports import read_reports
 from profiler.store import report_cache
 
-_RUNS_AT_ONCE = 32  # reports of so many runs are read by one process, and fetched at once from afar
+_RUNS_AT_ONCE = 32  # whose reports one reader process reads, and which are fetched together from afar
 
 ReportsBySha256 = dict[str, Report]
 
 
 def load_reports(root: Root, runs: Sequence[Run]) -> Iterator[tuple[Run, ReportsBySha256 | ProfilerError]]:
-    """The runs in order, each with all its reports, or with the reason why one of them cannot be read."""
+    """The runs in order, each with all its reports, or with the error that says why one cannot be read."""
     for start in range(0, len(runs), _RUNS_AT_ONCE):
         yield from _load_reports(root, runs[start : start + _RUNS_AT_ONCE])
 
 
 def cache_report(root: Root, report: Report) -> None:
-    """Keep what was read, so that a rebuild need not read it again. Not being able to is no error."""
+    """Write a report's values to the cache, which spares a rebuild the reading; a failed write is ignored."""
     with contextlib.suppress(OSError):
         report_cache.write_report(_cache_path(root, report.sha256), report)
 
@@ -74,7 +74,7 @@ def _cache_path(root: Root, digest: str) -> Path:
 
 @cache
 def _reader_version() -> str:
-    """Changes with every module that takes part in reading: nobody has to remember to raise a number."""
+    """A digest of all modules that take part in reading: a change of any of them makes the cache stale."""
     store = Path(__file__).parent
     modules = [store / "packing.py", store / "report_cache.py"]
     for room in ("evidence", "reports"):

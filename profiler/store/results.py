@@ -1,4 +1,4 @@
-"""How the index answers what there are results of: rows without values, whole launches, latency samples."""
+"""Queries for results: rows without values, launches with all values, latency samples."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _launch(row: Any, metric_set: MetricSet) -> Launch:
 
 
 def _size(content: str | None) -> Size | None:
-    """A grid or block out of what `size_text` wrote."""
+    """A grid or block from the text that `size_text` wrote."""
     if content is None:
         return None
     x, y, z = content.split(",")

@@ -1,4 +1,4 @@
-"""What the index answers with: rows about runs, versions, workloads, launches and series."""
+"""The rows that the index answers with: runs, versions, workloads, launches, series, latencies."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from profiler.bundles import Json, ReportFile
 from profiler.errors import ProfilerError
 from profiler.evidence import Evidence, Value
 
-ROW_LIMIT = 10_000  # no query brings more rows than this into Python
+ROW_LIMIT = 10_000  # rows that one query may bring into Python
 
 Size = tuple[int, int, int]
 T = TypeVar("T")
 
 
 class DamagedIndex(ProfilerError):
-    """The file is no index, or a spoiled one: it is made again from the bundles."""
+    """The database file is damaged or no index: it has to be made again from the bundles."""
 
 
 class WriteConflict(Exception):
-    """Another process brought the index further meanwhile: what was to be written is to be made anew."""
+    """Another process changed the index meanwhile: the rows to be written have to be made again."""
 
 
 class Rows(list[T]):
-    """A list that says whether the row limit cut it short."""
+    """A list that knows whether a row limit cut it short."""
 
     def __init__(self, rows: Iterable[T] = (), truncated: bool = False) -> None:
         super().__init__(rows)
@@ -38,7 +38,7 @@ class Rows(list[T]):
 
 @dataclass(frozen=True)
 class RunInfo:
-    """One run, under the labels that are valid now. What a report does not say is None."""
+    """One run, under its present labels. What a report does not say is None."""
 
     run_id: str
     family: str | None  # None: several, see families
@@ -61,8 +61,8 @@ class RunInfo:
     hidden: bool
     families: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
-    workloads: tuple[str, ...] = ()  # the known ones
-    provenance: Mapping[str, Json] = field(default_factory=dict)  # all that the bundle says of its making
+    workloads: tuple[str, ...] = ()  # those that have a name
+    provenance: Mapping[str, Json] = field(default_factory=dict)  # all the bundle says about how it was made
 
 
 @dataclass(frozen=True)
@@ -75,21 +75,21 @@ class VersionInfo:
     last_created: datetime
     runs: int
     gpus: tuple[str, ...]
-    workloads: tuple[str, ...]  # the known ones
+    workloads: tuple[str, ...]  # those that have a name
 
 
 @dataclass(frozen=True)
 class WorkloadInfo:
-    """One workload of a family; `workload` is None where nobody said."""
+    """One workload of a family."""
 
     family: str
-    workload: str | None
-    versions: int
+    workload: str | None  # None: nobody named it
+    versions: int  # how many have results of it
     gpus: tuple[str, ...]
 
 
 class Environment(NamedTuple):
-    """What a run was made with, as far as it says."""
+    """The GPU architecture and software of a run, as far as it is known."""
 
     compute_capability: str | None
     driver: str | None
@@ -97,12 +97,12 @@ class Environment(NamedTuple):
 
 
 class CellInfo(NamedTuple):
-    """Where the newest results of a version lie; "" for what nobody named."""
+    """A version, workload, GPU and evidence of which there are results; "" for what nobody named."""
 
     family: str
     version: str
     workload: str
-    gpu: str  # of static facts the architecture they were compiled for
+    gpu: str  # for static facts the architecture that they were compiled for
     evidence: Evidence
 
 
@@ -123,11 +123,11 @@ class ResultInfo:
     demangled: str
     grid: Size | None
     block: Size | None
-    ordinal: int  # of the launch in its report; of the row in its run otherwise
+    ordinal: int  # of the launch in its report; of other rows, the position in the run
     created: datetime
     duration_ns: Value  # gpu__time_duration.sum
     report_sha256: str | None
-    kind: str = "launch"  # launch, facts, latency, noise, or cell: nothing but a status
+    kind: str = "launch"  # launch, facts, latency, noise, or cell, which has a status and no values
     status: str = "done"
     reason: str | None = None
     median_ns: float | None = None  # of the latency samples
@@ -150,7 +150,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
-    """One metric of one part over the runs, oldest first; launches without the metric have points too."""
+    """One metric of one part over the runs, oldest first; a launch without the metric has a point too."""
 
     family: str
     workload: str | None
@@ -160,15 +160,15 @@ class Series:
     part: str
     base_name: str
     metric: str  # the exact name
-    unit: str  # of the newest point that has a number; each value keeps its own
+    unit: str  # of the newest point that has a number; every value has its own
     points: tuple[Point, ...] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True)
 class PartArrays:
-    """All series of one part as read-only arrays, oldest point first, for those who read thousands.
+    """All series of one part as read-only arrays, oldest point first, for callers that read thousands.
 
-    A launch without a metric has its place in the metric's arrays too.
+    All arrays have one element a launch; a launch without a metric has an element in its arrays too.
     """
 
     family: str
@@ -178,26 +178,26 @@ class PartArrays:
     mode: str
     part: str
     base_name: str
-    metrics: tuple[str, ...]  # the exact names that any of the points carries
-    units: tuple[str, ...]  # of each metric's newest value
+    metrics: tuple[str, ...]  # the exact names of the metrics that any point carries
+    units: tuple[str, ...]  # one a metric: that of its newest value
     numbers: tuple[NDArray[np.float64], ...]  # one array a metric; NaN: no number
-    states: tuple[NDArray[np.uint8], ...]  # one array a metric: values.State
+    states: tuple[NDArray[np.uint8], ...]  # one array a metric, of State
     result_ids: NDArray[np.int64]
-    run_keys: NDArray[np.int64]  # Store.run_ids gives their names
-    created_us: NDArray[np.int64]  # since 1970, UTC
+    run_keys: NDArray[np.int64]  # Store.run_ids turns them into run ids
+    created_us: NDArray[np.int64]  # microseconds since 1970, UTC
     versions: tuple[str, ...]
-    version: NDArray[np.uint32]  # place in versions
+    version: NDArray[np.uint32]  # index into versions
     latest: NDArray[np.bool_]  # from the newest run of its version
 
 
 @dataclass(frozen=True)
 class SampleArrays:
-    """Latencies of single calls in time order."""
+    """Latencies of single calls, in the order in which they were timed."""
 
     ns: NDArray[np.float32]
-    rounds: NDArray[np.uint16]
-    clocks_mhz: NDArray[np.float32]  # one a sample, or none
-    throttled: NDArray[np.uint32]  # positions
+    rounds: NDArray[np.uint16]  # the round of measurement that each sample is from
+    clocks_mhz: NDArray[np.float32]  # one a sample, or an empty array
+    throttled: NDArray[np.uint32]  # indices of samples taken while the GPU throttled
 
 
 @dataclass(frozen=True)
@@ -234,29 +234,29 @@ class MedianLatency(NamedTuple):
     base_name: str
 
 
-SHORT_NS, LONG_NS = 100e3, 1e6  # between short, medium and long calls
+SHORT_NS, LONG_NS = 100e3, 1e6  # the bounds between short, medium and long calls
 WORKLOAD_CLASSES = ("short", "medium", "long")
 
 
 def workload_class(ns: float) -> str:
-    """How long a call takes: where an event timer's tick of 1 µs shows, equal builds lie further apart."""
+    """The class of a call by its duration: noise floors differ, since a CUDA event timer ticks every 1 µs."""
     return WORKLOAD_CLASSES[(ns >= SHORT_NS) + (ns >= LONG_NS)]
 
 
 @dataclass(frozen=True)
 class NoisePair:
-    """Two sessions of one build, one after the other: how far equal builds lie apart."""
+    """Two A/A sessions, of one build right after each other: how far equal builds lie apart."""
 
     a: LatencyInfo
     b: LatencyInfo
 
     @property
     def clock_mode(self) -> str | None:
-        """What the mode says of the clocks: base, none, locked…; None where it does not."""
+        """The clock control that the mode names: base, none, locked…; None where it names none."""
         clock_parts = [part for part in self.a.mode.split("; ") if part.startswith("clock ")]
         return clock_parts[0].removeprefix("clock ") if clock_parts else None
 
     @property
     def workload_class(self) -> str:
-        """Of the first session's median."""
+        """The class of the first session's median."""
         return workload_class(float(np.median(self.a.samples.ns)))

@@ -1,4 +1,4 @@
-"""What a person decides of a run, its labels and whether it is shown: recorded, and followed by the index."""
+"""Decisions about runs: relabel one, forget one or undo that. Recorded in files, and applied to the index."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def relabel_run(
     data: str | None = None,
     store: Store | None = None,
 ) -> Labels:
-    """Mend the family, version or workload of an imported report; workload "" means that nobody knows it.
+    """Correct the family, version or workload of an imported report; workload "" means unknown.
 
-    Returns what is valid now. Nothing is recorded where that is so already.
+    Returns the labels after that; nothing is recorded where they do not change. Raises UnknownName for a run
+    that does not exist, and ProfilerError for a collected one, whose versions its catalogue names.
     """
     root = location.open_root(data)
     named = {"family": family, "version": version, "workload": workload}
@@ -50,7 +51,7 @@ def relabel_run(
 def forget_run(
     run_id: str, *, undo: bool = False, why: str = "", data: str | None = None, store: Store | None = None
 ) -> bool:
-    """Hide a run everywhere, or show it again; its bundle stays. False: it was so before."""
+    """Hide a run everywhere, or with `undo` show it again; the bundle stays. False: nothing had to change."""
     root = location.open_root(data)
     check_run_id(root, run_id)
     labels = decisions.load_labels(root).labels.get(run_id, Labels())
@@ -69,14 +70,15 @@ def _decide(
     data: str | None,
     open_index: Store | None,
 ) -> None:
-    """Record a decision and have the index follow; nothing is recorded where there is no index to do so."""
+    """Record a decision and apply it to the index."""
+    # In this order: nothing is recorded where the index cannot be opened to apply it.
     with sync.opened_store(data, open_index) as store:
         decisions.write_decision(root, kind, run_id, values, why=why)
         sync.sync_store(root, store)
 
 
 def check_run_id(root: Root, run_id: str) -> None:
-    """Refuse the id of a run that is not there, with those that are near it."""
+    """Raise UnknownName, with similar ids, for the id of a run that does not exist."""
     run_ids = bundle.list_runs(root)
     if run_id not in run_ids:
         near = get_close_matches(run_id, run_ids, n=3, cutoff=0.5)

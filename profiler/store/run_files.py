@@ -1,4 +1,4 @@
-"""The files of a run: all of them as one zip, or one of its reports."""
+"""Access to a run's files: all of them as one zip, or one of its reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from profiler.store.run_decisions import check_run_id
 
 
 def export_run(run_id: str, target: Path, *, data: str | None = None) -> Path:
-    """Write a run as one zip that `import` takes elsewhere; into a folder under the run's name."""
+    """Write a run as one zip, which can be imported elsewhere; a target folder gets it under the run's id.
+
+    Returns the path of the zip. Raises UnknownName for a run that does not exist.
+    """
     root = location.open_root(data)
     check_run_id(root, run_id)
     return zip_file.pack(root, run_id, target)
@@ -21,7 +24,10 @@ def export_run(run_id: str, target: Path, *, data: str | None = None) -> Path:
 
 @contextlib.contextmanager
 def open_report(run_id: str, sha256: str, *, data: str | None = None) -> Iterator[Path]:
-    """A local path of a report that a run keeps, for download or a second look, while the context lasts."""
+    """A local path of one of a run's reports, valid while the context lasts.
+
+    Raises UnknownName where the run has no such report, BadBundle where its file is missing or unreadable.
+    """
     root = location.open_root(data)
     for file in bundle.load_run(root, run_id).reports:
         if file.sha256 == sha256:

@@ -1,4 +1,4 @@
-"""Which rows a run becomes: the same run and decisions give the same rows, whatever else the index holds."""
+"""Turns a run with its reports into the rows of the index."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ from profiler.store.schema import key, version_key
 from profiler.store.statements import microseconds
 
 Row = dict[str, Any]
-RunItem = tuple[
-    Run, Mapping[str, Report], Labels | None
-]  # a run, its reports by sha256, what was decided about it
+# A run, its reports by sha256, and what was decided about it.
+RunItem = tuple[Run, Mapping[str, Report], Labels | None]
 
-_MOST_LAUNCHES = 2**31  # what a database takes
+_MOST_LAUNCHES = 2**31  # an INTEGER column of PostgreSQL takes no larger number
 
 
 @dataclass
@@ -51,9 +50,9 @@ class RunRows:
 
 
 def make_rows(item: RunItem) -> RunRows:
-    """The rows of a run. The same run and decisions give the same rows, whatever else the index holds.
+    """The rows of a run. They follow from the run and its decisions alone, whatever else the index holds.
 
-    Raises BadBundle for a run of which none can be made, whatever the reason: it must not stop the others.
+    Raises BadBundle for a run that cannot be indexed, whatever the reason: it must not stop the others.
     """
     try:
         return _Builder(*item).build()
@@ -64,14 +63,16 @@ def make_rows(item: RunItem) -> RunRows:
 
 
 class _Builder:
+    """Collects the rows of one run, result by result."""
+
     def __init__(self, run: Run, reports: Mapping[str, Report], labels: Labels | None) -> None:
         self.of = run
         self.reports = reports
         self.labels = labels or Labels()
         self.key = key(run.run_id)
         self.created = microseconds(run.created)
-        self.set_keys: dict[int, int] = {}  # of the metric sets met, by their identity
-        self.held_sets: list[MetricSet] = []  # kept alive: a freed one's identity is given again
+        self.set_keys: dict[int, int] = {}  # the row key of each metric set seen, by its id()
+        self.sets_kept_alive: list[MetricSet] = []  # since Python reuses the id() of a freed object
         self.evidence: set[Evidence] = set()
 
     def build(self) -> RunRows:
@@ -162,7 +163,7 @@ class _Builder:
             self._add_row(
                 "facts", facts.evidence, facts.mode, facts.part, launch.base_name, _text(facts.target), launch
             )
-        # A part of its own: the sessions of a noise run are the newest state of nothing.
+        # The sessions of a noise run get a part of their own: they are no newer latencies of the version.
         is_noise = self.of.provenance.get("purpose") == NOISE
         kind, part = ("noise", "noise") if is_noise else ("latency", "total")
         for samples in result.samples:
@@ -270,7 +271,7 @@ class _Builder:
     def _metric_set(self, values: Values) -> int:
         metric_set = values.metric_set
         if id(metric_set) not in self.set_keys:
-            self.held_sets.append(metric_set)
+            self.sets_kept_alive.append(metric_set)
             names, units = packing.compact_json(metric_set.names), packing.compact_json(metric_set.units)
             set_key = self.set_keys[id(metric_set)] = key("set", names, units, metric_set.kinds)
             self.rows.metric_sets[set_key] = {
@@ -291,7 +292,7 @@ class _Builder:
 
 
 def labels_json(labels: Labels) -> str:
-    """Decisions as the index remembers that it applied them."""
+    """The decisions about a run as the index stores which ones it applied."""
     return packing.compact_json([labels.family, labels.version, labels.workload, labels.hidden])
 
 
@@ -308,7 +309,7 @@ def compute_capability(report: Report | None) -> str | None:
 
 
 def size_text(size: tuple[int, int, int] | None) -> str | None:
-    """A grid or block as the index keeps it: "128,1,1"."""
+    """A grid or block as the index stores it: "128,1,1"."""
     return None if size is None else ",".join(map(str, size))
 
 
@@ -338,7 +339,7 @@ def _payload(
 
 
 def _text(content: Any) -> str | None:
-    """Text that both databases take: PostgreSQL has no NUL, and neither has half a surrogate pair."""
+    """Text that both databases accept: PostgreSQL takes no NUL, and neither takes half a surrogate pair."""
     if content is None:
         return None
     return str(content).replace("\0", "").encode("utf-8", "replace").decode()

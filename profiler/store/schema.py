@@ -1,6 +1,6 @@
-"""How the index is laid out: narrow tables, packed payloads, partial covering indexes, on both databases.
+"""The tables of the index, the same on SQLite and PostgreSQL: narrow rows, packed payloads, partial indexes.
 
-The layout and what it saves against a row per value are measured in `bench/store.py`.
+`bench/store.py` measures this layout against one row per value.
 """
 
 from __future__ import annotations
@@ -26,23 +26,25 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA = "7"  # another number in an index means: rebuild it from the bundles
+SCHEMA = "7"  # an index with another number is emptied and filled again from the bundles
 
 metadata = MetaData()
 
-VALUED = ("launch", "facts")  # the kinds of results that hold values of metrics
+VALUED = ("launch", "facts")  # the kinds of results that have metric values
 
-# INTEGER PRIMARY KEY is SQLite's row id: no second tree to look a row up in.
+# In SQLite an INTEGER PRIMARY KEY is the row id itself, which saves a second B-tree per table.
+# Source: SQLite documentation, "ROWIDs and the INTEGER PRIMARY KEY".
 Key = BigInteger().with_variant(Integer, "sqlite")
 
-# Both databases (and Python) order such text by code point, whatever the machine's language is.
+# With this collation both databases, like Python, order text by code point, whatever the locale.
 Name = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 def key(*parts: str | int) -> int:
-    """A row's id from what the row is, so that links survive a rebuild and inserts need no look-up.
+    """A row's id, made from what the row is: links survive a rebuild, and inserts need no look-up.
 
-    53 bits: a browser keeps such a number whole, and a million rows collide with a chance of 1 in 18,000.
+    It has 53 bits, which JavaScript numbers keep exactly; among a million rows two collide with a chance of 1
+    in 18,000.
     """
     text = "\x1f".join(map(str, parts))
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") >> 11
@@ -103,7 +105,7 @@ version = Table(
     UniqueConstraint("family", "name"),
 )
 
-cell = Table(  # which versions and workloads a run covers
+cell = Table(  # one row for each version and workload that a run covers
     "cell",
     metadata,
     Column("run", Key, primary_key=True, autoincrement=False),
@@ -175,8 +177,8 @@ result = Table(
     Column("metric_set", Key),
     Index("result_config", "config", "kind", "created"),
 )
-# The newest state of everything is what pages ask for. SQLite takes a partial index only for a condition
-# written the same way, and reads nothing but the index only if the condition's column is in it.
+# Pages ask for the newest results, so those have indexes of their own. SQLite uses a partial index only where
+# the query writes its condition the same way, and skips the table only if the index has that column, too.
 for _name, _columns in (
     ("result_latest", ("config", "version", "created", "run", "duration", "duration_state", "median_ns")),
     ("result_latest_by_version", ("version", "config", "kind", "created", "run")),
@@ -187,8 +189,8 @@ for _name, _columns in (
         sqlite_where=text("is_latest = 1"),
         postgresql_where=result.c.is_latest,
     )
-UNDONE = text("result.status <> 'done'")  # the few results that tell whether a version is right
-TIMED = {kind: text(f"result.kind = '{kind}'") for kind in ("latency", "noise")}  # for these indexes
+UNDONE = text("result.status <> 'done'")  # the few results that say whether a version is wrong
+TIMED = {kind: text(f"result.kind = '{kind}'") for kind in ("latency", "noise")}  # as the indexes write it
 for _kind in TIMED:
     Index(
         f"result_{_kind}",
@@ -198,14 +200,13 @@ for _kind in TIMED:
     )
 Index("result_undone", result.c.version, sqlite_where=text("status <> 'done'"), postgresql_where=UNDONE)
 
-payload = Table(  # one slot and one state a position of the metric set; everything a page rarely asks for
+payload = Table(  # a slot and a state for each metric of the metric set, and all that pages rarely need
     "payload",
     metadata,
-    Column(
-        "result", BigInteger, primary_key=True, autoincrement=False
-    ),  # not the row id: rows lie as they came
+    # BigInteger, not Key: it must not become the row id, so that rows stay in the order of insertion.
+    Column("result", BigInteger, primary_key=True, autoincrement=False),
     Column("slots", LargeBinary, nullable=False),  # 8 bytes each
-    Column("states", LargeBinary, nullable=False),  # a byte each; empty: all present
+    Column("states", LargeBinary, nullable=False),  # 1 byte each; empty: all present
     Column("texts", Text),  # JSON {position: text}
     Column("extras", Text),  # JSON: stream, nvtx, opcodes, rules
     Column("samples", LargeBinary),  # float32 ns
@@ -214,31 +215,35 @@ payload = Table(  # one slot and one state a position of the metric set; everyth
     Column("throttled", LargeBinary),  # uint32 positions
 )
 
-# What follows is derived from payloads, for the metrics that are asked for often: it may be deleted any time.
+# The next two tables are derived from payloads, for metrics that are asked for often. They may be emptied at
+# any time.
 
 series_head = Table(  # the points of a prepared series
     "series_head",
     metadata,
     Column("config", Key, primary_key=True, autoincrement=False),
-    Column("names", BigInteger, nullable=False),  # key of the list of names that it is prepared for
+    Column("names", BigInteger, nullable=False),  # key() of the metrics that it is prepared for
     Column("points", Integer, nullable=False),
-    Column("until", BigInteger, nullable=False),  # the newest result at that time; later ones are not in it
+    Column("until", BigInteger, nullable=False),  # when its newest result was created
     Column("head", LargeBinary, nullable=False),
 )
 
-series_chunk = Table(  # the values of a few names at some of these points, for each name that one carries
+series_chunk = Table(  # the values of a BAND of names at a CHUNK of points, for the names that occur
     "series_chunk",
     metadata,
     Column("config", Key, primary_key=True, autoincrement=False),
-    Column("band", SmallInteger, primary_key=True, autoincrement=False),  # which BAND of the list of names
-    Column("segment", SmallInteger, primary_key=True, autoincrement=False),  # which CHUNK of the points
+    Column(
+        "band", SmallInteger, primary_key=True, autoincrement=False
+    ),  # number of the BAND in the list of names
+    Column("segment", SmallInteger, primary_key=True, autoincrement=False),  # number of the CHUNK of points
     Column("slots", LargeBinary, nullable=False),
-    Column("marks", LargeBinary),  # none: all are of the first form
-    Column("forms", Text, nullable=False),  # JSON: place of each name in the list, and its forms
+    Column("marks", LargeBinary),  # NULL: every column has one form
+    Column("forms", Text, nullable=False),  # JSON: each name's place in the list of names, and its forms
 )
 CHUNK = 500  # points
-BAND = 8  # names: to Python a row costs more than its 32 KB, and a page that asks for one name reads eight
+BAND = 8  # names: fetching a row costs Python more than its 32 KB, even where one of the 8 is asked for
 
+# PostgreSQL would try in vain to compress these columns.
 _storage = cast(Any, DDL)  # untyped in SQLAlchemy
 for _table, _column in (
     (series_head, "head"),

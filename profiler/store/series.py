@@ -1,4 +1,4 @@
-"""How the index answers what a metric was over the runs: one series a part."""
+"""Queries for the values of metrics over the runs: one series for each part and metric."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import PartArrays, Point, Series, Size
 from profiler.store.statements import Selection, capped, config_conditions, moment
 
-_GRID, _BLOCK = slice(0, 3), slice(3, 6)  # of a shape
+_GRID, _BLOCK = slice(0, 3), slice(3, 6)  # their places in a shape
 
 
 def series(
@@ -87,7 +87,7 @@ def _part(
 
 
 def _configs(connection: Connection, selection: Selection) -> dict[int, Any]:
-    """The configs that have values, by their keys, in the order of what they are."""
+    """The selected configs that have values, by their keys, sorted by their columns."""
     config, result = schema.config.c, schema.result.c
     has_values = select(result.id).where(result.config == config.id, result.kind.in_(schema.VALUED))
     statement = (
@@ -101,7 +101,7 @@ def _configs(connection: Connection, selection: Selection) -> dict[int, Any]:
 def _point_heads(
     connection: Connection, cache: LookupCache, heads: Sequence[Head]
 ) -> list[list[tuple[Any, ...]]]:
-    """All of each point but its value."""
+    """Everything about each point except its value, in the order of the fields of Point."""
     runs = cache.runs.get(connection, {run for head in heads for run in head.run.tolist()})
     versions = cache.versions.get(connection, {version for head in heads for version in head.versions})
     point_heads = []
@@ -146,7 +146,7 @@ def _series(config: Any, name: str, heads: list[tuple[Any, ...]], column: Column
 
 
 def _identity(config: Any) -> dict[str, Any]:
-    """What makes the series of a config, as arguments of Series and PartArrays."""
+    """The columns that identify a config, as arguments of Series and PartArrays."""
     return {
         "family": config.family,
         "workload": config.workload or None,

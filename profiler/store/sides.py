@@ -1,4 +1,4 @@
-"""How the index answers what a side of a comparison is: the run that is meant, its launches, their origin."""
+"""The query for one side of a comparison: which run is meant, its launches, and where they come from."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def side(connection: Connection, cache: LookupCache, selection: Selection, label
 
 
 def _latencies(connection: Connection, chosen: Selection, run_id: str | None) -> tuple[Latency, ...]:
-    """The samples of the version's calls there, newest run first; of one run where that is meant."""
+    """The latency samples of the version there, newest run first; with `run_id` those of that run alone."""
     if chosen.evidence is not Evidence.MEASURED:
         return ()
     result, run, cell = schema.result.c, schema.run.c, schema.cell.c
@@ -115,9 +115,10 @@ def _build(about: dict[str, Any]) -> str | None:
 
 
 def _wrong(connection: Connection, chosen: Selection, run_id: str | None) -> str | None:
-    """Why the version is wrong: by the newest check of whatever evidence, or that of the one run meant.
+    """Why the version's results are wrong: by its newest checks, or with `run_id` by those of that run.
 
-    A GPU that could not run one workload says nothing about the numbers; the CPU can run every one.
+    A failure on the CPU counts, since the CPU can run every workload. One on a GPU does not: that a GPU could
+    not run one workload says nothing about the numbers.
     """
     result, config, run = schema.result.c, schema.config.c, schema.run.c
     version = schema.version_key(chosen.family or "", chosen.version or "")
@@ -135,7 +136,10 @@ def _wrong(connection: Connection, chosen: Selection, run_id: str | None) -> str
 
 
 def _choose(connection: Connection, selection: Selection, name: str) -> Selection:
-    """The one run, version, workload, GPU and evidence meant; UnknownName where none or several are."""
+    """Narrow a selection to one version, workload, GPU and evidence, and its newest run.
+
+    Raises UnknownName where nothing is selected, or several versions, workloads or GPUs are.
+    """
     config, run = schema.config.c, schema.run.c
     columns = (
         config.family,
@@ -154,9 +158,8 @@ def _choose(connection: Connection, selection: Selection, name: str) -> Selectio
         raise UnknownName(
             f"nothing in the index is called {name}: `profiler versions` and `profiler runs` list what is"
         )
-    if (
-        selection.run_id is not None
-    ):  # before a kind of evidence is chosen, which one of its versions may lack
+    if selection.run_id is not None:
+        # Checked before a kind of evidence is chosen, which would hide the versions that lack it.
         versions = sorted({(row.family, row.version) for row in candidates})
         if len(versions) > 1:
             first = "/".join(versions[0])
@@ -178,7 +181,7 @@ def _choose(connection: Connection, selection: Selection, name: str) -> Selectio
 
 
 def _origin(connection: Connection, chosen: Selection, report_key: int | None) -> tuple[Session, str | None]:
-    """The session of the launches' report, else what the run knows of it; and the compute capability."""
+    """The ncu session of the launches' report, else one made from the run; and the compute capability."""
     run = schema.run.c
     row = connection.execute(select(schema.run).where(run.run_id == chosen.run_id)).one()
     if report_key is not None:

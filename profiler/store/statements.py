@@ -1,4 +1,4 @@
-"""What the statements of the index share: selections, joins, the row limit, how times are kept."""
+"""Building blocks of queries: which results are selected, joins, the row limit, times as numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEYS_AT_ONCE = 500  # parameters in one IN list
 
 @dataclass(frozen=True)
 class Selection:
-    """Which results are asked for; None asks for all, "" for those that nobody named."""
+    """Which results a query asks for. None selects all of them, "" those where nobody named one."""
 
     family: str | None = None
     version: str | None = None
@@ -84,7 +84,7 @@ def capped(connection: Connection, statement: Select[Any], limit: int = ROW_LIMI
 
 
 def pages(connection: Connection, statement: Select[Any], by: Any) -> Iterator[Any]:
-    """The rows of a statement in the order of a unique column, which comes first in it, a page at a time."""
+    """All rows of a statement, fetched in pages, sorted by a unique column, which has to be its first."""
     statement = statement.order_by(by).limit(ROW_LIMIT)
     rows = connection.execute(statement).all()
     while rows:
@@ -101,12 +101,12 @@ def key_batches(keys: Iterable[int]) -> Iterator[list[int]]:
 
 @lru_cache(maxsize=65_536)
 def moment(microseconds: int) -> datetime:
-    """The time that the index keeps as a number."""
+    """The time that the index stores as microseconds since 1970, UTC."""
     return _EPOCH + timedelta(microseconds=microseconds)
 
 
 def microseconds(moment: datetime) -> int:
-    """The time as the index keeps it."""
+    """A time as the index stores it: microseconds since 1970, UTC."""
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 

@@ -1,4 +1,4 @@
-"""How the index is kept in step with the bundles and decisions, which are the truth."""
+"""Keeps the index in step with the bundles and the decisions about them, which are the truth."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from profiler.store.index import Store
     from profiler.store.run_rows import RunRows
 
-Progress = Callable[[int, int, str], None]  # done, of how many, what
+Progress = Callable[[int, int, str], None]  # how many are done, of how many, the name of the last
 RunWithReports = tuple[Run, ReportsBySha256]
 
 _AT_ONCE = 100  # runs that go into the index in one transaction
-_TRIES = 20  # each but the last met another process that had brought the index further
+_TRIES = 20  # a try fails where another process changed the index meanwhile
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,16 @@ class SyncSummary:
     """What changed in the index."""
 
     added: tuple[str, ...] = ()  # run ids
-    changed: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()  # their labels, or whether they are hidden
     removed: tuple[str, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # run id, message
 
 
 def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
-    """The index of the data folder (PROFILER_DATA, PROFILER_DB), brought in step with its bundles."""
+    """The index of a data folder, brought in step with its bundles unless `sync` is False.
+
+    `data` and `db` default to PROFILER_DATA and PROFILER_DB. Close the index after use.
+    """
     root = location.open_root(data)
     store = unsynced_store(root, db)
     if sync:
@@ -48,7 +51,7 @@ def open_store(data: str | None = None, db: str | None = None, *, sync: bool = T
 
 @contextlib.contextmanager
 def opened_store(data: str | None, open_index: Store | None) -> Iterator[Store]:
-    """The given index, else the data folder's own for as long as the context lasts."""
+    """The index that is open already, else the data folder's own, closed when the context ends."""
     store = open_index or open_store(data)
     try:
         yield store
@@ -58,7 +61,7 @@ def opened_store(data: str | None, open_index: Store | None) -> Iterator[Store]:
 
 
 def unsynced_store(root: Root, db: str | None = None) -> Store:
-    """The index of a data folder as it is."""
+    """The index of a data folder, as it is."""
     from profiler.store.index import Store  # brings SQLAlchemy in: 0.1 s
 
     return Store.open(location.index_location(root, db))
@@ -67,7 +70,7 @@ def unsynced_store(root: Root, db: str | None = None) -> Store:
 def sync_index(
     data: str | None = None, *, store: Store | None = None, progress: Progress | None = None
 ) -> SyncSummary:
-    """Bring the index in step, and try again what was refused before."""
+    """Bring the index in step, and try again the runs that it refused before."""
     root = location.open_root(data)
     return sync_store(root, store or unsynced_store(root), again=True, progress=progress)
 
@@ -75,10 +78,10 @@ def sync_index(
 def sync_store(
     root: Root, store: Store, *, again: bool = False, progress: Progress | None = None
 ) -> SyncSummary:
-    """Add, change and remove what differs between the index and the bundles with the decisions about them.
+    """Make the index follow the bundles and the decisions about them: add, change and remove runs.
 
-    A run that cannot be read is left out and not tried again by every command, but with `again`. Raises
-    ProfilerError for an index of other data: only its owner may take runs out of it.
+    A run that cannot be read is left out, and tried again only with `again`, not by every command. Raises
+    ProfilerError for an index that belongs to another data folder: no runs may be removed from that.
     """
     added: list[str] = []
     for _ in range(_TRIES):
@@ -92,12 +95,12 @@ def sync_store(
 def _sync_once(
     root: Root, store: Store, again: bool, progress: Progress | None, added: list[str]
 ) -> SyncSummary:
-    """Bring the index in step as things are now; WriteConflict where they are not so any more.
+    """One try to bring the index in step; WriteConflict where another process changed the index meanwhile.
 
-    What was decided about the runs that are there is applied at once, together with the note that it is; only
-    then come those that are missing, each by the same decisions. `added` grows over all tries.
+    Decisions about indexed runs are applied first, in one transaction with the note that says so; missing
+    runs are added after that, by the same decisions. `added` collects run ids over all tries.
     """
-    # In this order: what another process seals and indexes in between is listed, and not taken for gone.
+    # In this order: a run that another process seals and indexes between the two is not taken for removed.
     applied, notes, sealed = store.applied_labels(), store.notes(), bundle.list_runs(root)
     refused: dict[str, str] = {} if again else json.loads(notes.get("refused", "{}"))
     before = notes.get("decisions")
@@ -108,7 +111,7 @@ def _sync_once(
     if nothing_to_do and decisions.decisions_digest(decisions.decision_ids(root)) == before:
         return SyncSummary()
     owner = notes.get("root", root.url)
-    # A SQLite file lies by its own data; a shared database may be that of other data.
+    # A SQLite file lies in its own data folder; a database server's may belong to another folder.
     if gone and owner != root.url and not isinstance(store.url, Path):
         raise ProfilerError(
             f"the index in PROFILER_DB is of the data in {owner}, not of {root.url}: name another one, or "
@@ -123,7 +126,7 @@ def _sync_once(
     to_read = [*changed, *missing]
 
     def make_rows(run_ids: Sequence[str], done: int) -> list[RunRows]:
-        """The rows of those runs that can be read; the others are refused."""
+        """The rows of the runs that can be read; the others go to `refused`."""
         rows: list[RunRows] = []
         for number, (run_id, content) in enumerate(read_runs(root, run_ids), done + 1):
             try:
@@ -136,7 +139,7 @@ def _sync_once(
 
     if changed or gone or decided.digest != before:
         rows = make_rows(changed, 0)
-        gone += [run_id for run_id in changed if run_id in refused]  # else it would stay as it was before
+        gone += [run_id for run_id in changed if run_id in refused]  # else the index would keep old labels
         store.apply_decisions(decided, rows, gone, before=before, notes={"root": root.url})
     for start in range(len(changed), len(to_read), _AT_ONCE):
         rows = make_rows(to_read[start : start + _AT_ONCE], start)
@@ -150,7 +153,7 @@ def _sync_once(
 
 
 def rebuild_index(data: str | None = None, *, progress: Progress | None = None) -> SyncSummary:
-    """Make the index again from nothing but bundles and decisions; a damaged SQLite file is thrown away."""
+    """Make the index again from bundles and decisions alone; a damaged SQLite file is deleted first."""
     root = location.open_root(data)
     try:
         with contextlib.closing(unsynced_store(root)) as store:
@@ -166,7 +169,7 @@ def _rebuild(root: Root, store: Store, progress: Progress | None) -> SyncSummary
     decided = decisions.load_labels(root)
     refused: dict[str, str] = {}
     readable = []
-    # Everything is read once before the transaction begins: that takes longest, and fills the cache.
+    # Everything is read once before the transaction begins: reading takes longest, and fills the cache.
     for number, (run_id, content) in enumerate(read_runs(root, sealed), 1):
         if isinstance(content, ProfilerError):
             refused[run_id] = str(content)
@@ -178,7 +181,7 @@ def _rebuild(root: Root, store: Store, progress: Progress | None) -> SyncSummary
     def rows_of_readable() -> Iterator[RunRows]:
         for run_id, content in read_runs(root, readable):
             if isinstance(content, ProfilerError):
-                raise content  # it could be read a moment ago: better the old index than half a new one
+                raise content  # it could be read a moment ago: keep the old index rather than half a new one
             try:
                 yield _make_rows(store, content, decided.labels)
             except BadBundle as error:
@@ -194,7 +197,7 @@ def _rebuild(root: Root, store: Store, progress: Progress | None) -> SyncSummary
 
 
 def read_runs(root: Root, run_ids: Sequence[str]) -> Iterator[tuple[str, RunWithReports | ProfilerError]]:
-    """Sealed runs with their values, or why not, in the order of the ids, a few in memory at a time."""
+    """Each sealed run with its reports, or the error that prevents that; few are in memory at a time."""
     for start in range(0, len(run_ids), _AT_ONCE):
         runs: list[Run] = []
         refused: dict[str, ProfilerError] = {}
@@ -214,7 +217,7 @@ def read_runs(root: Root, run_ids: Sequence[str]) -> Iterator[tuple[str, RunWith
 
 
 def prepared_metrics() -> frozenset[str]:
-    """The metrics whose trends are prepared: those of metrics.txt; none where it cannot be used."""
+    """The metrics whose series are prepared for reading: of metrics.txt; none where that is unusable."""
     try:
         table = metric_table.load_metrics()
     except ProfilerError:
@@ -226,7 +229,7 @@ def prepared_metrics() -> frozenset[str]:
 def _make_rows(
     store: Store, content: RunWithReports | ProfilerError, labels: Mapping[str, Labels]
 ) -> RunRows:
-    """What a run puts into the index; BadBundle where it cannot be read, or does not fit."""
+    """The index rows of a run. Raises BadBundle where it cannot be read, or cannot be indexed."""
     if isinstance(content, ProfilerError):
         raise BadBundle(str(content)) from content
     run, reports = content
@@ -234,7 +237,7 @@ def _make_rows(
 
 
 def _discard(database: str | Path, error: DamagedIndex) -> None:
-    """Throw the SQLite file by the data away; one at a place that somebody named may be something else."""
+    """Delete the damaged SQLite file in the data folder; one that PROFILER_DB names is not ours to delete."""
     if not isinstance(database, Path):
         raise ProfilerError(f"{error}; remove that file first, for PROFILER_DB names it") from error
     for suffix in ("", "-wal", "-shm"):

@@ -1,4 +1,4 @@
-"""How rows get into the index and out: one writer at a time, the newest of each series and version marked."""
+"""Puts rows into the index and takes them out, and keeps the newest of each series and version marked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from profiler.store.statements import key_batches
 
 
 def insert_runs(connection: Connection, runs: Sequence[RunRows]) -> list[bool]:
-    """Insert what is not there yet, inside a writing transaction; False for a run that is."""
+    """Insert the runs that are not in the index yet, in a writing transaction; False for each that is."""
     existing_keys = set(
         _column(connection, schema.run.c.id, schema.run.c.id, [rows.run["id"] for rows in runs])
     )
@@ -47,7 +47,7 @@ def insert_runs(connection: Connection, runs: Sequence[RunRows]) -> list[bool]:
 
 
 def delete_runs(connection: Connection, run_keys: Sequence[int]) -> None:
-    """Take runs out and give the mark of the newest to the one before."""
+    """Delete runs, by their keys; the newest of the remaining ones is marked as such."""
     result = schema.result.c
     for batch in key_batches(run_keys):
         touched = _pairs(connection, batch)
@@ -65,14 +65,14 @@ def delete_runs(connection: Connection, run_keys: Sequence[int]) -> None:
 
 
 def replace_runs(connection: Connection, runs: Sequence[RunRows], gone: Sequence[int]) -> None:
-    """Put runs in again and take others out, by their keys, inside a writing transaction."""
+    """Insert runs again and delete those that are gone, by their keys, in a writing transaction."""
     if runs or gone:
         delete_runs(connection, [*(rows.run["id"] for rows in runs), *gone])
         insert_runs(connection, runs)
 
 
 def clear(connection: Connection) -> None:
-    """Take everything out; what is remembered about the index itself stays."""
+    """Delete everything but the notes about the index itself."""
     for table in reversed(schema.metadata.sorted_tables):
         if table is not schema.meta:
             connection.execute(delete(table))
@@ -80,20 +80,20 @@ def clear(connection: Connection) -> None:
 
 
 def touch(connection: Connection) -> None:
-    """Say that rows changed."""
+    """Count a change of rows, so that `Store.data_version` is another one."""
     value = connection.scalar(select(schema.meta.c.value).where(schema.meta.c.key == "changes"))
     put_meta(connection, "changes", str(int(value or 0) + 1))
 
 
 def put_meta(connection: Connection, name: str, value: str) -> None:
-    """Remember something about the index itself."""
+    """Store a note about the index itself."""
     changed = connection.execute(update(schema.meta).where(schema.meta.c.key == name).values(value=value))
     if not changed.rowcount:
         connection.execute(insert(schema.meta).values(key=name, value=value))
 
 
 def _mark_latest(connection: Connection, runs: Sequence[RunRows]) -> None:
-    """Set is_latest on the rows of the newest run of each series and version; take it from older ones."""
+    """Set is_latest on rows of the newest run of each series and version, and unset it on older ones."""
     visible = [rows for rows in runs if not rows.run["hidden"]]
     pairs = {(row["config"], row["version"]) for rows in visible for row in rows.results}
     newest, stored = _stored_latest(connection, pairs), set()
@@ -120,7 +120,7 @@ def _mark_latest(connection: Connection, runs: Sequence[RunRows]) -> None:
 def _stored_latest(
     connection: Connection, pairs: set[tuple[int, int]]
 ) -> dict[tuple[int, int], tuple[int, str]]:
-    """(created, run id) of the newest run in the index, of each pair of series and version that has one."""
+    """For each pair of config and version in the index: when its newest run was made, and its id."""
     result, newest = schema.result.c, {}
     by_version = defaultdict(list)
     for config, version in pairs:
@@ -137,7 +137,7 @@ def _stored_latest(
 
 
 def _pairs(connection: Connection, run_keys: Sequence[int]) -> list[tuple[int, int]]:
-    """(config, version) of all results of the runs, fetched page by page."""
+    """The distinct (config, version) of the runs' results, fetched page by page."""
     result = schema.result.c
     config_versions: list[tuple[int, int]] = []
     pairs = select(result.config, result.version).where(result.run.in_(run_keys)).distinct()
@@ -148,6 +148,7 @@ def _pairs(connection: Connection, run_keys: Sequence[int]) -> list[tuple[int, i
 
 
 def _find_latest(connection: Connection, config: int, version: int) -> None:
+    """Mark the results of the newest visible run of a config and version, after runs were deleted."""
     result, run = schema.result.c, schema.run.c
     same = (result.config == config, result.version == version)
     newest = connection.scalar(
@@ -161,7 +162,7 @@ def _find_latest(connection: Connection, config: int, version: int) -> None:
 
 
 def _drop_prepared(connection: Connection, runs: Sequence[RunRows]) -> None:
-    """Drop the prepared series into which new points fall; those that end before them stay as they are."""
+    """Delete the prepared series that have points newer than the new runs; the others can be lengthened."""
     oldest: dict[int, int] = {}
     for rows in runs:
         for config in rows.configs:
@@ -185,7 +186,7 @@ def _insert_missing(connection: Connection, table: Table, rows: list[Row]) -> No
         return
     statement: Any
     if connection.dialect.name == "postgresql":
-        from sqlalchemy.dialects import postgresql  # here, since each dialect takes 25 ms
+        from sqlalchemy.dialects import postgresql  # imported here, since each dialect takes 25 ms
 
         statement = postgresql.insert(table)
     else:
