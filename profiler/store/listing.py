@@ -153,7 +153,7 @@ def _select_cells(*columns: Any) -> Select[Any]:
 
 
 def _combinations(connection: Connection, family: str | None) -> Rows[Any]:
-    """Each version, workload and GPU: when its runs were made, and how many count here (a run counts once)."""
+    """Each version, workload and GPU: when its runs were made, and how many count here (each counts once)."""
     cell, version = schema.cell.c, schema.version.c
     group_by = (cell.version, cell.workload, cell.gpu)
     counted = (func.min(cell.created).label("first"), func.max(cell.created).label("last"))
