@@ -15,7 +15,7 @@ from profiler.bundles import COLLECT, LocalRoot, Run, bundle
 from profiler.catalog import catalog, sources
 from profiler.emulator import cpu_check
 from profiler.evidence import Evidence
-from profiler.sass import bundle_file, from_runs
+from profiler.sass import bundle_file, stored_code
 from tests.conftest import ROOT
 from tests.toolchain import needs_gxx, needs_nvcc, needs_sass
 
@@ -232,7 +232,7 @@ def test_the_committed_run_keeps_the_machine_code_of_every_version_and_architect
     for version in lineage.versions:
         if version.buildable:
             for arch in version.arches:
-                kept = from_runs.code_of_run(root, committed, lineage.family, version.id, arch)
+                kept = stored_code.code_of_run(root, committed, lineage.family, version.id, arch)
                 assert kept, (version.id, arch)
                 assert kept.listing.has_text
                 assert kept.listing.has_sources
@@ -245,7 +245,7 @@ def test_the_committed_run_keeps_the_machine_code_of_every_version_and_architect
 def test_the_opcodes_of_the_committed_code_are_the_static_facts(
     lineage: catalog.Catalog, committed: Run
 ) -> None:
-    kept = from_runs.code_of_run(LocalRoot(ROOT / "data"), committed, lineage.family, "v2d_b", ARCH)
+    kept = stored_code.code_of_run(LocalRoot(ROOT / "data"), committed, lineage.family, "v2d_b", ARCH)
     assert kept
     for result in committed.results:
         for facts in result.facts:

@@ -20,7 +20,7 @@ from profiler.history.without_results import (
     no_results_reason,
     versions_without_results_explained,
 )
-from profiler.sass.source_diff import TrafficRow
+from profiler.sass import TrafficRow
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener

@@ -121,7 +121,7 @@ def print_diff(
                 (one.location_b.words if one.location_b else "–"),
                 _count(one.a),
                 _count(one.b),
-                _reasons(one) + (" (counting noise)" if one.noise else ""),
+                _reasons(one) + (" (counting noise)" if one.is_counting_noise else ""),
                 (one.text or "???").strip(),
             )
             for one in moved[:MOVED]
@@ -211,9 +211,9 @@ def _mover(one: HotSpotChange) -> Json:
         "text": one.text,
         "a": one.a,
         "b": one.b,
-        "moved": one.moved,
+        "moved": one.change,
         "by_reason": dict(one.by_reason),
-        "noise": one.noise,
+        "noise": one.is_counting_noise,
     }
 
 

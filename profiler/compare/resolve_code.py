@@ -16,8 +16,16 @@ from profiler.compare.resolve_names import NothingShared, StoreOpener, VersionRe
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
 from profiler.evidence import NCU_DURATION, Evidence, Launch, Side, brief_list
 from profiler.reports import read
-from profiler.sass import CodeNotStored, Listing, StoredCode, from_runs, hotspots
-from profiler.sass import listing as sass_listing
+from profiler.sass import (
+    CodeNotStored,
+    Listing,
+    StoredCode,
+    disassemble,
+    hotspots,
+    listing_of_launch,
+    select_functions,
+    stored_code,
+)
 from profiler.store import open_report
 
 _ELF = b"\x7fELF"  # how a library or cubin begins, whatever it is called
@@ -130,14 +138,14 @@ class _Resolver:
         arches = entries[0].arches if entries else ()
         shared = [arch for arch in arches if all(entry.supports(arch) for entry in entries)]
         versions = [version for name in names if (version := self._version(name, self._entry(name)))]
-        arch = (ran_on and from_runs.newest_running_on(ran_on, shared)) or (shared[-1] if shared else None)
+        arch = (ran_on and stored_code.newest_running_on(ran_on, shared)) or (shared[-1] if shared else None)
         if self.choice.build or not versions:
             return arch
         store = self.store_opener()
         if ran_on and len(versions) == 1:
-            kept = from_runs.compiled_architectures(store, *versions[0])
-            arch = from_runs.newest_running_on(ran_on, kept) or arch
-        return from_runs.common_architecture(store, versions, arch) or arch
+            kept = stored_code.compiled_architectures(store, *versions[0])
+            arch = stored_code.newest_running_on(ran_on, kept) or arch
+        return stored_code.common_architecture(store, versions, arch) or arch
 
     def code(self, name: str, side: Side | None, ordinal: int | None, like: Launch | None) -> SideCode:
         """The code of a name: of a launch of `side` where it was measured, else of a compiler.
@@ -147,7 +155,7 @@ class _Resolver:
         if side is not None:
             return self._measured(side, name, ordinal, like)
         if _is_binary(name):
-            listing = sass_listing.disassemble(Path(name), self.arch)
+            listing = disassemble(Path(name), self.arch)
             return self._chosen_functions(listing, name, CodeOrigin(Evidence.STATIC, arch=self.arch))
         entry = self._entry(name)
         version = self._version(name, entry)
@@ -172,7 +180,7 @@ class _Resolver:
             way_out = "collect with `--set full` or `--section SourceCounters`"
             way_out += ", or say --arch for what the compiler made of it" if self._buildable(name) else ""
             raise CannotJudge(f"{name}: the report holds no instructions of {label}: {way_out}")
-        listing = sass_listing.listing_of_launch(detail, f"{name} {label}")
+        listing = listing_of_launch(detail, f"{name} {label}")
         return SideCode(listing, launch, CodeOrigin(Evidence.MEASURED, side.run_id))
 
     def _choose_launch(self, side: Side, name: str, ordinal: int | None, like: Launch | None) -> Launch:
@@ -233,15 +241,15 @@ class _Resolver:
     def _stored(self, version: VersionRef) -> StoredCode:
         """The code that a run keeps, for the architecture asked for or else the newest."""
         store = self.store_opener()
-        arch = self.arch or from_runs.common_architecture(store, [version])
+        arch = self.arch or stored_code.common_architecture(store, [version])
         if arch is None:
             raise CodeNotStored(f"no run keeps machine code of {version.name}")
         root = location.open_root()
-        return from_runs.find_code(root, store, version.family, version.version, arch, version.run_id)
+        return stored_code.find_code(root, store, version.family, version.version, arch, version.run_id)
 
     def _stored_code(self, name: str, stored: StoredCode, *, changed: bool) -> SideCode:
         notes = [f"the sources here are not those of that run: {_BUILD_HINT}"] if changed else []
-        if self.ran_on and not from_runs.newest_running_on(self.ran_on, [stored.arch]):
+        if self.ran_on and not stored_code.newest_running_on(self.ran_on, [stored.arch]):
             notes.append(f"the other side ran on compute capability {self.ran_on}, which this is not for")
         origin = CodeOrigin(Evidence.STATIC, stored.run_id, stored.arch, stored.compiler, "; ".join(notes))
         return self._chosen_functions(stored.listing, name, origin)
@@ -259,7 +267,7 @@ class _Resolver:
             raise CannotJudge(f"{entry.id} is not for {self.arch}; it is for {', '.join(entry.arches)}")
         if isinstance(built, library.FailedBuild):
             raise BuildFailed(built.error)
-        listing = sass_listing.disassemble(built.library, self.arch)
+        listing = disassemble(built.library, self.arch)
         return self._chosen_functions(
             listing, name, CodeOrigin(Evidence.STATIC, None, self.arch, built.compiler)
         )
@@ -267,7 +275,7 @@ class _Resolver:
     def _chosen_functions(self, listing: Listing, name: str, origin: CodeOrigin) -> SideCode:
         """The functions of compiled code that the kernel pattern fits."""
         kernel = self.choice.kernel
-        chosen = sass_listing.select_functions(listing, name_filter(kernel)) if kernel else listing
+        chosen = select_functions(listing, name_filter(kernel)) if kernel else listing
         if not chosen.lines:
             raise UnknownName(
                 f"{name} has no function like {kernel!r}; there are {brief_list(listing.functions)}"

@@ -14,7 +14,7 @@ from profiler.bundles import COLLECT, Root, Run, bundle
 from profiler.catalog import Catalog, Version
 from profiler.catalog import catalog as catalog_catalog
 from profiler.errors import BadBundle, BadCatalog
-from profiler.sass.source_diff import TrafficRow
+from profiler.sass import TrafficRow
 
 if TYPE_CHECKING:
     from profiler.store import Store

@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from profiler.sass.alignment import Alignment as Alignment
     from profiler.sass.alignment import align as align
     from profiler.sass.bundle_file import MachineCode as MachineCode
-    from profiler.sass.from_runs import CodeNotStored as CodeNotStored
-    from profiler.sass.from_runs import StoredCode as StoredCode
-    from profiler.sass.from_runs import find_code as find_code
+    from profiler.sass.disassembly import disassemble as disassemble
     from profiler.sass.hotspots import CodeLocation as CodeLocation
     from profiler.sass.hotspots import HotSpot as HotSpot
     from profiler.sass.hotspots import HotSpotChange as HotSpotChange
@@ -21,20 +19,26 @@ if TYPE_CHECKING:
     from profiler.sass.listing import FunctionCode as FunctionCode
     from profiler.sass.listing import Listing as Listing
     from profiler.sass.listing import SassLine as SassLine
-    from profiler.sass.listing import disassemble as disassemble
     from profiler.sass.listing import listing_of_launch as listing_of_launch
+    from profiler.sass.listing import make_listing as make_listing
+    from profiler.sass.listing import select_functions as select_functions
     from profiler.sass.source_diff import FlagChange as FlagChange
     from profiler.sass.source_diff import LineTraffic as LineTraffic
     from profiler.sass.source_diff import SourceRow as SourceRow
+    from profiler.sass.source_diff import TrafficRow as TrafficRow
     from profiler.sass.source_diff import compare_traffic as compare_traffic
     from profiler.sass.source_diff import side_by_side as side_by_side
+    from profiler.sass.stored_code import CodeNotStored as CodeNotStored
+    from profiler.sass.stored_code import StoredCode as StoredCode
+    from profiler.sass.stored_code import find_code as find_code
 
 __getattr__ = lazy(
     __name__,
     alignment="AlignedFunction AlignedRow Alignment align",
     bundle_file="MachineCode",
-    from_runs="CodeNotStored StoredCode find_code",
+    disassembly="disassemble",
     hotspots="CodeLocation HotSpot HotSpotChange hot_spot_changes hottest",
-    listing="FunctionCode Listing SassLine disassemble listing_of_launch",
-    source_diff="FlagChange LineTraffic SourceRow compare_traffic side_by_side",
+    listing="FunctionCode Listing SassLine listing_of_launch make_listing select_functions",
+    source_diff="FlagChange LineTraffic SourceRow TrafficRow compare_traffic side_by_side",
+    stored_code="CodeNotStored StoredCode find_code",
 )

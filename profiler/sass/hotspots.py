@@ -1,4 +1,4 @@
-"""Where in the code the counts fall: hot lines of one launch, and the lines that moved between two."""
+"""Where in the code the counts are: hot spots of one launch, and what changed at them between two."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from pathlib import PurePath
 
 from profiler.evidence import Values
 from profiler.reports import source_lines
-from profiler.sass import alignment
+from profiler.sass.alignment import align
 from profiler.sass.listing import FileLine, Listing
 
+# ncu's names of what it counts for each instruction.
 SAMPLES = "smsp__pcsamp_sample_count"
 EXECUTED = "inst_executed"
 WAVEFRONTS = "memory_l1_wavefronts_shared"
 IDEAL = "memory_l1_wavefronts_shared_ideal"
 EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
-STALL = "smsp__pcsamp_warps_issue_stalled_"
-NOT_ISSUED = "_not_issued"
+STALL = "smsp__pcsamp_warps_issue_stalled_"  # and the reason
+NOT_ISSUED = "_not_issued"  # behind the reason: a part of the same samples
 SELECTED = "selected"  # no waiting: the warp was issuing
+# Its names of how the launch was sampled.
 INTERVAL = "smsp__pcsamp_interval_cycles"
 PASSES = "smsp__pcsamp_aggregated_passes"
 DROPPED = "smsp__pcsamp_dropped_bytes"
 _SIGMAS = 3.0
-# What sampling calls otherwise than the counters do, and so the time identity.
-_COUNTED_AS = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
+# Reasons that the sampler names in another way than the counters, and so than the time identity.
+_COUNTER_REASONS = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
 
 
 @dataclass(frozen=True)
@@ -48,18 +50,17 @@ class CodeLocation:
 
 @dataclass(frozen=True)
 class HotSpot:
-    """The counts of one place; None where the report has none there, which is not 0."""
+    """The counts at one location; None where the report has none there, which is not 0."""
 
     location: CodeLocation
     text: str | None  # the source line, or the instruction; None where the report holds no text
     lines: tuple[int, ...]  # its instructions, as positions in Listing.lines
-    samples: float | None = None  # waiting and issuing
-    reasons: Mapping[str, float] = field(
-        default_factory=dict
-    )  # of the waiting ones, as the counters name them
+    samples: float | None = None  # of warps that waited or issued
+    # Samples of warps that waited, by reason as the counters name it.
+    reasons: Mapping[str, float] = field(default_factory=dict)
     executed: float | None = None  # warp instructions
-    wavefronts: float | None = None  # shared memory
-    ideal: float | None = None
+    wavefronts: float | None = None  # of shared memory
+    ideal: float | None = None  # wavefronts without bank conflicts
     excess: float | None = None  # wavefronts over the ideal
 
     @property
@@ -70,208 +71,221 @@ class HotSpot:
 
 @dataclass(frozen=True)
 class HotSpotChange:
-    """One place in both launches; None where a side has no such place."""
+    """One location in two launches; None where a side has no such location."""
 
     location_a: CodeLocation | None
     location_b: CodeLocation | None
     text: str | None  # of B, else of A
-    a: float | None
+    a: float | None  # waiting samples
     b: float | None
-    by_reason: Mapping[str, float]  # B minus A, largest move first, nothing that did not move
+    by_reason: Mapping[str, float]  # B minus A, the largest change first, reasons without a change left out
 
     @property
-    def moved(self) -> float:
-        """B minus A; a place that only one side has moves by all it has."""
+    def change(self) -> float:
+        """B minus A; a location that only one side has changes by all it has."""
         return (self.b or 0.0) - (self.a or 0.0)
 
     @property
-    def noise(self) -> bool:
-        """Whether no reason moved by more than counting alone lets it: three roots of all samples here.
+    def is_counting_noise(self) -> bool:
+        """Whether no reason changed by more than three roots of all samples here: counting alone does that.
 
-        Samples of one warp hang together, so this is the least noise there can be.
+        The samples of one warp depend on each other, so that this is the least noise there can be.
         """
         limit = _SIGMAS * math.sqrt((self.a or 0.0) + (self.b or 0.0))
         return max(map(abs, self.by_reason.values()), default=0.0) <= limit
 
 
 def spots_by_instruction(listing: Listing) -> tuple[HotSpot, ...]:
-    """The counts of every instruction."""
+    """The counts at every instruction."""
     reasons = _reasons(listing)
-    return tuple(
-        _hot(listing, CodeLocation(None, 0, line.function, line.offset), line.text, (at,), reasons)
-        for at, line in enumerate(listing.lines)
-    )
+    return tuple(_instruction_spot(listing, position, reasons) for position in range(len(listing.lines)))
 
 
 def spots_by_line(listing: Listing) -> tuple[HotSpot, ...]:
-    """The counts of every source line, files and lines in order; last the instructions without one."""
+    """The counts at every source line, files and lines in order; last the instructions without one."""
     if not listing.has_sources:
         return spots_by_instruction(listing)
-    groups: dict[FileLine, list[int]] = {}
-    alone: list[int] = []
-    for at, line in enumerate(listing.lines):
+    by_source: dict[FileLine, list[int]] = {}
+    without_source: list[int] = []
+    for position, line in enumerate(listing.lines):
         if line.source:
-            groups.setdefault(line.source, []).append(at)
+            by_source.setdefault(line.source, []).append(position)
         else:
-            alone.append(at)
+            without_source.append(position)
     reasons = _reasons(listing)
-    found = [
-        _hot(listing, CodeLocation(*source), listing.source_text(source), tuple(lines), reasons)
-        for source, lines in sorted(groups.items())
-    ]
-    for at in alone:
-        line = listing.lines[at]
-        found.append(
-            _hot(listing, CodeLocation(None, 0, line.function, line.offset), line.text, (at,), reasons)
-        )
-    return tuple(found)
+    return (
+        *(
+            _hot_spot(listing, CodeLocation(*source), listing.source_text(source), tuple(positions), reasons)
+            for source, positions in sorted(by_source.items())
+        ),
+        *(_instruction_spot(listing, position, reasons) for position in without_source),
+    )
 
 
-def hottest(found: Iterable[HotSpot], limit: int) -> list[HotSpot]:
-    """The places with most samples, else with most instructions executed."""
-    return sorted(found, key=lambda hot: (-(hot.samples or 0), -(hot.executed or 0)))[:limit]
+def hottest(spots: Iterable[HotSpot], limit: int) -> list[HotSpot]:
+    """The locations with most samples, else with most instructions executed."""
+    return sorted(spots, key=lambda spot: (-(spot.samples or 0), -(spot.executed or 0)))[:limit]
 
 
 def sample_scale(a: Values, b: Values) -> float | None:
     """What a sample of B is worth in samples of A: sampling intervals and passes differ between collections.
 
-    None where a report does not say; counts can then be compared only where both ran under one setting.
+    None where a report does not say; counts can then be compared only if both ran under the same settings.
     """
-    worth = []
+    cycles_per_sample = []
     for values in (a, b):
         interval, passes = values.number(INTERVAL), values.number(PASSES)
         if not interval:
             return None
-        worth.append(interval / (passes or 1.0))
-    return worth[1] / worth[0]
+        cycles_per_sample.append(interval / (passes or 1.0))
+    return cycles_per_sample[1] / cycles_per_sample[0]
 
 
 def hot_spot_changes(a: Listing, b: Listing, scale: float = 1.0) -> tuple[HotSpotChange, ...]:
-    """The places whose waiting samples moved, most first; of B each counts `scale` (see sample_scale).
+    """The locations whose waiting samples changed, most first; samples of B count `scale` (see sample_scale).
 
     Source lines belong together where their texts are equal or stand in a changed stretch of equal length;
     where no text is embedded, by file name and number. Without line info instructions pair as aligned.
     """
     with_lines = a.has_sources and b.has_sources
-    left, right = ((spots_by_line if with_lines else spots_by_instruction)(listing) for listing in (a, b))
-    partners = _partners(a, b, left, right) if with_lines else _aligned(a, b)
-    free = dict(enumerate(right))
-    found = []
-    for at, hot in enumerate(left):
-        other = free.pop(partners[at], None) if at in partners else None
-        found.append(_mover(hot, other, scale))
-    found += [_mover(None, hot, scale) for hot in free.values()]
-    return tuple(sorted((one for one in found if one.by_reason), key=_most_first))
+    spots_a, spots_b = ((spots_by_line if with_lines else spots_by_instruction)(side) for side in (a, b))
+    partners = _partners(a, b, spots_a, spots_b) if with_lines else _aligned_positions(a, b)
+    unpaired_b = dict(enumerate(spots_b))
+    changes = []
+    for position, spot in enumerate(spots_a):
+        partner = unpaired_b.pop(partners[position], None) if position in partners else None
+        changes.append(_change(spot, partner, scale))
+    changes += [_change(None, spot, scale) for spot in unpaired_b.values()]
+    return tuple(sorted((change for change in changes if change.by_reason), key=_largest_first))
 
 
-def stall_totals(found: Iterable[HotSpot]) -> dict[str, float]:
-    """Waiting samples of all places by reason, most first."""
-    total: dict[str, float] = {}
-    for hot in found:
-        for reason, count in hot.reasons.items():
-            total[reason] = total.get(reason, 0.0) + count
-    return dict(sorted(total.items(), key=lambda item: -item[1]))
+def stall_totals(spots: Iterable[HotSpot]) -> dict[str, float]:
+    """Waiting samples of all locations by reason, most first."""
+    totals: dict[str, float] = {}
+    for spot in spots:
+        for reason, count in spot.reasons.items():
+            totals[reason] = totals.get(reason, 0.0) + count
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
-def _most_first(mover: HotSpotChange) -> tuple[float, float]:
-    return -abs(mover.moved), -max(map(abs, mover.by_reason.values()))
+# ---- the counts at one location
 
 
-def _mover(a: HotSpot | None, b: HotSpot | None, scale: float) -> HotSpotChange:
-    reasons: dict[str, float] = {}
-    for hot, worth in ((a, -1.0), (b, scale)):
-        for reason, count in hot.reasons.items() if hot else ():
-            reasons[reason] = reasons.get(reason, 0.0) + worth * count
-    moved = sorted(((name, n) for name, n in reasons.items() if n), key=lambda item: -abs(item[1]))
-    # That the sampler saw nobody wait at a place that is there is a count of 0.
-    waiting_a, waiting_b = (sum(hot.reasons.values()) if hot else None for hot in (a, b))
+def _reasons(listing: Listing) -> dict[str, Sequence[float]]:
+    """The columns of waiting samples, by reason as the counters name it."""
+    columns = {}
+    for name, column in listing.counts.items():
+        reason = name.removeprefix(STALL)
+        if reason != name and not reason.endswith(NOT_ISSUED) and reason != SELECTED:
+            columns[_COUNTER_REASONS.get(reason, reason)] = column.values.tolist()
+    return columns
+
+
+def _instruction_spot(listing: Listing, position: int, reasons: Mapping[str, Sequence[float]]) -> HotSpot:
+    line = listing.lines[position]
+    return _hot_spot(
+        listing, CodeLocation(None, 0, line.function, line.offset), line.text, (position,), reasons
+    )
+
+
+def _hot_spot(
+    listing: Listing,
+    location: CodeLocation,
+    text: str | None,
+    positions: tuple[int, ...],
+    reasons: Mapping[str, Sequence[float]],
+) -> HotSpot:
+    waiting = {name: _sum(values[position] for position in positions) for name, values in reasons.items()}
+    columns = (SAMPLES, EXECUTED, WAVEFRONTS, IDEAL, EXCESS)
+    samples, executed, wavefronts, ideal, excess = (_column_sum(listing, name, positions) for name in columns)
+    nonzero = {name: count for name, count in waiting.items() if count}
+    return HotSpot(location, text, positions, samples, nonzero, executed, wavefronts, ideal, excess)
+
+
+def _column_sum(listing: Listing, name: str, positions: Sequence[int]) -> float | None:
+    column = listing.counts.get(name)
+    return None if column is None else _sum(float(column.values[position]) for position in positions)
+
+
+def _sum(values: Iterable[float]) -> float | None:
+    """The sum of the values that are not NaN; None where all are."""
+    numbers = [value for value in values if not math.isnan(value)]
+    return sum(numbers) if numbers else None
+
+
+# ---- two launches
+
+
+def _largest_first(change: HotSpotChange) -> tuple[float, float]:
+    return -abs(change.change), -max(map(abs, change.by_reason.values()))
+
+
+def _change(a: HotSpot | None, b: HotSpot | None, scale: float) -> HotSpotChange:
+    by_reason: dict[str, float] = {}
+    for spot, worth in ((a, -1.0), (b, scale)):
+        for reason, count in spot.reasons.items() if spot else ():
+            by_reason[reason] = by_reason.get(reason, 0.0) + worth * count
+    changed = [(reason, count) for reason, count in by_reason.items() if count]
+    # Where a location exists and the sampler saw no warp wait there, its count is 0 and not None.
+    waiting_a, waiting_b = (sum(spot.reasons.values()) if spot else None for spot in (a, b))
     return HotSpotChange(
         a.location if a else None,
         b.location if b else None,
         b.text if b and b.text is not None else a.text if a else None,
         waiting_a,
         None if waiting_b is None else waiting_b * scale,
-        dict(moved),
+        dict(sorted(changed, key=lambda item: -abs(item[1]))),
     )
 
 
-def _reasons(listing: Listing) -> dict[str, Sequence[float]]:
-    """The columns of waiting samples, as the counters name the reasons."""
-    found = {}
-    for name, column in listing.counts.items():
-        reason = name.removeprefix(STALL)
-        if reason != name and not reason.endswith(NOT_ISSUED) and reason != SELECTED:
-            found[_COUNTED_AS.get(reason, reason)] = column.values.tolist()
-    return found
-
-
-def _hot(
-    listing: Listing,
-    place: CodeLocation,
-    text: str | None,
-    lines: tuple[int, ...],
-    reasons: Mapping[str, Sequence[float]],
-) -> HotSpot:
-    waited = {name: _sum(values[at] for at in lines) or 0.0 for name, values in reasons.items()}
-    named = (SAMPLES, EXECUTED, WAVEFRONTS, IDEAL, EXCESS)
-    samples, executed, wavefronts, ideal, excess = (_column(listing, name, lines) for name in named)
-    kept = {name: count for name, count in waited.items() if count}
-    return HotSpot(place, text, lines, samples, kept, executed, wavefronts, ideal, excess)
-
-
-def _column(listing: Listing, name: str, lines: Sequence[int]) -> float | None:
-    column = listing.counts.get(name)
-    return None if column is None else _sum(float(column.values[at]) for at in lines)
-
-
-def _sum(values: Iterable[float]) -> float | None:
-    """The sum of those that are there; None where none is."""
-    there = [value for value in values if not math.isnan(value)]
-    return sum(there) if there else None
-
-
-def _aligned(a: Listing, b: Listing) -> dict[int, int]:
-    rows = (row for one in alignment.align(a, b).functions for row in one.rows)
+def _aligned_positions(a: Listing, b: Listing) -> dict[int, int]:
+    """Positions in B's lines by those in A's, of the instructions that belong together."""
+    rows = (row for function in align(a, b).functions for row in function.rows)
     return {row.a: row.b for row in rows if row.a is not None and row.b is not None}
 
 
-def _partners(a: Listing, b: Listing, left: Sequence[HotSpot], right: Sequence[HotSpot]) -> dict[int, int]:
-    """Positions in `right` by those in `left`: lines by their source, instructions without one as aligned."""
-    files = {
-        PurePath(hot.location.file).name: hot.location.file for hot in right if hot.location.file is not None
+def _partners(
+    a: Listing, b: Listing, spots_a: Sequence[HotSpot], spots_b: Sequence[HotSpot]
+) -> dict[int, int]:
+    """Positions in spots_b by those in spots_a: lines pair by source, instructions without one as aligned."""
+    files_b = {PurePath(file).name: file for spot in spots_b if (file := spot.location.file) is not None}
+    same_line: dict[FileLine, FileLine] = {}  # the line of B by the line of A
+    for file_a in dict.fromkeys(file for spot in spots_a if (file := spot.location.file) is not None):
+        file_b = file_a if file_a in files_b.values() else files_b.get(PurePath(file_a).name)
+        if file_b is not None:
+            numbers = [spot.location.line for spot in spots_a if spot.location.file == file_a]
+            same_line |= _same_lines(a, file_a, b, file_b, numbers)
+    position_of_line = {
+        (file, spot.location.line): position
+        for position, spot in enumerate(spots_b)
+        if (file := spot.location.file)
     }
-    lines: dict[FileLine, FileLine] = {}
-    for name in dict.fromkeys(hot.location.file for hot in left if hot.location.file is not None):
-        other = name if name in files.values() else files.get(PurePath(name).name)
-        if other is not None:
-            lines |= _same_lines(
-                a, name, b, other, [hot.location.line for hot in left if hot.location.file == name]
-            )
-    place_b = {
-        (hot.location.file, hot.location.line): at for at, hot in enumerate(right) if hot.location.file
+    position_of_instruction = {
+        spot.lines[0]: position for position, spot in enumerate(spots_b) if spot.location.file is None
     }
-    bare = {hot.lines[0]: at for at, hot in enumerate(right) if hot.location.file is None}
-    aligned = _aligned(a, b) if bare else {}
-    found = {}
-    for at, hot in enumerate(left):
-        if hot.location.file is not None:
-            partner = place_b.get(lines.get((hot.location.file, hot.location.line), ("", 0)))
+    aligned = _aligned_positions(a, b) if position_of_instruction else {}
+    partners = {}
+    for position, spot in enumerate(spots_a):
+        file = spot.location.file
+        if file is not None:
+            partner = position_of_line.get(same_line.get((file, spot.location.line), ("", 0)))
         else:
-            partner = bare.get(aligned.get(hot.lines[0], -1))
+            partner = position_of_instruction.get(aligned.get(spot.lines[0], -1))
         if partner is not None:
-            found[at] = partner
-    return found
+            partners[position] = partner
+    return partners
 
 
 def _same_lines(
     a: Listing, file_a: str, b: Listing, file_b: str, numbers: Sequence[int]
 ) -> dict[FileLine, FileLine]:
-    texts = a.texts.get(file_a), b.texts.get(file_b)
-    if texts[0] is None or texts[1] is None or texts[0] == texts[1]:
+    """The line of B for lines of A: by text, or where a text is missing or both are equal, by number."""
+    text_a, text_b = a.texts.get(file_a), b.texts.get(file_b)
+    if text_a is None or text_b is None or text_a == text_b:
         return {(file_a, number): (file_b, number) for number in numbers}
-    found: dict[FileLine, FileLine] = {}
-    matcher = SequenceMatcher(None, source_lines(texts[0]), source_lines(texts[1]), autojunk=False)
+    same: dict[FileLine, FileLine] = {}
+    matcher = SequenceMatcher(None, source_lines(text_a), source_lines(text_b), autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
         if tag == "equal" or j - i == m - k:
-            found |= {(file_a, i + n + 1): (file_b, k + n + 1) for n in range(j - i)}
-    return found
+            same |= {(file_a, i + n + 1): (file_b, k + n + 1) for n in range(j - i)}
+    return same

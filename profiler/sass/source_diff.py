@@ -1,9 +1,9 @@
-"""Two sources side by side: which lines changed, which read a flag that differs, what the rest leaves out."""
+"""Two sources side by side: which lines changed, depend on a flag that differs, or are not compiled."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import NamedTuple
@@ -37,25 +37,26 @@ class FlagChange:
 
 @dataclass(frozen=True)
 class SourceRow:
-    """One line of each side.
+    """One line of each side, or a gap."""
 
-    `kind`: same, changed, removed, added, flag (equal, and depends on a flag that differs), or gap (`skipped`
-    equal lines left out).
-    """
-
+    # same, changed, removed, added; flag: equal, but dependent on a flag that differs; gap: `skipped` equal
+    # lines are left out here.
     kind: str
     a_line: int | None = None
     a: str = ""
     b_line: int | None = None
     b: str = ""
     skipped: int = 0
-    a_compiled: bool = True  # False: between an #if and #endif that this side's flags leave out
+    a_compiled: bool = True  # False: in an #if that is false under this side's flags
     b_compiled: bool = True
 
 
 @dataclass(frozen=True)
 class LineTraffic:
-    """Shared-memory traffic of one line on both sides, by the model of the banks; None: no such line."""
+    """Shared-memory traffic of one line on both sides, by the model of the banks.
+
+    None where a side has no such line.
+    """
 
     kind: str  # load or store
     text: str
@@ -73,12 +74,11 @@ class LineTraffic:
 
 def flag_changes(a: Sequence[str], b: Sequence[str]) -> tuple[FlagChange, ...]:
     """The macros and other flags that differ."""
-    left, right = _macros(a), _macros(b)
-    names = dict.fromkeys((*left, *right))
+    macros_a, macros_b = _macros(a), _macros(b)
     return tuple(
-        FlagChange(name, left.get(name), right.get(name))
-        for name in names
-        if left.get(name) != right.get(name)
+        FlagChange(name, macros_a.get(name), macros_b.get(name))
+        for name in dict.fromkeys((*macros_a, *macros_b))
+        if macros_a.get(name) != macros_b.get(name)
     )
 
 
@@ -88,34 +88,36 @@ def side_by_side(
     flags: tuple[Sequence[str], Sequence[str]] = ((), ()),
     context: int = CONTEXT,
 ) -> tuple[SourceRow, ...]:
-    """The rows of a diff with `context` lines around what changed; equal sources show what flags reach.
+    """The rows of a diff with `context` lines around what changed.
 
-    `flags` are those of A and B: they decide which lines count as reading a flag, and which are compiled.
+    `flags`, those of A and B, decide which lines depend on a flag and which are compiled: two versions of one
+    source differ in nothing else.
     """
-    left, right = source_lines(a), source_lines(b)
-    reads = _reads(flag_changes(*flags))
-    off = tuple(uncompiled_lines(text, _macros(own)) for text, own in zip((left, right), flags, strict=True))
+    lines_a, lines_b = source_lines(a), source_lines(b)
+    reads_flag = _flag_pattern(flag_changes(*flags))
+    uncompiled_a = uncompiled_lines(lines_a, _macros(flags[0]))
+    uncompiled_b = uncompiled_lines(lines_b, _macros(flags[1]))
     rows: list[SourceRow] = []
-    for tag, i, j, k, m in _matcher(left, right).get_opcodes():
+    for tag, i, j, k, m in _matcher(lines_a, lines_b).get_opcodes():
         for offset in range(max(j - i, m - k)):
             x, y = i + offset, k + offset
             has_a, has_b = x < j, y < m
-            text_a, text_b = (left[x] if has_a else ""), (right[y] if has_b else "")
+            text_a, text_b = (lines_a[x] if has_a else ""), (lines_b[y] if has_b else "")
             kind = "changed" if has_a and has_b else "removed" if has_a else "added"
-            compiled = not (has_a and x in off[0]), not (has_b and y in off[1])
+            compiled = not (has_a and x in uncompiled_a), not (has_b and y in uncompiled_b)
             if tag == "equal":
-                flagged = compiled[0] != compiled[1] or (reads and reads.search(_code(text_a)))
-                kind = "flag" if flagged else "same"
-            lines = (x + 1 if has_a else None, text_a, y + 1 if has_b else None, text_b)
-            rows.append(SourceRow(kind, *lines, 0, *compiled))
-    return _near_changes(rows, context)
+                depends = compiled[0] != compiled[1] or (reads_flag and reads_flag.search(_code(text_a)))
+                kind = "flag" if depends else "same"
+            columns = (x + 1 if has_a else None, text_a, y + 1 if has_b else None, text_b)
+            rows.append(SourceRow(kind, *columns, 0, *compiled))
+    return _with_gaps(rows, context)
 
 
 def uncompiled_lines(lines: Sequence[str], macros: Mapping[str, str]) -> frozenset[int]:
-    """The lines, from 0, that the macros leave out. Only a name or one comparison is understood."""
-    values = {**_defaults(lines), **macros}
-    out: set[int] = set()
-    stack: list[bool | None] = []  # of each open condition: taken, left out, or nobody knows
+    """The lines, from 0, that macros leave out. A condition beyond a name or a comparison is unknown."""
+    values = {**_defined_values(lines), **macros}
+    uncompiled: set[int] = set()
+    stack: list[bool | None] = []  # whether each open condition holds; None where nobody knows
     for index, line in enumerate(lines):
         directive = _DIRECTIVE.match(line)
         word, rest = (directive[1], directive[2].strip()) if directive else ("", "")
@@ -124,45 +126,47 @@ def uncompiled_lines(lines: Sequence[str], macros: Mapping[str, str]) -> frozens
         elif word in ("else", "elif") and stack:
             stack[-1] = None if stack[-1] is None or word == "elif" else not stack[-1]
         elif not directive and False in stack:
-            out.add(index)
+            uncompiled.add(index)
         if word in ("if", "ifdef", "ifndef"):
             stack.append(_holds(word, _code(rest).strip(), values, macros))
-    return frozenset(out)
+    return frozenset(uncompiled)
 
 
 def compare_traffic(
     a: Iterable[TrafficRow], b: Iterable[TrafficRow], texts: tuple[Mapping[str, str], Mapping[str, str]]
 ) -> tuple[LineTraffic, ...]:
-    """The traffic of both sides by line; lines of two sources belong together where the text is equal.
+    """The traffic of both sides by line; lines of two sources belong together where their text is equal.
 
     `texts` has the text of each file of A and of B. Most conflicts first.
     """
-    left = {row[:3]: row for row in a}
-    right = {row[:3]: row for row in b}
-    files_a, files_b = (list(dict.fromkeys(key[0] for key in side)) for side in (left, right))
-    same: dict[tuple[str, int], tuple[str, int]] = {}
-    pairs = [(name, name) for name in files_a if name in files_b] or list(
+    rows_a = {row[:3]: row for row in a}
+    rows_b = {row[:3]: row for row in b}
+    files_a, files_b = (list(dict.fromkeys(key[0] for key in rows)) for rows in (rows_a, rows_b))
+    # Files of one name; where there is none, the first of each side, which are two versions' own sources.
+    file_pairs = [(name, name) for name in files_a if name in files_b] or list(
         zip(files_a[:1], files_b[:1], strict=False)
     )
-    for file_a, file_b in pairs:
-        lines_a, lines_b = (
-            source_lines(text.get(name, "")) for text, name in zip(texts, (file_a, file_b), strict=True)
-        )
+    same_line: dict[tuple[str, int], tuple[str, int]] = {}
+    for file_a, file_b in file_pairs:
+        lines_a, lines_b = source_lines(texts[0].get(file_a, "")), source_lines(texts[1].get(file_b, ""))
         for i, k, size in _matcher(lines_a, lines_b).get_matching_blocks():
-            same |= {(file_a, i + n + 1): (file_b, k + n + 1) for n in range(size)}
-    found = []
-    for (file, line, kind), row in left.items():
-        other = right.pop((*same[file, line], kind), None) if (file, line) in same else None
-        found.append(_both(kind, row, other, _line_of(texts[0], file, line)))
-    found += [
-        _both(kind, None, row, _line_of(texts[1], file, line)) for (file, line, kind), row in right.items()
+            same_line |= {(file_a, i + n + 1): (file_b, k + n + 1) for n in range(size)}
+    traffic = []
+    for (file, line, kind), row in rows_a.items():
+        partner = None
+        if (file, line) in same_line:
+            partner = rows_b.pop((*same_line[file, line], kind), None)
+        traffic.append(_line_traffic(kind, row, partner, _line_of(texts[0], file, line)))
+    traffic += [
+        _line_traffic(kind, None, row, _line_of(texts[1], file, line))
+        for (file, line, kind), row in rows_b.items()
     ]
-    return tuple(sorted(found, key=lambda one: -max(count or 0 for count in one.conflicts)))
+    return tuple(sorted(traffic, key=lambda line: -max(count or 0 for count in line.conflicts)))
 
 
-def _both(kind: str, a: TrafficRow | None, b: TrafficRow | None, text: str) -> LineTraffic:
-    places = [None if row is None else f"{row[0]}:{row[1]}" for row in (a, b)]
-    return LineTraffic(kind, text, places[0], places[1], a and a[3:], b and b[3:])
+def _line_traffic(kind: str, a: TrafficRow | None, b: TrafficRow | None, text: str) -> LineTraffic:
+    lines = [None if row is None else f"{row.file}:{row.line}" for row in (a, b)]
+    return LineTraffic(kind, text, lines[0], lines[1], a and a[3:], b and b[3:])
 
 
 def _line_of(texts: Mapping[str, str], file: str, line: int) -> str:
@@ -175,34 +179,40 @@ def _matcher(a: Sequence[str], b: Sequence[str]) -> SequenceMatcher[str]:
 
 
 def _macros(flags: Sequence[str]) -> dict[str, str]:
-    found = {}
+    """What flags set: a macro its value (-DX: 1), any other flag the word `set`."""
+    values = {}
     for flag in flags:
         macro = _MACRO.fullmatch(flag)
-        found[macro[1] if macro else flag] = (macro[2] if macro[2] is not None else "1") if macro else "set"
-    return found
+        if macro:
+            values[macro[1]] = "1" if macro[2] is None else macro[2]
+        else:
+            values[flag] = "set"
+    return values
 
 
-def _reads(changes: Sequence[FlagChange]) -> re.Pattern[str] | None:
-    """What a line must hold to depend on a flag: the names that it is set to, else its own name."""
+def _flag_pattern(changes: Sequence[FlagChange]) -> re.Pattern[str] | None:
+    """What a line must hold to depend on a flag: a name that the flag is set to, else its own name."""
     words: set[str] = set()
     for change in changes:
-        named = {value for value in (change.a, change.b) if value and re.fullmatch(r"[A-Za-z_]\w*", value)}
-        words |= named - {"set"} or {change.name}
+        names = {value for value in (change.a, change.b) if value and re.fullmatch(r"[A-Za-z_]\w*", value)}
+        words |= names - {"set"} or {change.name}
     return re.compile(rf"\b({'|'.join(sorted(words))})\b") if words else None
 
 
-def _defaults(lines: Sequence[str]) -> dict[str, str]:
-    """What macros are set to in the text itself, as after an #ifndef."""
-    found = (re.match(r"\s*#\s*define\s+(\w+)\s+(\w+)\s*(?://.*)?$", line) for line in lines)
-    return {match[1]: match[2] for match in found if match}
+def _defined_values(lines: Sequence[str]) -> dict[str, str]:
+    """What the text itself defines macros as, behind an #ifndef for example."""
+    matches = (re.match(r"\s*#\s*define\s+(\w+)\s+(\w+)\s*(?://.*)?$", line) for line in lines)
+    return {match[1]: match[2] for match in matches if match}
 
 
 def _holds(word: str, condition: str, values: Mapping[str, str], macros: Mapping[str, str]) -> bool | None:
+    """Whether #if, #ifdef or #ifndef is true; None where nobody knows."""
     if word != "if":
         return None if condition not in macros else (word == "ifdef")
-    compared = re.fullmatch(r"(\w+)\s*(==|!=)\s*(\w+)", condition)
-    if compared and (compared[1] in values or compared[3].startswith(f"{compared[1]}_")):
-        return (values.get(compared[1]) == compared[3]) == (compared[2] == "==")
+    comparison = re.fullmatch(r"(\w+)\s*(==|!=)\s*(\w+)", condition)
+    # A macro that is not set is not equal to a name of its own kind: BUG and BUG_V2.
+    if comparison and (comparison[1] in values or comparison[3].startswith(f"{comparison[1]}_")):
+        return (values.get(comparison[1]) == comparison[3]) == (comparison[2] == "==")
     if condition in macros:
         return macros[condition] != "0"
     return None
@@ -213,20 +223,20 @@ def _code(line: str) -> str:
     return line.partition("//")[0]
 
 
-def _near_changes(rows: Sequence[SourceRow], context: int) -> tuple[SourceRow, ...]:
-    """The changed rows with their surroundings; each stretch left out becomes one row that counts it."""
-    kept: Collection[int] = {
+def _with_gaps(rows: Sequence[SourceRow], context: int) -> tuple[SourceRow, ...]:
+    """The rows near a change; each stretch of the others becomes one row that counts it."""
+    near_changes = {
         near
         for index, row in enumerate(rows)
         if row.kind != "same"
         for near in range(index - context, index + context + 1)
     }
-    found: list[SourceRow] = []
+    visible: list[SourceRow] = []
     for index, row in enumerate(rows):
-        if index in kept:
-            found.append(row)
-        elif found and found[-1].kind == "gap":
-            found[-1] = SourceRow("gap", skipped=found[-1].skipped + 1)
+        if index in near_changes:
+            visible.append(row)
+        elif visible and visible[-1].kind == "gap":
+            visible[-1] = SourceRow("gap", skipped=visible[-1].skipped + 1)
         else:
-            found.append(SourceRow("gap", skipped=1))
-    return tuple(found)
+            visible.append(SourceRow("gap", skipped=1))
+    return tuple(visible)

@@ -24,7 +24,7 @@ from profiler.collect import (
 )
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, State, metric_table
-from profiler.sass import bundle_file, from_runs, listing
+from profiler.sass import bundle_file, disassemble, disassembly, make_listing, stored_code
 from profiler.store import open_store
 from tests.conftest import ROOT
 from tests.standins import SMALL
@@ -200,8 +200,8 @@ def test_the_machine_code_is_kept_as_the_compiler_made_it(
     assert code.compiler.startswith("nvcc ")
     (made,) = library.build(lineage, lineage.pick(["v2d_b"]), [ARCH])
     assert isinstance(made, library.BuiltLibrary)
-    whole = listing.disassemble(made.library, ARCH)
-    again = listing.make_listing(code.functions[ARCH], "again")
+    whole = disassemble(made.library, ARCH)
+    again = make_listing(code.functions[ARCH], "again")
     assert [(x.text, x.masked, x.target) for x in again.lines] == [
         (x.text, x.masked, x.target) for x in whole.lines
     ]
@@ -216,14 +216,14 @@ def test_a_library_that_a_tool_cannot_read_costs_its_code_alone(
 ) -> None:
     made = list(library.build(lineage, lineage.pick(["v2d_a", "v2d_b"]), [ARCH]))
     built = [one for one in made if isinstance(one, library.BuiltLibrary)]
-    real = listing._tool
+    real = disassembly._run_tool
 
     def tool(name: str, *arguments: str) -> str:
         if name == "nvdisasm":
             raise CannotJudge("nvdisasm is gone")
         return real(name, *arguments)
 
-    monkeypatch.setattr(listing, "_tool", tool)
+    monkeypatch.setattr(disassembly, "_run_tool", tool)
     assert bundle_files.machine_code(built, lineage.folder) == (
         {},
         ["machine code is not kept: nvdisasm is gone"],
@@ -250,7 +250,7 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
     said = [line for line in run.provenance.get("degraded", ()) if line.startswith("machine code is not")]
     if tools == "all":
         assert (kept, said) == (["sass/v2d_a.json.xz"], [])
-        found = from_runs.find_code(root, open_store(str(tmp_path / "data")), "attention", "v2d_a", ARCH)
+        found = stored_code.find_code(root, open_store(str(tmp_path / "data")), "attention", "v2d_a", ARCH)
         assert found.run_id == run.run_id
     else:
         assert kept == []

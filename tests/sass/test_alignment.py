@@ -12,24 +12,24 @@ from pathlib import Path
 import pytest
 
 from profiler.reports import read
-from profiler.sass import Listing, SassLine, alignment
+from profiler.sass import Listing, SassLine, alignment, listing_of_launch
 from profiler.sass import listing as sass_listing
 from profiler.sass.alignment import CHANGED, EQUAL, ONLY_A, ONLY_B, UNREAD
 
 
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
-    return sass_listing.listing_of_launch(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
+    return listing_of_launch(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
 
 
 def made(texts: list[str], name: str = "k") -> Listing:
-    places = [(0, 16 * n) for n in range(len(texts))]
+    addresses = [(0, 16 * n) for n in range(len(texts))]
     sources = [None] * len(texts)
-    lines = sass_listing._lines(places, texts, sources, sass_listing._Addresses([], places))
+    lines = sass_listing._lines(addresses, texts, sources, sass_listing._CodeMap(addresses))
     return Listing("made", (name,), lines)
 
 
 def kinds(a: Listing, b: Listing) -> list[str]:
-    return [row.kind for one in alignment.align(a, b).functions for row in one.rows]
+    return [row.kind for function in alignment.align(a, b).functions for row in function.rows]
 
 
 @pytest.mark.parametrize(
@@ -44,17 +44,17 @@ def kinds(a: Listing, b: Listing) -> list[str]:
 def test_every_instruction_of_both_sides_stands_in_exactly_one_row(
     reports: Path, a: tuple[str, int], b: tuple[str, int]
 ) -> None:
-    left, right = listing(reports, *a), listing(reports, *b)
-    rows = [row for one in alignment.align(left, right).functions for row in one.rows]
-    assert sorted(row.a for row in rows if row.a is not None) == list(range(len(left.lines)))
-    assert sorted(row.b for row in rows if row.b is not None) == list(range(len(right.lines)))
+    listing_a, listing_b = listing(reports, *a), listing(reports, *b)
+    rows = [row for function in alignment.align(listing_a, listing_b).functions for row in function.rows]
+    assert sorted(row.a for row in rows if row.a is not None) == list(range(len(listing_a.lines)))
+    assert sorted(row.b for row in rows if row.b is not None) == list(range(len(listing_b.lines)))
 
 
 def test_two_launches_of_one_binary_differ_in_nothing(reports: Path) -> None:
     for name in ("cutlass/report75", "cutlass/report80", "mistic/prof1"):
-        found = alignment.align(listing(reports, name, 0), listing(reports, name, 1))
-        assert not found.different, name
-        assert found.counts[EQUAL] > 200
+        aligned = alignment.align(listing(reports, name, 0), listing(reports, name, 1))
+        assert not aligned.different, name
+        assert aligned.counts[EQUAL] > 200
 
 
 def test_swapping_the_sides_swaps_what_only_one_has(public_reports: Path) -> None:
@@ -68,31 +68,31 @@ def test_swapping_the_sides_swaps_what_only_one_has(public_reports: Path) -> Non
 
 def test_without_text_equal_regions_pair_by_offset_and_nothing_is_called_equal(reports: Path) -> None:
     a, b = listing(reports, "ncar/MW_Baseline", 2), listing(reports, "ncar/MW_DivToMult", 2)
-    found = alignment.align(a, b)
-    assert [(one.a, one.b, one.by) for one in found.functions] == [
+    aligned = alignment.align(a, b)
+    assert [(function.a, function.b, function.by) for function in aligned.functions] == [
         (0, 0, "offsets"),
         (1, 1, "offsets"),
         (2, 2, "source lines"),
     ]
-    assert found.counts[EQUAL] == found.counts[CHANGED] == 0
-    assert found.counts[UNREAD] > 500
-    for one in found.functions[:2]:
-        assert all(a.lines[row.a].offset == b.lines[row.b].offset for row in one.rows)
-    for row in found.functions[2].rows:
+    assert aligned.counts[EQUAL] == aligned.counts[CHANGED] == 0
+    assert aligned.counts[UNREAD] > 500
+    for function in aligned.functions[:2]:
+        assert all(a.lines[row.a].offset == b.lines[row.b].offset for row in function.rows)
+    for row in aligned.functions[2].rows:
         if row.kind == UNREAD:
             assert a.lines[row.a].source == b.lines[row.b].source
 
 
 def test_an_instruction_put_in_between_moves_no_branch_behind_it() -> None:
     texts = ["MOV R1, R2", "IADD3 R3, R3, 0x1, RZ", "@P0 BRA 0x10", "EXIT"]
-    found = kinds(made(texts), made(["S2R R9, SR_TID.X", *texts[:2], "@P0 BRA 0x20", "EXIT"]))
-    assert Counter(found) == {EQUAL: 4, ONLY_B: 1}
+    row_kinds = kinds(made(texts), made(["S2R R9, SR_TID.X", *texts[:2], "@P0 BRA 0x20", "EXIT"]))
+    assert Counter(row_kinds) == {EQUAL: 4, ONLY_B: 1}
 
 
 def test_a_branch_that_goes_elsewhere_is_a_change() -> None:
     texts = ["MOV R1, R2", "IADD3 R3, R3, 0x1, RZ", "@P0 BRA 0x10", "EXIT"]
-    found = kinds(made(texts), made([*texts[:2], "@P0 BRA 0x0", "EXIT"]))
-    assert found == [EQUAL, EQUAL, CHANGED, EQUAL]
+    row_kinds = kinds(made(texts), made([*texts[:2], "@P0 BRA 0x0", "EXIT"]))
+    assert row_kinds == [EQUAL, EQUAL, CHANGED, EQUAL]
 
 
 def test_the_same_opcode_with_other_registers_is_changed_not_removed_and_added() -> None:
@@ -124,10 +124,10 @@ def test_the_common_subsequence_is_one_and_is_as_long_as_can_be() -> None:
     draw = random.Random(7)
     for _ in range(300):
         a, b = ([draw.randrange(4) for _ in range(draw.randrange(14))] for _ in range(2))
-        found = alignment.longest_common_subsequence(a, b)
-        assert all(a[i] == b[k] for i, k in found)
-        assert all(x[0] < y[0] and x[1] < y[1] for x, y in pairwise(found))
-        assert len(found) == longest(a, b)
+        pairs = alignment.longest_common_subsequence(a, b)
+        assert all(a[i] == b[k] for i, k in pairs)
+        assert all(x[0] < y[0] and x[1] < y[1] for x, y in pairwise(pairs))
+        assert len(pairs) == longest(a, b)
 
 
 def longest(a: list[int], b: list[int]) -> int:
@@ -141,10 +141,10 @@ def longest(a: list[int], b: list[int]) -> int:
 
 def test_six_thousand_lines_align_faster_than_difflib_does(reports: Path) -> None:
     a, b = listing(reports, "cutlass/report75", 2), listing(reports, "cutlass/report80", 2)
-    left, right = ([line.opcode for line in one.lines] * 2 for one in (a, b))
+    opcodes_a, opcodes_b = ([line.opcode for line in listing.lines] * 2 for listing in (a, b))
     started = time.perf_counter()
-    alignment.longest_common_subsequence(left, right)
+    alignment.longest_common_subsequence(opcodes_a, opcodes_b)
     ours = time.perf_counter() - started
     started = time.perf_counter()
-    SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
+    SequenceMatcher(None, opcodes_a, opcodes_b, autojunk=False).get_opcodes()
     assert ours < time.perf_counter() - started

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profiler.sass import FlagChange, source_diff
+from profiler.sass import FlagChange, TrafficRow, source_diff
 from tests.lineages import SOURCE
 
 BUG = ((), ("-DBUG=BUG_ROW",))
@@ -66,8 +66,8 @@ def test_conditions_nest() -> None:
 def test_traffic_of_moved_lines_belongs_together() -> None:
     a, b = "one\ntwo\nthree", "new\none\ntwo\nother"
     rows = source_diff.compare_traffic(
-        [("a.cu", 2, "load", 4, 40, 4), ("a.cu", 3, "store", 1, 1, 1)],
-        [("b.cu", 3, "load", 4, 4, 4), ("b.cu", 4, "store", 1, 9, 1)],
+        [TrafficRow("a.cu", 2, "load", 4, 40, 4), TrafficRow("a.cu", 3, "store", 1, 1, 1)],
+        [TrafficRow("b.cu", 3, "load", 4, 4, 4), TrafficRow("b.cu", 4, "store", 1, 9, 1)],
         ({"a.cu": a}, {"b.cu": b}),
     )
     assert [(row.a_line, row.b_line, row.text, row.conflicts) for row in rows] == [

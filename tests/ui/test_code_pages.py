@@ -15,8 +15,7 @@ import pytest
 
 from profiler.reports import file_format, read
 from profiler.reports.instances import PcColumn
-from profiler.sass import Listing, SassLine, alignment, hotspots
-from profiler.sass import listing as sass_listing
+from profiler.sass import Listing, SassLine, alignment, hotspots, listing_of_launch
 from profiler.store import import_paths
 from profiler.ui.data.named_code import Code
 from profiler.ui.views import aligned_code, code_grid, code_listing, drilldown, embedded_sources
@@ -29,7 +28,7 @@ def key(reports: Path, name: str) -> str:
 
 
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
-    return sass_listing.listing_of_launch(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
+    return listing_of_launch(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
 
 
 def plain(html: str) -> str:
@@ -343,10 +342,8 @@ def test_lines_with_excess_wavefronts_are_named_most_first(reports: Path) -> Non
     excess = detail.per_pc[hotspots.EXCESS]
     planted = np.where(np.isnan(excess.values), np.nan, np.where(detail.line == 97, 9000.0, 70.0))
     per_pc = {**detail.per_pc, hotspots.EXCESS: PcColumn(excess.unit, planted)}
-    b = sass_listing.listing_of_launch(replace(detail, per_pc=per_pc))
-    shown = plain(
-        " ".join(drilldown.parts(drilldown.SHARED, pair, (sass_listing.listing_of_launch(detail), b)))
-    )
+    b = listing_of_launch(replace(detail, per_pc=per_pc))
+    shown = plain(" ".join(drilldown.parts(drilldown.SHARED, pair, (listing_of_launch(detail), b))))
     lines = shown.partition("Lines of B")[2]
     assert re.findall(r"adamw\.cu:\d+", lines)[0] == "adamw.cu:97"
     assert "shared_v[local_i] = v_memory[i]; 9 000" in lines

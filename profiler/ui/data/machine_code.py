@@ -10,10 +10,18 @@ from profiler.build import function_name
 from profiler.bundles import open_root
 from profiler.compare import Comparison, PairComparison
 from profiler.evidence import Evidence, Launch, Side, natural_key
-from profiler.sass import Alignment, HotSpot, Listing, StoredCode, align, find_code, listing_of_launch
-from profiler.sass.from_runs import compiled_architectures
+from profiler.sass import (
+    Alignment,
+    HotSpot,
+    Listing,
+    StoredCode,
+    align,
+    find_code,
+    listing_of_launch,
+    select_functions,
+)
 from profiler.sass.hotspots import SAMPLES, spots_by_instruction
-from profiler.sass.listing import select_functions
+from profiler.sass.stored_code import compiled_architectures
 from profiler.store import ResultInfo
 from profiler.ui.addresses import (
     SHA256_DIGITS,

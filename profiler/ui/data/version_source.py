@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from profiler.bundles import Root
 from profiler.catalog import Version
 from profiler.history import CatalogSnapshot
-from profiler.sass.source_diff import TrafficRow
+from profiler.sass import TrafficRow
 
 
 @dataclass(frozen=True)

@@ -86,11 +86,11 @@ def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
         has_samples = all(hotspots.SAMPLES in listing.counts for listing in (a, b))
         words = "No waiting sample moved." if has_samples else markup.state("a report holds no samples")
         return [head, *notes, markup.note(words)]
-    largest = max(abs(change.moved) for change in changes) or 1.0
+    largest = max(abs(change.change) for change in changes) or 1.0
     rows = [_change_row(change, largest) for change in changes[:CHANGES_SHOWN]]
     if rest := changes[CHANGES_SHOWN:]:
         words = f"{len(rest)} more places moved less, together"
-        together = _signed(sum(change.moved for change in rest))
+        together = _signed(sum(change.change for change in rest))
         line = markup.join((words, together, "· profiler sass A B --json has all"))
         rows.append(markup.closing_row(markup.muted(line)))
     columns = (
@@ -181,7 +181,7 @@ def _change_row(change: HotSpotChange, largest: float) -> Row:
         markup.join((markup.code(reason), _signed(moved)))
         for reason, moved in list(change.by_reason.items())[:_REASONS_NAMED]
     ]
-    if change.noise:
+    if change.is_counting_noise:
         reasons.append(markup.muted("within counting noise"))
     a, b = (location.words if location else "–" for location in (change.location_a, change.location_b))
     return Row(
@@ -191,8 +191,8 @@ def _change_row(change: HotSpotChange, largest: float) -> Row:
             _code(change.text),
             _count(change.a),
             _count(change.b),
-            _signed(change.moved),
-            markup.change_bar(change.moved / largest),
+            _signed(change.change),
+            markup.change_bar(change.change / largest),
             markup.join(reasons, " · "),
         )
     )

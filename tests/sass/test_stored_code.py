@@ -18,7 +18,7 @@ from profiler.bundles import COLLECT, Attachment, Facts, Result, Run, bundle, lo
 from profiler.cli import main
 from profiler.errors import BadBundle
 from profiler.evidence import Evidence, Value
-from profiler.sass import CodeNotStored, FunctionCode, MachineCode, bundle_file, from_runs
+from profiler.sass import CodeNotStored, FunctionCode, MachineCode, bundle_file, stored_code
 from profiler.store import Store, import_paths, open_store
 from tests.conftest import ROOT
 
@@ -40,16 +40,16 @@ def packed(document: Any) -> bytes:
 def run_of(
     day: int,
     *,
-    kept: str | None = "LDC R1, c[0x0][0x28]",
+    first_instruction: str | None = "LDC R1, c[0x0][0x28]",
     source: str = "aa",
     arch: str = "sm_80",
     version: str = "a",
 ) -> tuple[Run, dict[str, bytes]]:
     """A dissected version with the machine code of one function that begins with an instruction."""
     files = {"kernels/k.cu": ("source", b"// one\n// two\nx[0] = 1;\n")}
-    if kept is not None:
-        begun = ((0, kept), *CODE[0].instructions[1:])
-        code = MachineCode(version, f"nvcc 13.{day}", {arch: (replace(CODE[0], instructions=begun),)})
+    if first_instruction is not None:
+        instructions = ((0, first_instruction), *CODE[0].instructions[1:])
+        code = MachineCode(version, f"nvcc 13.{day}", {arch: (replace(CODE[0], instructions=instructions),)})
         files[bundle_file.code_path(version)] = (
             bundle_file.SASS,
             bundle_file.pack_code(code, Path("/home/me/kernels")),
@@ -77,8 +77,8 @@ def sealed(data: Path, run: Run, contents: dict[str, bytes]) -> None:
 
 def store_of(data: Path, *runs: tuple[Run, dict[str, bytes]]) -> tuple[location.Root, Store]:
     data.mkdir(exist_ok=True)
-    for one in runs:
-        sealed(data, *one)
+    for run in runs:
+        sealed(data, *run)
     return location.open_root(str(data)), open_store(str(data))
 
 
@@ -88,19 +88,23 @@ def store_of(data: Path, *runs: tuple[Run, dict[str, bytes]]) -> tuple[location.
 def test_the_code_comes_back_as_it_was_with_its_sources_named_as_the_bundle_names_them() -> None:
     content = bundle_file.pack_code(MachineCode("a", "nvcc 13", {"sm_80": CODE}), Path("/home/me/kernels"))
     assert b"/home" not in lzma.decompress(content)
-    found = bundle_file.unpack_code(content, "here")
-    (one,) = found.functions["sm_80"]
-    assert one.instructions == CODE[0].instructions
-    assert one.sources == (("k.cu", 3), ("mma.hpp", 9), ("mma.hpp", 9), None)
-    assert (found.version, found.compiler) == ("a", "nvcc 13")
+    code = bundle_file.unpack_code(content, "here")
+    (function,) = code.functions["sm_80"]
+    assert function.instructions == CODE[0].instructions
+    assert function.sources == (("k.cu", 3), ("mma.hpp", 9), ("mma.hpp", 9), None)
+    assert (code.version, code.compiler) == ("a", "nvcc 13")
 
 
 def test_the_same_code_gives_the_same_bytes_wherever_its_sources_lie() -> None:
     moved = tuple(
         replace(
-            one, sources=tuple(x and (x[0].replace("/home/me", "/tmp/elsewhere"), x[1]) for x in one.sources)
+            function,
+            sources=tuple(
+                source and (source[0].replace("/home/me", "/tmp/elsewhere"), source[1])
+                for source in function.sources
+            ),
         )
-        for one in CODE
+        for function in CODE
     )
     a = bundle_file.pack_code(MachineCode("a", "nvcc 13", {"sm_80": CODE}), Path("/home/me/kernels"))
     b = bundle_file.pack_code(MachineCode("a", "nvcc 13", {"sm_80": moved}), Path("/tmp/elsewhere/kernels"))
@@ -148,32 +152,34 @@ def test_a_file_that_holds_no_machine_code_is_refused_in_one_line(content: bytes
 
 
 def test_the_newest_run_that_keeps_code_is_meant_and_named(tmp_path: Path) -> None:
-    root, store = store_of(tmp_path / "data", run_of(1, kept="NOP"), run_of(2, kept="YIELD"))
-    found = from_runs.find_code(root, store, "mine", "a", "sm_80")
-    assert (found.run_id, found.compiler, found.listing.lines[0].text) == ("run-2-a", "nvcc 13.2", "YIELD")
-    assert found.listing.texts == {"k.cu": "// one\n// two\nx[0] = 1;\n"}
-    assert found.listing.counts == {}, "nothing was run: no count, which is not 0"
-    assert from_runs.find_code(root, store, "mine", "a", "sm_80", "run-1-a").listing.lines[0].text == "NOP"
+    root, store = store_of(
+        tmp_path / "data", run_of(1, first_instruction="NOP"), run_of(2, first_instruction="YIELD")
+    )
+    code = stored_code.find_code(root, store, "mine", "a", "sm_80")
+    assert (code.run_id, code.compiler, code.listing.lines[0].text) == ("run-2-a", "nvcc 13.2", "YIELD")
+    assert code.listing.texts == {"k.cu": "// one\n// two\nx[0] = 1;\n"}
+    assert code.listing.counts == {}, "nothing was run: no count, which is not 0"
+    assert stored_code.find_code(root, store, "mine", "a", "sm_80", "run-1-a").listing.lines[0].text == "NOP"
 
 
 def test_an_older_run_of_the_same_source_stands_in_and_one_of_another_source_does_not(
     tmp_path: Path,
 ) -> None:
-    root, store = store_of(tmp_path / "same", run_of(1), run_of(2, kept=None))
-    assert from_runs.find_code(root, store, "mine", "a", "sm_80").run_id == "run-1-a"
-    root, store = store_of(tmp_path / "other", run_of(1, source="bb"), run_of(2, kept=None))
+    root, store = store_of(tmp_path / "same", run_of(1), run_of(2, first_instruction=None))
+    assert stored_code.find_code(root, store, "mine", "a", "sm_80").run_id == "run-1-a"
+    root, store = store_of(tmp_path / "other", run_of(1, source="bb"), run_of(2, first_instruction=None))
     with pytest.raises(
         CodeNotStored, match=r"not kept in run run-2-a: `profiler sass mine/a --arch sm_80` builds"
     ):
-        from_runs.find_code(root, store, "mine", "a", "sm_80")
+        stored_code.find_code(root, store, "mine", "a", "sm_80")
 
 
 def test_an_architecture_that_nobody_compiled_for_names_those_there_are(tmp_path: Path) -> None:
     root, store = store_of(tmp_path / "data", run_of(1), run_of(2, arch="sm_90a"))
     with pytest.raises(CodeNotStored, match="mine/a was compiled for sm_80, sm_90a, not for sm_75"):
-        from_runs.find_code(root, store, "mine", "a", "sm_75")
-    assert from_runs.find_code(root, store, "mine", "a", "sm_80").run_id == "run-1-a"
-    assert from_runs.common_architecture(store, [("mine", "a")]) == "sm_90a"
+        stored_code.find_code(root, store, "mine", "a", "sm_75")
+    assert stored_code.find_code(root, store, "mine", "a", "sm_80").run_id == "run-1-a"
+    assert stored_code.common_architecture(store, [("mine", "a")]) == "sm_90a"
 
 
 @pytest.mark.parametrize(
@@ -190,7 +196,7 @@ def test_an_architecture_that_nobody_compiled_for_names_those_there_are(tmp_path
 def test_code_runs_on_gpus_of_its_major_number_and_special_code_on_one(
     capability: str, arches: list[str], runs: str | None
 ) -> None:
-    assert from_runs.newest_running_on(capability, arches) == runs
+    assert stored_code.newest_running_on(capability, arches) == runs
 
 
 class TestNames:
@@ -198,7 +204,10 @@ class TestNames:
 
     @pytest.fixture(autouse=True)
     def two_runs(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        older, newer = run_of(1, kept="NOP"), run_of(2, kept="YIELD", source="bb", arch="sm_90a")
+        older, newer = (
+            run_of(1, first_instruction="NOP"),
+            run_of(2, first_instruction="YIELD", source="bb", arch="sm_90a"),
+        )
         (result,) = newer[0].results
         sizes = (result, replace(result, workload="head dim 128"))
         several = replace(run_of(3, version="b")[0], files=(), results=(result, replace(result, version="b")))
@@ -245,10 +254,10 @@ def test_a_file_that_was_changed_after_sealing_is_no_code(tmp_path: Path) -> Non
     path = tmp_path / "data" / "runs" / "run-1-a" / bundle_file.code_path("a")
     path.write_bytes(bundle_file.pack_code(MachineCode("a", "nvcc 13", {"sm_80": CODE}), Path("/")))
     with pytest.raises(BadBundle, match=r"sass/a\.json\.xz is not the file whose size and sha256"):
-        from_runs.find_code(root, store, "mine", "a", "sm_80")
+        stored_code.find_code(root, store, "mine", "a", "sm_80")
     path.unlink()
     with pytest.raises(BadBundle, match=r"cannot read its sass/a\.json\.xz"):
-        from_runs.find_code(root, store, "mine", "a", "sm_80")
+        stored_code.find_code(root, store, "mine", "a", "sm_80")
 
 
 def test_a_bundle_from_elsewhere_whose_code_is_damaged_is_not_imported(tmp_path: Path) -> None:
@@ -295,21 +304,21 @@ class TestWithoutTools:
 
     def test_two_versions_are_aligned_for_the_architecture_asked_for(self, capsys: Caught) -> None:
         assert main(["sass", "v2d_a", "attention/v2d_b", "--arch", "sm_80", "--json"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["different"]
-        assert found["moved"] == []
+        document = json.loads(capsys.readouterr().out)
+        assert document["different"]
+        assert document["moved"] == []
         for side in "ab":
-            origin = found["origins"][side]
+            origin = document["origins"][side]
             assert (origin["evidence"], origin["arch"]) == ("static", "sm_80")
             assert origin["run"]
-        assert len(found["functions"]) == 2
+        assert len(document["functions"]) == 2
 
     def test_counts_that_nobody_took_are_null_and_never_zero(self, capsys: Caught) -> None:
         assert main(["sass", "v2d_b", "--json", "--hot", "5"]) == 0
-        found = json.loads(capsys.readouterr().out)
-        assert found["evidence"] == "static"
-        assert {place["samples"] for place in found["places"]} == {None}
-        assert {place["executed"] for place in found["places"]} == {None}
+        document = json.loads(capsys.readouterr().out)
+        assert document["evidence"] == "static"
+        assert {place["samples"] for place in document["places"]} == {None}
+        assert {place["executed"] for place in document["places"]} == {None}
 
     def test_source_lines_are_read_from_the_run(self, capsys: Caught) -> None:
         code, text = told(capsys, "v2d_b", "--source")
@@ -335,7 +344,7 @@ class TestWithoutTools:
     ) -> None:
         for path in (clone / "runs").glob("*/run.json"):
             body = json.loads(path.read_text())
-            body["files"] = [one for one in body["files"] if one["kind"] != bundle_file.SASS]
+            body["files"] = [file for file in body["files"] if file["kind"] != bundle_file.SASS]
             path.write_text(json.dumps(body))
         code, text = told(capsys, "v2d_b")
         assert code == 3

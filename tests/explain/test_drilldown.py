@@ -1,0 +1,59 @@
+"""Drill-downs of one launch and of two: bank conflicts, the tensor pipe, opcode classes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from profiler.evidence import State, Value
+from profiler.evidence.values import pack_values
+from profiler.explain import drilldown
+from profiler.reports import read
+
+
+def test_hardware_conflicts_without_excess_are_arbitration(reports: Path) -> None:
+    """Trap 1 on a real launch: 11,596 conflicts counted, and no access pattern that costs anything."""
+    launch = read.read_report(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep").launches[0]
+    found = drilldown.bank_conflicts(launch)
+    assert (found.counted.number, found.excess.number, found.residue) == (11596, 0, 11596)
+
+
+def test_a_missing_conflict_counter_leaves_no_residue(reports: Path) -> None:
+    found = drilldown.bank_conflicts(read.read_report(reports / "mistic" / "prof1.ncu-rep").launches[0])
+    assert found.counted.state is State.NOT_COLLECTED
+    assert found.residue is None
+
+
+def test_the_tensor_pipe_is_held_against_the_opcodes(reports: Path) -> None:
+    gemm = read.read_report(reports / "cutlass" / "report75.ncu-rep").launches[0]
+    found = drilldown.tensor_pipe(gemm)
+    assert found.instructions == gemm.opcodes["IMMA"] == 110592
+    assert found.matrix.state is State.NOT_AVAILABLE, "sm_80 has no counter of matrix work alone"
+    assert found.pipe.number
+    half = replace(gemm, opcodes={"HFMA2": 500.0, "FFMA": 3.0})
+    assert drilldown.tensor_pipe(half).words.startswith(
+        "no matrix instruction: the tensor pipe counts HFMA2.MMA"
+    )
+    assert "nobody can say" in drilldown.tensor_pipe(replace(gemm, opcodes={})).words
+
+
+def test_the_counter_of_matrix_work_alone_comes_first_where_there_is_one(reports: Path) -> None:
+    gemm = read.read_report(reports / "cutlass" / "report75.ncu-rep").launches[0]
+    counter = "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active"
+    name = f"{counter}.avg.pct_of_peak_sustained_elapsed"
+    hopper = replace(gemm, values=pack_values({**gemm.values, name: Value(0.0, "%")}))
+    assert drilldown.tensor_pipe(hopper).matrix.number == 0.0
+    assert drilldown.tensor_pipe(hopper).matrix_name == name
+
+
+def test_opcode_classes_add_up_and_name_what_came_and_went(reports: Path) -> None:
+    a, b = (
+        read.read_report(reports / "cutlass" / f"report{n}.ncu-rep").launches[2].opcodes for n in (75, 80)
+    )
+    found = drilldown.opcode_class_changes(a, b)
+    assert sum(one.a for one in found) == sum(a.values())
+    assert sum(one.b for one in found) == sum(b.values())
+    memory = next(one for one in found if one.name == "global, local memory")
+    assert dict(memory.added) == {"STL": 1536.0, "LDL": 1536.0}, "report80 spills"
+    assert [one.name for one in found if one.matrix] == ["tensor core"]
+    assert drilldown.opcode_class_changes({}, b) == ()
