@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,21 @@ import pytest
 
 from profiler.bundles import LocalRoot, Run, load_run
 from profiler.catalog import load_catalog
-from profiler.collect import Collection, Gpu, Machine, Ncu, Settings, begin_run, gpu_process, resume_run, seal
+from profiler.collect import (
+    Collection,
+    Gpu,
+    Machine,
+    Ncu,
+    Settings,
+    begin_run,
+    gpu_process,
+    resume_run,
+    seal,
+    subprocesses,
+)
+from profiler.collect.gpu.messages import Program, RequestT, ResultT
+from profiler.collect.subprocesses import ProcessResult
+from tests import stand_in_program
 
 GPU = Gpu(name="stand-in", uuid="GPU-0", compute_capability="9.0", driver="580", cuda="13.0")
 SMALL = {"batch": 1, "heads": 1, "len_q": 64, "len_kv": 64, "head_dim": 64, "causal": False, "dtype": "fp16"}
@@ -33,85 +49,47 @@ technique = "a stand-in"
 callable = "profiler.catalog.torch_backends:sdpa_flash"
 """
 
-# In the place of every program of collect/gpu; a file beside the catalogue tells what it does with a version.
-STAND_IN = """
-import json, os, sys, time
-program, request_path, result_path = sys.argv[1:4]
-request = json.load(open(request_path))
-folder = os.path.dirname(request["setup"]["catalog"])
-told = json.load(open(os.path.join(folder, "told.json")))
-timings = request.get("timings", {})
-first = next(iter(timings.values()), request)
-versions = [version["id"] for version in first.get("versions") or [first["version"]]]
-call = program + " " + ",".join(versions) + (f" x{len(timings)}" if len(timings) > 1 else "")
-with open(os.path.join(folder, "calls"), "a") as calls:
-    calls.write(call + "\\n")
-time.sleep(told.get("sleep", 0) + told.get(f"sleep {program}", 0))
-together = "together" if len(timings) > 1 else program
-if told.get(program) == "no GPU":
-    json.dump({"status": "skipped", "reason": "no GPU: it is gone", "machine": True}, open(result_path, "w"))
-    sys.exit(0)
-for version in versions:
-    how = told.get(f"{together} {version}")
-    if how == "crash":
-        os.kill(os.getpid(), 11)
-    elif how == "hang":
-        time.sleep(600)
-    elif how == "flood":
-        for _ in range(2000):
-            print("x" * 10000)
-    elif how == "exit":
-        print("illegal address"); sys.exit(7)
 
-def samples(version, timing):
-    rounds = [number for number in timing["rounds"] for _ in range(timing["samples"])]
-    least = told.get(f"ns {version}", 1000.0)
-    before = open(os.path.join(folder, "calls")).read().count(program + " ")
-    least *= 1 + told.get("wobble", 0) * ((before * 0.618) % 1 - 0.5)
-    return [{"mode": f"events; cache {cache}; clock none", "ns": [least + number for number in rounds],
-             "rounds": rounds, "clocks_mhz": [], "throttled": [0]} for cache in ("cold", "warm")]
+def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch, *, apart: bool = False) -> Path:
+    """A folder with the catalogue, and the stand-in in the place of every program of collect/gpu.
 
-def timed(timing):
-    empty = {"single": 2600.0, "events": 2000.0, "graph": 1500.0}
-    return {"status": "done", "reason": None, "launch_ns": empty, "versions": {
-        version["id"]: {"status": "done", "reason": None, "samples": samples(version["id"], timing),
-                        "batch": {"cold": 1, "warm": 1}} for version in timing["versions"]},
-        "states": {"before": None, "during": [{"sm_mhz": 1}], "after": None}}
-
-if program == "correctness":
-    wrong = told.get(f"correctness {versions[0]}") == "wrong"
-    result = {"status": "wrong" if wrong else "done", "reason": "3 wrong" if wrong else None,
-              "max_abs_error": 0.5 if wrong else 1e-4}
-elif program == "ncu_target":
-    refused = [version for version in versions if told.get(f"ncu_target {version}") == "refused"]
-    result = {"status": "done", "reason": None, "cells": [
-        {"version": version, "status": "failed" if version in refused else "done",
-         "reason": "launch refused" if version in refused else None} for version in versions]}
-elif program == "latency":
-    result = {"status": "done", "reason": None,
-              "timings": {label: timed(timing) for label, timing in timings.items()}}
-part = result_path + ".part"
-json.dump(result, open(part, "w"))
-os.replace(part, result_path)
-"""
+    apart: each call in a process of its own, as it really is, and guarded as such. Else in this process,
+    unless it is told to crash, hang, flood or exit: most tests are of what is made of an answer.
+    """
+    (folder / "catalog.toml").write_text(CATALOG)
+    tell(folder)
+    monkeypatch.setattr(gpu_process, "program_argv", stand_in_argv)
+    if not apart:
+        monkeypatch.setattr(gpu_process, "run_program", _answer_here)
+        monkeypatch.setattr(subprocesses, "kill_on_exit", lambda _folder: contextlib.nullcontext())
+    monkeypatch.setenv("PROFILER_BUILD", str(folder / "build"))
+    return folder
 
 
-def prepare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the catalogue, and the stand-in in the place of every program of collect/gpu."""
-    (tmp_path / "catalog.toml").write_text(CATALOG)
-    (tmp_path / "stand_in.py").write_text(STAND_IN)
-    tell(tmp_path)
-    monkeypatch.setattr(gpu_process, "program_argv", stand_in_argv(tmp_path))
-    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
-    return tmp_path
+def stand_in_argv(name: str, request: Path, result: Path) -> list[str]:
+    """The command line of the stand-in for a program; -I -S starts it in a third of the time."""
+    return [sys.executable, "-I", "-S", stand_in_program.__file__, name, str(request), str(result)]
 
 
-def stand_in_argv(folder: Path) -> Any:
-    def argv(name: str, request: Path, result: Path) -> list[str]:
-        # -I -S: it needs nothing but Python's own, and starts in a third of the time.
-        return [sys.executable, "-I", "-S", str(folder / "stand_in.py"), name, str(request), str(result)]
+_run_apart = gpu_process.run_program
 
-    return argv
+
+def _answer_here(
+    program: Program[RequestT, ResultT], request: RequestT, folder: Path, *, timeout_s: float, **how: Any
+) -> ResultT:
+    """As gpu_process.run_program, by way of the same files, but without a process where none is needed."""
+    prepared = gpu_process.prepare(program, request, folder)
+    request_path = folder / f"{program.name}.request.json"
+    call = stand_in_program.Call(program.name, json.loads(request_path.read_text()))
+    if call.endings():
+        return _run_apart(program, request, folder, timeout_s=timeout_s, **how)
+    begun = time.monotonic()
+    call.begin()
+    stand_in_program.write(call.answer(), prepared.result_path)
+    seconds = time.monotonic() - begun
+    result = prepared.result(ProcessResult("exited", 0, seconds, "", "ended with exit code 0"))
+    result["seconds"] = round(seconds, 3)
+    return result
 
 
 def tell(folder: Path, **how: Any) -> None:

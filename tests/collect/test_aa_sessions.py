@@ -121,14 +121,14 @@ def test_a_version_that_dies_alone_is_failed_and_left_out_of_later_sessions(fold
 
 def test_a_budget_keeps_the_pairs_it_got(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for stage in ("check", "time"):
-        monkeypatch.setitem(plan.START_S, stage, 0.1)
-    tell(folder, sleep__latency=0.02)
-    collection = noisy(folder, pairs=60)
-    collection.run_jobs(budget_s=5.0)
+        monkeypatch.setitem(plan.START_S, stage, 0.01)
+    tell(folder, sleep__latency=0.05)
+    collection = noisy(folder, pairs=20)
+    collection.run_jobs(budget_s=1.2)
     run = finish(folder, collection)
     counts = {len(one.samples) // 2 for one in run.results}
     assert len(counts) == 1
-    assert 1 < counts.pop() < 120
+    assert 1 < counts.pop() < 40
     assert any("the time budget" in words for words in run.provenance["left_out"])
 
 

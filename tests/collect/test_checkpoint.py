@@ -17,11 +17,13 @@ import pytest
 
 from profiler.bundles import LocalRoot, Run, bundle, zip_file
 from profiler.cli import main
-from profiler.collect import Limits, checkpoint, gpu_process, measure, unfinished_runs
+from profiler.collect import Limits, checkpoint, gpu_process, measure, measurement, unfinished_runs
 from profiler.collect import seal as collect_seal
 from profiler.collect.gpu.messages import LATENCY
 from profiler.errors import BadBundle
-from tests.standins import again, begin, calls, cells, finish, prepare, tell
+from tests import stand_in_program
+from tests.conftest import ROOT
+from tests.standins import again, begin, calls, cells, finish, prepare, stand_in_machine, tell
 
 # The command as it is, with the stand-ins in the place of the stages and of the look at the machine.
 DRIVER = """
@@ -32,7 +34,7 @@ from profiler.collect import checkpoint, gpu_process, measurement
 from profiler.cli import main
 from tests import standins as t
 folder = Path({folder!r})
-gpu_process.program_argv = t.stand_in_argv(folder)
+gpu_process.program_argv = t.stand_in_argv
 checkpoint.SHARE = 1.0
 measurement.detect_machine = lambda counters=True: t.stand_in_machine()
 sys.exit(main(["collect", *sys.argv[1:]]))
@@ -44,9 +46,9 @@ WORDS = ("one", "two", "three", "--workloads", "1x8x512x64", "--rounds", "6")
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "out").mkdir()
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(measurement, "detect_machine", lambda counters=True: stand_in_machine())
     prepared = prepare(tmp_path, monkeypatch)
-    ours = str(Path(__file__).resolve().parents[2])
-    (tmp_path / "driver.py").write_text(DRIVER.format(root=ours, folder=str(tmp_path)))
+    (tmp_path / "driver.py").write_text(DRIVER.format(root=str(ROOT), folder=str(tmp_path)))
     return prepared
 
 
@@ -55,6 +57,11 @@ def collect(folder: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         argv, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
     )
+
+
+def collect_here(folder: Path, *words: str) -> int:
+    """The same command in this process; its exit code."""
+    return main(["collect", *words, "--out", str(folder / "out/collected.zip")])
 
 
 def wait_for(seen: Callable[[], bool], within_s: float = 60.0) -> bool:
@@ -80,8 +87,8 @@ def running(folder: Path) -> list[str]:
             words = path.read_bytes().decode(errors="replace").split("\0")
         except OSError:
             continue
-        if str(folder / "stand_in.py") in words:
-            found.append(words[2])
+        if stand_in_program.__file__ in words and any(word.startswith(str(folder)) for word in words):
+            found.append(words[-3])
     return found
 
 
@@ -112,9 +119,8 @@ def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it
 
     tell(folder)
     monkeypatch.setenv("PROFILER_DATA", str(folder / "data"))
-    rest = collect(folder, "--resume", "last")
-    said, _ = rest.communicate(timeout=120)
-    assert rest.returncode == 0, said
+    capsys.readouterr()
+    assert collect_here(folder, "--resume", "last") == 0, capsys.readouterr().err
     whole = bundle.load_run(LocalRoot(folder / "data"), run.run_id)
     assert {one.status for one in whole.results if one.workload} == {"done"}
     assert sum(line.startswith("correctness") for line in calls(folder)) == 3, "nothing is done twice"
@@ -155,9 +161,7 @@ def test_after_an_interruption_the_file_holds_all_that_had_ended(folder: Path) -
 
 
 def test_the_file_of_a_collection_that_ends_is_the_sealed_run(folder: Path) -> None:
-    process = collect(folder, "--catalog", str(folder), *WORDS)
-    said, _ = process.communicate(timeout=120)
-    assert process.returncode == 0, said
+    assert collect_here(folder, "--catalog", str(folder), *WORDS) == 0
     run = unpacked(folder)
     assert run == bundle.load_run(LocalRoot(folder / "data"), run.run_id)
     assert checkpoint.UNFINISHED_WORDS not in run.provenance["degraded"]
@@ -180,7 +184,7 @@ def test_a_checkpoint_is_written_between_what_is_timed_and_not_beside_it(
 
         return call
 
-    tell(folder, sleep__latency=0.5)
+    tell(folder, sleep__latency=0.1)
     collection = begin(folder)
     monkeypatch.setattr(gpu_process, "run_program", noting(timed, gpu_process.run_program, LATENCY))
     with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=1.0) as kept:
@@ -210,13 +214,13 @@ def test_a_checkpoint_holds_what_ended_last_and_what_ended_once_more(folder: Pat
 def test_writing_takes_its_share_of_the_time_and_no_more(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tell(folder, sleep__latency=0.4)
+    tell(folder, sleep__latency=0.2)
     collection = begin(folder, processes=6)
     wrote: list[float] = []
     with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=0.2) as kept:
-        monkeypatch.setattr(kept, "_write", lambda: (wrote.append(time.monotonic()), time.sleep(0.3)))
+        monkeypatch.setattr(kept, "_write", lambda: (wrote.append(time.monotonic()), time.sleep(0.15)))
         collection.run_jobs()
-        assert 1 <= len(wrote) <= 0.2 * (time.monotonic() - kept._begun) / 0.3 + 1
+        assert 1 <= len(wrote) <= 0.2 * (time.monotonic() - kept._begun) / 0.15 + 1
 
 
 def test_kill_while_the_run_is_sealed_does_not_cost_the_file(

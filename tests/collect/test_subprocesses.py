@@ -4,11 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
-
-import pytest
 
 from profiler.collect import subprocesses
 
@@ -154,54 +151,57 @@ def test_the_environment_is_added_to(tmp_path, monkeypatch):
     assert run(tmp_path, text, env={"ADDED": "2"}).tail.split() == ["1", "2"]
 
 
+# ---------------------------------------------------------------- a caller that is ended
+
+# A shell starts what it sends to the background with SIGINT ignored, and Python then keeps it so.
+DEFAULT_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+SILENT = "import time; time.sleep(300)"  # who writes into a broken pipe dies of it
+CALLER = f"""
+import sys; from pathlib import Path; from profiler.collect import subprocesses
+try:
+    subprocesses.run([sys.executable, "-c", {SILENT!r}], timeout_s=300, log=Path(sys.argv[1]))
+except KeyboardInterrupt:
+    sys.exit(5)
+"""
+
+
+def start(*argv, **how):
+    """Python in a session of its own: what it is sent meets nobody else."""
+    environment = {**os.environ, **subprocesses.package_environment()}
+    return subprocess.Popen([sys.executable, *argv], env=environment, start_new_session=True, **how)
+
+
+def start_caller(log):
+    """A caller of subprocesses.run, and the pid of the program that it runs."""
+    caller = start("-c", DEFAULT_SIGINT + CALLER, str(log))
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        for pid in subprocesses._pids():
+            if _mark(pid) == str(log):
+                return caller, pid
+        time.sleep(0.05)
+    raise AssertionError("it was not started")
+
+
 def test_an_interrupt_of_the_caller_leaves_nothing_running(tmp_path):
-    text = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
-
-    def interrupt():
-        until = time.monotonic() + 10
-        while time.monotonic() < until and not (tmp_path / "log").exists():
-            time.sleep(0.05)
-        time.sleep(1.0)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    # A shell starts what it sends to the background with SIGINT ignored, and Python then keeps it so.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        threading.Thread(target=interrupt).start()
-        with pytest.raises(KeyboardInterrupt):
-            run(tmp_path, text, timeout_s=60)
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert gone(int((tmp_path / "log").read_text()))
+    caller, program = start_caller(tmp_path / "log")
+    time.sleep(0.3)  # until the caller waits for it
+    os.killpg(caller.pid, signal.SIGINT)
+    assert caller.wait(timeout=20) == 5
+    assert gone(program)
 
 
 def test_what_a_killed_caller_left_running_is_found_by_its_folder(tmp_path):
-    program = "import time; time.sleep(300)"  # silent: who writes into a broken pipe dies of it
-    caller = (
-        "import sys; from pathlib import Path; from profiler.collect import subprocesses\n"
-        f"subprocesses.run([sys.executable, '-c', {program!r}], timeout_s=300, log=Path(sys.argv[1]))\n"
-    )
-    log = tmp_path / "run" / "cell" / "log"
-    process = subprocess.Popen(
-        [sys.executable, "-c", caller, str(log)], env={**os.environ, **subprocesses.package_environment()}
-    )
-    until = time.monotonic() + 20
-    left = None
-    while left is None and time.monotonic() < until:
-        time.sleep(0.05)
-        left = next(
-            (pid for pid in subprocesses._pids() if pid != process.pid and _mark(pid) == str(log)), None
-        )
-    assert left is not None
-    process.kill()
-    process.wait()
-    assert not gone(left, within_s=0.3), "kill -9 of the caller leaves its program: what this is for"
+    caller, program = start_caller(tmp_path / "run" / "cell" / "log")
+    caller.kill()
+    caller.wait()
+    assert not gone(program, within_s=0.3), "kill -9 of the caller leaves its program: what this is for"
     assert subprocesses.kill_leftovers(tmp_path / "other") == 0
     assert subprocesses.kill_leftovers(tmp_path / "run", runner=os.getpid()) == 0, (
         "another's who goes on there"
     )
-    assert subprocesses.kill_leftovers(tmp_path / "run", runner=process.pid) == 1
-    assert gone(left)
+    assert subprocesses.kill_leftovers(tmp_path / "run", runner=caller.pid) == 1
+    assert gone(program)
 
 
 INTERRUPTED = """
@@ -226,25 +226,14 @@ def test_second():
 def test_ctrl_c_ends_the_gpu_tests_at_once_with_their_summary(tmp_path):
     begun, file = tmp_path / "begun", tmp_path / "test_it.py"
     file.write_text(INTERRUPTED.format(folder=str(tmp_path / "work"), begun=str(begun)))
-    argv = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-rf",
-        "-p",
-        "no:cacheprovider",
-        "-o",
-        "addopts=",
-        str(file),
-    ]
-    environment = {**os.environ, **subprocesses.package_environment()}
-    process = subprocess.Popen(argv, env=environment, text=True, stdout=subprocess.PIPE, cwd=tmp_path)
+    options = ["-q", "-rf", "-p", "no:cacheprovider", "-o", "addopts=", str(file)]
+    program = DEFAULT_SIGINT + f"import sys, pytest; sys.exit(pytest.main({options!r}))"
+    process = start("-c", program, text=True, stdout=subprocess.PIPE, cwd=tmp_path)
     until = time.monotonic() + 60
     while not begun.exists() and time.monotonic() < until:
         time.sleep(0.05)
-    for _ in range(3):  # as `timeout` does: the program, then its group
-        process.send_signal(signal.SIGINT)
+    for send in (os.kill, os.killpg):  # as `timeout` does: the program, then its group
+        send(process.pid, signal.SIGINT)
         time.sleep(0.02)
     out, _ = process.communicate(timeout=20)
     assert "FAILED test_it.py::test_first" in out

@@ -31,7 +31,7 @@ from tests.standins import SMALL
 from tests.toolchain import needs_gxx, needs_sass
 
 ARCH = "sm_90a"
-NAMES = ("flashcore_vec", "v2d_a", "v2d_b", "v2c_v1", "v2c_v3_reduce32", "fp8_stage_c")
+NAMES = ("v2d_a", "v2d_b", "v2c_v1", "v2c_v3_reduce32", "fp8_stage_c")
 
 pytestmark = [needs_sass, needs_gxx]
 
@@ -234,7 +234,6 @@ def test_a_library_that_a_tool_cannot_read_costs_its_code_alone(
 def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_cannot(
     tools: str, lineage: catalog.Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
     if tools != "all":
         real = toolchain.find_tool
         monkeypatch.setattr(toolchain, "find_tool", lambda name: None if name == "nvdisasm" else real(name))

@@ -1,5 +1,7 @@
 """How calls are timed: modes, rounds, batches, several workloads in one process; on the host as a GPU."""
 
+import types
+
 import pytest
 
 from profiler.collect.gpu import event_timer
@@ -79,7 +81,9 @@ def test_a_call_that_no_graph_takes_is_timed_without(torch, version, monkeypatch
 
 def test_the_clock_that_waits_are_made_by_is_the_highest_while_the_gpu_wakes(torch, monkeypatch):
     milliseconds = iter([5.8, 5.8, 0.6, 0.5])  # for a million cycles: 172 MHz asleep, 2000 awake
-    monkeypatch.setattr(event_timer, "SPIN_S", 0.01)
+    seconds = iter(range(10))  # one a look at the clock, however busy this machine is
+    monkeypatch.setattr(event_timer, "time", types.SimpleNamespace(perf_counter=lambda: next(seconds)))
+    monkeypatch.setattr(event_timer, "SPIN_S", 5)
     monkeypatch.setattr(hostgpu.Event, "elapsed_time", lambda *_: next(milliseconds, 0.5))
     assert event_timer.EventTimer(torch)._clock_mhz == pytest.approx(2000)
 
