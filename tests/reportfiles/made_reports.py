@@ -84,8 +84,9 @@ def _cutlass(created: int, tile: int, loaded: Loaded) -> Recipe:
     return Recipe(session, loaded, nvtx=True, timelines=True, tile=tile)
 
 
-def _ncar(created: int, loaded: Loaded) -> Recipe:
-    command_line = "/opt/ncu --set full --launch-skip 29 --import-source yes -o MW ./miniWeather"
+def _ncar(created: int, name: str, loaded: Loaded) -> Recipe:
+    options = "--set full --launch-skip 29 --import-source yes"
+    command_line = f"/opt/ncu {options} -o /scratch/tester/{name} ./miniWeather"
     return Recipe(_session("2022.2.0.0", "510.47.03", "11.6", created, command_line), loaded)
 
 
@@ -131,10 +132,10 @@ RECIPES = {
         _session("2022.4.0.0", "525.60.13", "12.0", 1682082535, "/opt/ncu --set full -k nodeByPoint5 ./app")
     ),
     "ncar/MW_Baseline": _ncar(
-        1655358224, Loaded("v1_lineinfo", 0x2B40C9A00000, (7, 0), True, _THREE_REGIONS)
+        1655358224, "MW_Baseline", Loaded("v1_lineinfo", 0x2B40C9A00000, (7, 0), True, _THREE_REGIONS)
     ),
     "ncar/MW_DivToMult": _ncar(
-        1655358933, Loaded("edited_lineinfo", 0x2AE1D8A00000, (7, 0), True, _THREE_REGIONS)
+        1655358933, "MW_DivToMult", Loaded("edited_lineinfo", 0x2AE1D8A00000, (7, 0), True, _THREE_REGIONS)
     ),
 }
 
