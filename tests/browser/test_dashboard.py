@@ -39,8 +39,8 @@ def watch(page: Any) -> list[str]:
 
 def settle(page: Any) -> None:
     """Wait until the script has run and drawn."""
-    page.wait_for_selector(".k", timeout=30_000)
-    page.wait_for_selector('[data-test-script-state="notRunning"]', state="attached", timeout=30_000)
+    page.wait_for_selector(".k")
+    page.wait_for_selector('[data-test-script-state="notRunning"]', state="attached")
 
 
 def text(page: Any) -> str:
@@ -61,7 +61,7 @@ def filled(browser: Any, dashboard: str, reports: Path) -> Iterator[Any]:
     page.get_by_text("MW_DivToMult.ncu-rep").wait_for()
     page.get_by_label("family").fill("ncar")
     page.get_by_role("button", name="Import").click()
-    page.get_by_text("Imported 2.").wait_for(timeout=60_000)
+    page.get_by_text("Imported 2.").wait_for()
     settle(page)
     assert errors == []
     yield context
@@ -73,7 +73,7 @@ def compared(reports: Path) -> dict[str, Any]:
     """What the command says of the same two files."""
     paths = [str(reports / "ncar" / f"{name}.ncu-rep") for name in NAMES]
     command = [sys.executable, "-m", "profiler", "compare", *paths, "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
     answer: dict[str, Any] = json.loads(done.stdout)
     return answer
