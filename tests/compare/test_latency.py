@@ -20,7 +20,7 @@ from profiler.evidence import Latency, Side, metric_table
 from profiler.gate import ComparisonPair, judgement
 from profiler.statistics import NoiseFloor, Verdict
 from profiler.store import Store, open_store
-from tests.made import START, fresh_database, postgres
+from tests.made import START, fresh_database
 
 WARM, COLD = "events; cache warm; clock none", "events; cache cold; clock none"
 QUIET, LOUD = NoiseFloor(20, 0.002, 0.005), NoiseFloor(20, 0.02, 0.06)
@@ -293,9 +293,10 @@ def test_one_source_under_two_names_is_known_as_such(
     assert "the machine code is the same: the environment moved" in capsys.readouterr().out
 
 
-def test_postgres_gives_the_same_samples(tmp_path: Path) -> None:
+@pytest.mark.server
+def test_postgres_gives_the_same_samples(postgres: str, tmp_path: Path) -> None:
     run = collected("20250301T120000-a", 0, ("v1", 1.0, "s1"), ("v2", 1.03, "s2"))
-    with postgres() as server, fresh_database(server) as url:
+    with fresh_database(postgres) as url:
         sides = []
         for place in (url, f"sqlite:///{tmp_path / 'index.db'}"):
             store = Store.open(place)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -23,21 +23,10 @@ from tests.conftest import ROOT
 RUNS, ROWS = 120, 4  # runs that are imported, and rows of results in each
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with made.postgres() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, str]]:
+@pytest.fixture
+def place(url: str, tmp_path: Path) -> dict[str, str]:
     """The environment of an import into an empty data folder of its own."""
-    data = {"PROFILER_DATA": str(tmp_path / "data")}
-    if request.param == "sqlite":
-        yield {**data, "PROFILER_DB": f"sqlite:///{tmp_path / 'index.db'}"}
-        return
-    with made.fresh_database(request.getfixturevalue("server")) as database:
-        yield {**data, "PROFILER_DB": database}
+    return {"PROFILER_DATA": str(tmp_path / "data"), "PROFILER_DB": url}
 
 
 @pytest.fixture(scope="module")

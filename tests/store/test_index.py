@@ -25,21 +25,6 @@ from tests import made
 from tests.made import DURATION, START, WARPS, imported, launch
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with made.postgres() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'index.db'}"
-        return
-    with made.fresh_database(request.getfixturevalue("server")) as database:
-        yield database
-
-
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
     opened = Store.open(url)

@@ -393,10 +393,13 @@ def test_two_imports_at_once_lose_and_double_nothing(paths: list[Path], tmp_path
     assert answer_of(open_store()) == incremental
 
 
-def test_the_index_can_be_postgresql(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.server
+def test_the_index_can_be_postgresql(
+    paths: list[Path], postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import_paths(paths)
     here = answer_of(open_store())
-    with made.postgres() as server, made.fresh_database(server) as url:
+    with made.fresh_database(postgres) as url:
         monkeypatch.setenv("PROFILER_DB", url)
         assert answer_of(open_store()) == here
         assert rebuild_index().refused == ()

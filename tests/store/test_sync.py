@@ -12,23 +12,7 @@ from sqlalchemy import event
 
 from profiler.bundles import COLLECT, Labels, Result, Root, Run, Samples, bundle, decisions, location
 from profiler.store import Store, WriteConflict, forget_run, import_paths, open_store, sync
-from tests import made
 from tests.made import START
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    with made.postgres() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'index.db'}"
-        return
-    with made.fresh_database(request.getfixturevalue("server")) as database:
-        yield database
 
 
 @pytest.fixture
