@@ -1,18 +1,21 @@
-# One command sets up, one tests everything. PYTHON chooses the interpreter (3.11 or newer).
+# One command sets up, one checks in a minute, one tests everything. PYTHON chooses the interpreter (3.11 or newer).
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PORT ?= 8501
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install -c constraints.txt
 
-.PHONY: setup test dashboard lint clean chromium gpu
+WORKERS ?= logical
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+.PHONY: setup check test dashboard lint clean chromium gpu
 
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %s: make PYTHON=python3.12 setup" % sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
+	$(PIP) -e '.[sass]'
 	touch $@
 
 $(VENV)/.test-ready: $(VENV)/.ready
@@ -35,8 +38,11 @@ lint: $(VENV)/.test-ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+check: $(VENV)/.test-ready lint
+	$(PYTEST) -m "not compiler and not server and not browser and not gpu and not slow"
+
 test: $(VENV)/.test-ready chromium lint
-	$(BIN)/python -m pytest -q
+	$(PYTEST) -rs
 
 # On a bare GPU machine: what it can do, bundles in files of their own, its tests. Nothing is installed. First
 # correctness, latency and lean counters of the whole lineage; then A/A pairs, by which this run and every later
