@@ -14,9 +14,10 @@ import pytest
 from profiler.cli import metrics as command
 from profiler.errors import CannotJudge, Exit
 from profiler.evidence import ARCHITECTURES, Evidence, chip_metrics, chip_of, metric_table, ncu_names, nvperf
+from tests.conftest import REPORTS
 
 TABLE = metric_table.load_metrics()
-LISTS = Path(__file__).resolve().parents[3] / "shared" / "metrics"
+LISTS = REPORTS.parent / "metrics"
 GOOD = "duration | ncu duration | ns | lower | 2% | time | lean | gpu__time_duration.sum"
 TENSOR = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active"
 SHARED = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
@@ -38,7 +39,7 @@ library = pytest.mark.skipif(
 def rows(name: str) -> list[dict[str, str]]:
     """One of the lists that were made with NVIDIA's C interface, not with this package."""
     if not (LISTS / name).is_file():
-        pytest.skip(f"no {name} at {LISTS}: it lies beside the checkout, not in it")
+        pytest.skip(f"no public list {name} at {LISTS}: it lies beside the public reports")
     with (LISTS / name).open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file, delimiter="\t"))
 

@@ -40,12 +40,18 @@ def pytest_collection_modifyitems(config, items):
         missing.append("no GPU")
     if toolchain.find_tool("nvcc") is None:
         missing.append("no nvcc")
+    cases: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in mine:
         item.add_marker(pytest.mark.gpu)
         if item.config.pluginmanager.hasplugin("timeout"):  # a bare machine may have pytest alone
             item.add_marker(pytest.mark.timeout(1200))
-        if missing:
-            item.add_marker(pytest.mark.skip(reason=" and ".join(missing)))
+        cases.setdefault((item.path, item.originalname), []).append(item)
+    if missing:  # one skip says it for all cases of a test
+        for first, *others in cases.values():
+            first.add_marker(pytest.mark.skip(reason=f"{' and '.join(missing)}; {len(others) + 1} cases"))
+            for item in others:
+                items.remove(item)
+            config.hook.pytest_deselected(items=others)
 
 
 def workloads_of(version: Version) -> list[AttentionWorkload]:
