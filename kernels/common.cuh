@@ -1,4 +1,4 @@
-// One source, two compilers: nvcc for the GPU, g++ with the headers of profiler/cpucuda for the CPU check.
+// One source, two compilers: nvcc for the GPU, g++ with the headers of profiler/emulator for the CPU check.
 #pragma once
 #include <cuda_fp16.h>
 #include <cuda_pipeline.h>

@@ -7,13 +7,13 @@
 // Why it should help: half the bytes from global memory; a lookup stands for convert and subtract. It is the
 //   first stage of FP8 attention, simulated: real FP8 multiplies e4m3 on tensor cores (QGMMA).
 // Source: the owner's stage C; a scale a head as in "FlashAttention-3" (arXiv 2407.08608), section 3.3. The
-//   codes are linear and 128 is zero (in e4m3 it would be -0): profiler/quantize.py makes them and says why.
+//   codes are linear and 128 is zero (in e4m3 it would be -0): profiler/catalog/fp8.py has the reasons.
 // Limits: judged to 1e-2 against the reference on the dequantised codes. The codes cost another 0.01 to 0.04
 //   against the fp16 inputs: the quantiser's error, reported apart. 32 lookups at once meet in some banks
 //   (modelled: 2.1 wavefronts each). The table takes 0.5 KB: an SM of sm_89 holds two blocks, and three of
 //   flashcore_wmma.
 // Known failures: kept as a build, BUG_FP8_LANE_SCORES: one lane fills a row's scores and all lanes read them
-//   with nothing between. Mended in quantize.py: a zero tensor had scale 0; it has scale 1 and codes 128.
+//   with nothing between. Mended in fp8.py: a zero tensor had scale 0; it has scale 1 and codes 128.
 #include "common.cuh"
 
 #include <mma.h>
