@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_evidence, add_filters, add_json, evidence_of, print_json
-from profiler.errors import CannotJudge, ProfilerError
+from profiler.cli.output import (
+    add_evidence,
+    add_filters,
+    add_json,
+    evidence_of,
+    note_forgotten,
+    open_store,
+    print_document,
+    print_lines,
+    print_table,
+    say,
+)
+from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.compare import Comparison, StoreOpener
-    from profiler.evidence import MetricTable, Side
-    from profiler.gate import GateReport
+    from profiler.compare import Comparison, MetricChange, PairComparison
+    from profiler.documents import ComparisonDocument
+
+_DETAILED = 5  # pairs whose counters are listed unasked
+_NAMED = 10  # missing concepts that a line names
 
 _DESCRIPTION = """\
 Compare B with A: the latency of calls mode by mode, counters launch by launch. A and B are report files (no
@@ -78,83 +92,153 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print, and with --fail judge."""
-    from profiler.cli import comparison, failing, output
-    from profiler.compare import comparison as compare_comparison
-    from profiler.evidence import metric_table
+    from profiler.documents import compare_names
+    from profiler.evidence import load_metrics
 
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on says which concepts --fail judges: add --fail, or leave --on out")
-    table, opener = metric_table.load_metrics(), lru_cache(maxsize=1)(output.open_store)
-    compare_comparison.check_concepts(table, arguments.on)
-    pairs, facts = _pairs(arguments, opener)
+    names, opener = (arguments.a, arguments.b), lru_cache(maxsize=1)(open_store)
+    chosen = ("workload", "gpu", "kernel", "across", "top", "on")
+    options = {name: getattr(arguments, name) for name in chosen} | {"evidence": evidence_of(arguments)}
+    document = compare_names(*names, load_metrics(), opener, with_gate=arguments.fail, **options)
     if not arguments.fail:
-        output.note_forgotten((arguments.a, arguments.b), opener)
-    found = _compared(arguments, pairs, table, opener)
-    every_cell = facts and not arguments.kernel
-    told = failing.judge(arguments, found, table, opener, every_cell=every_cell) if arguments.fail else None
-    limit = arguments.top or (None if arguments.json else comparison.SHOWN)
-    _print(arguments, [one.top(limit) for one in found], told)
-    return told.code if told else 0
+        note_forgotten(names, opener)
+    return print_document(document, arguments, print_text)
 
 
-def _pairs(arguments: argparse.Namespace, opener: StoreOpener) -> tuple[list[tuple[Side, Side]], bool]:
-    """The sides of every comparison, and whether they are all the facts that two versions share."""
-    from profiler.compare import resolve_names
-    from profiler.history.without_results import versions_without_results_explained
+def print_text(document: ComparisonDocument, arguments: argparse.Namespace) -> None:
+    """Print the comparison: every metric of every pair with --all, else what moved where time did."""
+    from profiler.cli.gate import print_gate
+    from profiler.documents.comparison_text import PAIRS_SHOWN
 
-    names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
-    kind = evidence_of(arguments)
-    try:
-        with versions_without_results_explained(names, opener):
-            if pairs := resolve_names.find_fact_pairs(names, opener, *where, kind):
-                return pairs, True
-            a, b = resolve_names.resolve_all(names, opener, *where, kind)
-            return [(a, b)], False
-    except resolve_names.NothingShared as error:
-        if arguments.fail:
-            raise CannotJudge(str(error)) from None
-        raise
+    shown = document.shown(PAIRS_SHOWN)
+    if document.is_measured:
+        _print_measured(shown[0], arguments.all)
+    else:
+        _print_facts(shown, arguments.all)
+    print_gate(document.gate)
 
 
-def _compared(
-    arguments: argparse.Namespace,
-    pairs: Sequence[tuple[Side, Side]],
-    table: MetricTable,
-    opener: StoreOpener,
-) -> list[Comparison]:
-    from profiler.compare import NoiseModel
-    from profiler.compare import comparison as compare_comparison
+def _print_measured(comparison: Comparison, everything: bool) -> None:
+    from profiler.documents import comparison_text as text
 
-    noise = NoiseModel.of_store(opener)
-    return [
-        compare_comparison.compare(
-            a,
-            b,
-            table,
-            across=arguments.across,
-            kernel=arguments.kernel,
-            noise=noise,
+    print_head(comparison)
+    if comparison.latency:
+        say("\nlatency of calls")
+        print_table(text.LATENCY_HEAD, text.latency_rows(comparison), right=(1, 2, 3, 4))
+        print_lines(text.latency_notes(comparison), "  ")
+    if comparison.pairs:
+        say(f"\n{text.NOT_LATENCY}")
+        print_table(text.DURATION_HEAD, text.duration_rows(comparison), right=(1, 2, 3))
+        print_lines(text.undecided_reasons(comparison), "  ")
+    elif comparison.a.launches or comparison.b.launches or not comparison.latency:
+        say("\nno launch of A has a partner in B")
+    if comparison.hidden_pairs:
+        say(f"  {text.hidden_pairs(comparison)}: --top N")
+    print_unmatched(comparison)
+    pairs = comparison.pairs if everything else _pairs_that_moved(comparison.pairs)
+    for pair in pairs if everything else pairs[:_DETAILED]:
+        _print_pair(pair, everything)
+    if not everything and len(pairs) > _DETAILED:
+        say(f"\nand the counters of {len(pairs) - _DETAILED} more that moved: --all, or --kernel PATTERN")
+    elif comparison.pairs and not pairs:
+        say("\nno duration is better or worse; the counters: --all, or --kernel PATTERN")
+
+
+def print_head(comparison: Comparison) -> None:
+    """Print which sides they are, and whether they may be compared."""
+    from profiler.documents.comparison_text import warnings
+
+    for name, side in (("A", comparison.a), ("B", comparison.b)):
+        ncu = side.session.ncu_version or "version unknown"
+        say(f"{name}  {side.label}  ({side.gpu or 'GPU unknown'}, ncu {ncu})")
+    noted = warnings(comparison)
+    if comparison.comparable:
+        say(f"Comparable: yes{', but note' if noted else ''}")
+    else:
+        say("Comparable: no")
+    say(
+        "  same: "
+        + ", ".join(f"{field} {value}" for field, value in comparison.same if field != "command line")
+    )
+    print_lines(noted, "  ")
+
+
+def print_unmatched(comparison: Comparison) -> None:
+    """Print the launches that have no partner, and those that are ambiguous."""
+    from profiler.documents.comparison_text import describe_launch, unmatched
+    from profiler.evidence import brief_list
+
+    print_lines(unmatched(comparison))
+    for group in comparison.ambiguous:
+        a, b = (
+            brief_list([describe_launch(comparison, launch) for launch in side])
+            for side in (group.a, group.b)
         )
-        for a, b in pairs
-    ]
+        say(f"ambiguous: {group.base_name}: {group.why}\n  A: {a}\n  B: {b}")
 
 
-def _print(arguments: argparse.Namespace, shown: Sequence[Comparison], told: GateReport | None) -> None:
-    """Print the comparison in the form asked for, and below it what --fail makes of it."""
-    from profiler.cli import comparison, comparison_json, facts, failing
-    from profiler.documents import GateDocument
-    from profiler.evidence import Evidence
+def _pairs_that_moved(pairs: Sequence[PairComparison]) -> Sequence[PairComparison]:
+    return pairs if len(pairs) == 1 else [pair for pair in pairs if pair.verdict.traits.moved]
 
-    if arguments.json:
-        print_json(failing.with_gate(comparison_json.documents(shown), told))
-        return
-    if shown[0].a.evidence is not Evidence.MEASURED:
-        facts.print_facts(shown, everything=arguments.all, markdown=arguments.markdown)
-    elif arguments.markdown:
-        print(comparison.markdown(shown[0]), end="")
+
+def _print_pair(pair: PairComparison, everything: bool) -> None:
+    from profiler.documents.comparison_text import change_numbers
+
+    shown = [change for change in pair.metrics if everything or not change.verdict.traits.quiet]
+    groups = list(dict.fromkeys(change.group for change in shown))
+    shown.sort(key=lambda change: (groups.index(change.group), -_size(change)))
+    what = "every metric" if everything else "what moved"
+    say(f"\n{pair.kernel}: {what}, largest change first within a group")
+    rows, last = [], None
+    for change in shown:
+        group = "" if change.group == last else change.group
+        rows.append((group, change.label, *change_numbers(change), change.verdict.label))
+        last = change.group
+    if rows:
+        print_table(("group", "metric", "A", "B", "change", "verdict"), rows, right=(2, 3, 4))
     else:
-        comparison.print_text(shown[0], everything=arguments.all)
-    if told and arguments.markdown:
-        print(f"\n{GateDocument(told).to_markdown()}", end="")
-    else:
-        failing.print_text(told)
+        say("  nothing beyond its threshold")
+    if not everything:
+        _print_missing(pair)
+
+
+def _print_missing(pair: PairComparison) -> None:
+    from profiler.statistics import Verdict
+
+    concepts_by_reason: dict[str, list[str]] = {}
+    for change in pair.metrics:
+        if change.verdict is Verdict.MISSING:
+            concepts_by_reason.setdefault(change.reason, []).append(change.concept)
+    for reason, concepts in concepts_by_reason.items():
+        more = f" and {len(concepts) - _NAMED} more" if len(concepts) > _NAMED else ""
+        say(f"  – {reason}: {', '.join(concepts[:_NAMED])}{more}")
+
+
+def _size(change: MetricChange) -> float:
+    """The size of a change as it is shown: points for percentages, else per cent."""
+    if change.a.number is None or change.b.number is None:
+        return -1.0
+    if change.unit == "%":
+        return abs(change.b.number - change.a.number)
+    return math.inf if change.change_pct is None else abs(change.change_pct)
+
+
+def _print_facts(comparisons: Sequence[Comparison], everything: bool) -> None:
+    """A table for each kind of evidence and each group of equal cells; without `everything`, what moved."""
+    from profiler.documents.facts_comparison import FACTS_HEAD, facts_sections, wrong_sides
+
+    first = comparisons[0]
+    say(f"A  {first.a.label}\nB  {first.b.label}")
+    print_lines(wrong_sides(first))
+    for heading, tables in facts_sections(comparisons, everything=everything):
+        say(f"\n{heading}")
+        for table in tables:
+            say(f"\n{table.cells}")
+            if table.rows:
+                print_table(FACTS_HEAD, table.rows, right=(1, 2, 3))
+            else:
+                say("nothing moved")
+            if table.same and not everything:
+                say(f"{table.same} metrics the same: --all")
+            print_lines(table.unmatched)

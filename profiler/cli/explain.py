@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import astuple
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, print_json, say
-from profiler.errors import Exit
+from profiler.cli.compare import print_head, print_unmatched
+from profiler.cli.output import (
+    add_filters,
+    add_json,
+    note_forgotten,
+    open_store,
+    print_document,
+    print_lines,
+    print_table,
+    say,
+)
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
+    from profiler.documents import ExplanationDocument, UnmeasuredDocument
+    from profiler.explain import Explanation
 
 _DESCRIPTION = """\
 Split the difference in time of every pair of launches into causes, in microseconds: work (instructions
@@ -55,52 +69,70 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, split, print, and with --fail judge."""
-    from profiler.cli import comparison, explanation, failing, output
-    from profiler.compare import NoiseModel, resolve_names
-    from profiler.compare import comparison as compare_comparison
-    from profiler.documents import GateDocument
-    from profiler.evidence import metric_table
-    from profiler.explain import explanation as explain_explanation
-    from profiler.history.without_results import versions_without_results_explained
+    from profiler.documents import explain_names
+    from profiler.evidence import load_metrics
 
-    table = metric_table.load_metrics()
-    names, where = (arguments.a, arguments.b), (arguments.workload, arguments.gpu)
-    with versions_without_results_explained(names, output.open_store):
-        facts = resolve_names.find_fact_pairs(names, output.open_store, *where)
-        a, b = (None, None) if facts else resolve_names.resolve_all(names, output.open_store, *where)
-    if a is None or b is None:
-        return _without_time(arguments, list(dict.fromkeys(one.evidence.value for one, _ in facts)))
-    found = compare_comparison.compare(
-        a,
-        b,
-        table,
-        across=arguments.across,
-        kernel=arguments.kernel,
-        noise=NoiseModel.of_store(output.open_store),
-    )
+    names, opener = (arguments.a, arguments.b), lru_cache(maxsize=1)(open_store)
+    options = {name: getattr(arguments, name) for name in ("workload", "gpu", "kernel", "across", "top")}
+    document = explain_names(*names, load_metrics(), opener, with_gate=arguments.fail, **options)
     if not arguments.fail:
-        output.note_forgotten(names, output.open_store)
-    shown = found.top(arguments.top or (None if arguments.json else comparison.SHOWN))
-    told = explain_explanation.explain(shown, table)
-    verdict = failing.judge(arguments, [found], table, output.open_store) if arguments.fail else None
-    if arguments.json:
-        print_json(failing.with_gate(explanation.document(shown, told), verdict))
-    elif arguments.markdown:
-        print(explanation.markdown(shown, told), end="")
-        print(f"\n{GateDocument(verdict).to_markdown()}" if verdict else "", end="")
+        note_forgotten(names, opener)
+    return print_document(document, arguments, print_text)
+
+
+def print_text(document: ExplanationDocument | UnmeasuredDocument, arguments: argparse.Namespace) -> None:
+    """Print the causes of every pair that moved; with --all the split of the unclear ones too."""
+    from profiler.cli.gate import print_gate
+    from profiler.documents import ExplanationDocument
+
+    if isinstance(document, ExplanationDocument):
+        _print_explanation(document, arguments.all)
+        print_gate(document.gate)
     else:
-        explanation.print_text(shown, told, everything=arguments.all)
-        failing.print_text(verdict)
-    return verdict.code if verdict else 0
+        say(document.sentence)
 
 
-def _without_time(arguments: argparse.Namespace, kinds: list[str]) -> int:
-    """Two versions that no GPU measured: say so; a gate cannot judge them."""
-    from profiler.cli import explanation
+def _print_explanation(document: ExplanationDocument, everything: bool) -> None:
+    from profiler.documents import comparison_text as text
+    from profiler.documents.explanation import NO_COUNTERS, explained, without_causes
 
-    words, document = explanation.without_time(arguments.a, arguments.b, kinds)
-    if arguments.json:
-        print_json(document)
+    comparison, explanations = document.shown(text.PAIRS_SHOWN)
+    print_head(comparison)
+    if comparison.latency:
+        say("\nlatency of calls, which decides")
+        print_table(text.LATENCY_HEAD, text.latency_rows(comparison), right=(1, 2, 3, 4))
+        print_lines(text.latency_notes(comparison), "  ")
+    if comparison.pairs:
+        say(f"\n{text.NOT_LATENCY}")
+        print_table(text.DURATION_HEAD, text.duration_rows(comparison), right=(1, 2, 3))
+    elif comparison.a.launches or comparison.b.launches or not comparison.latency:
+        say("\nno launch of A has a partner in B")
     else:
-        say(f"{words}. `profiler compare {arguments.a} {arguments.b}` shows what differs")
-    return Exit.UNJUDGED if arguments.fail else Exit.PASS
+        say(f"\n{NO_COUNTERS}")
+    print_lines(text.undecided_reasons(comparison), "  ")
+    print_lines(without_causes(explanations, everything=everything), "  ")
+    if comparison.hidden_pairs:
+        say(f"  {text.hidden_pairs(comparison)}: --top N")
+    print_unmatched(comparison)
+    _print_causes(explained(explanations, everything=everything))
+    _print_counters_to_collect(explanations)
+
+
+def _print_causes(explanations: Sequence[Explanation]) -> None:
+    from profiler.documents.explanation import CAUSES_HEAD, cause_rows
+    from profiler.explain.sentence import split_notes
+
+    for explanation in explanations:
+        say(f"\n{explanation.kernel}: {explanation.sentence}")
+        if explanation.split:
+            print_table(CAUSES_HEAD, cause_rows(explanation), right=(1, 2))
+            print_lines(split_notes(explanation.split, bool(explanation.causes)), "  ")
+
+
+def _print_counters_to_collect(explanations: Sequence[Explanation]) -> None:
+    from profiler.documents.explanation import COLLECT_HEAD, collect_heading
+    from profiler.explain import counters_to_collect
+
+    if lacking := counters_to_collect(explanations):
+        say(f"\n{collect_heading(explanations)}")
+        print_table(COLLECT_HEAD, [astuple(counter) for counter in lacking])

@@ -137,6 +137,12 @@ def brief_text(report: GateReport) -> str:
     return "\n".join((report.headline, *_sections(report, outcomes, FINDINGS_SHOWN))) + "\n"
 
 
+def print_gate(document: GateDocument | None) -> None:
+    """Print the answer below a comparison; nothing where it was not asked for."""
+    if document is not None:
+        print(f"\n{brief_text(document.report)}", end="")
+
+
 def _sections(report: GateReport, outcomes: Iterable[Outcome], limit: int | None) -> Iterator[str]:
     """The findings of each outcome, those of one place below its heading."""
     from profiler.gate.finding import TITLES

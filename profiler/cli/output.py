@@ -8,19 +8,22 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, cast
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar, cast
 
-from profiler.errors import ProfilerError, UnknownName
+from profiler.errors import Exit, ProfilerError, UnknownName
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from profiler.compare import StoreOpener
+    from profiler.documents import Document
     from profiler.evidence import Evidence
     from profiler.store import Store
 
     Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+
+AnyDocument = TypeVar("AnyDocument", bound="Document")
 
 _STYLES = {"better": "bold blue", "worse": "bold dark_orange"}  # by the colour of a verdict
 _PIPE_WIDTH = 240  # a pipe has no width: no column is cut before this
@@ -119,6 +122,27 @@ def print_json(document: object) -> None:
     """Print as JSON; a NaN or infinity that got this far is a defect and raises."""
     plain = (sys.stdout.encoding or "").lower().replace("_", "-") not in ("utf-8", "utf8")
     print(json.dumps(document, allow_nan=False, ensure_ascii=plain, indent=1))
+
+
+def print_document(
+    document: AnyDocument,
+    arguments: argparse.Namespace,
+    print_text: Callable[[AnyDocument, argparse.Namespace], None],
+) -> Exit:
+    """Print an answer in the form asked for, as text by `print_text`, and return its exit code."""
+    if arguments.json:
+        print_json(document.to_dict())
+    elif getattr(arguments, "markdown", False):
+        print(document.to_markdown(), end="")
+    else:
+        print_text(document, arguments)
+    return document.exit_code
+
+
+def print_lines(lines: Iterable[str], indent: str = "") -> None:
+    """Print lines, uncut."""
+    for line in lines:
+        say(indent + line)
 
 
 def say(text: str = "") -> None:

@@ -29,3 +29,13 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Collec
         "|" + "|".join(rules) + "|",
         *("| " + " | ".join(row) + " |" for row in rows),
     ]
+
+
+def bullets(lines: Iterable[str]) -> list[str]:
+    """Plain lines as a list."""
+    return [f"- {cell(line)}" for line in lines]
+
+
+def folded(summary: str, lines: Iterable[str]) -> list[str]:
+    """Lines that a reader unfolds by clicking on the summary."""
+    return [f"<details><summary>{summary}</summary>", "", *lines, "", "</details>"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import os
@@ -13,8 +14,10 @@ from typing import Any
 import pytest
 
 from profiler import cli
-from profiler.cli import comparison, dashboard
-from profiler.compare import compare
+from profiler.cli import dashboard
+from profiler.cli.compare import print_text
+from profiler.documents import compare_sides
+from profiler.documents.comparison_text import PAIRS_SHOWN
 from profiler.evidence import Evidence, Launch, Side, Value, metric_table
 from profiler.evidence.values import pack_values
 from tests import lineages
@@ -224,14 +227,15 @@ def test_hundreds_of_launches_show_the_longest_and_count_the_verdicts_of_the_res
             name = f"kernel_{index}"
             launches.append(Launch(name, name, "", (1, 1, 1), (64, 1, 1), 7, (), index, values))
         sides.append(Side("side", tuple(launches), "GPU"))
-    found = compare(*sides, metric_table.load_metrics())
-    comparison.print_text(found.top(comparison.SHOWN), everything=False)
+    table, everything = metric_table.load_metrics(), argparse.Namespace(all=False)
+    print_text(compare_sides(*sides, table), everything)
     out = capsys.readouterr().out
     shown = [line.split()[0] for line in out.splitlines() if line.startswith("kernel_")]
-    assert shown == [f"kernel_{index}" for index in range(299, 299 - comparison.SHOWN, -1)]
+    assert shown == [f"kernel_{index}" for index in range(299, 299 - PAIRS_SHOWN, -1)]
     assert "and 275 shorter pairs: 1 worse, 274 same: --top N" in out
-    assert comparison.markdown(found.top(3)).splitlines()[0].endswith(": 1 worse, 299 same")
-    assert found.top(3).top(1).hidden_pairs == 299
+    three = compare_sides(*sides, table, top=3)
+    assert three.to_markdown().splitlines()[0].endswith(": 1 worse, 299 same")
+    assert three.shown()[0].top(1).hidden_pairs == 299
 
 
 # ---- show

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from profiler import cli
-from profiler.cli import explanation
 from profiler.compare import Comparison, compare, resolve_names
+from profiler.documents import explain_comparison
 from profiler.evidence import Evidence, Launch, Side, State, Value, metric_table
 from profiler.evidence.values import pack_values
 from profiler.explain import Explanation, counters_to_collect, explain
@@ -180,8 +180,9 @@ def test_numbers_that_damaged_bits_make_are_no_factors_and_end_no_command(
         spoilt = replace(launch, values=pack_values({**values, name: values[name]._replace(number=number)}))
         found = compare(a, replace(b, launches=(spoilt,)), TABLE)
         (one,) = explain(found, TABLE)
-        json.dumps(explanation.document(found, [one]), allow_nan=False)
-        explanation.markdown(found, [one])
+        document = explain_comparison(found, TABLE)
+        json.dumps(document.to_dict(), allow_nan=False)
+        assert document.to_markdown()
         if name == "gpu__time_duration.sum":
             assert one.split is None
             assert one.sentence == "No split: the duration is no usable time in B."

@@ -1,0 +1,483 @@
+"""What differs between two sides: two names to sides, pairs and verdicts, and the answer as a document."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profiler.bundles import location
+from profiler.compare import (
+    UNKNOWN_NOISE,
+    Comparison,
+    LatencyComparison,
+    MetricChange,
+    NoiseModel,
+    NothingShared,
+    PairComparison,
+    check_concepts,
+    compare,
+    find_fact_pairs,
+    resolve_all,
+)
+from profiler.documents import markdown
+from profiler.documents.comparison_text import (
+    DURATION_HEAD,
+    LATENCY_HEAD,
+    NOT_LATENCY,
+    PAIRS_SHOWN,
+    change_numbers,
+    duration_rows,
+    hidden_pairs,
+    latency_notes,
+    latency_rows,
+    tally,
+    undecided_reasons,
+    unmatched,
+    warnings,
+)
+from profiler.documents.document import Document
+from profiler.documents.facts_comparison import facts_markdown
+from profiler.documents.gate import GateDocument
+from profiler.errors import CannotJudge, Exit
+from profiler.evidence import (
+    NCU_DURATION,
+    Evidence,
+    Latency,
+    Launch,
+    MetricTable,
+    Side,
+    State,
+    Value,
+    formatting,
+)
+from profiler.gate import CellFilter, gate_comparisons
+from profiler.history.without_results import versions_without_results_explained
+from profiler.statistics import Verdict
+
+if TYPE_CHECKING:
+    from profiler.compare import StoreOpener
+
+# Of several verdicts the first of these is that of the whole: one launch that is worse counts, as in a gate.
+_HEAVIEST_FIRST = (
+    Verdict.WORSE,
+    Verdict.NOT_COMPARABLE,
+    Verdict.UNCLEAR,
+    Verdict.BETTER,
+    Verdict.CHANGED,
+    Verdict.SAME,
+    Verdict.MISSING,
+)
+_COUNTERS_HEAD = ("kernel", "metric", "A", "B", "change", "verdict")
+
+
+@dataclass(frozen=True)
+class ComparisonDocument(Document):
+    """Two sides compared; of two versions' facts a comparison for each cell that both have."""
+
+    comparisons: tuple[Comparison, ...]
+    top: int | None = None  # how many pairs were asked for; None: all, in Markdown PAIRS_SHOWN
+    gate: GateDocument | None = None  # where it was asked for
+
+    columns = (
+        "workload",
+        "gpu",
+        "evidence",
+        "kernel",
+        "group",
+        "concept",
+        "metric",
+        "unit",
+        "a",
+        "b",
+        "change_pct",
+        "verdict",
+        "reason",
+    )
+
+    @property
+    def comparison(self) -> Comparison:
+        """The comparison; of several the first."""
+        return self.comparisons[0]
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether a GPU measured the sides; else they are static or modelled facts."""
+        return self.comparison.a.evidence is Evidence.MEASURED
+
+    @property
+    def verdict(self) -> Verdict:
+        """The heaviest of the verdicts that decide: of the timed calls, else of durations, else of facts.
+
+        Worse is heavier than not comparable, unclear, better, changed and same, in this order.
+        """
+        verdicts = set(self._deciding()[1])
+        return next((verdict for verdict in _HEAVIEST_FIRST if verdict in verdicts), Verdict.MISSING)
+
+    @property
+    def sentence(self) -> str:
+        """The verdict, what it is taken from and how many there are of each."""
+        what, verdicts = self._deciding()
+        return f"{self.verdict.label}: {what} {tally(verdicts)}"
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """The verdict, and what makes the sides not comparable."""
+        blocked = dict.fromkeys(
+            difference.words for comparison in self.comparisons for difference in comparison.blocked_by
+        )
+        return (self.sentence, *([f"Not comparable: {'; '.join(blocked)}"] if blocked else []))
+
+    @property
+    def exit_code(self) -> Exit:
+        """The gate's where it was asked for."""
+        return self.gate.exit_code if self.gate else Exit.PASS
+
+    @property
+    def title(self) -> str:
+        """Both sides."""
+        return f"{self.comparison.a.label} → {self.comparison.b.label}"
+
+    def shown(self, most: int | None = None) -> tuple[Comparison, ...]:
+        """The comparisons with as many pairs as were asked for, else the `most` that take longest."""
+        return tuple(comparison.top(self.top or most) for comparison in self.comparisons)
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a mode of timed calls and a metric of a pair, in base units; a change is in % of A."""
+        rows = []
+        for comparison in self.shown():
+            side = comparison.a
+            cell = (side.workload, side.gpu, side.evidence.value)
+            rows += [(*cell, *_latency_row(latency)) for latency in comparison.latency]
+            rows += [
+                (*cell, pair.kernel, *_metric_row(change))
+                for pair in comparison.pairs
+                for change in pair.metrics
+            ]
+        return rows
+
+    def to_dict(self) -> dict[str, object]:
+        """One comparison as it is; several, of facts in several cells, as a list.
+
+        Numbers are in base units, null with `a_state` or `b_state` where there is none.
+        """
+        documents = [_comparison_dict(comparison) for comparison in self.shown()]
+        whole: dict[str, object] = documents[0] if len(documents) == 1 else {"comparisons": documents}
+        return {**whole, "gate": self.gate.to_dict()} if self.gate else whole
+
+    def to_markdown(self) -> str:
+        """For a pull request: verdicts on top, the counters that moved folded below; the gate last."""
+        shown = self.shown(PAIRS_SHOWN)
+        text = _measured_markdown(shown[0]) if self.is_measured else facts_markdown(shown)
+        return f"{text}\n{self.gate.to_markdown()}" if self.gate else text
+
+    def _deciding(self) -> tuple[str, list[Verdict]]:
+        """What decides, and its verdicts."""
+        comparison = self.comparison
+        if not self.is_measured:
+            changes = (
+                change for compared in self.comparisons for pair in compared.pairs for change in pair.metrics
+            )
+            return "facts", [change.verdict for change in changes if change.judged]
+        timed = [latency.verdict for latency in comparison.latency]
+        if any(verdict is not Verdict.MISSING for verdict in timed):
+            return "latency", timed
+        return "kernel durations", _duration_verdicts(comparison)
+
+
+def compare_names(
+    a: str,
+    b: str,
+    table: MetricTable,
+    store_opener: StoreOpener,
+    *,
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: Evidence | None = None,
+    kernel: str | None = None,
+    across: Collection[str] = (),
+    top: int | None = None,
+    with_gate: bool = False,
+    on: Sequence[str] = (),
+    data: str | None = None,
+) -> ComparisonDocument:
+    """Compare what two names stand for: report files, runs or versions.
+
+    Two versions that were not both measured are compared by their facts, on every workload and architecture
+    that both have. `with_gate` adds what `profiler gate B --baseline A` answers of these sides, with `on`
+    judged too. The index is opened only for names that need it. Raises UnknownName, UnreadableReport,
+    NothingShared, and CannotJudge for a version without results and, with a gate, where nothing is shared.
+    """
+    check_concepts(table, on)
+    try:
+        pairs, every_cell = resolve_pairs(a, b, store_opener, workload, gpu, evidence, data)
+    except NothingShared as error:
+        if with_gate:
+            raise CannotJudge(str(error)) from None
+        raise
+    noise = NoiseModel.of_store(store_opener, data)
+    comparisons = tuple(
+        compare(side_a, side_b, table, across=across, kernel=kernel, noise=noise) for side_a, side_b in pairs
+    )
+    if not with_gate:
+        return ComparisonDocument(comparisons, top)
+    cells = None
+    if every_cell and not kernel:  # what only A has is then missed in B
+        cells = CellFilter(workload, gpu, [evidence] if evidence else [])
+    root = location.open_root(data)
+    gate = gate_comparisons(a, b, comparisons, store_opener, root, table, cells=cells, on=on, across=across)
+    return ComparisonDocument(comparisons, top, GateDocument(gate))
+
+
+def compare_sides(
+    a: Side,
+    b: Side,
+    table: MetricTable,
+    noise: NoiseModel = UNKNOWN_NOISE,
+    *,
+    kernel: str | None = None,
+    across: Collection[str] = (),
+    top: int | None = None,
+) -> ComparisonDocument:
+    """Compare two sides that are there already."""
+    return ComparisonDocument((compare(a, b, table, across=across, kernel=kernel, noise=noise),), top)
+
+
+def resolve_pairs(
+    a: str,
+    b: str,
+    store_opener: StoreOpener,
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: Evidence | None = None,
+    data: str | None = None,
+) -> tuple[list[tuple[Side, Side]], bool]:
+    """The pairs of sides that two names stand for, and whether they are all the facts that both share."""
+    names = (a, b)
+    with versions_without_results_explained(names, store_opener, data):
+        if pairs := find_fact_pairs(names, store_opener, workload, gpu, evidence):
+            return pairs, True
+        side_a, side_b = resolve_all(names, store_opener, workload, gpu, evidence)
+    return [(side_a, side_b)], False
+
+
+def latency_dict(latency: LatencyComparison) -> dict[str, object]:
+    """A mode's timed calls for JSON. Changes are shares of A: 0.03 is 3 % more.
+
+    `command` would settle what is unclear, `floor_command` collects the A/A pairs of a floor.
+    """
+    decision = latency.decision
+    return {
+        "mode": latency.mode,
+        "verdict": decision.verdict.value,
+        "reason": decision.reason,
+        "rule": decision.rule,
+        "a": _samples_dict(latency.a, latency.a_ns),
+        "b": _samples_dict(latency.b, latency.b_ns),
+        "effect": decision.effect,
+        "interval": decision.interval,
+        "gate_interval": decision.gate_interval,
+        "detectable": decision.detectable,
+        "p": decision.p,
+        "rounds": decision.rounds,
+        "rounds_needed": decision.rounds_needed,
+        "fails_gate": decision.fails_gate,
+        "warnings": decision.warnings,
+        "command": latency.settle or None,
+        "floor": latency.floor and {"pairs": latency.floor.pairs, "limit": math.expm1(latency.floor.limit)},
+        "floor_command": latency.floor_command or None,
+    }
+
+
+def _comparison_dict(comparison: Comparison) -> dict[str, object]:
+    return {
+        "comparable": comparison.comparable,
+        "a": _side_dict(comparison.a),
+        "b": _side_dict(comparison.b),
+        "differences": [
+            {"field": d.field, "a": d.a, "b": d.b, "kind": d.kind, "blocks": d.blocks}
+            for d in comparison.differences
+        ],
+        "same": dict(comparison.same),
+        "warnings": warnings(comparison),
+        "latency": [latency_dict(latency) for latency in comparison.latency],
+        "launches": [_pair_dict(pair) for pair in comparison.pairs],
+        "hidden_launches": comparison.hidden_pairs,
+        "only_in_a": _launch_dicts(comparison, comparison.only_in_a),
+        "only_in_b": _launch_dicts(comparison, comparison.only_in_b),
+        "ambiguous": [
+            {
+                "kernel": group.base_name,
+                "why": group.why,
+                "a": _launch_dicts(comparison, group.a),
+                "b": _launch_dicts(comparison, group.b),
+            }
+            for group in comparison.ambiguous
+        ],
+    }
+
+
+def _side_dict(side: Side) -> dict[str, object]:
+    session = side.session
+    return {
+        "label": side.label,
+        "family": side.family,
+        "version": side.version,
+        "run_id": side.run_id,
+        "gpu": side.gpu,
+        "compute_capability": side.compute_capability,
+        "workload": side.workload,
+        "wrong": side.wrong,
+        "dtype": side.dtype,
+        "evidence": side.evidence.value,
+        "ncu_version": session.ncu_version,
+        "driver": session.driver,
+        "cuda": session.cuda,
+        "created": session.created.isoformat() if session.created else None,
+        "clock_control": session.clock_control,
+        "cache_control": session.cache_control,
+        "replay_mode": session.replay_mode,
+    }
+
+
+def _launch_dicts(comparison: Comparison, launches: Iterable[Launch]) -> list[dict[str, object]]:
+    return [
+        {
+            "kernel": launch.base_name,
+            "part": comparison.label(launch),
+            "demangled": launch.demangled,
+            "duration": formatting.as_json(launch.values.value(NCU_DURATION)),
+            "grid": launch.grid,
+            "block": launch.block,
+            "nvtx": launch.nvtx,
+        }
+        for launch in launches
+    ]
+
+
+def _samples_dict(latency: Latency | None, level_ns: float | None) -> dict[str, object] | None:
+    if latency is None:
+        return None
+    return {
+        "run_id": latency.run_id,
+        "samples": len(latency.ns),
+        "latency_ns": level_ns,
+        "build": latency.build,
+    }
+
+
+def _pair_dict(pair: PairComparison) -> dict[str, object]:
+    return {
+        "kernel": pair.b.base_name,
+        "part": pair.kernel,
+        "verdict": pair.verdict.value,
+        "differs": pair.differs,
+        "grid": pair.b.grid,
+        "block": pair.b.block,
+        "a": {"ordinal": pair.a.ordinal, "grid": pair.a.grid, "block": pair.a.block, "nvtx": pair.a.nvtx},
+        "b": {"ordinal": pair.b.ordinal, "grid": pair.b.grid, "block": pair.b.block, "nvtx": pair.b.nvtx},
+        "metrics": [_change_dict(change) for change in pair.metrics],
+        "opcodes": [{"opcode": o.opcode, "a": o.a, "b": o.b} for o in pair.opcodes],
+    }
+
+
+def _change_dict(change: MetricChange) -> dict[str, object]:
+    document: dict[str, object] = {
+        "concept": change.concept,
+        "label": change.label,
+        "group": change.group,
+        "metric": change.metric,
+        "unit": change.unit,
+        "a": change.a.number,
+        "b": change.b.number,
+        "change_pct": change.change_pct,
+        "verdict": change.verdict.value,
+        "reason": change.reason,
+        "unreplicated": change.unreplicated,
+    }
+    if change.noise_share is not None:
+        document |= {"interval": change.interval, "detectable": change.noise_share}
+    return document | _state_dict("a", change.a) | _state_dict("b", change.b)
+
+
+def _state_dict(side: str, value: Value) -> dict[str, object]:
+    return {} if value.state is State.PRESENT else {f"{side}_state": value.state.words}
+
+
+def _latency_row(latency: LatencyComparison) -> tuple[object, ...]:
+    """The columns from `kernel` on: calls are of no kernel, and their metric is the mode."""
+    effect = latency.decision.effect
+    change_pct = None if effect is None else 100 * effect
+    numbers = (latency.a_ns, latency.b_ns, change_pct)
+    return (
+        None,
+        "latency",
+        "latency",
+        latency.mode,
+        "ns",
+        *numbers,
+        latency.verdict.value,
+        latency.decision.reason,
+    )
+
+
+def _metric_row(change: MetricChange) -> tuple[object, ...]:
+    numbers = (change.a.number, change.b.number, change.change_pct)
+    return (
+        change.group,
+        change.concept,
+        change.metric,
+        change.unit,
+        *numbers,
+        change.verdict.value,
+        change.reason,
+    )
+
+
+def _measured_markdown(comparison: Comparison) -> str:
+    counted = tally(_duration_verdicts(comparison))
+    if comparison.latency:
+        counted = f"latency {tally(latency.verdict for latency in comparison.latency)}"
+    labels = f"{markdown.code(comparison.a.label)} → {markdown.code(comparison.b.label)}"
+    lines = [f"### {labels}: {counted}", ""]
+    if not comparison.comparable:
+        blocked = "; ".join(difference.words for difference in comparison.blocked_by)
+        lines += [f"**Not comparable:** {markdown.cell(blocked)}", ""]
+    lines += latency_section(comparison)
+    if comparison.pairs or not comparison.latency:
+        lines += duration_section(comparison)
+    lines += markdown.bullets(undecided_reasons(comparison))
+    lines += markdown.bullets((*unmatched(comparison), *warnings(comparison)))
+    if comparison.hidden_pairs:
+        lines.append(f"- {hidden_pairs(comparison)}")
+    counters = [
+        (pair.kernel, f"{change.group}: {change.label}", *change_numbers(change), change.verdict.label)
+        for pair in comparison.pairs
+        for change in pair.metrics
+        if change.verdict.traits.moved and change is not pair.headline
+    ]
+    if counters:
+        cells = markdown.escaped(counters, first_is_code=True)
+        table = markdown.table(_COUNTERS_HEAD, cells, right=(2, 3, 4))
+        lines += ["", *markdown.folded(f"{len(counters)} judged counters moved", table)]
+    return "\n".join(lines) + "\n"
+
+
+def latency_section(comparison: Comparison) -> list[str]:
+    """The timed calls in Markdown, with what is to be said of them; nothing where nobody timed any."""
+    if not comparison.latency:
+        return []
+    table = markdown.table(LATENCY_HEAD, markdown.escaped(latency_rows(comparison)), right=(1, 2, 3))
+    return [*table, "", *markdown.bullets(latency_notes(comparison)), ""]
+
+
+def duration_section(comparison: Comparison) -> list[str]:
+    """ncu's durations in Markdown, and what they are not."""
+    cells = markdown.escaped(duration_rows(comparison), first_is_code=True)
+    table = markdown.table(DURATION_HEAD, cells, right=(1, 2, 3))
+    return [*table, "", f"{comparison.a.gpu or 'GPU unknown'}. {NOT_LATENCY}.", ""]
+
+
+def _duration_verdicts(comparison: Comparison) -> list[Verdict]:
+    return [*(pair.verdict for pair in comparison.pairs), *comparison.hidden_verdicts]

@@ -1,0 +1,151 @@
+"""A comparison in words: the rows and lines that a terminal and a pull request share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from profiler.compare import Comparison, MetricChange, PairComparison, latency_words
+from profiler.evidence import NCU_DURATION, Launch, Value, formatting
+from profiler.statistics import Verdict, change_text, share_text
+
+NOT_LATENCY = "ncu duration, not latency; one launch a side: unreplicated where no A/A pairs judge"
+LATENCY_HEAD = ("mode", "A", "B", "change", "interval", "verdict")
+DURATION_HEAD = ("kernel", "A", "B", "change", "verdict")
+PAIRS_SHOWN = 25  # that a terminal or a pull request gets unasked
+_LAUNCHES_LISTED = 6  # without a partner, that a line describes
+
+
+def latency_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """A row a mode: mode, both latencies in one unit, the change with its interval, the verdict."""
+    rows: list[tuple[str, ...]] = []
+    for latency in comparison.latency:
+        numbers = [number for number in (latency.a_ns, latency.b_ns) if number is not None]
+        scale = formatting.scale_for("ns", max(numbers)) if numbers else None
+        a, b = (
+            "–" if number is None else str(formatting.quantity(Value(number, "ns"), scale))
+            for number in (latency.a_ns, latency.b_ns)
+        )
+        decision = latency.decision
+        change = "" if decision.effect is None else change_text(decision.effect)
+        interval = "" if decision.interval is None else str(decision.interval)
+        rows.append((latency.mode, a, b, change, interval, decision.verdict.label))
+    return rows
+
+
+def latency_notes(comparison: Comparison) -> list[str]:
+    """Why each verdict is what it is, what it could have seen, what to doubt, and what would settle it."""
+    modes_by_words: dict[str, list[str]] = {}
+    for latency in comparison.latency:
+        detectable = latency.decision.detectable
+        could = f"; a change of {share_text(detectable)} would have shown" if detectable is not None else ""
+        warnings = (f"note: {warning}" for warning in latency.decision.warnings)
+        for words in (latency.decision.reason + could, *warnings):
+            modes_by_words.setdefault(words, []).append(latency.mode)
+    commands = dict.fromkeys(latency.settle for latency in comparison.latency if latency.settle)
+    return [
+        *_with_mode(modes_by_words),
+        *(f"to settle it: {command}" for command in commands),
+        *_floor_notes(comparison),
+    ]
+
+
+def _floor_notes(comparison: Comparison) -> list[str]:
+    """How far equal builds lie apart in each mode, or the command that makes that known."""
+    modes_by_words: dict[str, list[str]] = {}
+    version, workload = comparison.b.version, comparison.b.workload
+    for latency in comparison.latency:
+        if latency.floor or latency.floor_command:
+            words = latency_words.aa_floor(latency.floor, version, workload)
+            modes_by_words.setdefault(words, []).append(latency.mode)
+    return _with_mode(modes_by_words)
+
+
+def _with_mode(modes_by_words: dict[str, list[str]]) -> list[str]:
+    """Words that hold for one mode alone begin with it."""
+    return [words if len(modes) > 1 else f"{modes[0]}: {words}" for words, modes in modes_by_words.items()]
+
+
+def duration_rows(comparison: Comparison) -> list[tuple[str, ...]]:
+    """A row a pair: kernel, both durations, the change, the verdict."""
+    rows: list[tuple[str, ...]] = []
+    for pair in comparison.pairs:
+        change = pair.headline
+        numbers = change_numbers(change) if change else ("–", "–", "")
+        rows.append((pair.kernel, *numbers, pair.verdict.label))
+    return rows
+
+
+def change_numbers(change: MetricChange) -> tuple[str, str, str]:
+    """A, B and the change; both sides in one unit."""
+    numbers = [abs(value.number) for value in (change.a, change.b) if value.number is not None]
+    scale = (
+        formatting.scale_for(change.unit, max(numbers))
+        if change.a.unit == change.b.unit and numbers
+        else None
+    )
+    a, b = (str(formatting.quantity(value, scale)) for value in (change.a, change.b))
+    return a, b, formatting.change(change.a, change.b)
+
+
+def undecided_reasons(comparison: Comparison) -> list[str]:
+    """The reason of each verdict that judges nothing, once, and what differs in the launches themselves."""
+    reasons = dict.fromkeys(
+        (pair.verdict, pair.headline.reason if pair.headline else "metrics.txt has no duration")
+        for pair in comparison.pairs
+        if not pair.verdict.traits.decided
+    )
+    lines = [f"{verdict.label}: {reason}" for verdict, reason in reasons]
+    return lines + [f"{pair.kernel}: {_differing(pair)}" for pair in comparison.pairs if pair.differs]
+
+
+def _differing(pair: PairComparison) -> str:
+    sizes = {"grid": (pair.a.grid, pair.b.grid), "block": (pair.a.block, pair.b.block)}
+    words = []
+    for name in pair.differs:
+        if name in sizes:
+            a, b = map(formatting.dimensions, sizes[name])
+            words.append(f"{name} {a} → {b}")
+        else:
+            words.append(f"{name} differs")
+    return ", ".join(words)
+
+
+def hidden_pairs(comparison: Comparison) -> str:
+    """How many pairs `--top` left out, and their verdicts."""
+    return f"and {comparison.hidden_pairs} shorter pairs: {tally(comparison.hidden_verdicts)}"
+
+
+def tally(verdicts: Iterable[Verdict]) -> str:
+    """How many of each verdict, in the order of the vocabulary."""
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[word]} {word.words}" for word in Verdict if counts[word]) or "nothing matched"
+
+
+def unmatched(comparison: Comparison) -> list[str]:
+    """The launches that one side alone has, a line a side."""
+    lines = []
+    for name, launches in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
+        if launches:
+            shown = ", ".join(describe_launch(comparison, launch) for launch in launches[:_LAUNCHES_LISTED])
+            left = len(launches) - _LAUNCHES_LISTED
+            lines.append(f"only in {name}: {shown}{f' and {left} more: --json' if left > 0 else ''}")
+    return lines
+
+
+def describe_launch(comparison: Comparison, launch: Launch) -> str:
+    """A launch with its size and duration: `kernel#0 (grid 8×1×1, block 256×1×1, 12.3 µs)`."""
+    duration = launch.values.value(NCU_DURATION)
+    size = f"grid {formatting.dimensions(launch.grid)}, block {formatting.dimensions(launch.block)}"
+    return f"{comparison.label(launch)} ({size}, {formatting.quantity(duration)})"
+
+
+def warnings(comparison: Comparison) -> list[str]:
+    """What a reader should know before believing a verdict, one sentence each."""
+    sentences = [difference.words for difference in comparison.differences if difference.kind == "differs"]
+    unknown_on_both = [d.field for d in comparison.unknown if d.a is None and d.b is None]
+    if unknown_on_both:
+        sentences.append(f"unknown on both sides: {', '.join(unknown_on_both)}")
+    sentences += [d.words for d in comparison.unknown if d.a is not None or d.b is not None]
+    sentences += [f"{group.base_name} is ambiguous: {group.why}" for group in comparison.ambiguous]
+    return sentences

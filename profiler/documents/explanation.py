@@ -1,0 +1,352 @@
+"""Why B takes another time than A: the causes of each pair of launches, and the answer as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
+
+from profiler.bundles import location
+from profiler.compare import Comparison, NoiseModel, compare
+from profiler.documents import markdown
+from profiler.documents.comparison import duration_section, latency_dict, latency_section, resolve_pairs
+from profiler.documents.comparison_text import (
+    PAIRS_SHOWN,
+    hidden_pairs,
+    undecided_reasons,
+    unmatched,
+    warnings,
+)
+from profiler.documents.document import Document
+from profiler.documents.gate import GateDocument
+from profiler.errors import Exit
+from profiler.evidence import Evidence, MetricTable, formatting
+from profiler.explain import Explanation, counters_to_collect, explain
+from profiler.explain.explanation import count_launches, describe_depth
+from profiler.explain.sentence import format_change, format_side, split_notes
+from profiler.explain.time_identity import NO_SPLIT, largest_step_us, waterfall_steps
+from profiler.gate import gate_comparisons
+from profiler.statistics import Verdict
+
+if TYPE_CHECKING:
+    from profiler.compare import StoreOpener
+
+NO_COUNTERS = "no counters of these launches on both sides: nothing to explain the latency by"
+CAUSES_HEAD = ("cause", "change", "of A's time")
+COLLECT_HEAD = ("metrics.txt", "what", "ncu metric", "why it is missing")
+
+
+@dataclass(frozen=True)
+class ExplanationDocument(Document):
+    """A comparison of measured sides, and why each pair of launches differs in time."""
+
+    comparison: Comparison
+    table: MetricTable
+    top: int | None = None  # how many pairs were asked for; None: all, in Markdown PAIRS_SHOWN
+    gate: GateDocument | None = None  # where it was asked for
+
+    columns = (
+        "kernel",
+        "verdict",
+        "a_us",
+        "b_us",
+        "delta_us",
+        "cause",
+        "us",
+        "share_of_a_pct",
+        "is_cause",
+        "sentence",
+    )
+
+    @property
+    def explanations(self) -> tuple[Explanation, ...]:
+        """An explanation a pair that was asked for, longest first."""
+        return self.shown()[1]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the pair that takes longest; missing where no launch has a partner."""
+        explanations = self.explanations
+        return explanations[0].verdict if explanations else Verdict.MISSING
+
+    @property
+    def sentence(self) -> str:
+        """Why the pair that takes longest differs."""
+        return self.sentences[0]
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """A sentence a pair, longest first."""
+        explanations = self.explanations
+        if not explanations:
+            return (f"{NO_COUNTERS[:1].upper()}{NO_COUNTERS[1:]}.",)
+        return tuple(f"{explanation.kernel}: {explanation.sentence}" for explanation in explanations)
+
+    @property
+    def title(self) -> str:
+        """Both sides."""
+        return f"Why {self.comparison.b.label} differs from {self.comparison.a.label}"
+
+    @property
+    def exit_code(self) -> Exit:
+        """The gate's where it was asked for."""
+        return self.gate.exit_code if self.gate else Exit.PASS
+
+    def shown(self, most: int | None = None) -> tuple[Comparison, tuple[Explanation, ...]]:
+        """As many pairs as were asked for, else the `most` that take longest, and why each differs."""
+        comparison = self.comparison.top(self.top or most)
+        return comparison, explain(comparison, self.table)
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a term of each pair, times in microseconds; a pair without a split is one row without cause.
+
+        The last term of a split is the residue, which makes the sum exact.
+        """
+        rows = []
+        for explanation in self.explanations:
+            times = (explanation.a_us, explanation.b_us, explanation.delta_us)
+            head = (explanation.kernel, explanation.verdict.value, *times)
+            rows += [(*head, *term, explanation.sentence) for term in _terms(explanation)]
+        return rows
+
+    def to_dict(self) -> dict[str, object]:
+        """Times are in microseconds, null where there is none.
+
+        Wherever both sides have a time, terms and residue add up to delta_us.
+        """
+        comparison, explanations = self.shown()
+        document = {
+            "comparable": comparison.comparable,
+            "a": comparison.a.label,
+            "b": comparison.b.label,
+            "warnings": warnings(comparison),
+            "latency": [latency_dict(latency) for latency in comparison.latency],
+            "launches": [_explanation_dict(explanation) for explanation in explanations],
+            "hidden_launches": comparison.hidden_pairs,
+            "unmatched": unmatched(comparison),
+        }
+        return {**document, "gate": self.gate.to_dict()} if self.gate else document
+
+    def to_markdown(self) -> str:
+        """For a pull request: a sentence a pair that moved, its causes folded below; the gate last."""
+        comparison, explanations = self.shown(PAIRS_SHOWN)
+        a, b = markdown.code(comparison.a.label), markdown.code(comparison.b.label)
+        lines = [f"### Why {b} differs from {a}", "", *latency_section(comparison)]
+        if comparison.pairs:
+            lines += duration_section(comparison)
+        elif comparison.latency:
+            lines += [f"{NO_COUNTERS}.", ""]
+        lines += markdown.bullets(undecided_reasons(comparison))
+        lines += markdown.bullets(without_causes(explanations, everything=False))
+        lines += markdown.bullets((*unmatched(comparison), *warnings(comparison)))
+        if comparison.hidden_pairs:
+            lines.append(f"- {hidden_pairs(comparison)}")
+        for explanation in explained(explanations, everything=False):
+            lines += ["", f"**{markdown.code(explanation.kernel)}**: {markdown.cell(explanation.sentence)}"]
+            lines += _causes_section(explanation)
+        if lacking := counters_to_collect(explanations):
+            cells = markdown.escaped(map(astuple, lacking))
+            lines += ["", markdown.cell(collect_heading(explanations)), ""]
+            lines += markdown.table(COLLECT_HEAD, cells)
+        text = "\n".join(lines) + "\n"
+        return f"{text}\n{self.gate.to_markdown()}" if self.gate else text
+
+
+@dataclass(frozen=True)
+class UnmeasuredDocument(Document):
+    """Two versions that no GPU measured: there is no time to explain."""
+
+    a: str  # names as they were given
+    b: str
+    kinds: tuple[str, ...]  # of evidence that there is
+    is_gated: bool = False  # a gate cannot judge them
+
+    columns = ("a", "b", "reason")
+    gate = None
+    verdict = Verdict.MISSING
+
+    @property
+    def title(self) -> str:
+        """Both names."""
+        return f"Why {self.b} differs from {self.a}"
+
+    @property
+    def reason(self) -> str:
+        """Why there is no answer."""
+        return f"{' and '.join(self.kinds)} evidence has no duration: there is no time to split"
+
+    @property
+    def sentence(self) -> str:
+        """Why there is no answer, and which command has one."""
+        return f"{self.reason}. `profiler compare {self.a} {self.b}` shows what differs"
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """The one sentence."""
+        return (self.sentence,)
+
+    @property
+    def exit_code(self) -> Exit:
+        """Nobody can judge without a time."""
+        return Exit.UNJUDGED if self.is_gated else Exit.PASS
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """One row: both names and the reason."""
+        return [(self.a, self.b, self.reason)]
+
+    def to_dict(self) -> dict[str, object]:
+        """An explanation without launches."""
+        return {"a": self.a, "b": self.b, "launches": [], "reason": self.reason}
+
+    def to_markdown(self) -> str:
+        """The sentence alone."""
+        return f"{self.sentence}\n"
+
+
+def explain_names(
+    a: str,
+    b: str,
+    table: MetricTable,
+    store_opener: StoreOpener,
+    *,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    across: Collection[str] = (),
+    top: int | None = None,
+    with_gate: bool = False,
+    data: str | None = None,
+) -> ExplanationDocument | UnmeasuredDocument:
+    """Why what `b` stands for takes another time than what `a` stands for.
+
+    `with_gate` adds what `profiler gate B --baseline A` answers of these sides. Raises as `compare_names`.
+    """
+    pairs, are_facts = resolve_pairs(a, b, store_opener, workload, gpu, None, data)
+    if are_facts:
+        kinds = dict.fromkeys(side.evidence.value for side, _ in pairs)
+        return UnmeasuredDocument(a, b, tuple(kinds), with_gate)
+    noise = NoiseModel.of_store(store_opener, data)
+    comparison = compare(*pairs[0], table, across=across, kernel=kernel, noise=noise)
+    if not with_gate:
+        return ExplanationDocument(comparison, table, top)
+    root = location.open_root(data)
+    gate = gate_comparisons(a, b, [comparison], store_opener, root, table, across=across)
+    return ExplanationDocument(comparison, table, top, GateDocument(gate))
+
+
+def explain_comparison(
+    comparison: Comparison, table: MetricTable
+) -> ExplanationDocument | UnmeasuredDocument:
+    """Why the sides of a comparison take different times."""
+    a, b = comparison.a, comparison.b
+    if a.evidence is Evidence.MEASURED:
+        return ExplanationDocument(comparison, table)
+    return UnmeasuredDocument(a.label, b.label, (a.evidence.value,))
+
+
+def explained(explanations: Sequence[Explanation], *, everything: bool) -> list[Explanation]:
+    """The pairs that moved; with `everything` those that may have as well."""
+    return [
+        explanation
+        for explanation in explanations
+        if explanation.verdict.traits.moved or (everything and explanation.verdict is Verdict.UNCLEAR)
+    ]
+
+
+def without_causes(explanations: Sequence[Explanation], *, everything: bool) -> list[str]:
+    """A line for the pairs that are unchanged, and one for those that are unclear and not shown."""
+    lines = []
+    same = sum(explanation.verdict is Verdict.SAME for explanation in explanations)
+    if same:
+        lines.append(f"{Verdict.SAME.label}: {count_launches(same)} unchanged, so without causes")
+    unclear = sum(
+        explanation.verdict is Verdict.UNCLEAR and explanation.split is not None
+        for explanation in explanations
+    )
+    if unclear and not everything:
+        lines.append(f"{Verdict.UNCLEAR.label}: no causes; --all shows how the counters split {unclear}")
+    return lines
+
+
+def cause_rows(explanation: Explanation) -> list[tuple[str, str, str]]:
+    """From A's time through the causes to B's, all in one unit, under CAUSES_HEAD."""
+    a_us, b_us = explanation.a_us, explanation.b_us
+    if explanation.split is None or a_us is None or b_us is None:
+        return []
+    largest = max(a_us, b_us)
+    steps = waterfall_steps(a_us, explanation.split)
+    causes = [
+        (
+            step.label,
+            format_change(step.us, largest, largest_step_us(steps)),
+            formatting.percent_change(100 * step.us / a_us),
+        )
+        for step in steps
+    ]
+    change = formatting.percent_change(100 * (explanation.delta_us or 0) / a_us)
+    return [
+        ("A", format_side(a_us, largest), ""),
+        *causes,
+        ("B", format_side(b_us, largest), change),
+    ]
+
+
+def collect_heading(explanations: Sequence[Explanation]) -> str:
+    """What stands above the counters to collect."""
+    depth = describe_depth(explanations)
+    return f"{depth}. Lines of metrics.txt to collect (`profiler metrics` prints them for ncu):"
+
+
+def _causes_section(explanation: Explanation) -> list[str]:
+    if not explanation.split:
+        return []
+    rows = cause_rows(explanation)
+    table = markdown.table(CAUSES_HEAD, markdown.escaped(rows), right=(1,))
+    notes = markdown.bullets(split_notes(explanation.split, bool(explanation.causes)))
+    return ["", *markdown.folded(f"{len(rows) - 2} causes", [*table, "", *notes])]
+
+
+def _terms(explanation: Explanation) -> list[tuple[object, ...]]:
+    """Cause, microseconds, share of A's time, and whether it is a cause; the residue last."""
+    split, a_us = explanation.split, explanation.a_us
+    if split is None or a_us is None:
+        return [(None, None, None, None)]
+    terms = [(term.cause, term.us) for term in split.terms]
+    return [
+        (cause, us, 100 * us / a_us, bool(explanation.causes) and cause != "residue")
+        for cause, us in [*terms, ("residue", split.residue_us)]
+    ]
+
+
+def _explanation_dict(explanation: Explanation) -> dict[str, object]:
+    split, pair = explanation.split, explanation.pair
+    return {
+        "kernel": pair.b.base_name,
+        "part": explanation.kernel,
+        "a_us": explanation.a_us,
+        "b_us": explanation.b_us,
+        "delta_us": explanation.delta_us,
+        "verdict": explanation.verdict.value,
+        "reason": explanation.reason,
+        "sentence": explanation.sentence,
+        "depth": split.depth if split else NO_SPLIT,
+        "terms": [{"cause": term.cause, "us": term.us} for term in split.terms] if split else [],
+        "terms_are_causes": bool(explanation.causes),
+        # without terms the residue is all of the change
+        "residue_us": split.residue_us if split else explanation.delta_us,
+        "residue_flagged": split.flagged if split else "",
+        "stall_ratio": {"a": split.stall_ratio_a, "b": split.stall_ratio_b} if split else None,
+        "stall_skew_us": split.stall_skew_us if split else 0.0,
+        "reasons_flagged": split.reasons_flagged if split else "",
+        "clock_from_time": split.clock_from_time if split else False,
+        "missing": [
+            {
+                "concept": counter.concept,
+                "label": counter.label,
+                "metrics": counter.names,
+                "line": counter.line or None,
+                "why": counter.why,
+            }
+            for counter in explanation.missing
+        ],
+    }

@@ -1,0 +1,112 @@
+"""A comparison of two versions' static or modelled facts: what moved, in a table for each group of cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from profiler.compare import Comparison, MetricChange
+from profiler.documents import markdown
+from profiler.documents.comparison_text import change_numbers
+from profiler.evidence import Evidence
+from profiler.statistics import Verdict
+
+FACTS_HEAD = ("metric", "A", "B", "change", "verdict")
+_ORIGIN = {
+    Evidence.STATIC: "from compiler and machine code, exact; opcodes are counted in the code, not as run",
+    Evidence.MODELLED: "from a run on the CPU; conflicts by the model of the banks",
+}
+
+
+@dataclass(frozen=True)
+class FactsTable:
+    """The changes of facts that several cells share."""
+
+    cells: str  # the workloads and architectures, in words
+    rows: tuple[tuple[str, ...], ...]  # under FACTS_HEAD
+    same: int  # how many metrics are equal on both sides
+    unmatched: tuple[str, ...]  # the functions that one side alone has
+
+
+def facts_sections(
+    comparisons: Sequence[Comparison], *, everything: bool
+) -> Iterator[tuple[str, list[FactsTable]]]:
+    """A heading for each kind of evidence, and its tables; without `everything`, of what moved."""
+    for evidence, group in groupby(comparisons, key=lambda comparison: comparison.a.evidence):
+        yield f"{evidence}: {_ORIGIN[evidence]}", list(_tables(group, everything))
+
+
+def wrong_sides(comparison: Comparison) -> list[str]:
+    """A line for each side whose results are wrong."""
+    return [
+        f"⊘ {name} is wrong: {side.wrong}. It has no speed and no verdict"
+        for name, side in (("A", comparison.a), ("B", comparison.b))
+        if side.wrong
+    ]
+
+
+def facts_markdown(comparisons: Sequence[Comparison]) -> str:
+    """The comparison for a pull request: what moved."""
+    first = comparisons[0]
+    lines = [f"### {first.a.label} → {first.b.label}", *(f"**{line}**" for line in wrong_sides(first))]
+    for heading, tables in facts_sections(comparisons, everything=False):
+        lines += ["", heading]
+        for table in tables:
+            lines += ["", f"**{table.cells}**", ""]
+            if table.rows:
+                lines += markdown.table(FACTS_HEAD, markdown.escaped(table.rows), right=(1, 2, 3))
+            else:
+                lines.append("nothing moved")
+            if table.same:
+                lines += ["", f"{table.same} metrics the same."]
+            lines += table.unmatched
+    return "\n".join(lines) + "\n"
+
+
+def _tables(comparisons: Iterator[Comparison], everything: bool) -> Iterator[FactsTable]:
+    """Cells in which the same metrics moved by the same amounts share a table."""
+    groups: dict[tuple[object, ...], list[Comparison]] = {}
+    for comparison in comparisons:
+        key = (tuple(_rows(comparison, everything)), tuple(_unmatched(comparison)))
+        groups.setdefault(key, []).append(comparison)
+    for group in groups.values():
+        first = group[0]
+        yield FactsTable(
+            _cells(group),
+            tuple(_rows(first, everything)),
+            sum(change.verdict is Verdict.SAME for pair in first.pairs for change in pair.metrics),
+            tuple(_unmatched(first)),
+        )
+
+
+def _cells(comparisons: Sequence[Comparison]) -> str:
+    """`v2b_seq512 sm_80, sm_90; any workload sm_90`."""
+    gpus_by_workload: dict[str, list[str]] = {}
+    for comparison in comparisons:
+        workload = comparison.a.workload or "any workload"
+        gpus_by_workload.setdefault(workload, []).append(comparison.a.gpu or "")
+    return "; ".join(f"{workload} {', '.join(gpus)}".strip() for workload, gpus in gpus_by_workload.items())
+
+
+def _rows(comparison: Comparison, everything: bool) -> Iterator[tuple[str, ...]]:
+    is_several = len(comparison.pairs) > 1
+    for pair in comparison.pairs:
+        for change in sorted(pair.metrics, key=lambda change: not change.judged):
+            moved = not change.verdict.traits.quiet and change.a.number != change.b.number
+            if everything or moved:
+                name = f"{pair.kernel}: {change.label}" if is_several else change.label
+                yield (name, *change_numbers(change), _verdict_label(change, comparison))
+
+
+def _verdict_label(change: MetricChange, comparison: Comparison) -> str:
+    """The verdict; the reason for having none stands once, above."""
+    if change.verdict is Verdict.NOT_COMPARABLE and (comparison.a.wrong or comparison.b.wrong):
+        return "⊘ no verdict"
+    return change.verdict.label
+
+
+def _unmatched(comparison: Comparison) -> Iterator[str]:
+    for name, launches in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
+        if launches:
+            yield f"only in {name}: {', '.join(launch.base_name for launch in launches)}"
