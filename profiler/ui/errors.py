@@ -17,8 +17,12 @@ def errors_shown() -> Iterator[None]:
     """Show such an error where it happened; what stands above and below stays."""
     try:
         yield
-    except BadKernelPattern as error:
-        # The command line has an option where the page has a field.
-        st.html(markup.error_box(f"kernels {error.pattern}: {error.reason}"))
     except ProfilerError as error:
-        st.html(markup.error_box(str(error)))
+        st.html(markup.error_box(message_on_page(error)))
+
+
+def message_on_page(error: ProfilerError) -> str:
+    """The error's text; of a kernel filter without the option that only the command line has."""
+    if isinstance(error, BadKernelPattern):
+        return f"kernels {error.pattern}: {error.reason}"  # the label of the page's field
+    return str(error)

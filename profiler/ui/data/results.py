@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 
 import streamlit as st
@@ -25,8 +24,7 @@ def runs(data_version: DataVersion) -> list[RunInfo]:
 
 def unreadable_bundles() -> dict[str, str]:
     """The bundles in the data folder that cannot be read: run id to reason."""
-    reasons: dict[str, str] = json.loads(store().notes().get("refused", "{}"))
-    return reasons
+    return dict(store().refused())
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)

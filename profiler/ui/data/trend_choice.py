@@ -9,7 +9,7 @@ from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable, brief_list
 from profiler.evidence.metric_table import evidence_of_name
 from profiler.explain import RooflinePath
-from profiler.history import LATENCY, Trend
+from profiler.history import LATENCY, History, Trend
 from profiler.ui.data.part_names import line_names
 
 DEFAULT_METRICS = {
@@ -64,6 +64,12 @@ def trends_of_kernels(
     if every_trend and not any(fitting_by_metric.values()):
         raise _no_kernel(kernels, every_trend)
     return fitting_by_metric, fitting(ranking)
+
+
+def histories_of_lines(histories: Sequence[History], trends: Sequence[Trend]) -> list[History]:
+    """The histories of those kernels and modes."""
+    lines = {(trend.part, trend.mode) for trend in trends}
+    return [history for history in histories if (history.series.part, history.series.mode) in lines]
 
 
 def paths_by_kernel(paths: Sequence[RooflinePath], kernels: str) -> dict[str, RooflinePath]:

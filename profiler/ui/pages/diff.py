@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from profiler.errors import UnknownName
 from profiler.evidence import Evidence
 from profiler.ui import addresses, controls, markup
 from profiler.ui.data import comparisons, index, lineages, results
-from profiler.ui.data.cells import evidence_of_all, why_nothing_shared, workloads_on_gpus
+from profiler.ui.data.cells import evidence_of_all, workloads_on_gpus
+from profiler.ui.data.diff import open_diff
 from profiler.ui.data.version_choice import versions_to_offer
 from profiler.ui.errors import errors_shown
 from profiler.ui.sections import diff_details, diff_facts, diff_measured
-from profiler.ui.views import comparison_head, launch_pairs
+from profiler.ui.views import comparison_head
 
 TOO_FEW = (
     "Nothing to compare yet. Import two reports:",
@@ -49,25 +49,20 @@ view = addresses.Diff(
     mode=st.query_params.get("mode"),
 )
 
-comparison = None
+opened = None
 with errors_shown():
-    if reason := why_nothing_shared(cells, (a, b)):
-        raise UnknownName(reason)
-    comparison = comparisons.comparison(data_version, a, b, workload, gpu, kernels, evidence)
-pair = launch_pairs.choose(comparison, view.launch) if comparison else None
+    opened = open_diff(data_version, view, cells, evidence)
 controls.name_tab(comparison_head.tab_title(view))
-title_box.html(comparison_head.page_head(view, versions, comparison, pair))
-if comparison is None:
+comparison = opened.comparison if opened else None
+kernel = opened.pair.kernel if opened and opened.pair else ""
+title_box.html(comparison_head.page_head(view, versions, comparison, kernel))
+if opened is None:
     filters.write_url()
     st.stop()
 
-sources = None
-with errors_shown():
-    sources = comparisons.version_sources(data_version, comparison)
-for line in comparison_head.wrong_sides(comparison):
+for line in comparison_head.wrong_sides(opened.comparison):
     st.html(line)
-st.html(comparison_head.comparability(comparison))
-opened = diff_details.OpenedDiff(data_version, view, cells, evidence, comparison, pair, sources)
+st.html(comparison_head.comparability(opened.comparison))
 if evidence is Evidence.MEASURED:
     diff_measured.show_verdict_and_causes(opened, filters)
     diff_details.show_drilldown(opened, filters)

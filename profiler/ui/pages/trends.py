@@ -8,6 +8,7 @@ from profiler.evidence import Evidence
 from profiler.ui import controls, markup
 from profiler.ui.data import index, lineages, results, trend_choice
 from profiler.ui.data.cells import evidence_of_family, workloads_on_gpus
+from profiler.ui.data.family_series import TrendsChoice
 from profiler.ui.data.version_choice import families_newest_first
 from profiler.ui.errors import errors_shown
 from profiler.ui.sections import roofline, trend_lines
@@ -57,6 +58,6 @@ chosen = filters.multiselect(
 )
 pairs = workloads_on_gpus(cells, [f"{family}/{name}" for name in names], evidence)
 workload, gpu = filters.workload_and_gpu(pairs, evidence, cell_boxes)
-choice = trend_lines.Choice(family, names, kernels, over, evidence, workload, gpu)
+choice = TrendsChoice(family, names, kernels, over, evidence, workload, gpu)
 trend_lines.show(data_version, choice, only_fitting(chosen), filters)
 filters.write_url()

@@ -2,40 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import streamlit as st
 
-from profiler.compare import Comparison, PairComparison
 from profiler.evidence import Evidence
 from profiler.sass import CodeNotStored, Listing
 from profiler.ui import addresses, controls, markup
 from profiler.ui.data import machine_code
-from profiler.ui.data.cells import Cell
-from profiler.ui.data.index import DataVersion
+from profiler.ui.data.diff import OpenedDiff
 from profiler.ui.data.named_code import function_label
-from profiler.ui.data.version_source import VersionSource
 from profiler.ui.errors import errors_shown
 from profiler.ui.views import compiled_code, drilldown, metric_changes, rule_results, version_sources
-
-
-@dataclass(frozen=True)
-class OpenedDiff:
-    """What the Diff page shows: what was chosen, and what was found for it."""
-
-    data_version: DataVersion
-    view: addresses.Diff
-    cells: Sequence[Cell]
-    evidence: Evidence
-    comparison: Comparison
-    pair: PairComparison | None  # of launches, or of kernel functions
-    sources: tuple[VersionSource, VersionSource] | None  # where both are versions of a catalogue
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """A and B as the address names them."""
-        return self.view.a, self.view.b
 
 
 def show_drilldown(opened: OpenedDiff, filters: controls.Filters) -> None:

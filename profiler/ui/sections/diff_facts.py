@@ -9,7 +9,7 @@ from profiler.ui import markup
 from profiler.ui.data import advice as advice_data
 from profiler.ui.data import comparisons, index
 from profiler.ui.data.cells import evidence_of_all, shared_workloads_on_gpus
-from profiler.ui.sections.diff_details import OpenedDiff
+from profiler.ui.data.diff import OpenedDiff
 from profiler.ui.views import advice, fact_verdicts, version_sources
 
 

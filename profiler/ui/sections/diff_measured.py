@@ -10,7 +10,7 @@ from profiler.ui.charts import style
 from profiler.ui.data import advice as advice_data
 from profiler.ui.data import comparisons, index
 from profiler.ui.data.cells import shared_workloads_on_gpus
-from profiler.ui.sections.diff_details import OpenedDiff
+from profiler.ui.data.diff import OpenedDiff
 from profiler.ui.views import advice, latency_verdict, launch_pairs, time_split
 
 
@@ -18,20 +18,19 @@ def show_verdict_and_causes(opened: OpenedDiff, filters: controls.Filters) -> No
     """Left the verdict, the samples and the same two elsewhere; right why, and what next."""
     verdict_box, why_box = st.columns([2, 3], gap="medium")
     with verdict_box:
-        timed = latency_verdict.choose(opened.comparison, opened.view.mode)
-        if timed:
-            _show_latency(opened, timed, filters)
+        if opened.timed:
+            _show_latency(opened, opened.timed, filters)
         else:
             st.html(markup.section_head("Verdict", "ncu duration, not latency"))
             st.html(launch_pairs.verdict(opened.pair))
         if chart := launch_pairs.duration_chart(opened.pair):
             alt = launch_pairs.duration_alt(opened.pair)
             st.plotly_chart(chart, theme=None, config=style.CONFIG, key="diff_ticks", alt=alt)
-        if not timed:
+        if not opened.timed:
             imported = comparisons.are_both_imported(opened.data_version, opened.comparison)
             st.html(latency_verdict.not_collected(imported=imported))
         _show_launches(opened)
-        _show_elsewhere(opened, timed)
+        _show_elsewhere(opened)
     with why_box:
         _show_causes(opened)
 
@@ -65,7 +64,7 @@ def _show_launches(opened: OpenedDiff) -> None:
         st.html(line)
 
 
-def _show_elsewhere(opened: OpenedDiff, timed: LatencyComparison | None) -> None:
+def _show_elsewhere(opened: OpenedDiff) -> None:
     """The same two on every workload and GPU that both were measured on, where there are several."""
     shared = shared_workloads_on_gpus(opened.cells, opened.names, opened.evidence)
     if len(shared) < 2:
@@ -73,10 +72,10 @@ def _show_elsewhere(opened: OpenedDiff, timed: LatencyComparison | None) -> None
     elsewhere = comparisons.comparisons_elsewhere(
         opened.data_version, *opened.names, shared, opened.view.kernels, opened.evidence
     )
-    caption = "the latency of calls" if timed else "the chosen launch, or the longest"
+    caption = "the latency of calls" if opened.timed else "the chosen launch, or the longest"
     st.html(markup.section_head("The same pair elsewhere", caption))
-    if timed:
-        st.html(latency_verdict.elsewhere(elsewhere, timed, opened.view))
+    if opened.timed:
+        st.html(latency_verdict.elsewhere(elsewhere, opened.timed, opened.view))
     else:
         st.html(launch_pairs.elsewhere(elsewhere, opened.view))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler.compare import CORRECTNESS, Comparison, PairComparison
+from profiler.compare import CORRECTNESS, Comparison
 from profiler.evidence import Evidence
 from profiler.store import VersionInfo
 from profiler.ui import addresses, markup
@@ -12,10 +12,7 @@ from profiler.ui.markup import Html
 
 
 def page_head(
-    view: addresses.Diff,
-    versions: Sequence[VersionInfo],
-    comparison: Comparison | None,
-    pair: PairComparison | None,
+    view: addresses.Diff, versions: Sequence[VersionInfo], comparison: Comparison | None, kernel: str
 ) -> Html:
     """The title that says which side is which, once for the whole page, and where the reader is."""
     label_a, label_b = (markup.muted(markup.code(side)) for side in "AB")
@@ -23,8 +20,8 @@ def page_head(
     a, b = (_side_name(name) for name in names)
     title = markup.join((label_a, a, "→", label_b, b))
     context: list[object] = [" and ".join(sorted({name.family for name in names} - {""}))]
-    if pair:
-        context.append(pair.kernel)
+    if kernel:
+        context.append(kernel)
     if comparison:
         sides = (comparison.a, comparison.b)
         gpus = [side.gpu or ("" if side.evidence is Evidence.MODELLED else "unknown GPU") for side in sides]

@@ -10,8 +10,8 @@ from profiler.evidence import Evidence, Value, formatting
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
 from profiler.ui.data.cells import WorkloadOnGpu
+from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.markup import Column, Html, Row
-from profiler.ui.views import launch_pairs
 
 CAPTIONS = {
     Evidence.STATIC: "static: from the compiler and the machine code, exact",
@@ -48,7 +48,7 @@ def verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
 
 def elsewhere(comparisons: Mapping[WorkloadOnGpu, Comparison], view: addresses.Diff) -> Html:
     """A row a workload and architecture; a column for each chief or judged fact that is anywhere above 0."""
-    pairs = {key: launch_pairs.choose(comparison, view.launch) for key, comparison in comparisons.items()}
+    pairs = {key: choose_pair(comparison, view.launch) for key, comparison in comparisons.items()}
     labels: dict[str, str] = {}  # by concept
     for change in (change for pair in pairs.values() if pair for change in pair.metrics):
         is_above_zero = change.judged and (change.a.number or change.b.number)

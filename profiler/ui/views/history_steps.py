@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from profiler.evidence import brief_list
-from profiler.history import History, Step, Trend, TrendPoint, step_words
+from profiler.history import History, Step, TrendPoint, step_words
 from profiler.history.change_points import VERSIONS, describe_too_few
 from profiler.ui import markup
 from profiler.ui.charts import step_marks
@@ -27,12 +27,6 @@ _COLUMNS = (
     Column("environment", wrap=True, wide=True),
     Column("due to"),
 )
-
-
-def of_lines(histories: Sequence[History], trends: Sequence[Trend]) -> list[History]:
-    """The histories of those kernels and modes."""
-    lines = {(trend.part, trend.mode) for trend in trends}
-    return [history for history in histories if (history.series.part, history.series.mode) in lines]
 
 
 def mark(

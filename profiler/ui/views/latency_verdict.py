@@ -26,13 +26,6 @@ _COLUMNS = (
 )
 
 
-def choose(comparison: Comparison, mode: str | None) -> LatencyComparison | None:
-    """The mode that the address names, else the first in which both were timed, else any."""
-    timed_first = sorted(comparison.latency, key=lambda timed: timed.a is None or timed.b is None)
-    named = (timed for timed in timed_first if timed.mode == mode)
-    return next(named, timed_first[0] if timed_first else None)
-
-
 def caption(timed: LatencyComparison) -> str:
     """What was timed, and what the verdict rests on."""
     return f"latency of calls; {timed.mode}; {latency_words.basis(timed)}"

@@ -13,6 +13,7 @@ from profiler.ui import addresses, markup
 from profiler.ui.charts import duration_ticks
 from profiler.ui.charts.style import Figure
 from profiler.ui.data.cells import WorkloadOnGpu
+from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.markup import Column, Html, Row
 
 PAIRS_SHOWN = 25  # the longest; a filter reaches the others
@@ -22,13 +23,6 @@ _DURATION_COLUMNS = (
     Column("change", right=True),
     Column("verdict"),
 )
-
-
-def choose(comparison: Comparison, kernel: str | None) -> PairComparison | None:
-    """The pair that the address names; else the longest with a duration on both sides; else any."""
-    pairs = sorted(comparison.pairs, key=lambda pair: not _has_durations(pair.headline))
-    named = (pair for pair in pairs if pair.kernel == kernel)
-    return next(named, pairs[0] if pairs else None)
 
 
 def verdict(pair: PairComparison | None) -> Html:
@@ -130,7 +124,7 @@ def elsewhere(comparisons: Mapping[WorkloadOnGpu, Comparison], view: addresses.D
     """The same two on every workload and GPU: the chosen launch where it ran, else the longest."""
     rows = []
     for (workload, gpu), comparison in comparisons.items():
-        pair = choose(comparison, view.launch)
+        pair = choose_pair(comparison, view.launch)
         if pair is None:
             continue
         address = replace(view, workload=workload, gpu=gpu, launch=pair.kernel).href
@@ -164,10 +158,6 @@ def _unpaired_row(label: str, launch: Launch, side: str) -> Row:
     duration = markup.short_value(launch.values.value(NCU_DURATION))
     cells = (duration, "–") if side == "A" else ("–", duration)
     return Row((markup.code(label, title=launch.demangled), *cells, "", markup.muted(f"only in {side}")))
-
-
-def _has_durations(change: MetricChange | None) -> bool:
-    return change is not None and change.a.number is not None and change.b.number is not None
 
 
 def _how_sure(change: MetricChange) -> str:

@@ -12,6 +12,7 @@ from profiler.evidence import Evidence, formatting, metric_table
 from profiler.store import VersionInfo
 from profiler.ui import addresses
 from profiler.ui.data import cells, version_choice
+from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.views import comparison_head, launch_pairs, metric_changes
 
 
@@ -48,7 +49,7 @@ VIEW = addresses.Diff("ncar/MW_Baseline", "ncar/MW_DivToMult")
 
 
 def test_the_longest_pair_is_shown_first_with_its_verdict(ncar: Comparison) -> None:
-    pair = launch_pairs.choose(ncar, None)
+    pair = choose_pair(ncar, None)
     assert pair is not None
     assert text(launch_pairs.verdict(pair)) == "✓ better −43.8 % unreplicated: one launch a side"
 
@@ -104,7 +105,7 @@ def test_a_failed_duration_reads_as_failed(esmm: Comparison) -> None:
 
 
 def test_the_first_pair_shown_has_a_duration_on_both_sides(esmm: Comparison) -> None:
-    pair = launch_pairs.choose(esmm, None)
+    pair = choose_pair(esmm, None)
     assert pair is not None
     assert pair.kernel == "basic"
 

@@ -1,0 +1,53 @@
+"""All that the Diff page shows of the two sides that an address names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from profiler.compare import Comparison, LatencyComparison, PairComparison
+from profiler.errors import UnknownName
+from profiler.evidence import Evidence
+from profiler.ui import addresses
+from profiler.ui.data import comparisons
+from profiler.ui.data.cells import Cell, why_nothing_shared
+from profiler.ui.data.index import DataVersion
+from profiler.ui.data.pair_choice import choose_mode, choose_pair
+from profiler.ui.data.version_source import VersionSource
+from profiler.ui.errors import errors_shown
+
+
+@dataclass(frozen=True)
+class OpenedDiff:
+    """What was chosen, and what was found for it."""
+
+    data_version: DataVersion
+    view: addresses.Diff
+    cells: Sequence[Cell]
+    evidence: Evidence
+    comparison: Comparison
+    pair: PairComparison | None  # of launches, or of kernel functions
+    timed: LatencyComparison | None  # the calls in one mode, where anybody timed them
+    sources: tuple[VersionSource, VersionSource] | None  # where both are versions of a catalogue
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """A and B as the address names them."""
+        return self.view.a, self.view.b
+
+
+def open_diff(
+    data_version: DataVersion, view: addresses.Diff, cells: Sequence[Cell], evidence: Evidence
+) -> OpenedDiff:
+    """Compare the two; UnknownName where a name means nothing, or they share no evidence."""
+    if reason := why_nothing_shared(cells, (view.a, view.b)):
+        raise UnknownName(reason)
+    comparison = comparisons.comparison(
+        data_version, view.a, view.b, view.workload or "", view.gpu or "", view.kernels, evidence
+    )
+    sources = None
+    with errors_shown():  # without its sources a comparison still stands
+        sources = comparisons.version_sources(data_version, comparison)
+    pair = choose_pair(comparison, view.launch)
+    timed = choose_mode(comparison, view.mode)
+    return OpenedDiff(data_version, view, cells, evidence, comparison, pair, timed, sources)
