@@ -1,1 +1,1 @@
-"""The dashboard: `pages` a file each, drawn of `views` and `charts` from what `data` reads."""
+"""The dashboard: each page is a file, which shows `views` and `charts` of what `data` reads."""

@@ -106,7 +106,7 @@ class LaunchKey(NamedTuple):
 
 
 class CompiledKey(NamedTuple):
-    """Code that a compiler made and nobody ran."""
+    """Code that a compiler made, not run."""
 
     version: str  # family/version, or that as one run has it
     arch: str

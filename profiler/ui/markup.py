@@ -64,8 +64,8 @@ def muted(text: object) -> Html:
 
 def href(page: str, parameters: Mapping[str, str | Sequence[str] | None]) -> str:
     """The address of a view: the page and its whole state as plain query parameters; None is left out."""
-    given = {name: value for name, value in parameters.items() if value not in (None, "", (), [])}
-    return f"./{page}" + ("?" + urlencode(given, doseq=True) if given else "")
+    present = {name: value for name, value in parameters.items() if value not in (None, "", (), [])}
+    return f"./{page}" + ("?" + urlencode(present, doseq=True) if present else "")
 
 
 def link(address: str, text: object, title: str = "") -> Html:
@@ -115,17 +115,17 @@ def change(a: Value, b: Value) -> Html:
     return quantity(*difference) if difference.unit == "pp" else escaped(difference)
 
 
-def verdict(shown: Verdict, change: str = "", reason: str = "") -> Html:
+def verdict(word: Verdict, change: str = "", reason: str = "") -> Html:
     """The verdict: sign and word, coloured only where it judges; `change` follows the word."""
-    css = shown.traits.colour or "quiet"
-    text = shown.words + (f" {change}" if change else "")
-    return tag("span", Html(f"<i>{shown.traits.sign}</i> {escaped(text)}"), f"v {css}", reason)
+    css = word.traits.colour or "quiet"
+    text = word.words + (f" {change}" if change else "")
+    return tag("span", Html(f"<i>{word.traits.sign}</i> {escaped(text)}"), f"v {css}", reason)
 
 
-def verdict_count(counted: Verdict, number: int) -> Html:
+def verdict_count(word: Verdict, number: int) -> Html:
     """How many have a verdict: its sign and the number, coloured only where there are any."""
-    css = (counted.traits.colour if number else "") or "quiet"
-    return tag("span", Html(f"<i>{counted.traits.sign}</i> {number}"), f"v {css}")
+    css = (word.traits.colour if number else "") or "quiet"
+    return tag("span", Html(f"<i>{word.traits.sign}</i> {number}"), f"v {css}")
 
 
 def state(words: str) -> Html:

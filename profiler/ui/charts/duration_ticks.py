@@ -13,7 +13,7 @@ _HEIGHT_PX = 150
 
 
 def figure(sides: Sequence[tuple[str, float, str]], title: str) -> Figure:
-    """A row a side: its name, number and the number as text.
+    """One row per side: its name, number and the number as text.
 
     The axis begins at zero, because a single launch does not tell how far durations scatter.
     """

@@ -15,9 +15,10 @@ def value_range(numbers: Sequence[float], *, from_zero: bool = True) -> tuple[fl
     if not numbers:
         return 0.0, 1.0, False
     low, high = min(numbers), max(numbers)
-    if low > 0 and high / low > 10:
+    if low > 0 and high / low > 10:  # on a linear axis the small ones would lie on the bottom
         return low / 1.6, high * 1.9, True
     if not from_zero:
+        # Room for the labels above and below the points.
         margin = (high - low) * 0.18 or abs(high) * 0.02 or 1.0
         return low - margin, high + margin, False
     low, high = min(low, 0.0), max(high, 0.0)

@@ -20,7 +20,7 @@ def figure(
     bars: Mapping[str, Shares | str],
     gutter: int = 8,
 ) -> Figure:
-    """One bar a label: its shares, or a hatch with the reason why there are none.
+    """One bar per label: its shares, or a hatch with the reason why it has none.
 
     `gutter` is what the chart above leaves at its right, so that both have the same columns.
     """

@@ -30,7 +30,7 @@ def traces(
         "x": [x],
         "y": [y],
     }
-    if len(set(possible)) < 2:
+    if len(set(possible)) < 2:  # a bar without length
         return [triangle]
     bar = {
         **common,

@@ -21,6 +21,7 @@ def statements_of_pair(
     `traffic` is B's shared memory by workload and source line, where its run keeps that.
     """
     b = comparison.b
+    # The chosen launch alone: a page speaks of what it shows, not of the whole run.
     compared = ComparedSide(replace(b, launches=(pair.b,)), replace(comparison, pairs=(pair,)))
     is_measured = b.evidence is Evidence.MEASURED
     subject = Subject(

@@ -1,4 +1,4 @@
-"""Two sides and what differs between them."""
+"""Two sides that an address names, and what differs between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from profiler.ui.data.version_choice import best_pair, newest_pair
 from profiler.ui.data.version_source import VersionSource
 
 _MOST_COMPARED = 20  # workloads and GPUs on which one page compares a pair
-_DTYPES = ("fp8", "fp16", "bf16")
+_DTYPES = ("fp8", "fp16", "bf16")  # as a workload names them
 
 
 def default_pair(data_version: DataVersion) -> tuple[str, str]:
@@ -40,13 +40,13 @@ def side(data_version: DataVersion, name: str, workload: str, gpu: str, evidence
     """The launches of a run id or family/version; never of a path, since an address comes from outside."""
     if any(run.run_id == name for run in results.runs(data_version)):
         return store().side(run_id=name)
-    asked = parse_version(name)
+    parsed = parse_version(name)
     versions = lineages.versions(data_version)
     for version in versions:
-        if version_name(version) == asked.without_run:
+        if version_name(version) == parsed.without_run:
             own_workload, own_gpu = _nearest_cell(data_version, name, workload, gpu, evidence)
             return store().side(
-                run_id=asked.run_id,
+                run_id=parsed.run_id,
                 family=version.family,
                 version=version.version,
                 workload=own_workload,
@@ -69,6 +69,7 @@ def _nearest_cell(
     own = workloads_on_gpus(results.cells_with_runs_of(data_version, (name,)), (name,), evidence)
     if (workload, gpu) in own:
         return workload, gpu
+    # In the order of preference: another GPU, another dtype on the same GPU, anything.
     near = [pair for pair in own if pair[0] == workload]
     shape = _without_dtype(workload)
     near = near or [pair for pair in own if _without_dtype(pair[0]) == shape and pair[1] == gpu] or own
@@ -122,7 +123,7 @@ def explain_pair(compared: Comparison, pair: PairComparison, table: MetricTable)
 
 
 def are_both_imported(data_version: DataVersion, compared: Comparison) -> bool:
-    """Whether both sides come from reports that somebody imported."""
+    """Whether both sides come from imported reports."""
     kinds = {run.run_id: run.kind for run in results.runs(data_version)}
     return all(kinds.get(side.run_id or "") == IMPORT for side in (compared.a, compared.b))
 

@@ -49,5 +49,5 @@ def _cause_finder(data_version: DataVersion) -> CauseFinder:
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
 def cause(data_version: DataVersion, regression: Regression) -> Cause:
-    """Why something got worse, as far as anybody can tell."""
+    """Why something got worse, as far as it can be told."""
     return _cause_finder(data_version).find(regression)

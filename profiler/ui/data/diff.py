@@ -27,7 +27,7 @@ class OpenedDiff:
     evidence: Evidence
     comparison: Comparison
     pair: PairComparison | None  # of launches, or of kernel functions
-    timed: LatencyComparison | None  # the calls in one mode, where anybody timed them
+    timed: LatencyComparison | None  # the calls in one mode; None where none were timed
     sources: tuple[VersionSource, VersionSource] | None  # where both are versions of a catalogue
 
     @property

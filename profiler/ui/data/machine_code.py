@@ -1,4 +1,4 @@
-"""The machine code of launches and of what a compiler made: which there is, listings, two aligned."""
+"""The machine code of launches and of compiled versions: which there is, as listings, two of them aligned."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reports(data_version: DataVersion) -> dict[str, CodeReport]:
     by_digits: dict[str, CodeReport] = {}
     for run in results.runs(data_version):
         for file in run.reports:
-            if file.name.endswith(".csv"):
+            if file.name.endswith(".csv"):  # it has no instructions
                 continue
             report = CodeReport(
                 run.run_id,
@@ -141,7 +141,7 @@ def shared_architectures(data_version: DataVersion, names: Sequence[str]) -> lis
 
 
 def versions_to_measure(data_version: DataVersion, keys: Sequence[CodeKey]) -> list[str]:
-    """The versions of compiled code that a catalogue names and nobody found wrong: they can be measured."""
+    """The versions of compiled code that a catalogue names and that are not wrong: they can be measured."""
     versions = []
     for key in keys:
         if isinstance(key, CompiledKey):
@@ -186,6 +186,7 @@ def _launch_key_of_side(data_version: DataVersion, side: Side, launch: Launch) -
         if side.run_id
         else {}
     )
+    # A side holds its launches without their places in a report: the index has those.
     for own, result_id in zip(side.launches, side.result_ids, strict=False):
         if own is launch and result_id in by_id:
             return launch_key(data_version, by_id[result_id])

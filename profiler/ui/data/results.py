@@ -1,4 +1,4 @@
-"""What the index and the bundles hold of runs: their launches, cells, reports and per-instruction values."""
+"""Runs as the index and the bundles hold them: their launches, cells, reports and values by instruction."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def cells_with_runs_of(data_version: DataVersion, names: Sequence[str]) -> list[
     """All cells, and those of each name that means a version as one run has it."""
     every_cell = list(cells(data_version))
     for name in dict.fromkeys(names):
-        asked = addresses.parse_version(name)
-        if asked.run_id is None:
+        parsed = addresses.parse_version(name)
+        if parsed.run_id is None:
             continue
-        rows = store().results(run_id=asked.run_id)
+        rows = store().results(run_id=parsed.run_id)
         of_version = [
-            row for row in rows if f"{row.family}/{row.version}" == asked.without_run and row.kind != "cell"
+            row for row in rows if f"{row.family}/{row.version}" == parsed.without_run and row.kind != "cell"
         ]
         keys = dict.fromkeys((row.workload or "", row.gpu or "", row.evidence) for row in of_version)
         every_cell += [Cell(name, *key) for key in keys]
@@ -63,7 +63,7 @@ def launches(data_version: DataVersion, run_id: str) -> list[ResultInfo]:
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
 def facts(data_version: DataVersion, run_id: str) -> list[ResultInfo]:
-    """The static and modelled facts of one run, a row a kernel function or workload."""
+    """The static and modelled facts of one run, one row per kernel function or workload."""
     return store().results(run_id=run_id, kind="facts")
 
 

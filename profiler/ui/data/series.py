@@ -1,4 +1,4 @@
-"""How a metric of a family went over versions or time, its steps, and its path through the roofline."""
+"""How a metric of a family changed over versions or time, its steps, and its path through the roofline."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def trends(
 ) -> list[Trend]:
     """One metric's series, of one kind of evidence; `over` is "versions" or "time"."""
     lineage = lineages.lineage(data_version, family)
-    if metric == LATENCY:
+    if metric == LATENCY:  # of timed calls, which are stored apart from launches
         latencies = load_latency_trends(
             store(), family=family, workload=workload, gpu=gpu, wrong=_wrong(family, lineage)
         )

@@ -23,6 +23,7 @@ def versions_to_offer(versions: Sequence[VersionInfo], in_address: str | None) -
     order = families_newest_first(versions)
     by_family = sorted(versions, key=lambda version: order.index(version.family))
     names = [version_name(version) for version in by_family]
+    # What the address names may be hidden or misspelt: offered all the same, the page can say so.
     return names if in_address is None or in_address in names else [in_address, *names]
 
 

@@ -1,1 +1,1 @@
-"""The pages that app.py lists, a file each: filters, data, then what the views make of it."""
+"""The pages that app.py lists, one file each: filters, then data, then what the views make of it."""

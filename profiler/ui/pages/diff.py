@@ -44,7 +44,7 @@ view = addresses.Diff(
     gpu,
     kernels,
     launch=st.query_params.get("launch"),
-    evidence=evidence.value if len(kinds) > 1 else None,
+    evidence=evidence.value if len(kinds) > 1 else None,  # named only where there is a choice
     drill=st.query_params.get("drill"),
     mode=st.query_params.get("mode"),
 )

@@ -1,4 +1,4 @@
-"""What is worse now in every family: since when, how sure, why, and whether somebody let it pass."""
+"""What is worse now in every family: since when, how sure, why, and whether it is acknowledged."""
 
 import streamlit as st
 
@@ -27,6 +27,7 @@ with errors_shown():
     report = current_state.regressions(data_version)
     regressions = regression_list.of_family(report, family)
     listed = regressions[: regression_list.ROWS_SHOWN]
+    # A cause is read from bundles: only those of the rows shown are looked for.
     causes = [current_state.cause(data_version, regression) for regression in listed]
     st.html(regression_list.tiles(regressions, causes, report.coverage))
     if listed:

@@ -47,7 +47,7 @@ with provenance_box:
         content = results.report_reader(run.run_id, report.sha256)
         st.download_button(f"Download {report.name}", content, report.name, on_click="ignore")
 launches = results.launches(data_version, run.run_id)
-if run.kind == COLLECT and not launches:
+if run.kind == COLLECT and not launches:  # nothing was profiled: its cells and static facts are shown
     with launches_box, errors_shown():
         bundled = results.bundled_run(data_version, run.run_id)
         st.html(markup.section_head("Cells", run_results.caption(bundled)))

@@ -1,4 +1,4 @@
-"""How any metric moved over versions or time, a line a kernel; nothing joined that cannot be compared."""
+"""How any metric moved over versions or time, one line per kernel; what cannot be compared is not joined."""
 
 from functools import partial
 
@@ -37,7 +37,7 @@ with boxes[3]:
     view = filters.switch("view", VIEWS, "view")
 names = [version.version for version in versions if version.family == family]
 cells = results.cells(data_version)
-if view == "roofline":
+if view == "roofline":  # of measured launches, over versions: the other filters do not apply
     with errors_shown():
         roofline.show_path(data_version, family, names, kernels, filters)
     filters.write_url()

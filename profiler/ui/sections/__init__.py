@@ -1,1 +1,1 @@
-"""Parts that pages share or that make a page too long: views and charts put on the page with Streamlit."""
+"""Parts of pages, shared or too long for one file: they put views and charts on the page with Streamlit."""

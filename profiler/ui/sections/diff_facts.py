@@ -1,4 +1,4 @@
-"""The verdict on facts of a pair that nobody ran, and the same two elsewhere: the Diff page's two columns."""
+"""The Diff page's two columns for static or modelled facts: the verdict, and the same two elsewhere."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def _show_advice(opened: OpenedDiff) -> None:
         return
     table = index.metric_table(opened.data_version)
     traffic = opened.sources[1].traffic if opened.sources else {}
+    # What is missing of these facts may be known from a GPU: no advice then to measure it.
     is_measured_too = Evidence.MEASURED in evidence_of_all(opened.cells, (opened.view.b,))
     st.html(markup.section_head("What next", advice.CAPTION_OF_PAIR))
     statements = advice_data.statements_of_pair(comparison, pair, table, traffic)

@@ -1,4 +1,4 @@
-"""The verdict on a measured pair with what it rests on, and why it differs: the Diff page's two columns."""
+"""The Diff page's two columns for a measured pair: the verdict with its samples, and why the time differs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How full an SM is: of a measured launch, or of a kernel function that nobody ran."""
+"""How full an SM is: with a measured launch, or with a kernel function that was only compiled."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ def show_static(data_version: DataVersion, facts: Sequence[ResultInfo], filters:
 def _show(occupancy: OccupancyAnalysis, key: str) -> None:
     table_box, *curve_boxes = st.columns([1.15, 1, 1, 1], gap="medium")
     table_box.html(occupancy_limits.table(occupancy))
+    # A report has a curve for each resource, or for some of them.
     for box, curve in zip(curve_boxes, occupancy.curves, strict=False):
         chart, alt = occupancy_limits.chart(curve, occupancy.max_warps)
         box.plotly_chart(chart, theme=None, config=style.CONFIG, key=f"{key}_{curve.name}", alt=alt)

@@ -1,1 +1,1 @@
-"""The markup of each part of a page, made from values; nothing here reads data or knows Streamlit."""
+"""The markup of each part of a page, made from values; nothing here reads the store or calls Streamlit."""

@@ -19,7 +19,7 @@ _NUMBERS_NAMED = 8  # of a statement, under the pointer; `profiler insights --js
 def table(
     statements: Sequence[Statement], chip: str | None = None, *, is_measured_elsewhere: bool = False
 ) -> Html:
-    """A row for each thing to try with what calls for it, most of the time first; then what nobody knows.
+    """One row per thing to try with what calls for it, the largest share of time first; then open questions.
 
     What changed is not repeated: Why says it. `chip` ("sm_90") names what to collect on it; what is measured
     elsewhere is not advised to be measured.
@@ -76,7 +76,7 @@ def _open_questions(statements: Sequence[Statement], chip: str | None) -> Html:
     questions = markup.join((_question(statement) for statement in statements), "; ")
     to_collect = " ".join(line for statement in statements for line in statement.to_collect)
     parts: list[object] = [markup.state("unknown:"), markup.join((questions, "." * bool(to_collect)), "")]
-    if to_collect and chip:
+    if to_collect and chip:  # one command collects it all on such a chip: the lines are its hint
         parts += [markup.muted("Collect:"), markup.code(collect_command(chip), title=to_collect)]
     elif to_collect:
         parts.append(markup.muted(to_collect))

@@ -23,7 +23,7 @@ _BY_TEXT = "text"  # how rows are paired unless a report holds no text
 
 
 def rows(alignment: Alignment, a: Listing, b: Listing, which: str, words: str) -> list[AlignedRow | str]:
-    """The rows to show under a head for each function; what is left out between them is counted in a line."""
+    """The rows to show under a head for each function; a line counts what is left out between them."""
     parts = words.lower().split()
     labels = function_labels((*a.functions, *b.functions))
     result: list[AlignedRow | str] = []
@@ -56,10 +56,11 @@ def table(rows: Sequence[AlignedRow | str], a: Listing, b: Listing, window: code
     spots_a, spots_b = spots_by_instruction(a), spots_by_instruction(b)
     heats = None
     if a.counts or b.counts:
-        both = (*spots_a, *spots_b)
+        # One scale for both sides, so that equal colours are equal counts.
+        spots = (*spots_a, *spots_b)
         heats = (
-            code_grid.heat(spot.samples for spot in both),
-            code_grid.heat(spot.executed for spot in both),
+            code_grid.heat(spot.samples for spot in spots),
+            code_grid.heat(spot.executed for spot in spots),
         )
     lines = []
     for row in rows[window.start : window.stop]:
@@ -107,7 +108,7 @@ def _left_out(skipped: Sequence[AlignedRow]) -> str:
 def _positions_to_show(
     rows: Sequence[AlignedRow], which: str, fits: Callable[[AlignedRow], bool]
 ) -> list[int]:
-    """Of the rows that fit the words all, or those that differ with what stands near them."""
+    """Of the rows that fit the words: all, or those that differ, with the rows near them."""
     if which == "all":
         return [position for position, row in enumerate(rows) if fits(row)]
     different = [

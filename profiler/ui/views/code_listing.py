@@ -56,7 +56,7 @@ def default_launch(launches: Mapping[str, ResultInfo], other: ResultInfo | None)
 
 
 def unknown_reports(in_address: Sequence[str], reports: Mapping[str, CodeReport]) -> list[Html]:
-    """A line for each report that an address names and nobody has."""
+    """A line for each report that an address names and no run holds."""
     return [
         markup.error_box(f"There is no report {digits} here: import it, or choose another above.")
         for digits in in_address
@@ -64,17 +64,17 @@ def unknown_reports(in_address: Sequence[str], reports: Mapping[str, CodeReport]
     ]
 
 
-def unknown_launch(in_address: str, shown: str, launches: Mapping[str, ResultInfo], side: str) -> list[Html]:
+def unknown_launch(in_address: str, opened: str, launches: Mapping[str, ResultInfo], side: str) -> list[Html]:
     """A line where an address names a launch that its report does not have; another one is shown then."""
     if not in_address or in_address in launches:
         return []
     last = max(map(int, launches))
-    words = f"Report {side} has no launch {in_address}: it has 0 to {last}. Launch {shown} is shown instead."
+    words = f"Report {side} has no launch {in_address}: it has 0 to {last}. Launch {opened} is shown instead."
     return [markup.error_box(words)]
 
 
 def no_launch(title: str) -> Html:
-    """What is said of a report of which no launch was kept: its version was wrong, say."""
+    """That a report has no launches in the index: for example because its version was wrong."""
     words = f"{title}: no launch of this report is kept, so there is no code to show"
     return markup.note(markup.state(words))
 
@@ -96,7 +96,7 @@ def no_text(listings: Sequence[Listing]) -> Html:
 
 
 def how_to_measure(versions: Sequence[str]) -> list[Html]:
-    """The command that measures counts by instruction of versions of the catalogue; nothing of none."""
+    """The command that measures counts by instruction of these versions; nothing without a version."""
     if not versions:
         return []
     command = f"profiler collect {' '.join(versions)} --full {','.join(versions)}"
@@ -105,7 +105,7 @@ def how_to_measure(versions: Sequence[str]) -> list[Html]:
 
 
 def orders(listing: Listing) -> tuple[str, ...]:
-    """How the instructions may be ordered: by source line where there is line info, by heat where counted."""
+    """The possible orders: by source line needs line info, by heat needs counts."""
     possible = ORDERS if listing.has_sources else ORDERS[1:]
     return possible if listing.counts else possible[:-1]
 
@@ -131,7 +131,7 @@ def tab_title(code: Sequence[Code]) -> str:
 
 
 def strip(listing: Listing, spots: Sequence[HotSpot]) -> Html:
-    """How much there is, what the warps waited for, and what the report does not hold."""
+    """How many instructions and samples there are, what the warps waited for, what the report lacks."""
     samples = sum(spot.samples or 0 for spot in spots)
     parts: list[object] = [f"{code_grid.count(len(listing.lines))} instructions"]
     if len(listing.functions) > 1:
@@ -151,6 +151,7 @@ def heat_strip(spots: Sequence[HotSpot]) -> Html:
     """Where in the listing, from its first to its last instruction, the samples fall."""
     if len(spots) < 2 or not any(spot.samples for spot in spots):
         return Html("")
+    # As wide for a short listing as for a long one: a bin holds many instructions, or one.
     bins = min(BINS, len(spots))
     edges = [index * len(spots) // bins for index in range(bins + 1)]
     counts = [sum(spot.samples or 0 for spot in spots[start:stop]) for start, stop in pairwise(edges)]
@@ -164,7 +165,7 @@ def heat_strip(spots: Sequence[HotSpot]) -> Html:
 
 
 def ordered(listing: Listing, spots: Sequence[HotSpot], order: str, words: str) -> list[HotSpot | str]:
-    """The instructions that hold every word, under heads: functions or source lines."""
+    """The instructions that contain every word, under heads: functions or source lines."""
     parts = words.lower().split()
     matches = [spot for spot in spots if all(part in _searched_text(listing, spot) for part in parts)]
     if order == BY_HEAT:
@@ -179,7 +180,7 @@ def ordered(listing: Listing, spots: Sequence[HotSpot], order: str, words: str) 
 
 
 def table(listing: Listing, rows: Sequence[HotSpot | str], window: code_grid.Window, order: str) -> Html:
-    """The heat map: a row an instruction, counts before the text."""
+    """The heat map: one row per instruction, its counts before its text."""
     spots = [row for row in rows if isinstance(row, HotSpot)]
     if not spots:
         return markup.note("No instruction holds these words.")

@@ -37,7 +37,7 @@ def tab_title(view: addresses.Diff) -> str:
 
 
 def comparability(comparison: Comparison) -> Html:
-    """The grey strip: whether the two may be compared, what is the same, what differs, what nobody knows."""
+    """The grey strip: whether the two may be compared, what is the same, what differs, what is not known."""
     unknown = comparison.unknown
     head = "Comparable: yes" if comparison.comparable else "Comparable: no"
     if comparison.comparable and unknown:

@@ -1,4 +1,4 @@
-"""The machine code that a compiler made and nobody ran: how much there is, and where it comes from."""
+"""Machine code as a compiler made it, not run: how much there is, and where it comes from."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ def origins(stored: Sequence[StoredCode]) -> list[Html]:
         words = words[:1]
     badge, nothing_ran = markup.evidence_badge("static"), markup.muted(NOTHING_RAN)
     lines = [markup.note(markup.join((badge, origin, nothing_ran))) for origin in words]
+    # Two compilers make different code of the same source.
     compilers = list(dict.fromkeys(code.compiler for code in stored))
     if len(compilers) > 1:
         warning = f"Compilers differ, {' and '.join(compilers)}: not all that differs is the versions' own."
@@ -51,7 +52,7 @@ def how_to_build(versions: Sequence[str], arch: str | None) -> Html:
 
 
 def strip(listing: Listing) -> Html:
-    """How much there is."""
+    """How many instructions and functions there are."""
     parts: list[object] = [f"{code_grid.count(len(listing.lines))} instructions"]
     if len(listing.functions) > 1:
         labels = function_labels(listing.functions)

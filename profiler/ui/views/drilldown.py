@@ -76,7 +76,7 @@ def work(pair: PairComparison) -> list[Html]:
 
 
 def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
-    """The places whose waiting samples moved, by reason, most first."""
+    """The lines or instructions whose samples of waiting warps moved, by reason, the largest move first."""
     scale = hotspots.sample_scale(pair.a.values, pair.b.values)
     changes = hotspots.hot_spot_changes(a, b, scale or 1.0)
     by = "source lines" if a.has_sources and b.has_sources else "instructions as aligned: no line info"
@@ -105,7 +105,7 @@ def waiting(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
 
 
 def shared_memory(pair: PairComparison, a: Listing, b: Listing) -> list[Html]:
-    """The hardware's conflicts: what the access pattern explains, and arbitration; then the lines."""
+    """Bank conflicts as counted, the part that access patterns explain, the rest; then the lines."""
     conflicts_a, conflicts_b = (drilldown.bank_conflicts(launch) for launch in (pair.a, pair.b))
     rows = [
         _value_row(
@@ -163,8 +163,8 @@ def _class_row(change: OpcodeClassChange, largest: float) -> Row:
         names = list(opcodes)
         if names:
             more = f"and {len(names) - OPCODES_NAMED} more" if len(names) > OPCODES_NAMED else ""
-            shown = markup.join((markup.code(name) for name in names[:OPCODES_NAMED]), ", ")
-            lists.append(markup.join((markup.muted(words), shown, more)))
+            codes = markup.join((markup.code(name) for name in names[:OPCODES_NAMED]), ", ")
+            lists.append(markup.join((markup.muted(words), codes, more)))
     return Row(
         (
             change.name,
@@ -199,7 +199,7 @@ def _change_row(change: HotSpotChange, largest: float) -> Row:
 
 
 def _code(text: str | None) -> Html:
-    """A line of code; a place of which the report holds only the counts says so."""
+    """A line of code, or that the report holds only its counts."""
     if not text:
         return markup.state("no text in the report")
     return markup.tag("span", markup.code(text.strip()), title=text.strip())

@@ -197,7 +197,7 @@ def _rows_near_code(text: str, spots: Mapping[int | None, HotSpot]) -> tuple[Sou
 
 
 def _file_of_one_side(pair: SourcePair, listing: Listing) -> Html:
-    """A file that one side embeds, with what its lines cost there; nobody knows what it is on the other."""
+    """A file that only one side embeds, with what its lines cost there."""
     here, other = "AB" if pair.b is None else "BA"
     words = f"{pair.name} is embedded in {here} alone: what {other} was built from is not in its report"
     if not listing.counts:

@@ -1,4 +1,4 @@
-"""The verdicts on facts that nobody ran: how many are better and worse, here and on every workload."""
+"""The verdicts on static and modelled facts: how many are better and worse, here and on every workload."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
 
 
 def elsewhere(comparisons: Mapping[WorkloadOnGpu, Comparison], view: addresses.Diff) -> Html:
-    """A row a workload and architecture; a column for each chief or judged fact that is anywhere above 0."""
+    """One row per workload and architecture; a column per chief fact, and per judged one above 0 anywhere."""
     pairs = {key: choose_pair(comparison, view.launch) for key, comparison in comparisons.items()}
     labels: dict[str, str] = {}  # by concept
     for change in (change for pair in pairs.values() if pair for change in pair.metrics):

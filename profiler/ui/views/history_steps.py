@@ -1,4 +1,4 @@
-"""The steps of a history on the Trends page: marks on the chart, a row each, and what could not be judged."""
+"""The steps of a history on the Trends page: marks on the chart, a table, and what could not be judged."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def mark(
 
 
 def table(histories: Sequence[History]) -> Html:
-    """A row a step, the newest first."""
+    """One row per step, the newest first."""
     steps = [(history, step) for history in histories for step in history.steps]
     steps.sort(key=lambda pair: pair[1].likeliest.created, reverse=True)
     names = line_names([history.series for history in histories])

@@ -8,15 +8,11 @@ from pathlib import PurePosixPath
 
 from profiler.evidence import formatting
 from profiler.reports import LaunchDetail
+from profiler.sass.hotspots import EXCESS, EXECUTED, NOT_ISSUED, SAMPLES, SELECTED, STALL
 
-SAMPLES = "smsp__pcsamp_sample_count"
-EXECUTED = "inst_executed"
-_STALL = "smsp__pcsamp_warps_issue_stalled_"
-_SELECTED = f"{_STALL}selected"  # a warp that issued: it waited for nothing
-_NOT_ISSUED = "_not_issued"  # the same reasons, counted once more for cycles without any issue
 # What else is worth a column where the report has it: head -> per-PC metric.
 OTHER_COLUMNS = {
-    "excess shared wavefronts": "derived__memory_l1_wavefronts_shared_excessive",
+    "excess shared wavefronts": EXCESS,
     "excess global sectors": "derived__memory_l2_theoretical_sectors_global_excessive",
     "divergent targets": "smsp__branch_targets_threads_divergent",
 }
@@ -48,7 +44,7 @@ def columns(detail: LaunchDetail, words: str) -> dict[str, list[object]]:
 
 
 def caption(detail: LaunchDetail) -> str:
-    """How much there is, and what the report does not hold."""
+    """How many instructions and samples there are, and what the report lacks."""
     words = f"{formatting.digits(len(detail.pcs))} instructions"
     if SAMPLES in detail.per_pc:
         total = sum(value for value in detail.per_pc[SAMPLES].values if not math.isnan(value))
@@ -70,9 +66,10 @@ def _numbers(detail: LaunchDetail, metric: str, indices: Sequence[int]) -> list[
 def _main_stalls(detail: LaunchDetail, indices: Sequence[int]) -> list[object]:
     """The stall reason with most samples; an instruction that was only ever issuing has none."""
     values_by_reason = {
-        name.removeprefix(_STALL): column.values
+        name.removeprefix(STALL): column.values
         for name, column in detail.per_pc.items()
-        if name.startswith(_STALL) and not name.endswith(_NOT_ISSUED) and name != _SELECTED
+        # NOT_ISSUED counts the same reasons once more, for cycles in which no warp issued.
+        if name.startswith(STALL) and not name.endswith(NOT_ISSUED) and name != f"{STALL}{SELECTED}"
     }
     reasons: list[object] = []
     for index in indices:

@@ -39,7 +39,7 @@ def verdict(timed: LatencyComparison) -> Html:
 
 
 def notes(timed: LatencyComparison, side: Side, noise: NoiseModel) -> list[Html]:
-    """What would have shown, the A/A floor, why, what to doubt, and the command that settles it."""
+    """What change would have been detected, the A/A floor, the reason, warnings, how to settle it."""
     decision = timed.decision
     level = timed.a_ns or timed.b_ns
     floor = noise.floor(side.gpu or "", timed.mode, level) if level is not None else None
@@ -47,6 +47,7 @@ def notes(timed: LatencyComparison, side: Side, noise: NoiseModel) -> list[Html]
         markup.escaped(latency_words.detectable(decision)),
         markup.backticks_as_code(latency_words.aa_floor(floor, side.version, side.workload)),
     )
+    # The change and its interval stand above as the big verdict: of the reason only the rest is repeated.
     lines: list[object] = [
         markup.join(sensitivity, "; "),
         decision.reason if decision.remark is None else decision.remark,
@@ -58,7 +59,7 @@ def notes(timed: LatencyComparison, side: Side, noise: NoiseModel) -> list[Html]
 
 
 def modes(comparison: Comparison, selected: LatencyComparison, view: addresses.Diff) -> Html:
-    """A row a mode, with the way to its samples."""
+    """One row per mode, each a link to its samples."""
     rows = []
     for timed in comparison.latency:
         link = markup.link(replace(view, mode=timed.mode).href, timed.mode)
@@ -89,7 +90,7 @@ def has_samples(timed: LatencyComparison) -> bool:
 
 
 def not_collected(*, imported: bool) -> Html:
-    """That nobody timed a call."""
+    """That no calls were timed."""
     words = f"{_NOT_COLLECTED}. An imported report holds none." if imported else _NOT_COLLECTED
     return markup.note(markup.state(words))
 
@@ -101,7 +102,7 @@ def chart(timed: LatencyComparison, spread: str) -> Figure:
 
 
 def chart_note(timed: LatencyComparison, spread: str) -> Html:
-    """What a dot and a line are, how many samples there are, and which were throttled or lie far out."""
+    """What a dot and a line mean, how many samples there are, and which were throttled or lie far out."""
     sides = _sides_with_samples(timed)
     counts = " and ".join(f"{len(latency.ns)} in {label}" for label, latency in sides)
     parts = [f"every sample: {counts}"]

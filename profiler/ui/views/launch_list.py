@@ -16,7 +16,7 @@ METRIC_HEADS = ("metric", "label", "value", "in base units", "unit")
 
 
 def matching(launches: Sequence[ResultInfo], words: str) -> list[ResultInfo]:
-    """The launches whose kernel holds every word, longest first; one that failed stands before all others."""
+    """The launches whose kernel contains every word, longest first; failed ones stand before all others."""
     parts = words.lower().split()
     matches = [launch for launch in launches if all(part in _kernel_text(launch) for part in parts)]
     return sorted(matches, key=_longest_first)
@@ -58,11 +58,11 @@ def table(matches: Sequence[ResultInfo], selected: ResultInfo | None, launches: 
 
 def caption(matches: Sequence[ResultInfo], launches: Sequence[ResultInfo]) -> str:
     """How many launches are not in the table, and why."""
-    shown = min(len(matches), LAUNCHES_SHOWN)
-    if len(launches) == shown:
-        return f"{shown}, longest first"
+    listed = min(len(matches), LAUNCHES_SHOWN)
+    if len(launches) == listed:
+        return f"{listed}, longest first"
     filtered = " (filtered)" if len(matches) < len(launches) else ""
-    return f"{shown} of {len(launches)}, longest first{filtered}"
+    return f"{listed} of {len(launches)}, longest first{filtered}"
 
 
 def name(launch: ResultInfo, launches: Sequence[ResultInfo]) -> str:
@@ -71,7 +71,7 @@ def name(launch: ResultInfo, launches: Sequence[ResultInfo]) -> str:
 
 
 def about(launch: ResultInfo, key: LaunchKey | None) -> Html:
-    """Its size and the way to its code, for a caption; None where there is no code."""
+    """Its size, and a link to its code unless `key` is None, for a caption."""
     grid, block = formatting.dimensions(launch.grid), formatting.dimensions(launch.block)
     size = f"{grid} blocks of {block} threads"
     if key is None:
@@ -80,7 +80,7 @@ def about(launch: ResultInfo, key: LaunchKey | None) -> Html:
 
 
 def metric_columns(launch: Launch, table: MetricTable, words: str) -> dict[str, list[object]]:
-    """Every metric of a launch that holds every word in its name or label.
+    """Every metric of a launch whose name or label contains every word.
 
     Those of metrics.txt come first, in its order and with their labels, then the others by name.
     """
@@ -108,11 +108,10 @@ def opcodes(launch: Launch) -> Html:
     rows = []
     for opcode, count in sorted(launch.opcodes.items(), key=lambda item: -item[1]):
         share = count / total
-        bar = markup.change_bar(share)
         cells = (
             markup.code(opcode),
             markup.value(Value(count)),
-            bar,
+            markup.change_bar(share),
             markup.value(Value(100 * share, "%")),
         )
         rows.append(Row(cells))

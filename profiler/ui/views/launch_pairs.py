@@ -46,7 +46,7 @@ def small_verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
 
 
 def why_unpaired(comparison: Comparison) -> Html:
-    """Why there is no pair of launches: none has a partner, or nobody profiled a side."""
+    """Why there is no pair of launches: none has a partner, or a side was never profiled."""
     unprofiled = [
         (label, side)
         for label, side in (("A", comparison.a), ("B", comparison.b))
@@ -85,7 +85,7 @@ def duration_alt(pair: PairComparison | None) -> str:
 
 
 def table(comparison: Comparison, selected: PairComparison | None, view: addresses.Diff) -> Html:
-    """Every pair, longest first, then every launch without a partner; none is dropped in silence."""
+    """Every pair, longest first, then every launch without a partner."""
     rows = []
     for pair in comparison.pairs:
         address = replace(view, launch=pair.kernel).href

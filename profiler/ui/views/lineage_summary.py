@@ -20,7 +20,7 @@ _TileContent = tuple[object, str, object]  # value, unit, sentence
 
 
 def caption(lineage: Lineage) -> Html:
-    """Where the whole of it is."""
+    """Links to the whole lineage and its trends."""
     links = (
         markup.link(markup.href("lineage", {"family": lineage.family}), "all versions"),
         markup.link(addresses.trends(lineage.family), "trends"),
@@ -216,7 +216,7 @@ def _best(lineage: Lineage) -> _TileContent:
 
 
 def _worse(lineage: Lineage, report: RegressionReport) -> _TileContent:
-    """What is worse and nobody let pass, as far as it can be told; and what is over its budget."""
+    """What is worse and not acknowledged, as far as it can be told, and what is over its budget."""
     regressions = [regression for regression in report.open if regression.series.family == lineage.family]
     versions = len({regression.series.version for regression in regressions})
     unit = f"of {versions} version{'s' * (versions != 1)}" if regressions else "as far as can be told"

@@ -1,4 +1,4 @@
-"""The lineage as a table whose first column is its graph: a row of fixed height a version."""
+"""The lineage as a table whose first column is its graph: one row of fixed height per version."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def context(lineage: Lineage) -> Html:
 
 
 def caption(lineage: Lineage, choice: Choice) -> Html:
-    """What stands where, and of what the numbers are."""
+    """Which kernel, workload and GPU the numbers of each kind of evidence belong to."""
     parts = []
     if choice.arch:
         words = f"{choice.arch}, {choice.size}: one kernel, from its machine code"
@@ -119,6 +119,7 @@ def table(lineage: Lineage, choice: Choice, speedups: Mapping[str, Speedup] | No
 def _nodes(statuses: Sequence[VersionStatus], lineage: Lineage, choice: Choice) -> list[lineage_graph.Node]:
     """The versions as nodes of the graph, in the table's order."""
     index_of = {status.version.id: index for index, status in enumerate(statuses)}
+    # Drawn thick: which steps led to the version that one would use.
     path_to_best = lineage.ancestry(lineage.best(choice.workload, choice.gpu))
     nodes = []
     for status in statuses:
@@ -170,6 +171,7 @@ def _state(status: VersionStatus, static: Launch | None) -> Html:
         return _two_lines(markup.muted("planned"), markup.tag("span", status.reason, "m", status.reason))
     words = [text for text in (status.reason, status.note) if text]
     over_budget = static.values.value(OVER_BUDGET).text if static else None
+    # A budget is of no interest while a version is wrong.
     if status.state == GOOD and over_budget not in (None, WITHIN_BUDGET):
         words.append(f"over its budget: {over_budget}")
     reason = "; ".join(words)
@@ -189,7 +191,7 @@ def _fact(launch: Launch | None, name: str, *, without_unit: bool = False, limit
 
 
 def _latency(status: VersionStatus, choice: Choice) -> Html:
-    """A measured median and its bound; what is wrong has none, and what nobody measured says so."""
+    """The measured median and its bound; a dash for what is wrong, a state for what was not measured."""
     latency = choice.latency(status)
     if latency is None:
         return markup.muted("–") if status.is_wrong else markup.state("not measured")
@@ -280,6 +282,7 @@ def _against(status: VersionStatus, lineage: Lineage, choice: Choice, speedup: S
         words, hint = _judged_speedup(speedup), speedup.compared.decision.reason
     elif before and latency:
         words = f"{formatting.TIMES}{formatting.digits(before.ns / latency.ns)}"
+    # Nothing is compared with a wrong version: the reader is told why the row skips its parent.
     if ancestor.id != status.version.parent:
         parent = lineage.by_id[status.version.parent or ""]
         hint = f"its parent {parent.version.id} is {parent.state}"
@@ -312,5 +315,5 @@ def _judged_speedup(speedup: Speedup) -> Html:
 
 
 def _two_lines(first: object, second: object) -> Html:
-    """Two lines of one cell, both cut where they would not fit."""
+    """Two lines of one cell, both cut where they would not fit: the graph needs rows of one height."""
     return Html(f'<span class="two">{markup.escaped(first)}<br>{markup.escaped(second)}</span>')

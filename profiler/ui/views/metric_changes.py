@@ -1,4 +1,4 @@
-"""What moved within a pair of launches: metrics by group, opcodes, the environment."""
+"""What differs within a pair of launches: metrics by group, opcodes, the environment."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _TILES = (
 
 
 def context(overview: Overview, runs: Sequence[RunInfo]) -> Html:
-    """How much there is and when the newest of it was made."""
+    """How many runs there are and when the newest report was made."""
     reports_created = [cell.created for cell in overview.cells if cell.created]
     newest = ""
     if reports_created:
@@ -107,7 +107,7 @@ def diff_address(cell: OverviewCell, row: OverviewRow | None = None, mode: str |
 
 
 def _longest(overview: Overview, verdicts: Sequence[Verdict]) -> Html:
-    """The longest calls and launches with such a verdict, each with its way to the diff."""
+    """The longest calls and launches with such a verdict, each a link to its diff."""
     links = [
         markup.link(
             diff_address(cell, mode=timed.mode) or "",
@@ -118,6 +118,7 @@ def _longest(overview: Overview, verdicts: Sequence[Verdict]) -> Html:
         for timed in cell.calls
         if cell.before and timed.verdict in verdicts
     ]
+    # A launch without a change has no diff: its run shows it.
     links += [
         markup.link(
             (diff_address(cell, row) if row.change else None) or addresses.run(cell.run_id or "", row.part),

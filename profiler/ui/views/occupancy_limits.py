@@ -1,4 +1,4 @@
-"""How full an SM is and why: a table of limits, a sentence, and one small chart a resource."""
+"""How full an SM is and why: a table of limits, a sentence, and a small chart for each resource."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from profiler.ui.charts import occupancy_curve
 from profiler.ui.charts.style import Figure
 from profiler.ui.markup import Column, Html, Row
 
-_KIB = 1024.0
+_KIB = 1024.0  # shared memory is allocated and documented in KiB
 
 
 def table(occupancy: OccupancyAnalysis) -> Html:
-    """Achieved and theoretical occupancy, then the limit of each resource; what binds is said."""
+    """Achieved and theoretical occupancy, then how many blocks each resource allows, and which one limits."""
     rows = [
         Row(("achieved", _achieved(occupancy), "")),
         Row(("theoretical", markup.value(occupancy.theoretical), _warps(occupancy))),
@@ -25,6 +25,7 @@ def table(occupancy: OccupancyAnalysis) -> Html:
     limits = "limits, tied" if len(occupancy.binding) > 1 else "limits"
     for limiter in occupancy.limiters:
         word = limits if limiter.binds else ""
+        # A limit that the report does not have may be the lowest.
         if limiter.blocks.number is None:
             word = "may limit as well" if occupancy.binding else ""
         name = markup.tag("span", limiter.name, title=limiter.metric)
@@ -76,7 +77,7 @@ def notes(occupancy: OccupancyAnalysis) -> list[Html]:
 
 
 def functions_by_label(facts: Sequence[ResultInfo]) -> dict[str, ResultInfo]:
-    """The kernel functions with static facts, by what they are called in a choice."""
+    """The kernel functions with static facts, by their labels in a select box."""
     by_label: dict[str, ResultInfo] = {}
     for result in facts:
         if result.evidence is Evidence.STATIC:

@@ -1,4 +1,4 @@
-"""What is worse now: counts, a row a regression, and all that is known of the chosen one."""
+"""What is worse now: counts, one row per regression, and everything known about the chosen one."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ _COLUMNS = (
 
 def key(regression: Regression) -> str:
     """A regression's name in an address."""
+    # The series is the regression's only identity, and too long for a link.
     return sha256(repr(tuple(map(str, regression.series))).encode()).hexdigest()[:10]
 
 
@@ -48,7 +49,8 @@ def choose(regressions: Sequence[Regression], key_in_address: str | None) -> Reg
 
 
 def tiles(regressions: Sequence[Regression], causes: Sequence[Cause], coverage: Coverage) -> Html:
-    """How many are open, let pass, due to the environment, and how much nobody can tell."""
+    """How many are open, acknowledged, due to the environment, and how many results cannot be judged."""
+    # An acknowledged one stays in the list and counts as nothing to do.
     still_open = [regression for regression in regressions if regression.acknowledged is None]
     versions = len({regression.subject for regression in still_open})
     of_versions = f"of {versions} version{'s' * (versions != 1)}" if still_open else "nothing"
@@ -80,7 +82,7 @@ def tiles(regressions: Sequence[Regression], causes: Sequence[Cause], coverage: 
 def table(
     regressions: Sequence[Regression], causes: Sequence[Cause], selected: Regression | None, family: str
 ) -> Html:
-    """A row a regression; its version leads to all that is known of it."""
+    """One row per regression; its version links to everything known about it."""
     has_several_families = len({regression.series.family for regression in regressions}) > 1
     rows = []
     for regression, cause in zip(regressions, causes, strict=False):
@@ -129,7 +131,7 @@ def title(regression: Regression) -> Html:
 
 
 def notes(coverage: Coverage) -> list[Html]:
-    """What could not be told and what would tell it, and what was looked at."""
+    """Which results cannot be judged, the command that would help, and what was looked at."""
     lines: list[object] = []
     for unclear, count in coverage.unclear.items():
         words = f"? {count} newest result{'s' * (count != 1)} cannot be judged: {unclear.why}"
@@ -138,7 +140,7 @@ def notes(coverage: Coverage) -> list[Html]:
 
 
 def nothing_worse(coverage: Coverage) -> Html:
-    """That nothing is worse, or that there is nothing to learn it from."""
+    """That nothing is worse, or that there are no results to tell from."""
     if not coverage.series:
         return markup.paragraph("No run yet that could be held against another.")
     return markup.paragraph("Nothing is worse now.")
@@ -183,11 +185,11 @@ def _floor(regression: Regression) -> Html:
 
 
 def _part(regression: Regression, css: str = "") -> Html:
-    """How the calls were timed, or the kernel; facts of the chief function need no name."""
+    """How the calls were timed, or the kernel; facts of the main function need no name."""
     series = regression.series
     if series.concept == LATENCY:
         return markup.tag("span", mode_name(series.mode), f"m{css}", series.mode)
-    kernel = series.part.removesuffix("#0")
+    kernel = series.part.removesuffix("#0")  # the number tells apart launches of one kernel
     is_named = series.evidence is Evidence.MEASURED or series.part not in ("", "main", "total")
     return markup.tag("span", kernel, f"c m{css}", series.mode) if is_named and kernel else Html("")
 

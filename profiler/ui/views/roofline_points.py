@@ -16,9 +16,10 @@ NO_POINT = "No point to draw: no operations and bytes of this launch were counte
 
 
 def roofs(roofline: Roofline) -> Html:
-    """A row a roof: what was reached of what could be, its metrics under the pointer."""
+    """One row per roof: what was reached of its peak, with its metrics under the pointer."""
     rows = []
     for roof in (*roofline.precisions, *roofline.levels):
+        # A precision that the launch does not use is no roof of it: those are named in one line below.
         if roof.state == UNUSED or (roof.rate.number is None and roof.peak.number is None):
             continue
         nearest = markup.tag("b", "nearest roof") if roof is roofline.nearest else ""
@@ -52,14 +53,14 @@ def roofs(roofline: Roofline) -> Html:
 
 
 def points(roofline: Roofline) -> Html:
-    """A row a precision and level: intensity, where the roofs meet, which of them hangs lower."""
+    """One row per precision and level: intensity, where the two roofs meet, which of them limits."""
     rows = []
     last = ""
     for point in roofline.points:
         rows.append(
             Row(
                 (
-                    point.precision if point.precision != last else "",
+                    point.precision if point.precision != last else "",  # once for its levels
                     point.level,
                     formatting.digits(point.intensity, whole=False),
                     _knee(point),
@@ -106,7 +107,7 @@ def slopes_and_ceilings(
 
 
 def notes(roofline: Roofline, chip: str | None, levels: Sequence[str] = LEVELS) -> list[Html]:
-    """What is missing, by roof and state with every metric's name, and what a reader has to know."""
+    """Which metrics are missing, by roof and state, with the command that collects them, and remarks."""
     roofs = (*roofline.precisions, *(level for level in roofline.levels if level.name in levels))
     remarks = dict.fromkeys(roof.note for roof in roofs if roof.note)
     lines = [line for roof in roofs for line in _missing_metrics(roof)]

@@ -26,11 +26,12 @@ def not_measured(version: str) -> tuple[str, str]:
 
 
 def chart(path: RooflinePath, level: str) -> tuple[Figure, str] | None:
-    """Roofs once, a point a version, an arrow from each to the next that compares; None without a point."""
+    """The roofs, a point per version, an arrow from each to the next comparable one; None without points."""
     steps, roofs = path.steps_at(level), path.roofs
     if not steps or roofs is None:
         return None
     slopes, ceilings = roofline_points.slopes_and_ceilings(roofs)
+    # Only what the points can be read against: their level of memory, and the precisions they lead with.
     slopes = [slope for slope in slopes if slope.label == level]
     leading = {step.roofline.leading.name for step in steps if step.roofline and step.roofline.leading}
     ceilings = [ceiling for ceiling in ceilings if ceiling.label in leading]
@@ -47,7 +48,7 @@ def chart(path: RooflinePath, level: str) -> tuple[Figure, str] | None:
 
 
 def table(path: RooflinePath, level: str) -> Html:
-    """A row a version: its work, intensity and share of what is attainable; or why it has none."""
+    """One row per version: its work, intensity and share of what is attainable, or why it has no point."""
     rows = []
     for step in path.steps:
         if step.trend_point.gap == ABSENT:
@@ -81,7 +82,7 @@ def table(path: RooflinePath, level: str) -> Html:
 
 
 def notes(path: RooflinePath, level: str) -> list[Html]:
-    """Whose roofs are drawn, which arrows are missing and why, what the newest version lacks."""
+    """Which version's roofs are drawn, which arrows are missing and why, what the newest version lacks."""
     lines: list[Html] = []
     steps = path.steps_at(level)
     if steps:

@@ -33,7 +33,7 @@ def report_of(run: RunInfo, sha256: str | None) -> ReportFile | None:
 
 
 def count(runs: Sequence[RunInfo]) -> str:
-    """How much there is."""
+    """How many runs and families there are."""
     if not runs:
         return ""
     number = len(families(runs))
@@ -51,7 +51,7 @@ def family_label(family: str) -> str:
 
 
 def matching(runs: Sequence[RunInfo], family: str | None, words: str) -> list[RunInfo]:
-    """The runs of a family that hold every word in some field, newest first."""
+    """The runs of a family that contain every word in some field, newest first."""
     parts = words.lower().split()
     matches = []
     for run in runs:
@@ -80,10 +80,10 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
     """The runs, newest first, each a link to its provenance and launches."""
     if not runs:
         return markup.note("No run fits these filters.")
-    shown = runs[:RUNS_SHOWN]
-    has_workloads = any(run.workload for run in shown)
+    newest = runs[:RUNS_SHOWN]
+    has_workloads = any(run.workload for run in newest)
     rows = []
-    for run in shown:
+    for run in newest:
         name = markup.cut_name(run.version or f"{len(run.versions)} versions")
         cells = (
             _family(run),
@@ -96,7 +96,7 @@ def table(runs: Sequence[RunInfo], selected: RunInfo | None) -> Html:
             markup.join(markup.evidence_badge(kind.value) for kind in sorted(run.evidence)),
         )
         rows.append(Row(cells, selected=run is selected))
-    if more := len(runs) - len(shown):
+    if more := len(runs) - len(newest):
         rows.append(markup.closing_row(markup.muted(f"{more} older runs not shown: narrow the filters")))
     columns = (
         Column("family"),
@@ -140,7 +140,7 @@ def import_summary(summary: ImportSummary | None) -> list[Html]:
 
 
 def unreadable(reason_by_run: Mapping[str, str]) -> list[Html]:
-    """The bundles that lie in the data folder and are in no table, each with its reason."""
+    """The bundles in the data folder that the index could not take, each with its reason."""
     return [markup.error_box(f"{run_id} is left out: {reason}") for run_id, reason in reason_by_run.items()]
 
 

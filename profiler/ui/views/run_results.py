@@ -1,4 +1,4 @@
-"""What a run of a lineage found: a row a version, its checks, and the files that the run keeps."""
+"""The results of a run of a lineage: one row per version, its checks, and the files that the run keeps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profiler.ui.markup import Column, Html, Row
 _DONE = "done"
 _WORST_FIRST = ("wrong", "failed", "skipped", _DONE)
 _FILE_KINDS = {"catalog": "catalogue", "source": "source", "lines": "line table", "sass": "machine code"}
-_WITHOUT_PLURAL = ("sass",)
+_WITHOUT_PLURAL = ("sass",)  # "machine codes" is no word
 
 
 def caption(run: Run) -> str:
@@ -25,7 +25,7 @@ def caption(run: Run) -> str:
 
 
 def table(run: Run) -> Html:
-    """A row a version: what was examined, how the check came out, the largest error."""
+    """One row per version: what was examined, how the check came out, the largest error."""
     by_version: dict[tuple[str, str], list[Result]] = defaultdict(list)
     for result in run.results:
         by_version[result.family, result.version].append(result)
@@ -43,7 +43,7 @@ def table(run: Run) -> Html:
 
 
 def files(attachments: Sequence[Attachment]) -> list[tuple[object, object]]:
-    """The files a run keeps, as facts: a line a kind."""
+    """The files that a run keeps, as facts: one line per kind."""
     by_kind: dict[str, list[Attachment]] = defaultdict(list)
     for attachment in attachments:
         by_kind[attachment.kind].append(attachment)
@@ -62,6 +62,7 @@ def files(attachments: Sequence[Attachment]) -> list[tuple[object, object]]:
 
 def _version_row(family: str, version: str, results: Sequence[Result]) -> Row:
     checks = [result.check for result in results if result.check]
+    # A version that is wrong on one workload is wrong.
     worst = min(results, key=lambda result: _WORST_FIRST.index(result.outcome[0]))
     status, reason = worst.outcome
     state = markup.status_tag(status)

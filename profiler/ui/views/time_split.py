@@ -78,7 +78,7 @@ def _is_cause(step: WaterfallStep, explanation: Explanation, split: TimeSplit) -
 
 
 def _role(step: WaterfallStep, text: str, *, is_cause: bool) -> str:
-    """What takes time away is better, what adds worse; what nobody judged, or rounds to nothing, is grey."""
+    """Better takes time away, worse adds it; what was not judged, or rounds to nothing, is grey."""
     if step.label == RESIDUE:
         return ""  # hatched
     if not is_cause or text == "±0":

@@ -1,4 +1,4 @@
-"""The numbers behind a family's history: one metric, a row a kernel, a column a version."""
+"""The numbers behind a family's history: one metric, one row per kernel, one column per version."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ COLUMNS_SHOWN = 12  # the newest versions
 def table(trends: Sequence[Trend], versions: Sequence[str], family: str, ranking: Sequence[Trend]) -> Html:
     """One metric; each version's name links to the diff with the one before."""
     versions = list(versions)
-    shown = versions[-COLUMNS_SHOWN:]
+    newest = versions[-COLUMNS_SHOWN:]
     columns = [Column("kernel")]
-    for version in shown:
+    for version in newest:
         head = markup.code(shorten(version, 18), title=version)
         if index := versions.index(version):
             before = versions[index - 1]
@@ -33,7 +33,7 @@ def table(trends: Sequence[Trend], versions: Sequence[str], family: str, ranking
     rows = []
     for trend in sorted(trends, key=lambda trend: rank[trend.part, trend.mode])[:ROWS_SHOWN]:
         by_version = {point.version: point for point in trend.points}
-        cells = [_cell(by_version.get(version)) for version in shown]
+        cells = [_cell(by_version.get(version)) for version in newest]
         rows.append(Row((markup.code(names[trend.part, trend.mode]), *cells)))
     return markup.table("numbers", columns, rows)
 

@@ -1,4 +1,4 @@
-"""A family's history as panels of a chart with its notes: one line a kernel, none joined that may not be."""
+"""A family's history as panels of a chart with its notes: one line per kernel, broken where runs differ."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def picture(
 
 
 def notes(picture: Picture, by_metric: Mapping[str, Sequence[Trend]], label: Labeller) -> list[Html]:
-    """What the chart does not show: metrics nobody collected, kernels cut off, and why lines are broken."""
+    """What the chart does not show: metrics not collected, kernels cut off, and why lines are broken."""
     lines = []
     if picture.absent:
         metrics = ", ".join(map(label, picture.absent))
@@ -256,7 +256,7 @@ def _point(point: TrendPoint, scale: formatting.Scale, x: float) -> Point:
 
 
 def _band(trend: Trend, noise: NoiseModel) -> float:
-    """The share by which equal builds lie apart there; 0 where nobody knows, or it is no latency."""
+    """The share by which equal builds lie apart there; 0 where it is not known, or this is no latency."""
     floor = _floor(trend, noise)
     return 0.0 if floor is None or floor.pairs < MIN_FLOOR_PAIRS else math.expm1(floor.limit)
 

@@ -28,7 +28,7 @@ HEADS = (
 
 
 def as_csv(trends: Iterable[Trend]) -> str:
-    """One row a point; a value that is missing is an empty cell with its state beside it, never 0."""
+    """One row per point; a missing value is an empty cell with its state beside it, never 0."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(HEADS)

@@ -15,6 +15,7 @@ from profiler.ui.data.version_source import VersionSource
 from profiler.ui.markup import Column, Html, Row
 
 LINES_SHOWN = 14  # lines with most conflicts
+# By the kind of a row, at the left and the right source.
 _SIGNS = {"changed": ("−", "+"), "removed": ("−", ""), "added": ("", "+"), "flag": ("Δ", "Δ")}
 
 
@@ -26,8 +27,8 @@ def entries(a: VersionSource, b: VersionSource) -> Html:
         shown_a, shown_b = (
             markup.code(text) if is_code else markup.escaped(text) for text in (text_a, text_b)
         )
-        both = markup.join((shown_a, markup.muted("→"), shown_b))
-        facts.append((label, shown_a if text_a == text_b else both))
+        change = markup.join((shown_a, markup.muted("→"), shown_b))
+        facts.append((label, shown_a if text_a == text_b else change))
     return markup.fact_table("catalogue", facts)
 
 
@@ -69,7 +70,7 @@ def side_by_side(a: VersionSource, b: VersionSource) -> Html:
     if lost:
         return markup.note(markup.state(f"the run keeps no source of {', '.join(lost)}"))
     rows = _rows(a, b)
-    if all(row.kind == "gap" for row in rows):
+    if all(row.kind == "gap" for row in rows):  # only stretches that are equal
         return markup.note("No line differs, and no line reads a flag that does.")
     head = (
         f"<tr><th></th><th></th><th>A {escape(a.name)}</th><th></th><th></th><th>B {escape(b.name)}</th></tr>"
