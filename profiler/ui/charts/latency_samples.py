@@ -42,7 +42,7 @@ class _Side:
 
 
 def dot_figure(sides: NamedSamples) -> Figure:
-    """A panel a side, one above the other on the same axes: each sample a dot, where its round stood.
+    """One panel per side, one above the other on the same axes: each sample a dot, where its round stood.
 
     Where the sides lie so far apart that each would be a line, each has its own axis, of one span. What lies
     far out stands at the edge; its number is in the hover box. A line at the median (the mean of short calls)
@@ -77,7 +77,7 @@ def dot_figure(sides: NamedSamples) -> Figure:
 
 
 def ecdf_figure(sides: NamedSamples) -> Figure:
-    """The share of the samples that took no longer, a step line a side; the last side in ink."""
+    """The share of the samples that took no longer, one step line per side; the last side in ink."""
     scaled, unit = _in_one_unit(sides)
     low, high = _limits([side.numbers for side in scaled])
     layout = style.layout(_HEIGHT_PX)
