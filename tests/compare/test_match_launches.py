@@ -3,8 +3,7 @@
 import pytest
 
 from profiler.compare import kernel_filter, launch_labels, template_arguments
-from profiler.compare.match_launches import Matching, launch_differences, match
-from profiler.errors import UnknownName
+from profiler.compare.match_launches import BadKernelPattern, Matching, launch_differences, match
 from profiler.evidence import Launch
 from profiler.evidence.values import pack_values
 
@@ -168,5 +167,7 @@ def test_a_kernel_pattern_is_a_part_of_the_name_a_glob_or_a_regular_expression(
 
 
 def test_a_broken_regular_expression_is_one_line() -> None:
-    with pytest.raises(UnknownName, match="not a regular expression"):
+    with pytest.raises(BadKernelPattern, match="--kernel regex:\\(: not a regular expression") as refused:
         kernel_filter("regex:(")
+    assert refused.value.pattern == "regex:("
+    assert refused.value.reason.startswith("not a regular expression")

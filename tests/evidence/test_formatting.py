@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from profiler.evidence import State, Value, formatting
+from profiler.evidence.formatting import Quantity
 
 
 def shown(number: float, unit: str = "") -> str:
@@ -92,6 +93,12 @@ def test_a_state_reads_as_words_and_never_as_a_number(state: State) -> None:
 )
 def test_a_change_reads_as_its_unit_asks(a: float, b: float, unit: str, text: str) -> None:
     assert formatting.change(Value(a, unit), Value(b, unit)) == text
+
+
+def test_a_change_has_its_number_apart_from_its_unit() -> None:
+    assert formatting.change_quantity(Value(44.6, "%"), Value(80.7, "%")) == Quantity("+36.1", "pp")
+    assert formatting.change_quantity(Value(512, "byte"), Value(640, "byte")) == Quantity("+25.0", "%")
+    assert formatting.change_quantity(Value(0, ""), Value(3, "")) == Quantity("from 0")
 
 
 def test_no_change_is_shown_against_a_missing_side_or_another_unit() -> None:

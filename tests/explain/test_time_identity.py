@@ -449,6 +449,7 @@ def test_a_waterfall_tells_what_adds_before_what_takes_away_and_the_small_ones_t
     )
     steps = waterfall_steps(10.0, split_time(one, other))
     labels = [step.label for step in steps]
+    assert [step.label for step in steps if step.is_stall] == labels[1:4]
     assert labels == [
         "work", "waiting: barrier", "waiting: wait", OTHER_REASONS,
         "parallelism", "balance", "clock", RESIDUE,

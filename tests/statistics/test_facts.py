@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from profiler.statistics import Decision, Verdict, facts
@@ -72,6 +74,10 @@ def test_the_same_machine_code_that_got_slower_blames_the_environment() -> None:
     slower = Decision(Verdict.WORSE, "+3 %", "live pair", effect=0.03, fails_gate=True)
     noted = facts.note_same_code(slower, True)
     assert "the environment moved" in noted.reason
+    assert noted.remark is None
+    noted_again = facts.note_same_code(replace(slower, remark="12 rounds would tell"), True)
+    assert noted_again.remark is not None
+    assert noted_again.remark.startswith("12 rounds would tell; the machine code is the same")
     assert noted.verdict is Verdict.WORSE
     assert facts.note_same_code(slower, False) is slower
     assert facts.note_same_code(slower, None) is slower

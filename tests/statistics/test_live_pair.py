@@ -60,6 +60,7 @@ def test_a_planted_slowdown_of_3_percent_is_worse_and_fails_the_gate() -> None:
     assert decision.p is not None
     assert decision.p < 1e-6
     assert "25 rounds" in decision.reason
+    assert decision.remark == "", "effect, interval and rounds are all of the reason"
 
 
 def test_faster_is_better_and_passes_and_more_throughput_is_better() -> None:
@@ -76,6 +77,7 @@ def test_a_change_within_the_margin_is_the_same_however_sure() -> None:
     assert decision.interval.low > 0, "there is a change"
     assert decision.verdict is Verdict.SAME
     assert "within ±0.5 %" in decision.reason
+    assert decision.remark is None, "the margin stands nowhere else: the whole reason is wanted"
 
 
 def test_unclear_says_how_many_rounds_would_tell_and_that_many_tell() -> None:
@@ -83,7 +85,8 @@ def test_unclear_says_how_many_rounds_would_tell_and_that_many_tell() -> None:
     assert unclear.verdict is Verdict.UNCLEAR
     assert unclear.rounds_needed is not None
     assert unclear.rounds_needed > ROUNDS
-    assert f"{unclear.rounds_needed} rounds would tell" in unclear.reason
+    assert unclear.remark == f"{unclear.rounds_needed} rounds would tell"
+    assert unclear.reason.endswith(f"; {unclear.remark}")
     again = [
         judge_live_pair(*lanes(0.011, noise=0.03, seed=seed, rounds=unclear.rounds_needed))
         for seed in range(20)
