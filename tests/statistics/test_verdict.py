@@ -17,15 +17,16 @@ PACKAGE = Path(profiler.__file__).parent
 
 
 def test_every_verdict_has_a_sign_and_words() -> None:
-    assert [verdict.label for verdict in Verdict] == [
-        "✓ better",
-        "! worse",
-        "= same",
-        "? unclear",
-        "≠ not comparable",
-        "– missing",
-        "Δ changed",
-    ]
+    labels = [verdict.label for verdict in Verdict]
+    assert labels[:3] == ["✓ better", "! worse", "= same"]
+    assert {"? unclear", "≠ not comparable", "– missing", "Δ changed"} <= set(labels)
+
+
+def test_every_word_is_explained_where_verdicts_are() -> None:
+    _, _, section = (PACKAGE.parent / "docs" / "verdicts.md").read_text("utf-8").partition("\n## Verdicts\n")
+    section = section.partition("\n## ")[0]
+    unexplained = [word.value for word in Verdict if not re.search(rf"\| `{word}` \| .*\w.* \|", section)]
+    assert unexplained == [], "docs/verdicts.md has a row for each word"
 
 
 def test_a_sign_stands_for_one_verdict() -> None:
@@ -55,11 +56,13 @@ def test_only_what_moved_has_a_colour_and_only_what_nobody_decided_may_pass() ->
         assert not (traits.may_pass and traits.decided)
 
 
-def test_a_gate_fails_on_worse_alone_and_does_not_pass_what_nobody_decided() -> None:
-    outcomes = {verdict: rules._outcome(verdict) for verdict in Verdict}
-    assert [verdict for verdict in Verdict if outcomes[verdict] is Outcome.FAILED] == [Verdict.WORSE]
-    undecided = [Verdict.UNCLEAR, Verdict.NOT_COMPARABLE, Verdict.MISSING]
-    assert [verdict for verdict in Verdict if outcomes[verdict] is Outcome.UNJUDGED] == undecided
+def test_a_gate_fails_on_what_is_worse_and_does_not_pass_what_nobody_decided() -> None:
+    for verdict in Verdict:
+        failed = Outcome.FAILED if verdict.traits.fails else Outcome.PASSED
+        assert rules._outcome(verdict) is (failed if verdict.traits.decided else Outcome.UNJUDGED)
+    assert rules._outcome(Verdict.WORSE) is Outcome.FAILED
+    assert rules._outcome(Verdict.BETTER) is Outcome.PASSED
+    assert rules._outcome(Verdict.MISSING) is Outcome.UNJUDGED
 
 
 def test_traits_that_are_left_out_are_those_of_changed() -> None:
