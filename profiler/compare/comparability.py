@@ -1,4 +1,4 @@
-"""Whether two sides may be compared at all: what must be equal, what may differ, what nobody knows."""
+"""Whether two sides may be compared at all: what has to be equal, what may differ, what is unknown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from profiler.evidence import Evidence, Side
 
 CORRECTNESS = "correctness"
-ACROSS = ("driver", "ncu")  # what may differ when that is the question
+ACROSS = ("driver", "ncu")  # what the user may allow to differ, when its effect is the question
 
 _MUST_MATCH = (
     "GPU",
@@ -21,22 +21,22 @@ _MUST_MATCH = (
     "replay mode",
 )
 _MAY_DIFFER = ("CUDA", "command line")
-_SAID_OR_NOT = ("compute capability", *_MAY_DIFFER)  # no warning where a side does not say
+_NO_WARNING_IF_UNKNOWN = ("compute capability", *_MAY_DIFFER)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that is not known to be equal on both sides. None is unknown."""
+    """A property that is not known to be equal on both sides."""
 
-    field: str
-    a: str | None
+    field: str  # its name: "GPU", "workload", …
+    a: str | None  # None: unknown, as for b
     b: str | None
     kind: str  # differs, unknown or info
-    blocks: bool  # whether it makes everything not comparable
+    blocks: bool  # whether it makes the sides not comparable
 
     @property
     def words(self) -> str:
-        """The difference as a phrase."""
+        """The difference as a phrase for a reader."""
         if self.kind == "unknown":
             if self.a is None and self.b is None:
                 return f"{self.field} unknown on both sides"
@@ -44,9 +44,9 @@ class Difference:
                 f"{self.field} unknown in {'A' if self.a is None else 'B'} ({self.a or self.b} in the other)"
             )
         if self.field == CORRECTNESS:
-            told = [f"{side} is wrong: {why}" for side, why in (("A", self.a), ("B", self.b)) if why]
-            return f"{', '.join(told)}; what is wrong has no speed and no verdict"
-        if self.field == "command line":  # long, and full of somebody's paths
+            clauses = [f"{side} is wrong: {why}" for side, why in (("A", self.a), ("B", self.b)) if why]
+            return f"{', '.join(clauses)}; what is wrong has no speed and no verdict"
+        if self.field == "command line":  # too long to print, and full of private paths
             return "command line differs"
         return f"{self.field} differs: {self.a} and {self.b}"
 
@@ -54,39 +54,44 @@ class Difference:
 def find_differences(
     a: Side, b: Side, across: Collection[str] = frozenset()
 ) -> tuple[tuple[Difference, ...], tuple[tuple[str, str], ...]]:
-    """What differs or is unknown between two sides, and what is the same."""
-    said_a, said_b = _said(a), _said(b)
+    """The differences of two sides, known or possible, and the (name, value) of what is equal.
+
+    `across` names what of ACROSS may differ without making the sides not comparable.
+    """
+    fields_a, fields_b = _known_fields(a), _known_fields(b)
     if (a.gpu and b.gpu) or not (a.compute_capability and b.compute_capability):
-        # two names say more; one capability alone says nothing
-        said_a["compute capability"] = said_b["compute capability"] = None
-    found: list[Difference] = []
+        # Two names of GPUs say more than their capabilities, and one capability alone cannot be compared.
+        fields_a["compute capability"] = fields_b["compute capability"] = None
+    differences: list[Difference] = []
     same: list[tuple[str, str]] = []
     if a.wrong or b.wrong:
-        found.append(Difference(CORRECTNESS, a.wrong, b.wrong, "differs", True))
-    for name in _asked(a, b):
-        x, y = said_a[name], said_b[name]
-        if x is not None and x == y:
-            same.append((name, x))
-        elif name in _SAID_OR_NOT:
-            if x is not None and y is not None:
+        differences.append(Difference(CORRECTNESS, a.wrong, b.wrong, "differs", True))
+    for name in _fields_to_check(a, b):
+        value_a, value_b = fields_a[name], fields_b[name]
+        if value_a is not None and value_a == value_b:
+            same.append((name, value_a))
+        elif name in _NO_WARNING_IF_UNKNOWN:
+            if value_a is not None and value_b is not None:
                 blocks = name not in _MAY_DIFFER
-                found.append(Difference(name, x, y, "differs" if blocks else "info", blocks))
-        elif x is None or y is None:
-            found.append(Difference(name, x, y, "unknown", False))
+                differences.append(
+                    Difference(name, value_a, value_b, "differs" if blocks else "info", blocks)
+                )
+        elif value_a is None or value_b is None:
+            differences.append(Difference(name, value_a, value_b, "unknown", False))
         else:
-            found.append(Difference(name, x, y, "differs", name not in across))
-    return tuple(found), tuple(same)
+            differences.append(Difference(name, value_a, value_b, "differs", name not in across))
+    return tuple(differences), tuple(same)
 
 
-def _asked(a: Side, b: Side) -> tuple[str, ...]:
-    """What has to be known of the two: without a GPU there is no clock, cache or driver to know."""
+def _fields_to_check(a: Side, b: Side) -> tuple[str, ...]:
+    """The properties to compare: facts that need no GPU have no clock, cache or driver."""
     if a.evidence is not b.evidence or a.evidence is Evidence.MEASURED:
         return (*_MUST_MATCH, *ACROSS, *_MAY_DIFFER)
     place = ("architecture",) if a.evidence is Evidence.STATIC else ()
     return (*place, "workload", "dtype", "evidence")
 
 
-def _said(side: Side) -> dict[str, str | None]:
+def _known_fields(side: Side) -> dict[str, str | None]:
     session = side.session
     return {
         "GPU": side.gpu,

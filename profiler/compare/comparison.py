@@ -1,4 +1,4 @@
-"""What moved between two sides: launch by launch and metric by metric, each with its verdict."""
+"""Compares two sides launch by launch and metric by metric, each with its verdict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Launch, Metric, MetricTable, Side, State, Value, brief_list, chip_of
 from profiler.statistics import Interval, Verdict
 
-HEADLINE = "duration"  # the concept whose verdict is the pair's: ncu's duration, which is not latency
+# The concept whose verdict is that of a pair of launches. It is the duration under ncu, not the latency of a
+# call.
+HEADLINE = "duration"
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class MetricChange:
 
     concept: str
     label: str
-    metric: str  # the exact ncu name both sides were compared by; A's where they carry different ones
+    metric: str  # the exact ncu name that both were read by; A's where the names differ
     group: str
     unit: str
     a: Value
@@ -39,19 +41,19 @@ class MetricChange:
     change_pct: float | None  # of a; None where a side has no number, or a is 0 and b is not
     verdict: Verdict
     reason: str
-    unreplicated: bool  # better or worse from one launch a side
-    judged: bool = True  # whether one direction is better
-    noise_share: float | None = None  # of a, that a change must exceed, by A/A pairs; None: not learned
+    unreplicated: bool  # better or worse by one launch a side, without learned noise
+    judged: bool = True  # whether metrics.txt says which direction is better
+    noise_share: float | None = None  # share of a that a change must exceed, from A/A pairs; None: not known
 
     @property
     def interval(self) -> Interval | None:
-        """The change as far as noise lets it be known; None where none was learned."""
+        """The change give or take the learned noise, as shares of a; None where no noise was learned."""
         return noise_interval(self.change_pct, self.noise_share)
 
 
 @dataclass(frozen=True)
 class OpcodeChange:
-    """Warp instructions of one opcode; 0 is a real 0, since a list of opcodes names all that ran."""
+    """Executed warp instructions of one opcode. 0 means none: an opcode mix lists all opcodes that ran."""
 
     opcode: str
     a: float
@@ -60,14 +62,14 @@ class OpcodeChange:
 
 @dataclass(frozen=True)
 class PairComparison:
-    """Two launches that belong together."""
+    """Two matched launches, compared metric by metric."""
 
     a: Launch
     b: Launch
-    kernel: str  # A's label: range/kernel#n
+    kernel: str  # the label of A's launch: range/kernel#n
     metrics: tuple[MetricChange, ...]  # in the order of metrics.txt
     opcodes: tuple[OpcodeChange, ...]  # largest change first; empty where a side has no opcode mix
-    differs: tuple[str, ...]  # template, grid, block, NVTX range
+    differs: tuple[str, ...]  # those of template, grid, block and NVTX range that differ
 
     @property
     def headline(self) -> MetricChange | None:
@@ -76,29 +78,29 @@ class PairComparison:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict of the duration."""
+        """The verdict of the duration; MISSING without one."""
         return self.headline.verdict if self.headline else Verdict.MISSING
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that can be said of A against B. Pairs come longest first."""
+    """The whole comparison of B with A. Pairs are sorted longest first."""
 
     a: Side
     b: Side
     comparable: bool
     differences: tuple[Difference, ...]
-    same: tuple[tuple[str, str], ...]
+    same: tuple[tuple[str, str], ...]  # what is equal on both sides: name and value
     pairs: tuple[PairComparison, ...]
     only_in_a: tuple[Launch, ...]
     only_in_b: tuple[Launch, ...]
     ambiguous: tuple[AmbiguousLaunches, ...]
-    hidden_pairs: int = 0  # cut off by `top`
-    hidden_verdicts: tuple[Verdict, ...] = ()  # of their durations
-    latency: tuple[LatencyComparison, ...] = ()  # of the calls, a mode each; empty where nobody timed them
+    hidden_pairs: int = 0  # how many `top` cut off
+    hidden_verdicts: tuple[Verdict, ...] = ()  # the verdicts of their durations
+    latency: tuple[LatencyComparison, ...] = ()  # one for each mode in which calls were timed
 
     def label(self, launch: Launch) -> str:
-        """What a launch of either side is called: range/kernel#n."""
+        """The label of a launch of either side: range/kernel#n."""
         labelled = self._labels.get(id(launch))
         return labelled[1] if labelled and labelled[0] is launch else launch.base_name
 
@@ -109,23 +111,23 @@ class Comparison:
 
     @property
     def judged(self) -> tuple[str, ...]:
-        """The concepts of any pair that have a better direction and a number on a side."""
+        """The concepts with a better direction of which any pair has a number."""
         judged = (change for pair in self.pairs for change in pair.metrics if change.judged)
         with_number = (change for change in judged if (change.a.number, change.b.number) != (None, None))
         return tuple(dict.fromkeys(change.concept for change in with_number))
 
     @property
     def blocked_by(self) -> tuple[Difference, ...]:
-        """What makes the sides not comparable."""
+        """The differences that make the sides not comparable."""
         return tuple(difference for difference in self.differences if difference.blocks)
 
     @property
     def unknown(self) -> tuple[Difference, ...]:
-        """What a side does not say: a warning, not a match."""
+        """The properties that a side does not say: worth a warning, since they may differ."""
         return tuple(difference for difference in self.differences if difference.kind == "unknown")
 
     def top(self, count: int | None) -> Comparison:
-        """The `count` pairs that take longest; the others are counted in hidden_pairs."""
+        """The comparison with its `count` longest pairs; the others are counted in hidden_pairs."""
         if count is None or count >= len(self.pairs):
             return self
         cut = self.pairs[count:]
@@ -149,11 +151,12 @@ def compare(
 ) -> Comparison:
     """Compare two sides: latencies mode by mode, counters launch by launch.
 
-    `across` names what of ACROSS may differ. Latencies of one run are judged by its rounds, those of two runs
-    by the floor that `noise` knows; counters that do not repeat exactly by what it learned of them, else by
-    their threshold alone.
+    `across` names what of ACROSS may differ. `kernel` is a pattern for `kernel_filter`, `top` how many of the
+    longest pairs to keep. Latencies of one run are judged by its rounds, those of two runs by the noise floor
+    in `noise`. Counters that do not repeat exactly are judged by their learned noise, else by their threshold
+    alone. Raises UnknownName where no kernel matches.
     """
-    found, same = find_differences(a, b, across)
+    differences, same = find_differences(a, b, across)
     matching = match(a.launches, b.launches)
     is_chosen = kernel_filter(kernel)
     if kernel is not None and not any(map(is_chosen, (*a.launches, *b.launches))):
@@ -162,33 +165,33 @@ def compare(
             f"no kernel matches {kernel!r} in {a.label} or {b.label}; there are {brief_list(kernels)}"
         )
     names = {id(launch): name for launch, name in zip(a.launches, launch_labels(a.launches), strict=True)}
-    blocking = [difference.words for difference in found if difference.blocks]
+    blocking = [difference.words for difference in differences if difference.blocks]
     judge_pair = _metric_judge(a, b, table, blocking, noise).pair
     pairs = [judge_pair(x, y, names[id(x)]) for x, y in matching.pairs if is_chosen(x) or is_chosen(y)]
     return Comparison(
         a,
         b,
         not blocking,
-        found,
+        differences,
         same,
         tuple(sorted(pairs, key=_longest_first)),
         tuple(filter(is_chosen, matching.only_in_a)),
         tuple(filter(is_chosen, matching.only_in_b)),
         tuple(group for group in matching.ambiguous if any(map(is_chosen, (*group.a, *group.b)))),
-        latency=compare_latencies(a, b, found, noise),
+        latency=compare_latencies(a, b, differences, noise),
     ).top(top)
 
 
 def judge_every_metric(
     comparison: Comparison, pair: PairComparison, table: MetricTable, noise: NoiseModel = UNKNOWN_NOISE
 ) -> PairComparison:
-    """A pair of a comparison that was made by a few metrics, by every metric of a table."""
+    """A pair of a comparison judged again, by every metric of another, larger table."""
     blocking = [difference.words for difference in comparison.blocked_by]
     return _metric_judge(comparison.a, comparison.b, table, blocking, noise).pair(pair.a, pair.b, pair.kernel)
 
 
 def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
-    """Refuse a concept that metrics.txt does not declare, or that it does not judge."""
+    """Raise UnknownName for a concept that metrics.txt does not declare, or gives no better direction."""
     for concept in concepts:
         metric = table.by_concept.get(concept)
         if metric is None:
@@ -204,14 +207,14 @@ def _chip(side: Side) -> str | None:
 def _metric_judge(
     a: Side, b: Side, table: MetricTable, blocking: Sequence[str], noise: NoiseModel
 ) -> _MetricJudge:
-    table = replace(table, metrics=table.of(a.evidence))  # the others cannot be there
-    # What is not comparable is not judged: no index is opened for it.
+    table = replace(table, metrics=table.of(a.evidence))  # a side has no metrics of other evidence
+    # Sides that are not comparable are not judged, so the index need not be read for noise.
     counter_noise = None if blocking else noise.counter_noise
     return _MetricJudge(table, _chip(a), _chip(b), "; ".join(blocking), CounterKey.of_side(a), counter_noise)
 
 
 def _longest_first(pair: PairComparison) -> float:
-    """Missing durations come first: they want attention, and a cut by time must not hide them."""
+    """A sort key: pairs without a duration come first, so that `top` does not hide them."""
     headline = pair.headline
     if headline is None:
         return 0.0
@@ -221,12 +224,12 @@ def _longest_first(pair: PairComparison) -> float:
 
 @dataclass(frozen=True)
 class _MetricJudge:
-    """What every pair of one comparison is judged by."""
+    """Judges the metrics of all pairs of one comparison."""
 
     table: MetricTable
     chip_a: str | None
     chip_b: str | None
-    blocked: str  # why nothing is comparable; "" where it is
+    blocked: str  # why the sides are not comparable; "" where they are
     noise_key: CounterKey  # of side A
     counter_noise: CounterNoiseLookup | None  # None where nothing is judged
 
@@ -241,18 +244,22 @@ class _MetricJudge:
         if headline is None:
             return False
         _, value_a, _, value_b = self._values(headline, a, b)
-        return any(v.number is not None and v.number < SHORT_NS for v in (value_a, value_b))
+        return any(value.number is not None and value.number < SHORT_NS for value in (value_a, value_b))
 
     def _values(self, metric: Metric, a: Launch, b: Launch) -> tuple[str, Value, str, Value]:
-        """Both sides by the same ncu name where both carry one as a number, else each by its own."""
+        """Name and value on both sides: by a name that both have where there is one, else each by its own.
+
+        A metric has several ncu names. The first that a side has may differ between two chips or versions of
+        ncu.
+        """
         name_a, value_a = self.table.resolve(metric, a.values, self.chip_a)
         name_b, value_b = self.table.resolve(metric, b.values, self.chip_b)
         if name_a != name_b:
             allowed_b = metric.names_for(self.chip_b)
             for name in metric.names_for(self.chip_a):
-                x, y = a.values.value(name), b.values.value(name)
-                if name in allowed_b and x.state is State.PRESENT and y.state is State.PRESENT:
-                    return name, x, name, y
+                number_a, number_b = a.values.value(name), b.values.value(name)
+                if name in allowed_b and number_a.state is State.PRESENT and number_b.state is State.PRESENT:
+                    return name, number_a, name, number_b
         return name_a, value_a, name_b, value_b
 
     def _change(

@@ -1,4 +1,4 @@
-"""How far counters move by themselves, kernel by kernel: learned from launches of one build in the index."""
+"""Run-to-run variation of counters, kernel by kernel, learned from launches of equal builds in the index."""
 
 from __future__ import annotations
 
@@ -19,65 +19,65 @@ if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
     from profiler.store import ResultInfo, Store
 
-MAX_PAIRS = 20  # that one kernel is learned from, the newest ones
-MAX_RUNS = 100  # the newest ones, among which two of one machine code are looked for
-MAX_KERNELS = 10  # of one key, those with most pairs
+MAX_PAIRS = 20  # newest pairs that the noise of one kernel is learned from
+MAX_RUNS = 100  # newest runs among which pairs of equal machine code are looked for
+MAX_KERNELS = 10  # kernels of one key: those with most pairs
 INSTRUCTIONS_EXECUTED = ("smsp__inst_executed.sum", "sm__inst_executed.sum")
 
 _RowPair = tuple["ResultInfo", "ResultInfo"]
 
 
 class CounterNoise(NamedTuple):
-    """How far a counter moves by itself."""
+    """How far a counter varies from run to run of one build."""
 
     share: float  # of its value
-    pairs: int  # A/A pairs that it was learned from
-    kernel: str  # whose they are; "" for all kernels of the family's workload
+    pairs: int  # how many A/A pairs it was learned from
+    kernel: str  # whose pairs they are; "": those of all kernels of the family on that workload
 
     @property
     def words(self) -> str:
-        """What was learned and from what."""
+        """The noise as a phrase, with what it was learned from."""
         return f"{self.pairs} A/A pairs of {self.kernel or 'its family'} wobble by {share_text(self.share)}"
 
 
 class CounterKey(NamedTuple):
-    """Where a counter moves alike; the workload says how long a launch takes. "" where nobody says."""
+    """Launches with one key have comparable noise; "" where a field is unknown."""
 
     family: str
-    workload: str
+    workload: str  # decides how long a launch takes
     gpu: str
-    mode: str  # clock and cache control, replay
+    mode: str  # clock control, cache control and replay mode of ncu
 
     @staticmethod
     def of_side(side: Side) -> CounterKey:
-        """Where the launches of a side were measured."""
+        """The key of a side's launches."""
         return CounterKey(side.family or "", side.workload or "", side.gpu or "", ncu_mode(side.session))
 
 
-# By key, kernel, exact metric name, and whether only pairs of two runs count.
+# From key, kernel, exact metric name, and whether only pairs of two runs count. None: not enough is known.
 CounterNoiseLookup = Callable[[CounterKey, str, str, bool], CounterNoise | None]
 
 
 class AALaunchPair(NamedTuple):
-    """Two launches of one build that did the same work."""
+    """Two launches of equal builds that did the same work."""
 
     a: Launch
     b: Launch
     kernel: str  # the base name
-    between_runs: bool  # else both stand in one report
+    between_runs: bool  # False: both are in one report
 
 
 class LearnedNoise:
-    """The A/A pairs of one key, and the noise of the metrics that were asked for."""
+    """The A/A pairs of one key; the noise of a metric is computed when it is asked for."""
 
     def __init__(self, pairs: Sequence[AALaunchPair]) -> None:
         self.pairs = tuple(pairs)
         self._learned: dict[tuple[str, str, bool], CounterNoise | None] = {}
 
     def of(self, kernel: str, metric: str, between_runs: bool) -> CounterNoise | None:
-        """The noise of a metric: of the kernel, else of all kernels there; None for too few pairs.
+        """The noise of a metric for this kernel, else for all kernels together; None with too few pairs.
 
-        Pairs of two runs go before those within a report; `between_runs` takes nothing else.
+        Pairs of two runs are preferred to pairs within a report; with `between_runs` only they count.
         """
         question = kernel, metric, between_runs
         if question not in self._learned:
@@ -85,6 +85,7 @@ class LearnedNoise:
         return self._learned[question]
 
     def _candidates(self, kernel: str, metric: str, between_runs: bool) -> Iterator[CounterNoise]:
+        """The noise by each choice of pairs that has enough of them, best choice first."""
         for name in (kernel, ""):
             within = [pair for pair in self.pairs if name in ("", pair.kernel)]
             across = [pair for pair in within if pair.between_runs]
@@ -102,9 +103,9 @@ class LearnedNoise:
 
 
 def counter_noise_lookup(store_opener: StoreOpener, data: str | None = None) -> CounterNoiseLookup:
-    """The lookup over an index, which is opened when first asked for. `data` is as in `same_code_lookup`.
+    """The lookup over an index, which is opened at the first question. `data` is as in `same_code_lookup`.
 
-    Launches of no family, or of a GPU that nobody named, have no A/A pairs.
+    It answers None for launches without a family or GPU: their builds cannot be known to be equal.
     """
     learned: dict[CounterKey, LearnedNoise] = {}
 
@@ -121,15 +122,15 @@ def counter_noise_lookup(store_opener: StoreOpener, data: str | None = None) -> 
 
 @lru_cache(maxsize=8)
 def _learn(store: Store, _data_version: str, key: CounterKey, data: str | None) -> LearnedNoise:
-    """`learn` once for each state of the index."""
+    """`learn`, once for each state of the index."""
     return learn(store, key, same_code_lookup(data))
 
 
 def learn(store: Store, key: CounterKey, same_code: SameCodeLookup) -> LearnedNoise:
-    """The A/A pairs of a key: of two runs of one machine code, and repeated launches in one report.
+    """The A/A pairs of a key: of two runs with equal machine code, and repeated launches in one report.
 
-    `same_code` is asked about every two runs; where nobody knows it is no A/A pair. No launch is in two pairs
-    of a kind, so that the count is one of independent pairs.
+    Two runs whose code is not known to be equal make no pair. No launch is in two pairs of one kind, so that
+    the pairs are independent.
     """
     rows = [
         row
@@ -156,9 +157,10 @@ def learn(store: Store, key: CounterKey, same_code: SameCodeLookup) -> LearnedNo
 
 
 def _pairs_between_runs(rows: Sequence[ResultInfo], same_code: SameCodeLookup) -> Iterator[_RowPair]:
-    """The first launch of a part in one run and that in the next run of the same machine code, newest first.
+    """Pairs of a kernel's first launch in one run and in the next run with equal machine code, newest first.
 
-    Nothing is asked about a kernel that has its pairs, nor about older runs: each costs a bundle to read.
+    Only the newest runs are looked at, and only for kernels that lack pairs: to compare the code of two runs
+    two bundles have to be read.
     """
     first_launches: dict[str, dict[Hashable, ResultInfo]] = defaultdict(dict)  # by run, oldest first
     for row in rows:
@@ -171,7 +173,7 @@ def _pairs_between_runs(rows: Sequence[ResultInfo], same_code: SameCodeLookup) -
             if pair_counts[row.base_name] >= MAX_PAIRS:
                 continue
             newer = unpaired.get(kernel)
-            # One report imported as two runs is one measurement, not two.
+            # One report imported into two runs is one measurement, not two.
             is_copy = newer and row.report_sha256 and row.report_sha256 == newer.report_sha256
             if newer and not is_copy and same_code((row.run_id, row.version), (newer.run_id, newer.version)):
                 yield row, newer
@@ -182,7 +184,7 @@ def _pairs_between_runs(rows: Sequence[ResultInfo], same_code: SameCodeLookup) -
 
 
 def _pairs_within_reports(rows: Sequence[ResultInfo]) -> Iterator[_RowPair]:
-    """The first and second launch of a kernel in a report, the third and fourth, …; newest report first."""
+    """Pairs of a kernel's first and second launch in a report, third and fourth, …; newest report first."""
 
     def kernel_in_report(row: ResultInfo) -> Hashable:
         return row.report_sha256, row.part.rpartition("#")[0], row.demangled, row.grid, row.block
@@ -194,7 +196,7 @@ def _pairs_within_reports(rows: Sequence[ResultInfo]) -> Iterator[_RowPair]:
 
 
 def _newest(pairs: Iterable[_RowPair]) -> list[_RowPair]:
-    """At most MAX_PAIRS of each of the MAX_KERNELS kernels that have most of them."""
+    """The newest MAX_PAIRS pairs of each of the MAX_KERNELS kernels that have most pairs."""
     by_kernel: dict[str, list[_RowPair]] = defaultdict(list)
     for pair in pairs:
         by_kernel[pair[0].base_name].append(pair)
@@ -210,10 +212,10 @@ def _groups(rows: Iterable[ResultInfo], key: Callable[[ResultInfo], Hashable]) -
 
 
 def _same_work(a: Launch, b: Launch) -> bool:
-    """Whether both executed as many instructions, as far as a counter says so."""
+    """Whether both executed equally many instructions. Without such a counter: False."""
     counts = [(a.values.number(name), b.values.number(name)) for name in INSTRUCTIONS_EXECUTED]
-    known = [pair for pair in counts if None not in pair]
-    return bool(known) and all(x == y for x, y in known)
+    known_counts = [pair for pair in counts if None not in pair]
+    return bool(known_counts) and all(x == y for x, y in known_counts)
 
 
 def _number(launch: Launch, metric: str) -> float:

@@ -1,4 +1,4 @@
-"""What else differed between two runs of a series: the machine, the tools, and the code that ran."""
+"""What changed between two runs of a series besides the metric: the machine, the tools, and the code."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from profiler.evidence import Evidence
 if TYPE_CHECKING:
     from profiler.store import RunInfo
 
-_CLOCK_TOLERANCE = 0.01  # of the SM clock: a smaller difference is no other clock
-_COMPILER_FIELDS = ("CUDA", "nvcc", "compile flags")  # all that facts without a GPU can depend on
-_FIELDS = {  # what every run could say, and whether its absence is worth a word
+_CLOCK_TOLERANCE = 0.01  # share of the SM clock: smaller differences are not reported
+_COMPILER_FIELDS = ("CUDA", "nvcc", "compile flags")  # all that static and modelled facts can depend on
+_FIELDS = {  # what runs may say, and whether to mention that neither end of a step says it
     "driver": True,
     "ncu": False,
     "CUDA": True,
@@ -32,25 +32,25 @@ _FIELDS = {  # what every run could say, and whether its absence is worth a word
 
 
 class EnvironmentChange(NamedTuple):
-    """One thing that a later run says otherwise than the run before it."""
+    """A property whose value changed from one run to a later one."""
 
     field: str
     before: str
     after: str
-    run_id: str  # the first with the new one
+    run_id: str  # the first run with the new value
 
 
 @dataclass(frozen=True)
 class RunChanges:
-    """What differed from the last run of the old level to the first that is surely of the new one."""
+    """What changed between the last run before a step and the first run that is surely after it."""
 
     environment: tuple[EnvironmentChange, ...]
-    unknown: tuple[str, ...]  # what neither run says
+    unknown: tuple[str, ...]  # properties that neither of the two runs says
     code: CodeChange
 
     @property
     def cause(self) -> str:
-        """What the step can be due to: environment, code, code or environment; unknown."""
+        """What can have caused the step: "environment", "code", "code or environment", or "unknown"."""
         if self.code.word == SAME:
             return "environment"
         if self.code.word == CHANGED:
@@ -65,10 +65,10 @@ def run_changes(
     part: str,
     evidence: Evidence,
 ) -> RunChanges:
-    """What changed over `runs`, in time order from the last of the old level to the first of the new one.
+    """What changed over `runs`, sorted by time, from the last before the step to the first after it.
 
-    `before` and `after` are the bundles of the first and the last of them, each with the version in question;
-    `part` and `evidence` are those of the series.
+    `before` and `after` are the bundles of the first and last of them (None: unreadable), each with the
+    version that the series has there. `part` and `evidence` are those of the series.
     """
     on_gpu = evidence is Evidence.MEASURED
     fields_by_run = [_environment(run) for run in runs]
@@ -77,7 +77,7 @@ def run_changes(
         last: str | None = None
         for run, fields in zip(runs, fields_by_run, strict=True):
             now = fields.get(field)
-            if now is None:  # a run that does not say is compared with nothing
+            if now is None:  # a run that does not say it is skipped
                 continue
             if last is not None and _differs(field, last, now):
                 changes.append(EnvironmentChange(field, last, now, run.run_id))
@@ -93,7 +93,7 @@ def run_changes(
 
 
 def _environment(run: RunInfo) -> dict[str, str]:
-    """What a run says of each field, without those it does not know."""
+    """The fields that a run says, as text."""
     provenance: Mapping[str, Json] = run.provenance
     flags = provenance.get("compile_flags")
     clock = _sm_clock(provenance.get("states"))
@@ -114,7 +114,7 @@ def _environment(run: RunInfo) -> dict[str, str]:
 
 
 def _sm_clock(states: Json) -> float | None:
-    """The median clock during a run's timings, MHz."""
+    """The median SM clock while the run's calls were timed, MHz."""
     clocks = [
         moment["sm_mhz"]
         for state in (states if isinstance(states, list) else [])

@@ -1,4 +1,4 @@
-"""How the timed calls of two sides compare: by the rounds of one run, else by a noise floor."""
+"""Compares the timed calls of two sides: by the rounds of one run, else by a noise floor."""
 
 from __future__ import annotations
 
@@ -22,53 +22,54 @@ from profiler.statistics import (
     typical_ns,
 )
 
-# What must be equal for two latencies to be compared at all.
+# Properties that have to be equal for two latencies to be compared.
 _WITHIN_RUN = (CORRECTNESS, "GPU", "compute capability", "workload", "dtype", "evidence")
-# One run has one driver. The settings of ncu do not matter: calls are timed without it.
+# One run has one driver. The settings of ncu do not matter, since calls are timed without it.
 _BETWEEN_RUNS = (*_WITHIN_RUN, "driver")
-_ROUNDS = 25  # of a new collection where nothing says how many are needed
+_ROUNDS = 25  # rounds to suggest for a new collection where nothing says how many are needed
 
 
 @dataclass(frozen=True)
 class LatencyComparison:
-    """The calls of two versions in one mode."""
+    """The timed calls of two sides in one mode."""
 
     mode: str  # timer, cache and clock: "events; cache warm; clock none"
     a: Latency | None  # None: not timed in this mode
     b: Latency | None
     decision: Decision
-    settle: str = ""  # the command that would settle it; "" where it is settled, or nothing would
-    floor: NoiseFloor | None = None  # how far equal builds lie apart there; None: nobody knows
-    floor_command: str = ""  # what makes that known; "" where it is, or nothing was compared
+    settle: str = ""  # a command whose data would settle the question; "" where none is needed or would
+    floor: NoiseFloor | None = None  # how far equal builds lie apart in this mode; None: not known
+    floor_command: str = ""  # a command that measures the floor; "" where it is known, or not needed
 
     @property
     def verdict(self) -> Verdict:
-        """The word for it."""
+        """The verdict of the decision."""
         return self.decision.verdict
 
     @property
     def live(self) -> bool:
-        """Whether both were timed in one run, in the same alternating rounds."""
+        """Whether both sides were timed in alternating rounds of one run."""
         return self.decision.rule == LIVE_PAIR
 
     @property
     def a_ns(self) -> float | None:
-        """A's latency: the median, or the mean of short calls."""
+        """The typical latency of A, in ns (see statistics.typical_ns); None without samples."""
         return _typical(self.a)
 
     @property
     def b_ns(self) -> float | None:
-        """B's latency, as A's."""
+        """The typical latency of B, in ns."""
         return _typical(self.b)
 
 
 def compare_latencies(
     a: Side, b: Side, differences: Iterable[Difference], noise: NoiseModel = UNKNOWN_NOISE
 ) -> tuple[LatencyComparison, ...]:
-    """Every mode in which a side was timed, in B's order; nothing where neither was.
+    """One comparison for every mode in which a side was timed, in B's order.
 
-    Of several runs the newest one in which both were timed counts, unless a side was built anew since: then
-    the newest of each do. Of two runs of one version each side's own does.
+    The samples are those of the newest run in which both sides were timed, unless a side was built anew since
+    then: in that case the newest of each side. Of two runs of one version each side has its own samples.
+    `differences` are those that `find_differences` found: some of them rule a comparison out.
     """
     blocking = [difference for difference in differences if difference.blocks]
     modes = dict.fromkeys(latency.mode for latency in (*b.latencies, *a.latencies))
@@ -76,12 +77,12 @@ def compare_latencies(
 
 
 def noise_command(version: str, workload: str | None) -> str:
-    """The command that collects the A/A pairs of a floor."""
+    """The command that measures the A/A pairs of a noise floor."""
     return shlex.join(["profiler", "noise", version, *(["--workloads", workload] if workload else [])])
 
 
 def _with_code(comparison: LatencyComparison, a: Side, b: Side, noise: NoiseModel) -> LatencyComparison:
-    """With the machine code in mind: where it is the same, no version got faster or slower."""
+    """The comparison after a look at the machine code: with equal code nothing got faster or slower."""
     if not comparison.verdict.traits.moved:
         return comparison
     if comparison.a is None or comparison.b is None or not (a.version and b.version):
@@ -93,7 +94,7 @@ def _with_code(comparison: LatencyComparison, a: Side, b: Side, noise: NoiseMode
 def _compare_mode(
     a: Side, b: Side, mode: str, blocking: Sequence[Difference], noise: NoiseModel
 ) -> LatencyComparison:
-    # Two runs of one version stand each for itself; a version's newest runs stand for one another.
+    # Two runs of one version are compared as they are. For two versions any of their newest runs will do.
     own_run_only = a.version == b.version and a.run_id != b.run_id
     of_a, of_b = (
         [
@@ -130,7 +131,7 @@ def _compare_mode(
 
 
 def _choose(of_a: Sequence[Latency], of_b: Sequence[Latency]) -> tuple[Latency, Latency, bool]:
-    """The samples to compare, and whether they are of one run's rounds. Both sequences come newest first."""
+    """The samples to compare, and whether they come from one run's rounds. The inputs are newest first."""
     by_run = {latency.run_id: latency for latency in of_a if latency.build == of_a[0].build}
     for y in of_b:
         x = by_run.get(y.run_id)
@@ -144,7 +145,7 @@ def _newest(of_a: Sequence[Latency], of_b: Sequence[Latency]) -> tuple[Latency |
 
 
 def _collect_command(a: Side, b: Side, rounds: int) -> str:
-    """The command that times both in alternating rounds; "" for a version against itself."""
+    """The command that times both in alternating rounds; "" where no collection can do that."""
     if not a.version or not b.version or a.version == b.version or a.family != b.family:
         return ""
     words = ["profiler", "collect", b.version, "--against", a.version]

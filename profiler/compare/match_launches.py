@@ -1,4 +1,4 @@
-"""Which launch of one side answers to which of the other: by name and NVTX range, never by guess."""
+"""Matches the launches of two sides by name, NVTX range, template and size, and never by guess."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class BadKernelPattern(UnknownName):
 
 @dataclass(frozen=True)
 class AmbiguousLaunches:
-    """Launches of one kernel on both sides that no rule pairs; `why` says what stands in the way."""
+    """Launches of one kernel on both sides that no rule can pair; `why` says what is missing."""
 
     base_name: str
     a: tuple[Launch, ...]
@@ -35,7 +35,7 @@ class AmbiguousLaunches:
 
 @dataclass(frozen=True)
 class Matching:
-    """The pairs in A's order, and everything that found no partner."""
+    """The pairs in A's order, and the launches without a partner."""
 
     pairs: tuple[tuple[Launch, Launch], ...]
     only_in_a: tuple[Launch, ...]
@@ -46,41 +46,44 @@ class Matching:
 def match(a: Sequence[Launch], b: Sequence[Launch]) -> Matching:
     """Pair the launches of two sides.
 
-    Different base names never pair, nor do different NVTX ranges (unless one side has no range around that
-    kernel at all). Within a group, equal template, grid and block pair first; what is left pairs as far as
-    template or size single it out; launches that nothing tells apart pair by order when equally many.
+    Launches pair only within a group: one base name, and one NVTX range unless a side has no ranges around
+    that kernel. In a group, launches with equal template, grid and block pair first, then those that either
+    template or size identifies, and at last indistinguishable launches, in order, where both sides have
+    equally many.
     """
-    ranges_say = _kernels_with_ranges_on_both_sides(a, b)
-    groups_a, groups_b = _groups(a, ranges_say), _groups(b, ranges_say)
+    kernels_with_ranges = _kernels_with_ranges_on_both_sides(a, b)
+    groups_a, groups_b = _groups(a, kernels_with_ranges), _groups(b, kernels_with_ranges)
     pairs: list[tuple[Launch, Launch]] = []
     only_a: list[Launch] = []
     only_b: list[Launch] = []
     ambiguous: list[AmbiguousLaunches] = []
     for group in dict.fromkeys((*groups_a, *groups_b)):
         left_a, left_b = groups_a.get(group, []), groups_b.get(group, [])
-        for traits in (_exact, _template_or_size, _nothing):
-            found = traits(left_a, left_b)
-            pairs += found
-            taken = {id(launch) for pair in found for launch in pair}
-            left_a = [launch for launch in left_a if id(launch) not in taken]
-            left_b = [launch for launch in left_b if id(launch) not in taken]
+        for pair_up in (_pair_exact, _pair_by_template_or_size, _pair_by_order):
+            new_pairs = pair_up(left_a, left_b)
+            pairs += new_pairs
+            paired = {id(launch) for pair in new_pairs for launch in pair}
+            left_a = [launch for launch in left_a if id(launch) not in paired]
+            left_b = [launch for launch in left_b if id(launch) not in paired]
         if left_a and left_b:
-            ambiguous.append(AmbiguousLaunches(group[0], tuple(left_a), tuple(left_b), _why(left_a, left_b)))
+            ambiguous.append(
+                AmbiguousLaunches(group[0], tuple(left_a), tuple(left_b), _why_ambiguous(left_a, left_b))
+            )
         else:
             only_a += left_a
             only_b += left_b
-    place = {id(launch): index for side in (a, b) for index, launch in enumerate(side)}
-    pairs.sort(key=lambda pair: place[id(pair[0])])
+    position = {id(launch): index for side in (a, b) for index, launch in enumerate(side)}
+    pairs.sort(key=lambda pair: position[id(pair[0])])
     return Matching(
         tuple(pairs),
-        tuple(sorted(only_a, key=lambda launch: place[id(launch)])),
-        tuple(sorted(only_b, key=lambda launch: place[id(launch)])),
+        tuple(sorted(only_a, key=lambda launch: position[id(launch)])),
+        tuple(sorted(only_b, key=lambda launch: position[id(launch)])),
         tuple(ambiguous),
     )
 
 
 def launch_labels(launches: Sequence[Launch]) -> tuple[str, ...]:
-    """What each launch is called, in order: `range/kernel`, with `#n` where the range holds several."""
+    """The label of each launch, in order: `range/kernel`, with `#n` where a range holds several."""
     counts = Counter((launch.base_name, launch.nvtx) for launch in launches)
     seen: Counter[Group] = Counter()
     named = []
@@ -93,51 +96,52 @@ def launch_labels(launches: Sequence[Launch]) -> tuple[str, ...]:
 
 
 def kernel_filter(pattern: str | None) -> Callable[[Launch], bool]:
-    """A test of a launch against `--kernel`.
+    """A predicate for launches whose name matches the pattern of `--kernel`; None matches every launch.
 
-    `regex:EXPR` (as ncu writes it) is searched for, a pattern with `*` or `?` must fit the whole name,
-    anything else is looked for inside it; case is ignored. A name is the base name, range/name, or demangled.
+    `regex:EXPR`, as ncu writes it, is searched for; a pattern with `*` or `?` has to match the whole name;
+    anything else is a part of the name. Case is ignored. A launch has three names: the base name, range/name,
+    and the demangled name. Raises UnknownName for an invalid regular expression.
     """
     if pattern is None:
         return lambda launch: True
-    fits = name_filter(pattern)
-    return lambda launch: any(map(fits, _names(launch)))
+    matches = name_filter(pattern)
+    return lambda launch: any(map(matches, _names(launch)))
 
 
 def template_arguments(launch: Launch) -> str:
-    """The template arguments in the kernel's name as the report prints them; "" for none."""
+    """The template arguments in the kernel's name, as the report writes them; "" for none."""
     return _template_arguments(launch.demangled)
 
 
 def launch_differences(a: Launch, b: Launch) -> tuple[str, ...]:
-    """Which of template, grid, block and NVTX range differ in a pair. An unknown size differs from none."""
-    told = {
+    """Which of template, grid, block and NVTX range differ. An unknown size does not count as different."""
+    differences = {
         "template": template_arguments(a) != template_arguments(b),
         "grid": None not in (a.grid, b.grid) and a.grid != b.grid,
         "block": None not in (a.block, b.block) and a.block != b.block,
         "NVTX range": a.nvtx != b.nvtx,
     }
-    return tuple(name for name, differs in told.items() if differs)
+    return tuple(name for name, differs in differences.items() if differs)
 
 
 def _kernels_with_ranges_on_both_sides(a: Sequence[Launch], b: Sequence[Launch]) -> frozenset[str]:
-    """Where one side was collected without --nvtx, ranges cannot tell launches apart."""
+    """Kernels that both sides have in NVTX ranges. If a side was profiled without --nvtx, there are none."""
     ranged = [{launch.base_name for launch in side if launch.nvtx} for side in (a, b)]
     return frozenset(ranged[0] & ranged[1])
 
 
-def _groups(launches: Iterable[Launch], ranges_say: frozenset[str]) -> dict[Group, list[Launch]]:
+def _groups(launches: Iterable[Launch], kernels_with_ranges: frozenset[str]) -> dict[Group, list[Launch]]:
     groups: dict[Group, list[Launch]] = defaultdict(list)
     for launch in launches:
         name = launch.base_name
-        groups[name, launch.nvtx if name in ranges_say else ()].append(launch)
+        groups[name, launch.nvtx if name in kernels_with_ranges else ()].append(launch)
     return groups
 
 
-@lru_cache(maxsize=4096)  # a CUTLASS name has five thousand characters, and a report hundreds of launches
+@lru_cache(maxsize=4096)  # a CUTLASS name has 5,000 characters, and a report hundreds of launches of it
 def _template_arguments(demangled: str) -> str:
     name = demangled.replace("(anonymous namespace)", "")
-    depth, start, kept = 0, 0, []
+    depth, start, arguments = 0, 0, []
     for mark in re.finditer(r"[<>(]", name):
         if mark[0] == "<":
             start = mark.start() if not depth else start
@@ -145,10 +149,10 @@ def _template_arguments(demangled: str) -> str:
         elif mark[0] == ">" and depth:
             depth -= 1
             if not depth:
-                kept.append(name[start : mark.end()])
+                arguments.append(name[start : mark.end()])
         elif not depth:
             break
-    return "".join(kept)
+    return "".join(arguments)
 
 
 def _template(launch: Launch) -> Hashable:
@@ -163,32 +167,39 @@ def _identity(launch: Launch) -> Hashable:
     return template_arguments(launch), launch.grid, launch.block
 
 
-def _exact(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
-    return _by(_identity, a, b)
+def _pair_exact(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
+    return _pair_by_traits(_identity, a, b)
 
 
-def _nothing(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
-    return _by(lambda launch: None, a, b)
+def _pair_by_order(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
+    return _pair_by_traits(lambda launch: None, a, b)
 
 
-def _template_or_size(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
-    """Pairs by equal template or by equal grid and block, without those on which the two disagree."""
-    found = {(id(x), id(y)): (x, y) for traits in (_template, _size) for x, y in _by(traits, a, b)}
-    partners = Counter(key for pair in found for key in pair)
-    return [pair for keys, pair in found.items() if partners[keys[0]] == partners[keys[1]] == 1]
+def _pair_by_template_or_size(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
+    """Pairs by equal template, or by equal grid and block, where the two do not contradict each other."""
+    candidates = {
+        (id(x), id(y)): (x, y) for traits in (_template, _size) for x, y in _pair_by_traits(traits, a, b)
+    }
+    partners = Counter(key for pair_of_ids in candidates for key in pair_of_ids)
+    return [
+        pair_of_ids for keys, pair_of_ids in candidates.items() if partners[keys[0]] == partners[keys[1]] == 1
+    ]
 
 
-def _by(
+def _pair_by_traits(
     traits: Callable[[Launch], Hashable], a: list[Launch], b: list[Launch]
 ) -> list[tuple[Launch, Launch]]:
-    """Pairs of equal traits where each side has equally many and nothing tells those of one side apart."""
+    """Pairs of launches with equal traits, where each side has equally many that are all alike."""
     classes_a, classes_b = _classes(traits, a), _classes(traits, b)
-    found: list[tuple[Launch, Launch]] = []
-    for trait, left in classes_a.items():
-        right = classes_b.get(trait, [])
-        if len(left) == len(right) and len(set(map(_identity, left))) == len(set(map(_identity, right))) == 1:
-            found += zip(left, right, strict=True)
-    return found
+    pairs: list[tuple[Launch, Launch]] = []
+    for trait, launches_a in classes_a.items():
+        launches_b = classes_b.get(trait, [])
+        if (
+            len(launches_a) == len(launches_b)
+            and len(set(map(_identity, launches_a))) == len(set(map(_identity, launches_b))) == 1
+        ):
+            pairs += zip(launches_a, launches_b, strict=True)
+    return pairs
 
 
 def _classes(traits: Callable[[Launch], Hashable], launches: list[Launch]) -> dict[Hashable, list[Launch]]:
@@ -198,7 +209,7 @@ def _classes(traits: Callable[[Launch], Hashable], launches: list[Launch]) -> di
     return classes
 
 
-def _why(a: list[Launch], b: list[Launch]) -> str:
+def _why_ambiguous(a: list[Launch], b: list[Launch]) -> str:
     if len({_identity(launch) for launch in (*a, *b)}) == 1:
         return f"{len(a)} launches in A and {len(b)} in B with the same template, grid and block"
     return f"{len(a)} in A and {len(b)} in B, and neither template nor grid and block say which is which"
@@ -209,10 +220,10 @@ def _names(launch: Launch) -> tuple[str, ...]:
 
 
 def name_filter(pattern: str | None) -> Callable[[str], bool]:
-    """`kernel_filter` for a single name."""
+    """`kernel_filter` for a single name instead of a launch."""
     if pattern is None:
         return lambda name: True
-    wanted = pattern.lower()
+    lowered = pattern.lower()
     if pattern.startswith("regex:"):
         expression = pattern.removeprefix("regex:")
         try:
@@ -221,5 +232,5 @@ def name_filter(pattern: str | None) -> Callable[[str], bool]:
             raise BadKernelPattern(pattern, f"not a regular expression: {error}") from None
         return lambda name: re.search(expression, name, re.IGNORECASE) is not None
     if "*" in pattern or "?" in pattern:
-        return lambda name: fnmatchcase(name.lower(), wanted.replace("[", "[[]"))
-    return lambda name: wanted in name.lower()
+        return lambda name: fnmatchcase(name.lower(), lowered.replace("[", "[[]"))
+    return lambda name: lowered in name.lower()

@@ -1,4 +1,4 @@
-"""The verdict on one metric: from its direction and threshold, and from what one launch a side can tell."""
+"""Judges one metric of two launches: by its direction and threshold, or by learned noise."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from profiler.compare.counter_noise import CounterNoise
 from profiler.evidence import Evidence, Metric, State, Value
 from profiler.statistics import Decision, Interval, Verdict, judge_counter
 
-SHORT_NS = 50_000  # below this one launch a side cannot tell a change from noise
+SHORT_NS = 50_000  # of shorter launches, one a side cannot tell a change from noise
 DETERMINISTIC_GROUPS = ("instructions", "launch", "spills")
-# Repeats within one report share its clocks and session: they say nothing of how these move between two runs.
+# Launches of one report share clocks and session, so their noise says nothing about two runs.
 SESSION_GROUPS = ("time", "clock")
 
 
 class Judgement(NamedTuple):
-    """A verdict, why, and the change in per cent of A (None without two numbers, or from 0)."""
+    """The verdict on one metric, and why."""
 
     verdict: Verdict
     reason: str
-    change_pct: float | None = None
-    limit: float | None = None  # by which learned noise judged, as a share of A
+    change_pct: float | None = None  # of A; None without two numbers, or where A is 0 and B is not
+    limit: float | None = None  # share of A that learned noise allows; None: noise was not used
 
     @property
     def interval(self) -> Interval | None:
-        """The change as far as noise lets it be known, as shares of A; None without learned noise."""
+        """The change give or take the learned noise, as shares of A; None without that."""
         return noise_interval(self.change_pct, self.limit)
 
 
@@ -39,10 +39,10 @@ def judge(
     short: bool,
     noise: Callable[[str, bool], CounterNoise | None] | None = None,
 ) -> Judgement:
-    """Judge b against a. `names` are the ncu names the two were read by; `short`: a launch under SHORT_NS.
+    """Judge b against a. `names` are the ncu names that the two were read by; `short`: shorter than SHORT_NS.
 
-    `noise` gives what was learned of a name, by that name and whether only pairs of two runs count; it is
-    asked only about what does not repeat exactly.
+    `noise` looks up the learned noise of a metric, from its ncu name and whether only pairs of two runs
+    count. It is called only for metrics that do not repeat exactly.
     """
     if a.number is None or b.number is None:
         return Judgement(Verdict.MISSING, missing_reason(a, b))
@@ -58,7 +58,7 @@ def judge(
     if noise and a.number and metric.evidence is Evidence.MEASURED and not is_exact(metric, a.unit):
         between_runs = metric.group in SESSION_GROUPS or "/s" in a.unit or a.unit == "hz"
         learned = noise(names[0], between_runs)
-        # Of a short launch only the kernel's own pairs say enough.
+        # Short launches vary so differently that only pairs of the same kernel count.
         if learned and (learned.kernel or not short):
             decision = decide_inexact(metric, a.number, b.number, learned.share)
             reason = f"{decision.reason}; {learned.words}"
@@ -81,9 +81,9 @@ def judge(
 
 
 def decide_inexact(metric: Metric, a: float, b: float, noise_share: float | None) -> Decision:
-    """The rule on counters that do not repeat exactly: without noise, unclear beyond the threshold.
+    """Judge a counter that does not repeat exactly: with unknown noise a change over the threshold is unclear.
 
-    `a` is not 0.
+    `a` must not be 0; `noise_share` is a share of it.
     """
     points = metric.threshold_pp
     margin = metric.threshold if points is None else points / abs(a)
@@ -91,14 +91,14 @@ def decide_inexact(metric: Metric, a: float, b: float, noise_share: float | None
 
 
 def noise_interval(change_pct: float | None, noise_share: float | None) -> Interval | None:
-    """A change as far as noise, as a share of A, lets it be known; None without either."""
+    """A change give or take noise, as shares of A; None where either is unknown."""
     if change_pct is None or noise_share is None:
         return None
     return Interval(change_pct / 100 - noise_share, change_pct / 100 + noise_share)
 
 
 def missing_reason(a: Value, b: Value) -> str:
-    """Which side has no number and why; "" where both have one."""
+    """Which side has no number, and why; "" where both have one."""
     if a.number is None and b.number is None and a.state is b.state:
         return f"{_state(a)} in either"
     sides = [f"{_state(value)} in {side}" for side, value in (("A", a), ("B", b)) if value.number is None]
@@ -106,7 +106,7 @@ def missing_reason(a: Value, b: Value) -> str:
 
 
 def is_exact(metric: Metric, unit: str) -> bool:
-    """Counts that the same code on the same data repeats exactly; rates and shares in those groups do not."""
+    """Whether equal code on equal data repeats the value exactly: counts do, rates and shares do not."""
     rate = "%" in unit or "cycle" in unit or unit.endswith(("/s", "/second"))
     return metric.group in DETERMINISTIC_GROUPS and not rate
 
@@ -116,7 +116,7 @@ def _state(value: Value) -> str:
 
 
 def _percent(a: float, b: float) -> float | None:
-    """The change in per cent of A; None from 0, and where it is too large for a number."""
+    """The change in per cent of A; None where A alone is 0, and where the result overflows."""
     if a == b:
         return 0.0
     change = 100 * (b - a) / abs(a) if a else math.inf
@@ -124,7 +124,7 @@ def _percent(a: float, b: float) -> float | None:
 
 
 def _threshold(metric: Metric, start: float, difference: float) -> tuple[str, bool]:
-    """The threshold in words, and whether the difference is over it. From 0 every relative change is."""
+    """The threshold in words, and whether the difference exceeds it; a change from 0 exceeds any share."""
     if metric.threshold_pp is not None:
         return f"{metric.threshold_pp:g} pp", abs(difference) > metric.threshold_pp
     return f"{100 * metric.threshold:g} %", not start or abs(difference) > metric.threshold * abs(start)

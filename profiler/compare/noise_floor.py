@@ -1,4 +1,4 @@
-"""The noise floors of an index: how far its A/A pairs lie apart, by GPU, mode and length of call."""
+"""Noise floors: how far the latencies of A/A pairs lie apart, by GPU, mode and duration of the call."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from profiler.compare.resolve_names import StoreOpener
     from profiler.store import Store
 
-FloorKey = tuple[str, str, str]  # GPU, mode (timer, cache and clock), class of length
+FloorKey = tuple[str, str, str]  # GPU, mode (timer, cache and clock), workload class
 FloorLookup = Callable[[str, str, float], NoiseFloor | None]  # by GPU, mode and the latency of A in ns
 
 
 class AAPair(NamedTuple):
-    """Two sessions of one build."""
+    """Two A/A sessions: latencies of one build, measured twice."""
 
     gpu: str
     mode: str
@@ -32,41 +32,41 @@ class AAPair(NamedTuple):
     version: str  # family/version
     workload: str
     created: datetime
-    a_ns: Any
+    a_ns: Any  # latencies of single calls, as an array or sequence
     b_ns: Any
 
     @property
     def key(self) -> FloorKey:
-        """Which floor it belongs to; the first session says how long a call takes."""
+        """The floor that the pair belongs to; the first session decides the workload class."""
         return self.gpu, self.mode, workload_class(float(np.median(self.a_ns)))
 
 
 @dataclass(frozen=True)
 class StoredFloor:
-    """The floor of one GPU, mode and class of length, and the A/A pairs behind it."""
+    """The noise floor of one GPU, mode and workload class, and the A/A pairs behind it."""
 
     gpu: str
     mode: str
     workload_class: str  # short, medium or long calls
     floor: NoiseFloor
     versions: tuple[str, ...]
-    workloads: tuple[str, ...]  # the known ones
+    workloads: tuple[str, ...]  # those with a name
     runs: tuple[str, ...]  # oldest first
-    until: datetime  # when the newest of them was made
+    until: datetime  # when the newest of these runs was made
 
     @property
     def judges(self) -> bool:
-        """Whether there are pairs enough to go by."""
+        """Whether there are enough pairs to judge by."""
         return self.floor.pairs >= MIN_FLOOR_PAIRS
 
     @property
     def key(self) -> FloorKey:
-        """GPU, mode and class."""
+        """GPU, mode and workload class."""
         return self.gpu, self.mode, self.workload_class
 
 
 def stored_floors(store: Store, gpu: str | None = None) -> list[StoredFloor]:
-    """Every floor with A/A pairs in the index: by GPU and mode, short calls first."""
+    """Every floor that the index has A/A pairs of, sorted by GPU and mode, short calls first."""
     return _floors_of_pairs(
         AAPair(
             pair.a.gpu or "",
@@ -83,7 +83,7 @@ def stored_floors(store: Store, gpu: str | None = None) -> list[StoredFloor]:
 
 
 def floors_of_runs(runs: Iterable[Run]) -> list[StoredFloor]:
-    """As stored_floors(), out of the runs themselves: where there is no index."""
+    """As `stored_floors`, from runs instead of an index."""
     return _floors_of_pairs(
         AAPair(
             run.provenance.get("gpu") or "",
@@ -103,7 +103,7 @@ def floors_of_runs(runs: Iterable[Run]) -> list[StoredFloor]:
 
 
 def timed_keys(store: Store) -> dict[FloorKey, tuple[str, str]]:
-    """Where calls were timed, in their newest runs: for each key a version and workload."""
+    """The floor keys of which the newest runs have timed calls, each with one version and workload."""
     timed: dict[FloorKey, tuple[str, str]] = {}
     for row in store.results(kind="latency"):
         if row.median_ns is not None:
@@ -113,15 +113,15 @@ def timed_keys(store: Store) -> dict[FloorKey, tuple[str, str]]:
 
 
 def floors_by_key(store: Store) -> dict[FloorKey, NoiseFloor]:
-    """All floors; also those of too few pairs, by which `judge_stored_baseline` refuses to judge.
+    """All floors, cached until the index changes.
 
-    They are read again when the index has changed.
+    Floors of too few pairs are included: `judge_stored_baseline` refuses to judge by them, and says why.
     """
     return _floors_by_key(store, store.data_version())
 
 
 def floor_lookup(store_opener: StoreOpener) -> FloorLookup:
-    """The lookup over an index, which is opened when first asked for."""
+    """The lookup over an index, which is opened at the first question."""
 
     def lookup(gpu: str, mode: str, ns: float) -> NoiseFloor | None:
         return floors_by_key(store_opener()).get((gpu, mode, workload_class(ns)))
@@ -135,7 +135,7 @@ def _floors_by_key(store: Store, _data_version: str) -> dict[FloorKey, NoiseFloo
 
 
 def _session_pairs(samples: Sequence[Samples]) -> Iterator[tuple[Samples, Samples]]:
-    """The first and second session of a mode, the third and fourth, …: see run.NOISE."""
+    """The first and second session of each mode, the third and fourth, …: see bundles.NOISE."""
     by_mode: dict[str, list[Samples]] = defaultdict(list)
     for session in samples:
         by_mode[session.mode].append(session)
@@ -165,7 +165,7 @@ def _stored_floor(key: FloorKey, pairs: Sequence[AAPair]) -> StoredFloor:
 
 
 def _independent_pairs(pairs: Sequence[AAPair]) -> int:
-    """How many pairs count: the versions and workloads of one run went through the same sessions."""
+    """How many pairs are independent: the versions and workloads of one run shared its sessions."""
     most: dict[str, int] = {}
     counts = Counter((pair.run_id, pair.version, pair.workload) for pair in pairs)
     for (run_id, _, _), count in counts.items():

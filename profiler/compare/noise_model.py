@@ -1,4 +1,4 @@
-"""What an index knows of noise, as one thing that is passed to whatever judges a change."""
+"""What is known about noise, as one object for everything that judges a change."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ if TYPE_CHECKING:
 
 
 def _unknown(*_: object) -> None:
-    """The lookup that never knows anything."""
+    """A lookup that knows nothing."""
 
 
 @dataclass(frozen=True)
 class NoiseModel:
-    """How far measurements move by themselves. Each lookup answers None where nobody knows.
+    """How far measurements vary without a change of the code. Each lookup returns None where that is unknown.
 
-    `NoiseModel()` knows nothing: two runs are then unclear, and counters are judged by their thresholds.
+    With `NoiseModel()`, which knows nothing, latencies of two runs are unclear and counters are judged by
+    their thresholds.
     """
 
     floor: FloorLookup = _unknown  # how far latencies of equal builds lie apart
-    counter_noise: CounterNoiseLookup = _unknown  # how far a counter moves between launches of one build
+    counter_noise: CounterNoiseLookup = _unknown  # how far a counter varies between launches of equal builds
     same_code: SameCodeLookup = _unknown  # whether two results ran the same machine code
 
     @classmethod
     def of_store(cls, store_opener: StoreOpener, data: str | None = None) -> NoiseModel:
         """The model of an index, which is opened once, by the first lookup that needs it.
 
-        `data` is the folder or URL of its bundles, PROFILER_DATA's where None.
+        `data` is the folder or URL of its bundles; None means PROFILER_DATA.
         """
         open_once = lru_cache(maxsize=1)(store_opener)
         return cls(
@@ -44,14 +45,14 @@ class NoiseModel:
         )
 
     def without_same_code(self) -> NoiseModel:
-        """The model for long lists: every lookup of the machine code reads two bundles.
+        """The model for long lists, without lookups of machine code, each of which reads two bundles.
 
-        It changes no verdict: that the code is the same is a word more in the reason.
+        Verdicts stay the same: equal code only adds words to the reason.
         """
         return replace(self, same_code=_unknown)
 
     def only_counters(self) -> NoiseModel:
-        """The model for callers that look at launches alone, and at no timed call."""
+        """The model for callers that compare launches and no timed calls."""
         return NoiseModel(counter_noise=self.counter_noise)
 
 

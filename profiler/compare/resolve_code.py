@@ -1,4 +1,4 @@
-"""What a name means as machine code: a binary, a launch, code that a run keeps, or code built here."""
+"""Resolves a name to machine code: of a binary, of a launch, stored in a run, or built here."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from profiler.sass import (
 )
 from profiler.store import open_report
 
-_ELF = b"\x7fELF"  # how a library or cubin begins, whatever it is called
-_TOOLS = ("nvcc", "cuobjdump", "nvdisasm")  # that a build here needs
+_ELF = b"\x7fELF"  # the first bytes of a library or cubin, whatever its file name
+_TOOLS = ("nvcc", "cuobjdump", "nvdisasm")  # needed to build and disassemble a version here
 _BUILD_HINT = "`--build` builds them, with the CUDA toolkit"
 
 
@@ -37,11 +37,11 @@ _BUILD_HINT = "`--build` builds them, with the CUDA toolkit"
 class CodeOrigin:
     """Where a side's machine code comes from."""
 
-    evidence: Evidence  # measured: of a launch, with its counts; static: of a compiler, nothing was run
-    run_id: str | None = None  # None: of a file, or built here
-    arch: str | None = None  # None: the file says it
+    evidence: Evidence  # MEASURED: a launch in a report, with counts; STATIC: a compiler's output, never run
+    run_id: str | None = None  # None: from a file, or built here
+    arch: str | None = None  # None: as in the file
     compiler: str | None = None
-    note: str = ""  # what the reader must know before believing it
+    note: str = ""  # a reason not to take it at face value
 
     @property
     def words(self) -> str:
@@ -49,14 +49,14 @@ class CodeOrigin:
         if self.evidence is Evidence.MEASURED:
             return ""
         place = f"kept in run {self.run_id}" if self.run_id else "built here" if self.compiler else ""
-        known = ", ".join(filter(None, (self.arch, self.compiler, place)))
+        details = ", ".join(filter(None, (self.arch, self.compiler, place)))
         not_run = "nothing was run, so no samples and no counts"
-        return "; ".join(filter(None, (f"static: {known or 'a binary'}", not_run, self.note)))
+        return "; ".join(filter(None, (f"static: {details or 'a binary'}", not_run, self.note)))
 
 
 @dataclass(frozen=True)
 class SideCode:
-    """One side's machine code, and the launch that it comes from; None for what was compiled and not run."""
+    """One side's machine code, and its launch; None for code that was compiled and not run."""
 
     listing: Listing
     launch: Launch | None
@@ -65,22 +65,23 @@ class SideCode:
 
 @dataclass(frozen=True)
 class CodeChoice:
-    """Which code of the named sides is meant, where they have several."""
+    """Which code to take where a name has several."""
 
     kernel: str | None = None  # a pattern for `kernel_filter`
-    launch: int | None = None  # its ordinal in the report
-    b_launch: int | None = None  # that of the second side; None: as the first
-    arch: str | None = None  # of a binary with several; of a version: what the compiler made for it
+    launch: int | None = None  # the launch's ordinal in the report
+    b_launch: int | None = None  # that of the second side; None: as `launch`
+    arch: str | None = None  # of a binary that has several; for a version it asks for compiled code
     workload: str | None = None
     gpu: str | None = None
-    build: bool = False  # of a version: built here, whatever a run keeps of it
-    catalog: Path | None = None  # of versions; None: the one here, if there is one
+    build: bool = False  # build a version here, even if a run has its code
+    catalog: Path | None = None  # None: the catalogue of this checkout, if there is one
 
 
 def resolve_code(names: Sequence[str], choice: CodeChoice, store_opener: StoreOpener) -> list[SideCode]:
-    """The code of one or two named sides; of B the launch of A's kernel where nobody chose another.
+    """The code of one or two named sides. B's launch is that of A's kernel unless `choice` names another.
 
-    Raises UnknownName, and CannotJudge where a report holds no instructions.
+    Raises UnknownName for a name or kernel that does not exist, CannotJudge where there is no machine code,
+    and BuildFailed where a version cannot be compiled.
     """
     resolver = _Resolver(choice, store_opener, _find_catalog(choice.catalog), choice.arch)
     sides = [resolver.measured_side(name) for name in names]
@@ -96,23 +97,23 @@ def resolve_code(names: Sequence[str], choice: CodeChoice, store_opener: StoreOp
 
 
 def sample_scale(codes: Sequence[SideCode]) -> float:
-    """What a sample of B is worth in samples of A; 1 where nobody knows."""
+    """How many samples of A one sample of B is worth, by their sampling intervals; 1 where unknown."""
     a, b = (code.launch for code in codes)
     return (a and b and hotspots.sample_scale(a.values, b.values)) or 1.0
 
 
 @dataclass(frozen=True)
 class _Resolver:
-    """Finds the code of each name; the index is opened only for names that are no file."""
+    """Finds the code of each name. The index is opened only for names that are not files."""
 
     choice: CodeChoice
     store_opener: StoreOpener
     catalog: Catalog | None
-    arch: str | None  # of what a compiler made
+    arch: str | None  # the architecture of compiled code to take
     ran_on: str | None = None  # the compute capability that the other side was measured on
 
     def measured_side(self, name: str) -> Side | None:
-        """What a GPU measured of a name; None for a binary and for what is meant as a compiler made it."""
+        """The measured side of a name; None for a binary and where compiled code is meant."""
         if _is_binary(name):
             return None
         entry = self._entry(name)
@@ -130,9 +131,9 @@ class _Resolver:
         return None
 
     def choose_arch(self, names: Sequence[str], ran_on: str | None) -> str | None:
-        """The newest architecture of the named versions of the catalogue, or of what runs keep of them.
+        """The newest architecture that all named versions can be compiled for, or are stored for in runs.
 
-        One whose code runs where the other side was measured goes first; None where no name is a version.
+        One that runs on the GPU of the other side (`ran_on`) is preferred. None where no name is a version.
         """
         entries = [entry for name in names if (entry := self._buildable(name))]
         arches = entries[0].arches if entries else ()
@@ -143,14 +144,14 @@ class _Resolver:
             return arch
         store = self.store_opener()
         if ran_on and len(versions) == 1:
-            kept = stored_code.compiled_architectures(store, *versions[0])
-            arch = stored_code.newest_running_on(ran_on, kept) or arch
+            stored_arches = stored_code.compiled_architectures(store, *versions[0])
+            arch = stored_code.newest_running_on(ran_on, stored_arches) or arch
         return stored_code.common_architecture(store, versions, arch) or arch
 
     def code(self, name: str, side: Side | None, ordinal: int | None, like: Launch | None) -> SideCode:
-        """The code of a name: of a launch of `side` where it was measured, else of a compiler.
+        """The code of a name: of a launch of `side` where it was measured, else compiled code.
 
-        `ordinal` is the launch's number in its report, `like` the other side's launch.
+        `ordinal` is the launch's ordinal in its report, `like` the other side's launch.
         """
         if side is not None:
             return self._measured(side, name, ordinal, like)
@@ -167,7 +168,7 @@ class _Resolver:
         return self._compiled(name, version, entry)
 
     def _measured(self, side: Side, name: str, ordinal: int | None, like: Launch | None) -> SideCode:
-        """The code of a launch, out of its report."""
+        """The code of a launch, read from its report."""
         launch = self._choose_launch(side, name, ordinal, like)
         with self._report(side, name, launch) as path:
             if path.suffix.lower() == ".csv":
@@ -184,14 +185,16 @@ class _Resolver:
         return SideCode(listing, launch, CodeOrigin(Evidence.MEASURED, side.run_id))
 
     def _choose_launch(self, side: Side, name: str, ordinal: int | None, like: Launch | None) -> Launch:
-        """The launch asked for by its number, else the longest that the kernel pattern fits."""
-        fits = kernel_filter(self.choice.kernel)
-        launches = [launch for launch in side.launches if fits(launch) and ordinal in (None, launch.ordinal)]
+        """The launch with this ordinal, else the longest that matches the kernel pattern."""
+        matches = kernel_filter(self.choice.kernel)
+        launches = [
+            launch for launch in side.launches if matches(launch) and ordinal in (None, launch.ordinal)
+        ]
         if not launches:
-            lacking = f"kernel like {self.choice.kernel!r}" if ordinal is None else f"launch {ordinal}"
+            missing = f"kernel like {self.choice.kernel!r}" if ordinal is None else f"launch {ordinal}"
             labelled = zip(side.launches, launch_labels(side.launches), strict=True)
             listed = brief_list([f"{launch.ordinal} {label}" for launch, label in labelled])
-            raise UnknownName(f"{name} has no {lacking}; there are {listed}")
+            raise UnknownName(f"{name} has no {missing}; there are {listed}")
         if like:
             launches = [launch for launch in launches if launch.base_name == like.base_name] or launches
             launches = [launch for launch in launches if launch.nvtx == like.nvtx] or launches
@@ -199,7 +202,7 @@ class _Resolver:
 
     @contextlib.contextmanager
     def _report(self, side: Side, name: str, launch: Launch) -> Iterator[Path]:
-        """The file of the report that a launch of a side came from."""
+        """The report file that a launch of a side came from, while the context lasts."""
         if side.run_id is None:
             yield Path(name)
             return
@@ -212,9 +215,10 @@ class _Resolver:
             yield path
 
     def _compiled(self, name: str, version: VersionRef, entry: Version | None) -> SideCode:
-        """What a compiler made of a version: as a run keeps it, or built here where the sources differ.
+        """Compiled code of a version: stored in a run, or built here where the sources have changed since.
 
-        Where the sources here have changed and no compiler is here, the kept code stands, with a note.
+        Without a compiler the stored code is taken although the sources have changed, with a note that says
+        so.
         """
         not_stored: CodeNotStored | None = None
         if version.run_id and self.choice.build:
@@ -239,7 +243,7 @@ class _Resolver:
             raise CannotJudge(reason) from None
 
     def _stored(self, version: VersionRef) -> StoredCode:
-        """The code that a run keeps, for the architecture asked for or else the newest."""
+        """The code stored in a run, for the architecture asked for or else the newest."""
         store = self.store_opener()
         arch = self.arch or stored_code.common_architecture(store, [version])
         if arch is None:
@@ -255,7 +259,7 @@ class _Resolver:
         return self._chosen_functions(stored.listing, name, origin)
 
     def _has_changed(self, entry: Version | None, stored: StoredCode) -> bool:
-        """Whether the version here is not what the stored code was compiled from."""
+        """Whether the version's sources here differ from those that the stored code was compiled from."""
         if self.catalog is None or entry is None or not entry.buildable:
             return False
         return sources.source_sha256(self.catalog, entry) != stored.source_sha256
@@ -273,7 +277,7 @@ class _Resolver:
         )
 
     def _chosen_functions(self, listing: Listing, name: str, origin: CodeOrigin) -> SideCode:
-        """The functions of compiled code that the kernel pattern fits."""
+        """The functions of compiled code that match the kernel pattern."""
         kernel = self.choice.kernel
         chosen = select_functions(listing, name_filter(kernel)) if kernel else listing
         if not chosen.lines:
@@ -283,18 +287,18 @@ class _Resolver:
         return SideCode(replace(chosen, label=name), None, origin)
 
     def _entry(self, name: str) -> Version | None:
-        """The catalogue's version of that name."""
+        """The version in the catalogue with that name; None where there is none."""
         family, _, version = name.rpartition("/")
         catalog = self.catalog
         return catalog.by_id.get(version) if catalog and family in ("", catalog.family) else None
 
     def _buildable(self, name: str) -> Version | None:
-        """The catalogue's version of that name, if it can be built."""
+        """The version in the catalogue with that name, if it can be built."""
         entry = self._entry(name)
         return entry if entry and entry.buildable else None
 
     def _version(self, name: str, entry: Version | None) -> VersionRef | None:
-        """The version that a name of the catalogue, else of the index, means; None for a file."""
+        """The version that a name in the catalogue, else in the index, means; None for a file."""
         if self.catalog and entry:
             return VersionRef(self.catalog.family, entry.id)
         if resolve_names.is_file_name(name):
@@ -304,7 +308,7 @@ class _Resolver:
         return None
 
     def _has_results(self, name: str) -> bool:
-        """Whether a file or the index has something of a name."""
+        """Whether a name is a file, or stands for something in the index."""
         if not resolve_names.is_file_name(name):
             try:
                 resolve_names.check_name(name, self.store_opener)
@@ -314,7 +318,7 @@ class _Resolver:
 
 
 def _find_catalog(path: Path | None) -> Catalog | None:
-    """The catalogue asked for, else the one here, if there is one: a report needs none."""
+    """The catalogue that was asked for, else that of this checkout; None where it has none."""
     if path is not None:
         return catalog.load_catalog(path)
     with contextlib.suppress(BadCatalog):

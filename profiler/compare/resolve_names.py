@@ -1,4 +1,4 @@
-"""What a name on the command line means: a report file, a run, or a version, in that order."""
+"""Resolves a name of the command line to a side: a report file, else a run, else a version."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ from profiler.reports import read_reports
 if TYPE_CHECKING:
     from profiler.store import ResultInfo, RunInfo, Store
 
-StoreOpener = Callable[
-    [], "Store"
-]  # called only for a name that is no file: a diff of two files needs no store
+# It is called only for a name that is no file: comparing two files needs no index.
+StoreOpener = Callable[[], "Store"]
 
-_EMPTY = "an empty name: name a report file, a run id, family/version, or a version"
+_EMPTY_NAME = "an empty name: name a report file, a run id, family/version, or a version"
 RUN_MARK = "~"  # between a version and the run that is meant
 RESULT_KINDS = ("launch", "facts", "latency")  # kinds of rows that can be compared
 _RUN_ID = re.compile(r"(^|~)\d{8}T\d{6}-")  # how the id of a run begins
@@ -29,19 +28,19 @@ _REPORT_SUFFIXES = (".ncu-rep", ".ncu-repz", ".csv")
 
 
 class NothingShared(UnknownName):
-    """Two sides that are there and have nothing in common that was asked for."""
+    """Both sides exist, but share no workload, GPU and evidence of those asked for."""
 
 
 class VersionRef(NamedTuple):
-    """A version, as its newest runs have it or as one run has it."""
+    """A version: by its newest results, or by those of one run."""
 
     family: str
     version: str
-    run_id: str | None = None
+    run_id: str | None = None  # None: the newest results
 
     @property
     def name(self) -> str:
-        """What the command line and the dashboard's addresses take for it."""
+        """The name that the command line and the dashboard's addresses accept: `family/version~run`."""
         name = f"{self.family}/{self.version}"
         return name if self.run_id is None else f"{name}{RUN_MARK}{self.run_id}"
 
@@ -49,7 +48,7 @@ class VersionRef(NamedTuple):
 def resolve(
     name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
 ) -> Side:
-    """The launches that a name stands for: a path, a run id, `family/version`, or `version` where unique."""
+    """The side that a name stands for: a path, a run id, `family/version`, or a `version` that is unique."""
     return resolve_all([name], store_opener, workload, gpu)[0]
 
 
@@ -60,22 +59,23 @@ def resolve_all(
     gpu: str | None = None,
     evidence: Evidence | None = None,
 ) -> list[Side]:
-    """Several names at once, so that all report files are read by one process.
+    """Resolve several names at once, so that one process reads all report files.
 
-    workload, gpu and evidence choose among what a version has; a file, which is measured, is taken as it is.
-    A folder is no report: its name is looked for in the index. Raises
-    UnreadableReport, and UnknownName with the candidates for what does not exist or means several things.
+    workload, gpu and evidence choose among a version's results; a file is always taken whole. The name of a
+    folder is looked for in the index. Raises UnreadableReport for a damaged file, UnknownName with the
+    candidates for a name that stands for nothing or for several things, and NothingShared where a side has
+    nothing of that evidence.
     """
     if not all(name.strip() for name in names):
-        raise UnknownName(_EMPTY)
+        raise UnknownName(_EMPTY_NAME)
     files = [name for name in names if Path(name).exists() and not Path(name).is_dir()]
     if files and evidence not in (None, Evidence.MEASURED):
         raise NothingShared(f"{files[0]} is a report, which is measured: it has nothing {evidence}")
     reports: dict[str, Report] = {}
-    for name, found in zip(files, read_reports(map(Path, files)) if files else (), strict=True):
-        if isinstance(found, UnreadableReport):
-            raise _hiding(found, name, store_opener)
-        reports[name] = found
+    for name, report in zip(files, read_reports(map(Path, files)) if files else (), strict=True):
+        if isinstance(report, UnreadableReport):
+            raise _note_hidden_name(report, name, store_opener)
+        reports[name] = report
     store: Store | None = None
     sides = []
     for name in names:
@@ -84,8 +84,8 @@ def resolve_all(
             continue
         if name.endswith(_REPORT_SUFFIXES) and not Path(name).is_dir():
             raise UnknownName(f"{name}: no such file")
-        if _is_plainly_a_folder(name):
-            raise UnknownName(_folder(name))
+        if _is_folder_path(name):
+            raise UnknownName(_folder_message(name))
         store = store or store_opener()
         sides.append(_from_store(store, name, workload, gpu, evidence))
     return sides
@@ -94,10 +94,13 @@ def resolve_all(
 def resolve_measured(
     name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
 ) -> Side:
-    """The launches of a name on a GPU; CannotJudge, with what would measure it, where it never ran on one."""
+    """The measured side of a name. Raises CannotJudge, with a command that measures, where there is none."""
     if not is_file_name(name) and not find_run(store := store_opener(), name):
         family, version = resolve_family_version(store, name)
-        if all(kind is not Evidence.MEASURED for _, _, kind in _cells(store, VersionRef(family, version))):
+        if all(
+            kind is not Evidence.MEASURED
+            for _, _, kind in _cells_of_version(store, VersionRef(family, version))
+        ):
             raise CannotJudge(
                 f"{family}/{version} is not measured: `profiler collect {version} --full {version}` on a GPU"
             )
@@ -116,76 +119,86 @@ def find_fact_pairs(
     gpu: str | None = None,
     evidence: Evidence | None = None,
 ) -> list[tuple[Side, Side]]:
-    """Two versions on every cell that both have, of what needs no GPU: static first, then modelled.
+    """Pairs of the static and then the modelled facts of two versions, one for every cell that both have.
 
-    Empty where a name is a file, where both were measured and no other evidence is asked for, and where they
-    share nothing and each says by itself what it is. Raises NothingShared.
+    A cell is a workload, a GPU or architecture, and evidence. Empty where a name is a file, and, without
+    `evidence`, where the versions share measured results, were both measured but share no cell, or share no
+    cell and one is a single run. Raises NothingShared where they share no cell that was asked for.
     """
     if evidence is Evidence.MEASURED or any(is_file_name(name) for name in names):
         return []
     store = store_opener()
     a, b = (resolve_version(store, name) for name in names)
-    of_a, of_b = _cells(store, a), _cells(store, b)
-    common = of_a & of_b
+    cells_a, cells_b = _cells_of_version(store, a), _cells_of_version(store, b)
+    common = cells_a & cells_b
     if evidence is None and any(kind is Evidence.MEASURED for _, _, kind in common):
         return []
-    measured_both = all(any(kind is Evidence.MEASURED for _, _, kind in held) for held in (of_a, of_b))
+    measured_both = all(
+        any(kind is Evidence.MEASURED for _, _, kind in cells) for cells in (cells_a, cells_b)
+    )
     if evidence is None and not common and (measured_both or a.run_id or b.run_id):
         return []
     kinds = (Evidence.STATIC, Evidence.MODELLED) if evidence is None else (evidence,)
-    found = [
+    matching = [
         cell
         for cell in sorted(common, key=lambda cell: (natural_key(cell[0]), natural_key(cell[1])))
         if workload in (None, cell[0]) and gpu in (None, cell[1])
     ]
-    chosen = [cell for kind in kinds for cell in found if cell[2] is kind]
-    if not chosen:
-        asked = ", ".join(filter(None, (" or ".join(kinds), workload, gpu)))
-        there = brief_list([f"{kind} {at} {place}".rstrip() for at, place, kind in sorted(common)])
-        raise NothingShared(
-            f"{names[0]} and {names[1]} share nothing that is {asked}; they share {there or 'nothing'}"
+    selected = [cell for kind in kinds for cell in matching if cell[2] is kind]
+    if not selected:
+        requested = ", ".join(filter(None, (" or ".join(kinds), workload, gpu)))
+        shared = brief_list(
+            [
+                f"{kind} {workload_name} {gpu_name}".rstrip()
+                for workload_name, gpu_name, kind in sorted(common)
+            ]
         )
-    return [(_held(store, a, cell), _held(store, b, cell)) for cell in chosen]
+        raise NothingShared(
+            f"{names[0]} and {names[1]} share nothing that is {requested}; they share {shared or 'nothing'}"
+        )
+    return [(_load_side(store, a, cell), _load_side(store, b, cell)) for cell in selected]
 
 
 def find_facts(
     name: str, store_opener: StoreOpener, workload: str | None = None, gpu: str | None = None
 ) -> list[Side]:
-    """What static and modelled evidence says of one version, a side a cell; none of a file or a run."""
+    """The static and modelled facts of one version, one side a cell; none of a file or a run."""
     if is_file_name(name):
         return []
     store = store_opener()
     if find_run(store, name):
         return []
-    pair = VersionRef(*resolve_family_version(store, name))
+    version = VersionRef(*resolve_family_version(store, name))
     kinds = (Evidence.STATIC, Evidence.MODELLED)
     return [
-        _held(store, pair, cell)
-        for cell in sorted(_cells(store, pair), key=lambda cell: (natural_key(cell[0]), natural_key(cell[1])))
+        _load_side(store, version, cell)
+        for cell in sorted(
+            _cells_of_version(store, version), key=lambda cell: (natural_key(cell[0]), natural_key(cell[1]))
+        )
         if cell[2] in kinds and workload in (None, cell[0]) and gpu in (None, cell[1])
     ]
 
 
 def find_measured(name: str, store_opener: StoreOpener, workload: str | None, gpu: str | None) -> Side | None:
-    """What a GPU says of a name, or all that a run says; None for a version that never ran on one there."""
+    """The measured side of a name, or a run's side of any evidence; None for a version not measured there."""
     if not is_file_name(name):
         store = store_opener()
         if not find_run(store, name):
-            there = _cells(store, VersionRef(*resolve_family_version(store, name)))
-            fits = (
-                workload in (None, at) and gpu in (None, place)
-                for at, place, kind in there
+            cells = _cells_of_version(store, VersionRef(*resolve_family_version(store, name)))
+            matches = (
+                workload in (None, workload_name) and gpu in (None, gpu_name)
+                for workload_name, gpu_name, kind in cells
                 if kind is Evidence.MEASURED
             )
-            if not any(fits):
+            if not any(matches):
                 return None
     return resolve(name, store_opener, workload, gpu)
 
 
 def forgotten_runs(names: Iterable[str], store_opener: StoreOpener) -> Iterator[str]:
-    """The ids of the runs among these names that were forgotten.
+    """The ids of forgotten runs among these names.
 
-    No index is opened for a name without the id of a run.
+    The index is opened only where a name contains the id of a run.
     """
     for name in filter(_RUN_ID.search, names):
         match = None if is_file_name(name) else find_run(store_opener(), name)
@@ -195,7 +208,7 @@ def forgotten_runs(names: Iterable[str], store_opener: StoreOpener) -> Iterator[
 
 
 def check_name(name: str, store_opener: StoreOpener) -> None:
-    """Raise for a name that stands for nothing, and for a file that cannot be read."""
+    """Raise UnknownName for a name that stands for nothing, UnreadableReport for a file that is damaged."""
     if not name.strip() or is_file_name(name):
         resolve(name, store_opener)
     elif not find_run(store := store_opener(), name):
@@ -203,80 +216,81 @@ def check_name(name: str, store_opener: StoreOpener) -> None:
 
 
 def is_file_name(name: str) -> bool:
-    """Whether a name stands for a report file, be it there or not."""
+    """Whether a name stands for a report file, whether or not that exists."""
     return Path(name).is_file() or name.endswith(_REPORT_SUFFIXES)
 
 
 def resolve_version(store: Store, name: str) -> VersionRef:
-    """The one version that a name of the index means; raises UnknownName where a run has several."""
-    found = find_run(store, name)
-    if found is None:
+    """The version that a name in the index means. Raises UnknownName where a run has several."""
+    run = find_run(store, name)
+    if run is None:
         return VersionRef(*resolve_family_version(store, name))
-    if isinstance(found, VersionRef):
-        return found
-    there = _of_run(store, name)
-    if len(there) != 1:
-        raise UnknownName(_several(name, sorted(there)) if there else f"run {name} holds no results")
-    return VersionRef(*there.pop(), name)
+    if isinstance(run, VersionRef):
+        return run
+    versions = _versions_of_run(store, name)
+    if len(versions) != 1:
+        raise UnknownName(
+            _several_versions(name, sorted(versions)) if versions else f"run {name} holds no results"
+        )
+    return VersionRef(*versions.pop(), name)
 
 
 def find_run(store: Store, name: str) -> RunInfo | VersionRef | None:
-    """The run that a name is the id of, or the version of a run that it means: `version~run`.
+    """The run whose id a name is, or for `version~run` the version of that run; None where it is neither.
 
-    None where it is neither. Raises UnknownName for a version that the run does not have.
+    Raises UnknownName for a version that the run does not have.
     """
     if run := store.run(name):
         return run
     version, mark, run_id = name.rpartition(RUN_MARK)
     if not mark or not store.run(run_id):
         return None
-    there = _of_run(store, run_id)
-    found = _named(version, there)
-    if len(found) != 1:
-        listed = brief_list(["/".join(pair) for pair in found or sorted(there)])
-        said = f"has several that are called {version}" if found else f"has no {version}"
-        raise UnknownName(f"run {run_id} {said}; there are {listed or 'no results'}")
-    return VersionRef(*found[0], run_id)
+    versions = _versions_of_run(store, run_id)
+    matches = _matching_versions(version, versions)
+    if len(matches) != 1:
+        listed = brief_list(["/".join(match) for match in matches or sorted(versions)])
+        problem = f"has several that are called {version}" if matches else f"has no {version}"
+        raise UnknownName(f"run {run_id} {problem}; there are {listed or 'no results'}")
+    return VersionRef(*matches[0], run_id)
 
 
-def _of_run(store: Store, run_id: str) -> set[tuple[str, str]]:
-    """Family and version of all that a run has results of."""
-    return {(one.family, one.version) for one in store.results(run_id=run_id)}
+def _versions_of_run(store: Store, run_id: str) -> set[tuple[str, str]]:
+    """Family and version of every version that a run has results of."""
+    return {(row.family, row.version) for row in store.results(run_id=run_id)}
 
 
-def _several(run_id: str, there: Sequence[tuple[str, str]]) -> str:
-    first = VersionRef(*there[0], run_id).name
-    return (
-        f"{run_id} has several versions: {brief_list([name for _, name in there])}; choose one, as in {first}"
-    )
+def _several_versions(run_id: str, versions: Sequence[tuple[str, str]]) -> str:
+    first = VersionRef(*versions[0], run_id).name
+    listed = brief_list([version for _, version in versions])
+    return f"{run_id} has several versions: {listed}; choose one, as in {first}"
 
 
-def _cells(store: Store, one: VersionRef) -> set[tuple[str, str, Evidence]]:
-    """Workload, GPU or architecture, and evidence of a version's results: the newest, or those of a run."""
-    if one.run_id is None:
-        held = store.cells(one.family)
-        return {(cell.workload, cell.gpu, cell.evidence) for cell in held if cell.version == one.version}
-    rows = store.results(run_id=one.run_id, family=one.family, version=one.version)
+def _cells_of_version(store: Store, version: VersionRef) -> set[tuple[str, str, Evidence]]:
+    """Workload, GPU or architecture, and evidence of the version's newest results, or of those of its run."""
+    if version.run_id is None:
+        cells = store.cells(version.family)
+        return {(cell.workload, cell.gpu, cell.evidence) for cell in cells if cell.version == version.version}
+    rows = store.results(run_id=version.run_id, family=version.family, version=version.version)
     return {(row.workload or "", row.gpu or "", row.evidence) for row in rows if row.kind in RESULT_KINDS}
 
 
-def _held(
-    store: Store, one: VersionRef, cell: tuple[str | None, str | None, Evidence | None], label: str = ""
+def _load_side(
+    store: Store, version: VersionRef, cell: tuple[str | None, str | None, Evidence | None], label: str = ""
 ) -> Side:
     workload, gpu, evidence = cell
     return store.side(
-        run_id=one.run_id,
-        family=one.family,
-        version=one.version,
+        run_id=version.run_id,
+        family=version.family,
+        version=version.version,
         workload=workload,
         gpu=gpu,
         evidence=evidence,
-        label=label or one.name,
+        label=label or version.name,
     )
 
 
 def side_of_report(report: Report, label: str) -> Side:
-    """A report file as one side: what the file does not say (workload, dtype) stays unknown."""
+    """A report file as one side. Its workload and dtype are unknown: the file does not contain them."""
     return Side(
         label,
         report.launches,
@@ -295,22 +309,22 @@ def _compute_capability(report: Report) -> str | None:
     return None
 
 
-def _is_plainly_a_folder(name: str) -> bool:
-    """A folder, and written as no version is: no index is asked about it."""
+def _is_folder_path(name: str) -> bool:
+    """Whether a name is a folder's and written as no version is: then the index is not asked for it."""
     written_as_path = Path(name).is_absolute() or name.startswith(".") or name.endswith(os.sep)
     return written_as_path and Path(name).is_dir()
 
 
-def _folder(name: str) -> str:
+def _folder_message(name: str) -> str:
     return f"{name} is a folder: name one report in it, or `profiler import {name}`"
 
 
-def _hiding(refusal: UnreadableReport, name: str, store_opener: StoreOpener) -> UnreadableReport:
-    """The refusal of a file, which also says where the index knows something else by the file's name."""
+def _note_hidden_name(refusal: UnreadableReport, name: str, store_opener: StoreOpener) -> UnreadableReport:
+    """The error of a damaged file; it adds that the index knows a run or version by the same name."""
     if not name.endswith(_REPORT_SUFFIXES):
-        with contextlib.suppress(ProfilerError):  # the file's own trouble comes first
+        with contextlib.suppress(ProfilerError):  # no trouble with the index may hide the file's
             store = store_opener()
-            if store.run(name) or _named(name, _versions(store)):
+            if store.run(name) or _matching_versions(name, _versions(store)):
                 return UnreadableReport(
                     f"{refusal}; the index has {name} too, but a file comes first: ask from another folder"
                 )
@@ -322,58 +336,62 @@ def _from_store(
 ) -> Side:
     if find_run(store, name) is None and (reason := dict(store.refused()).get(name)):
         raise UnknownName(f"run {name} cannot be read: {reason}")
-    one = resolve_version(store, name)
-    label = name if name == one.run_id else one.name
+    version = resolve_version(store, name)
+    label = name if name == version.run_id else version.name
     if workload or gpu:
-        there = store.results(family=one.family, version=one.version, run_id=one.run_id)
-        _check_filters(label, there, workload, gpu)
-    if evidence is not None and all(kind is not evidence for _, _, kind in _cells(store, one)):
+        launches = store.results(family=version.family, version=version.version, run_id=version.run_id)
+        _check_filters(label, launches, workload, gpu)
+    if evidence is not None and all(kind is not evidence for _, _, kind in _cells_of_version(store, version)):
         raise NothingShared(f"{label} has nothing {evidence}")
-    return _held(store, one, (workload, gpu, evidence), label)
+    return _load_side(store, version, (workload, gpu, evidence), label)
 
 
 def resolve_family_version(store: Store, name: str) -> tuple[str, str]:
-    """Family and version that a name means; raises UnknownName with the candidates."""
+    """The family and version that a name means. Raises UnknownName with the candidates."""
     if not name.strip():
-        raise UnknownName(_EMPTY)
+        raise UnknownName(_EMPTY_NAME)
     versions = _versions(store)
-    found = _named(name, versions)
-    if not found:
+    matches = _matching_versions(name, versions)
+    if not matches:
         if Path(name).is_dir():
-            raise UnknownName(f"{_folder(name)}; no run or version is called that either")
+            raise UnknownName(f"{_folder_message(name)}; no run or version is called that either")
         raise UnknownName(
-            f"{name}: neither a file nor a run or version in the index{_nearest(name, versions)}"
+            f"{name}: neither a file nor a run or version in the index{_nearest_words(name, versions)}"
         )
-    if len(found) > 1:
+    if len(matches) > 1:
         raise UnknownName(
-            f"{name} names {len(found)} versions: {brief_list(['/'.join(pair) for pair in found])}"
+            f"{name} names {len(matches)} versions: {brief_list(['/'.join(match) for match in matches])}"
         )
-    return found[0]
+    return matches[0]
 
 
 def _versions(store: Store) -> set[tuple[str, str]]:
-    return {(one.family, one.version) for one in store.versions()}
+    return {(info.family, info.version) for info in store.versions()}
 
 
-def _named(name: str, versions: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The versions that a name can mean: `family/version`, else the version alone."""
+def _matching_versions(name: str, versions: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The versions with the name `family/version`, else those whose version alone is the name."""
     whole = sorted(pair for pair in versions if "/".join(pair) == name)
     return whole or sorted(pair for pair in versions if pair[1] == name)
 
 
 def _check_filters(name: str, launches: Iterable[ResultInfo], workload: str | None, gpu: str | None) -> None:
-    """Refuse a workload or GPU that none of the launches has; "" asks for what nobody named."""
-    cells = {(one.workload, one.gpu) for one in launches}
-    for kind, wanted, place in (("workload", workload, 0), ("GPU", gpu, 1)):
-        there = sorted({known for cell in cells if (known := cell[place])})
-        if wanted and wanted not in there:
-            listed = f"there are {brief_list(nearest_first(wanted, there))}" if there else "nobody named one"
-            on = f" on {workload}" if workload and place else ""
-            raise UnknownName(f"{name} has no {kind} {wanted!r}{on}; {listed}")
-        cells = {cell for cell in cells if not wanted or cell[place] == wanted}
+    """Raise UnknownName for a workload or GPU that none of the results has; "" means one nobody named."""
+    cells = {(launch.workload, launch.gpu) for launch in launches}
+    for kind, requested, position in (("workload", workload, 0), ("GPU", gpu, 1)):
+        available = sorted({value for cell in cells if (value := cell[position])})
+        if requested and requested not in available:
+            hint = (
+                f"there are {brief_list(nearest_first(requested, available))}"
+                if available
+                else "nobody named one"
+            )
+            on = f" on {workload}" if workload and position else ""
+            raise UnknownName(f"{name} has no {kind} {requested!r}{on}; {hint}")
+        cells = {cell for cell in cells if not requested or cell[position] == requested}
 
 
-def _nearest(name: str, versions: set[tuple[str, str]]) -> str:
+def _nearest_words(name: str, versions: set[tuple[str, str]]) -> str:
     names = {"/".join(pair): pair for pair in sorted(versions)}
     near = get_close_matches(name, [*names, *(version for _, version in versions)], n=3, cutoff=0.5)
     if near:

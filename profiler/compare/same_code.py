@@ -1,4 +1,4 @@
-"""Whether two runs ran the same machine code of a version: by its hash, else by source and compiler."""
+"""Whether two runs ran equal machine code: by the hash of the SASS, else by source and compiler."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SAME, CHANGED, UNKNOWN = "same", "changed", "unknown"
 SASS_HASH = "static__sass_sha256"  # the fact that holds the hash of a function's machine code
 
 RunVersion = tuple[str, str]  # run id, version
-# Whether two results ran the same machine code; None: nobody knows.
+# Whether two results ran equal machine code; None: unknown.
 SameCodeLookup = Callable[[RunVersion, RunVersion], bool | None]
 _CodePlace = tuple[str, str, str]  # architecture, workload, part
 
 
 class CodeChange(NamedTuple):
-    """Whether the machine code is another, and how that is known."""
+    """Whether the machine code changed, and how that is known."""
 
     word: str  # same, changed or unknown
     why: str
@@ -33,10 +33,11 @@ def code_change(
     part: str,
     capability: str | None = None,
 ) -> CodeChange:
-    """Compare the machine code of a version in two runs, each given with the version's name.
+    """Compare the machine code in two runs, each given with the name of the version there.
 
-    The hashes of the part decide where both runs keep them, else those of all parts, as for the latency of a
-    whole call. `capability` is that of the GPU: of code for several architectures its own counts.
+    The hashes of `part` decide where both runs have them, else those of all parts, as for the latency of a
+    whole call. `capability` is the GPU's compute capability: of code for several architectures, that for it
+    counts.
     """
     results_before, results_after = (_results(run, version) for run, version in (before, after))
     chip = chip_of(capability) if capability else None
@@ -55,7 +56,7 @@ def code_change(
         return CodeChange(UNKNOWN, "the runs keep no hash of SASS or source")
     if sources_a != sources_b:
         return CodeChange(CHANGED, "source or flags differ; SASS was not kept")
-    # The same source gives the same code only from the same compiler.
+    # Equal sources give equal code only from the same compiler.
     nvcc_a, nvcc_b = (run.provenance.get("nvcc") if run else None for run, _ in (before, after))
     if nvcc_a is None or nvcc_b is None:
         return CodeChange(UNKNOWN, "same source and flags; the compiler is not known")
@@ -65,7 +66,7 @@ def code_change(
 
 
 def same_code_lookup(data: str | None = None) -> SameCodeLookup:
-    """The lookup over the bundles of a data folder or URL, PROFILER_DATA's where None."""
+    """The lookup over the bundles of a data folder or URL; None means PROFILER_DATA."""
 
     def same_code(a: RunVersion, b: RunVersion) -> bool | None:
         load = run_code_loader(location.open_root(data))
@@ -76,9 +77,9 @@ def same_code_lookup(data: str | None = None) -> SameCodeLookup:
 
 
 def run_code_loader(root: Root) -> Callable[[str], Run | None]:
-    """Loads runs by id with nothing but what tells one machine code from another, each once in a process.
+    """A function that loads runs by id, reduced to what identifies their machine code, each once a process.
 
-    The loader returns None for a run that cannot be read: then nothing is known of its code.
+    It returns None for a run that cannot be read: nothing is known about its code.
     """
 
     def load(run_id: str) -> Run | None:
@@ -104,13 +105,13 @@ def _load_run_code(url: str, run_id: str) -> Run:
 
 
 def _hash(facts: Facts) -> Facts | None:
-    """The facts with nothing but the hash of the machine code; None for facts without one."""
+    """The facts reduced to the hash of the machine code; None for facts without one."""
     value = facts.values.get(SASS_HASH) if facts.evidence is Evidence.STATIC else None
     return None if value is None else replace(facts, values={SASS_HASH: value}, opcodes={})
 
 
 def _results(run: Run | None, version: str) -> list[Result]:
-    """The version's results; an imported report holds one, whatever it was called since."""
+    """The version's results. A run with one result has that: an imported report may have been relabelled."""
     if run is None:
         return []
     return [result for result in run.results if result.version == version] or (
@@ -119,7 +120,7 @@ def _results(run: Run | None, version: str) -> list[Result]:
 
 
 def _sass_hashes(results: Sequence[Result], chip: str | None) -> dict[_CodePlace, str]:
-    """The hashes of the chip's own architecture where there are some, else of all architectures."""
+    """The hashes for the chip's own architecture where there are any, else those for all architectures."""
     hashes: dict[_CodePlace, str] = {}
     for result in results:
         for facts in result.facts:
