@@ -81,7 +81,7 @@ def judge(
 
 
 def decide_inexact(metric: Metric, a: float, b: float, noise_share: float | None) -> Decision:
-    """Judge a counter that does not repeat exactly: with unknown noise a change over the threshold is unclear.
+    """Judge a counter that does not repeat exactly: without known noise a larger change is unclear.
 
     `a` must not be 0; `noise_share` is a share of it.
     """

@@ -1,4 +1,4 @@
-"""Since when a metric is what it is: the steps of each series, with runs, verdicts and what else changed."""
+"""Finds since when a metric has its value: the steps of each series, with verdicts and what else changed."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ _LoadBundle = Callable[[str], Run | None]
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a series: from one level to another."""
+    """One step of a series from one level to another."""
 
-    change_point: ChangePoint  # its indices are places in the points of the history's series
+    change_point: ChangePoint  # its indices are those of the history's series.points
     verdict: Verdict  # better, worse or changed
     reason: str
-    before: TrendPoint  # the last that is surely of the old level
-    possible: tuple[TrendPoint, ...]  # one of these is the first of the new level; never empty
-    likeliest: TrendPoint
-    circumstances: RunChanges
+    before: TrendPoint  # the last point that surely has the old level
+    possible: tuple[TrendPoint, ...]  # one of these is the first with the new level; never empty
+    likeliest: TrendPoint  # the most likely of them
+    circumstances: RunChanges  # what else changed between `before` and the last of `possible`
 
     @property
     def after(self) -> TrendPoint:
-        """The first that is surely of the new level."""
+        """The first point that surely has the new level."""
         return self.possible[-1]
 
 
 @dataclass(frozen=True)
 class History:
-    """The steps of one series, oldest first. `series` holds the points that were looked at, in order."""
+    """The steps of one series, oldest first. `series` has the points that were searched, in order."""
 
     series: Trend
     over: str  # runs, or versions: the newest run of each
     version: str | None  # the only one; None: all
     steps: tuple[Step, ...]
-    not_judged: str = ""  # why no step can be found, where there are too few points
-    points: int = 0  # with a number, in the longest stretch read by one counter in one unit
+    not_judged: str = ""  # why no step could be found; "" where there are enough points
+    points: int = 0  # numbers in the longest stretch that was read by one counter in one unit
 
     @property
     def last_pair(self) -> tuple[TrendPoint, TrendPoint] | None:
@@ -132,21 +132,22 @@ def find_change_points(
 
 
 def change_points_in(series: Trend, metric: Metric | None) -> list[ChangePoint]:
-    """The change points of a series, by the metric's relevant change: a pure function of its points.
+    """The change points of a series that exceed the metric's threshold: a pure function of its points.
 
-    Indices are places in `series.points`. Nothing is joined over another counter or unit.
+    Indices are those of `series.points`. Points read by different counters or in different units are searched
+    separately.
     """
     absolute = metric is not None and metric.threshold_pp is not None
     least = UNDECLARED_THRESHOLD if metric is None else metric.threshold
     if metric is not None and metric.threshold_pp is not None:
         least = metric.threshold_pp
-    found = []
+    all_change_points: list[ChangePoint] = []
     for begin, end in _stretches(series.points):
         numbers = [
             float(point.value.number) if point.on_line and point.value.number is not None else math.nan
             for point in series.points[begin:end]
         ]
-        found += [
+        all_change_points += [
             replace(
                 change_point,
                 index=change_point.index + begin,
@@ -155,7 +156,7 @@ def change_points_in(series: Trend, metric: Metric | None) -> list[ChangePoint]:
             )
             for change_point in change_points(numbers, least=least, absolute=absolute)
         ]
-    return found
+    return all_change_points
 
 
 def series_views(series: Trend, order: Sequence[str], version: str | None) -> list[SeriesView]:

@@ -1,4 +1,4 @@
-"""The newest measured state of every family: its newest version by workload and GPU, and what moved."""
+"""The newest measured state of every family: its newest version by workload and GPU, and what changed."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from profiler.statistics import Verdict
 if TYPE_CHECKING:
     from profiler.store import Store
 
-SHOWN = ("tensor_busy", "shared_conflicts", "shared_excess", "occupancy")  # beside the duration
-LOOK_BACK = 12  # versions searched for the newest and the one before, on each workload and GPU
-_SHOWN_KINDS = ("launch", "facts", "latency")
-_CELLS = 40
-_ROWS = 8
+SHOWN = ("tensor_busy", "shared_conflicts", "shared_excess", "occupancy")  # the concepts beside the duration
+LOOK_BACK = 12  # versions to search for the newest and the one before, on each workload and GPU
+_RESULT_KINDS = ("launch", "facts", "latency")
+_MAX_CELLS = 40
+_MAX_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -48,13 +48,13 @@ class OverviewRow:
     shown: Mapping[str, Value]  # by concept, those of SHOWN that metrics.txt has
     change: MetricChange | None  # of the duration since the version before; None where nothing pairs
     reason: str  # of the verdict, or why there is none
-    better: int  # counters whose verdict is better, the duration not among them
+    better: int  # how many counters are better, without the duration
     worse: int
-    missing: int  # judged counters without a number on a side that could have one
+    missing: int  # judged counters that lack a number on a side which could have one
 
     @property
     def verdict(self) -> Verdict | None:
-        """Of the duration; without a partner in the version before only what has no number has one."""
+        """The verdict on the duration. None for a new launch, unless it has no duration."""
         if self.change:
             return self.change.verdict
         return Verdict.MISSING if self.duration.number is None else None
@@ -72,42 +72,42 @@ class OverviewCell:
     run_id: str | None
     created: datetime | None
     before: str | None  # the version before; None: this is the first
-    comparable: bool  # with the version before; True where there is none
+    comparable: bool  # to the version before; True where there is none
     differences: tuple[Difference, ...]
     rows: tuple[OverviewRow, ...]  # longest first
     hidden_rows: int
-    gone: tuple[str, ...]  # launches that the version before had
-    tally: Mapping[Verdict, int]  # of latencies and durations, hidden rows included
-    calls: tuple[LatencyComparison, ...] = ()  # a mode each; against itself where there is none before
+    gone: tuple[str, ...]  # labels of launches that only the version before had
+    tally: Mapping[Verdict, int]  # counts of the verdicts on latencies and durations, hidden rows included
+    calls: tuple[LatencyComparison, ...] = ()  # one a mode; the first version is compared with itself
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Cells by family; those over the limit are counted."""
+    """The cells of all families."""
 
     cells: tuple[OverviewCell, ...]
-    hidden_cells: int
+    hidden_cells: int  # how many more there are than the limit
 
 
 def load_overview(
     store: Store,
     table: MetricTable,
     *,
-    cells: int = _CELLS,
-    rows: int = _ROWS,
+    cells: int = _MAX_CELLS,
+    rows: int = _MAX_ROWS,
     noise: NoiseModel = UNKNOWN_NOISE,
 ) -> Overview:
-    """The newest state of each family, the one measured last first.
+    """The newest state of each family, the one with the newest run first.
 
-    At most `cells` cells with the `rows` longest launches each.
+    There are at most `cells` cells, each with its `rows` longest launches.
     """
-    found: list[OverviewCell] = []
-    # Of up to `cells` families and workloads: no bundles are read for them.
-    bench = _Bench(table, noise.without_same_code(), rows)
+    overview_cells: list[OverviewCell] = []
+    # Up to `cells` comparisons are made, too many to read bundles for each.
+    judge = _CellJudge(table, noise.without_same_code(), rows)
     hidden = 0
     for family in _newest_first(store):
-        for (workload, gpu, evidence), versions in _newest(store, family).items():
-            if len(found) == cells:
+        for (workload, gpu, evidence), versions in _newest_versions(store, family).items():
+            if len(overview_cells) == cells:
                 hidden += 1
                 continue
             sides = [
@@ -121,26 +121,26 @@ def load_overview(
                 )
                 for version in versions
             ]
-            found.append(_cell(family, versions, sides, evidence, bench))
-    return Overview(tuple(found), hidden)
+            overview_cells.append(_cell(family, versions, sides, evidence, judge))
+    return Overview(tuple(overview_cells), hidden)
 
 
 def _newest_first(store: Store) -> list[str]:
-    """The families by when their last run was made, the newest first."""
-    made: dict[str, datetime] = {}
-    for one in store.versions():
-        made[one.family] = max(made.get(one.family, one.last_created), one.last_created)
-    return sorted(made, key=lambda family: made[family], reverse=True)
+    """The families, sorted by the time of their newest run, newest first."""
+    last_created: dict[str, datetime] = {}
+    for info in store.versions():
+        last_created[info.family] = max(last_created.get(info.family, info.last_created), info.last_created)
+    return sorted(last_created, key=lambda family: last_created[family], reverse=True)
 
 
-def _newest(store: Store, family: str) -> dict[tuple[str | None, str | None, Evidence], list[str]]:
-    """The newest version and the one before, of every workload, GPU and evidence of a family."""
+def _newest_versions(store: Store, family: str) -> dict[tuple[str | None, str | None, Evidence], list[str]]:
+    """The newest version and the one before, for every workload, GPU and evidence of a family."""
     versions = [info.version for info in store.versions(family)][-LOOK_BACK:]
     present: dict[tuple[str | None, str | None, Evidence], list[str]] = {}
     for version in reversed(versions):
         rows = store.results(family=family, version=version, evidence=Evidence.MEASURED)
         for cell in dict.fromkeys(
-            (row.workload, row.gpu, row.evidence) for row in rows if row.kind in _SHOWN_KINDS
+            (row.workload, row.gpu, row.evidence) for row in rows if row.kind in _RESULT_KINDS
         ):
             present.setdefault(cell, []).append(version)
     return {
@@ -150,37 +150,40 @@ def _newest(store: Store, family: str) -> dict[tuple[str | None, str | None, Evi
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """What every cell of one overview is judged by."""
+class _CellJudge:
+    """Judges every cell of one overview."""
 
     table: MetricTable
     noise: NoiseModel
-    limit: int  # launches with a row; of the others only the time is judged
+    limit: int  # launches with a row of their own; of the others only the duration is judged
 
     def times(self, a: Side, b: Side) -> Comparison:
-        """The comparison by the calls and the launches' durations alone."""
+        """The comparison of the calls and of the launches' durations alone."""
         headline = self.table.by_concept.get(HEADLINE)
         only = replace(self.table, metrics=(headline,) if headline else ())
         return compare(a, b, only, noise=self.noise)
 
     def duration(self, launch: Launch, side: Side) -> Value:
-        """The time of one launch of a side under the profiler, or why there is none."""
+        """The duration of a launch under the profiler, or the state that says why there is none."""
         chip = chip_of(side.compute_capability) if side.compute_capability else None
         return _values(launch, (HEADLINE,), self.table, chip).get(HEADLINE, NOT_COLLECTED)
 
 
 def _cell(
-    family: str, versions: Sequence[str], sides: Sequence[Side], evidence: Evidence, bench: _Bench
+    family: str, versions: Sequence[str], sides: Sequence[Side], evidence: Evidence, judge: _CellJudge
 ) -> OverviewCell:
     newest = sides[0]
-    comparison = bench.times(sides[1], newest) if len(sides) > 1 else None
-    rows = _rows(newest, comparison, bench)
+    comparison = judge.times(sides[1], newest) if len(sides) > 1 else None
+    rows = _rows(newest, comparison, judge)
     changes = [pair.headline for pair in comparison.pairs] if comparison else []
     paired = {id(pair.b) for pair in comparison.pairs} if comparison else set()
-    alone = (launch for launch in newest.launches if id(launch) not in paired)
-    lost = [Verdict.MISSING for launch in alone if bench.duration(launch, newest).number is None]
+    unpaired = (launch for launch in newest.launches if id(launch) not in paired)
+    without_duration = [
+        Verdict.MISSING for launch in unpaired if judge.duration(launch, newest).number is None
+    ]
     calls = comparison.latency if comparison else compare_latencies(newest, newest, ())
-    told = calls if comparison else ()
+    verdicts = [call.verdict for call in calls] if comparison else []
+    verdicts += [change.verdict for change in changes if change]
     return OverviewCell(
         family,
         newest.workload,
@@ -195,40 +198,40 @@ def _cell(
         tuple(rows),
         len(newest.launches) - len(rows),
         tuple(comparison.label(launch) for launch in comparison.only_in_a) if comparison else (),
-        Counter((*(one.verdict for one in told), *(one.verdict for one in changes if one), *lost)),
+        Counter((*verdicts, *without_duration)),
         calls,
     )
 
 
-def _rows(side: Side, comparison: Comparison | None, bench: _Bench) -> list[OverviewRow]:
+def _rows(side: Side, comparison: Comparison | None, judge: _CellJudge) -> list[OverviewRow]:
     """The longest launches, each with the counters of its pair."""
     pairs = {id(pair.b): pair for pair in comparison.pairs} if comparison else {}
-    unsettled = (
+    why_ambiguous = (
         {id(launch): group.why for group in comparison.ambiguous for launch in group.b} if comparison else {}
     )
     chip = chip_of(side.compute_capability) if side.compute_capability else None
-    every = [
-        (launch, part, bench.duration(launch, side))
+    launches = [
+        (launch, part, judge.duration(launch, side))
         for launch, part in zip(side.launches, launch_labels(side.launches), strict=True)
     ]
-    found = []
-    for launch, part, duration in sorted(every, key=lambda one: _longest_first(one[2]))[: bench.limit]:
+    overview_rows = []
+    for launch, part, duration in sorted(launches, key=lambda entry: _longest_first(entry[2]))[: judge.limit]:
         why = "the first version" if comparison is None else "new in this version"
-        why = f"ambiguous: {unsettled[id(launch)]}" if id(launch) in unsettled else why
+        why = f"ambiguous: {why_ambiguous[id(launch)]}" if id(launch) in why_ambiguous else why
         pair = pairs.get(id(launch))
         if pair and comparison:
-            pair = judge_every_metric(comparison, pair, bench.table, bench.noise)
-        shown = _values(launch, SHOWN, bench.table, chip)
-        found.append(_row(launch, part, duration, shown, pair, why))
-    return found
+            pair = judge_every_metric(comparison, pair, judge.table, judge.noise)
+        values = _values(launch, SHOWN, judge.table, chip)
+        overview_rows.append(_row(launch, part, duration, values, pair, why))
+    return overview_rows
 
 
 def _values(
     launch: Launch, concepts: Sequence[str], table: MetricTable, chip: str | None
 ) -> dict[str, Value]:
-    """What the launch carries of those concepts that metrics.txt has."""
-    known = {concept: table.by_concept[concept] for concept in concepts if concept in table.by_concept}
-    return {concept: table.resolve(metric, launch.values, chip)[1] for concept, metric in known.items()}
+    """The launch's values of those concepts that metrics.txt declares."""
+    metrics = {concept: table.by_concept[concept] for concept in concepts if concept in table.by_concept}
+    return {concept: table.resolve(metric, launch.values, chip)[1] for concept, metric in metrics.items()}
 
 
 def _row(
@@ -240,7 +243,7 @@ def _row(
     why: str,
 ) -> OverviewRow:
     change = pair.headline if pair else None
-    counters = [one for one in pair.metrics if one is not change] if pair else []
+    counters = [counter for counter in pair.metrics if counter is not change] if pair else []
     return OverviewRow(
         part,
         launch.base_name,
@@ -250,9 +253,9 @@ def _row(
         shown,
         change,
         change.reason if change else why,
-        sum(one.verdict is Verdict.BETTER for one in counters),
-        sum(one.verdict is Verdict.WORSE for one in counters),
-        sum(_is_missing(one) for one in counters if one.judged),
+        sum(counter.verdict is Verdict.BETTER for counter in counters),
+        sum(counter.verdict is Verdict.WORSE for counter in counters),
+        sum(_is_missing(counter) for counter in counters if counter.judged),
     )
 
 
@@ -262,5 +265,5 @@ def _is_missing(change: MetricChange) -> bool:
 
 
 def _longest_first(duration: Value) -> float:
-    """A launch without a duration comes first: it wants attention."""
+    """A sort key: launches without a duration come first, so that the limit does not hide them."""
     return float("-inf") if duration.number is None else -float(duration.number)

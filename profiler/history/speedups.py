@@ -1,4 +1,4 @@
-"""How much faster each version of a lineage is than the one it is held against, with the verdict on it."""
+"""How much faster each version of a lineage is than its nearest correct ancestor, with the verdict."""
 
 from __future__ import annotations
 
@@ -14,70 +14,73 @@ from profiler.store import SampleArrays
 if TYPE_CHECKING:
     from profiler.store import ResultInfo, Store
 
-_RUNS = 12  # newest timings of a version among which a common run is looked for
+_NEWEST_RUNS = 12  # of each version, among which a run that timed both is looked for
 
 
 class Speedup(NamedTuple):
-    """A's latency over B's: 1.33 is a third faster."""
+    """The speedup of a version B over its ancestor A."""
 
-    times: float
-    interval: tuple[float, float] | None  # of `times`, of the decision's kind
+    times: float  # A's latency over B's: 1.33 means a third faster
+    interval: tuple[float, float] | None  # of `times`, of the kind that the decision has
     compared: LatencyComparison
-    workload: str  # as B's run calls it
+    workload: str  # as B's run names it
 
 
 def load_speedups(
     store: Store, lineage: Lineage, workload: str, gpu: str, noise: NoiseModel
 ) -> dict[str, Speedup]:
-    """By version: against its nearest correct ancestor, in the mode that the lineage is shown in.
+    """The speedup of each version over its nearest correct ancestor, in the mode that the lineage shows.
 
-    By the rounds of the newest run that timed both, else by the floor. Only of versions of one dtype.
+    Judged by the rounds of the newest run that timed both, else by the noise floor. Versions whose ancestor
+    has another dtype, or was not timed on this workload and GPU, are left out.
     """
     family = lineage.family
     timed: dict[str, list[ResultInfo]] = defaultdict(list)
     for row in store.results(family=family, gpu=gpu, kind="latency", latest=False):
-        standing = lineage.by_id.get(row.version)
-        own = standing.latencies.get((workload, gpu)) if standing and not standing.is_wrong else None
-        here = (
-            standing is not None and workload_without_dtype(row.workload or "", standing.version) == workload
+        status = lineage.by_id.get(row.version)
+        latency = status.latencies.get((workload, gpu)) if status and not status.is_wrong else None
+        on_workload = (
+            status is not None and workload_without_dtype(row.workload or "", status.version) == workload
         )
-        if own is not None and here and row.mode == own.mode:
+        if latency is not None and on_workload and row.mode == latency.mode:
             timed[row.version].append(row)
     pairs: dict[str, tuple[ResultInfo, ResultInfo]] = {}
     for version, rows in timed.items():
-        standing = lineage.by_id[version]
-        against = standing.correct_ancestor
-        if against is None or against.dtype != standing.version.dtype or against.id not in timed:
+        status = lineage.by_id[version]
+        ancestor = status.correct_ancestor
+        if ancestor is None or ancestor.dtype != status.version.dtype or ancestor.id not in timed:
             continue
-        pairs[version] = _chosen(timed[against.id], rows)
-    held = store.samples(sorted({row.result_id for pair in pairs.values() for row in pair}))
-    found = {}
+        pairs[version] = _choose_timings(timed[ancestor.id], rows)
+    samples = store.samples(sorted({row.result_id for pair in pairs.values() for row in pair}))
+    speedups = {}
     for version, (a, b) in pairs.items():
-        if a.result_id in held and b.result_id in held:
-            sides = _side(a, held[a.result_id]), _side(b, held[b.result_id])
-            # Every version of a lineage is compared: no bundles are read for them.
-            (compared,) = compare_latencies(*sides, (), noise.without_same_code())
-            if compared.a_ns and compared.b_ns:
-                effect, interval = compared.decision.effect, compared.decision.interval
-                times = compared.a_ns / compared.b_ns if effect is None else 1 / (1 + effect)
-                found[version] = Speedup(times, _inverse(interval), compared, b.workload or "")
-    return found
+        if a.result_id in samples and b.result_id in samples:
+            sides = _side(a, samples[a.result_id]), _side(b, samples[b.result_id])
+            # Every version of a lineage is compared: too many to read bundles for each.
+            (comparison,) = compare_latencies(*sides, (), noise.without_same_code())
+            if comparison.a_ns and comparison.b_ns:
+                effect, interval = comparison.decision.effect, comparison.decision.interval
+                times = comparison.a_ns / comparison.b_ns if effect is None else 1 / (1 + effect)
+                speedups[version] = Speedup(times, _inverse(interval), comparison, b.workload or "")
+    return speedups
 
 
-def _chosen(of_a: list[ResultInfo], of_b: list[ResultInfo]) -> tuple[ResultInfo, ResultInfo]:
-    """Of the newest run with both, else the newest of each."""
-    newest_a, newest_b = (sorted(rows, key=_age, reverse=True)[:_RUNS] for rows in (of_a, of_b))
+def _choose_timings(of_a: list[ResultInfo], of_b: list[ResultInfo]) -> tuple[ResultInfo, ResultInfo]:
+    """The timings of both in the newest run that has both, else the newest of each."""
+    newest_a, newest_b = (sorted(rows, key=_age, reverse=True)[:_NEWEST_RUNS] for rows in (of_a, of_b))
     runs = {row.run_id: row for row in newest_a}
-    both = next((row for row in newest_b if row.run_id in runs), None)
-    return (runs[both.run_id], both) if both else (newest_a[0], newest_b[0])
+    shared_run_row = next((row for row in newest_b if row.run_id in runs), None)
+    return (runs[shared_run_row.run_id], shared_run_row) if shared_run_row else (newest_a[0], newest_b[0])
 
 
 def _age(row: ResultInfo) -> tuple[object, str]:
     return row.created, row.run_id
 
 
-def _side(row: ResultInfo, held: SampleArrays) -> Side:
-    timed = Latency(row.run_id, row.mode, held.ns, held.rounds, held.clocks_mhz, held.throttled, row.created)
+def _side(row: ResultInfo, samples: SampleArrays) -> Side:
+    timed = Latency(
+        row.run_id, row.mode, samples.ns, samples.rounds, samples.clocks_mhz, samples.throttled, row.created
+    )
     return Side(
         f"{row.family}/{row.version}",
         (),

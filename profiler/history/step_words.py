@@ -1,4 +1,4 @@
-"""How a step of a history reads: size, levels, runs and circumstances in words, for every kind of output."""
+"""Words for the steps of a history: size, levels, runs and what else changed, for every kind of output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LAST_POINT = "a step of the last point alone is judged by the pair"
 
 
 def size_words(step: Step) -> str:
-    """The size with its interval: relative, in points for a percentage, absolute from a level of 0."""
+    """The size with its interval: relative, or in percentage points, or absolute from a level of 0."""
     change = step.change_point
     if math.isnan(change.size):
         return f"from 0 by {_quantity(change.difference, step)}"
@@ -24,14 +24,14 @@ def size_words(step: Step) -> str:
 
 
 def level_words(step: Step) -> str:
-    """The levels before and after; a unit that is a word stands once."""
+    """The levels before and after; a unit that is a long word is written once."""
     before, after = _quantity(step.change_point.before, step), _quantity(step.change_point.after, step)
     unit = f" {step.before.value.unit}"
     return f"{before.removesuffix(unit) if formatting.is_long_unit(unit) else before} → {after}"
 
 
 def environment_words(step: Step) -> str:
-    """What differs in the environment, and what is unknown of it."""
+    """What changed in the environment, and what is unknown about it."""
     circumstances = step.circumstances
     words = [f"{change.field} {change.before} → {change.after}" for change in circumstances.environment]
     if circumstances.unknown:
@@ -40,12 +40,12 @@ def environment_words(step: Step) -> str:
 
 
 def where_words(step: Step) -> str:
-    """The runs in which the new level can have begun."""
+    """The runs with which the new level may have begun."""
     return _range([moment(point) for point in step.possible])
 
 
 def short_where_words(step: Step) -> str:
-    """The same by versions alone; by when the runs were made where a version has several of them."""
+    """As `where_words`, by versions alone, or by time where a version has several of these runs."""
     versions = {point.version for point in (step.before, *step.possible)}
     names = [point.version for point in step.possible]
     if len(versions) < 1 + len(names):
@@ -54,7 +54,7 @@ def short_where_words(step: Step) -> str:
 
 
 def code_words(step: Step) -> str:
-    """Whether the machine code is another, and how that is known."""
+    """Whether the machine code changed, and how that is known."""
     code = step.circumstances.code
     return f"{code.word}: {code.why}"
 
@@ -77,6 +77,6 @@ def _signed(number: float) -> str:
 
 
 def _interval(low: float, high: float) -> str:
-    """The interval in parentheses; nothing for what repeats exactly, as counts do."""
+    """The interval in parentheses; "" where both ends are equal, as for counts, which repeat exactly."""
     ends = [_signed(low), _signed(high)]
     return "" if ends[0] == ends[1] else f" ({ends[0]} to {ends[1]})"

@@ -1,4 +1,4 @@
-"""How one metric moved over versions or runs: gaps where there is no number, breaks where none joins."""
+"""How one metric changed over versions or runs, with gaps and breaks where values cannot be joined."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ from profiler.evidence.metric_table import Alternative
 if TYPE_CHECKING:
     from profiler.store import Environment, MedianLatency, Point, RunInfo, Series, Store
 
-ABSENT = "not in this run"  # the kernel, not the metric
-LATENCY = "latency"  # the name of timed calls' medians beside the concepts of metrics.txt, which are ncu's
+ABSENT = "not in this run"  # said of a kernel that a run lacks, not of a metric
+LATENCY = "latency"  # the concept of timed calls' medians: those of metrics.txt are all ncu's
 _LATENCY_NAME = "latency, median of samples"
 LATENCY_METRIC = Metric(
     LATENCY, "latency", "ns", "lower", 0.01, None, "time", "lean", (Alternative(_LATENCY_NAME),), 0
 )
 
 _Cell = tuple[str | None, str | None, Evidence, str]  # workload, GPU, evidence, mode
-_Moment = tuple[str, str]  # version, and the run where runs are told apart
+_Moment = tuple[str, str]  # version and, where each run is a point of its own, the run
 _RunVersion = tuple[str, str]  # run and version
 
 
 @dataclass(frozen=True)
 class TrendPoint:
-    """One run's value. `gap` says why there is no number, `breaks` why nothing joins it to the one before.
+    """The value of one run.
 
-    A version that is wrong keeps its value, with the word for it as gap: it is no part of any line.
+    A version with wrong results keeps its value, but is no part of the line: `gap` says why.
     """
 
     run_id: str
@@ -55,13 +55,13 @@ class TrendPoint:
     grid: tuple[int, int, int] | None
     block: tuple[int, int, int] | None
     result_id: int | None
-    gap: str = ""
-    breaks: str = ""
-    wrong: bool = False
+    gap: str = ""  # why there is no number on the line; "" where there is
+    breaks: str = ""  # why the line must not join it to the point before; "" where it may
+    wrong: bool = False  # whether the version's results are wrong
 
     @property
     def on_line(self) -> bool:
-        """Whether it is a point of the line: a number of a version that is not wrong."""
+        """Whether it is a point of the line: a number of a version whose results are right."""
         return self.value.number is not None and not self.wrong
 
 
@@ -84,7 +84,7 @@ class Trend:
 
     @property
     def newest(self) -> Value:
-        """The newest value that is a number, or what the newest point says."""
+        """The value of the newest point on the line; where there is none, that of the newest point."""
         values = [point.value for point in self.points if point.on_line]
         return values[-1] if values else self.points[-1].value
 
