@@ -53,10 +53,10 @@ _NEAR_PP = 5.0  # a pipe this near to the compute throughput is what makes it
 def find_bottlenecks(
     metrics: LaunchMetrics, stalls: Mapping[str, Metric]
 ) -> tuple[Statement | OpenQuestion, ...]:
-    """Every statement that the launch's own counters carry, and every question that they leave open.
+    """Every statement that the launch's own counters support, and every question that they leave open.
 
-    `stalls` are the stall reasons that metrics.txt declares and the chip has. Taking a counter away never
-    adds a lever: each rule runs on all the counters that it chooses by, or becomes an open question.
+    `stalls` are the stall reasons that metrics.txt declares and the chip has. Removing a counter never adds a
+    lever: a rule runs on all the counters that it decides by, or becomes an open question.
     """
     rules: tuple[Callable[[LaunchMetrics], _Answers], ...] = (
         _limiting_unit,
@@ -83,7 +83,7 @@ def _statement(
     lever: str = "",
     confidence: str = "",
 ) -> Statement:
-    """A statement on one measured launch; without the lever where an input is not valid."""
+    """A statement on one measured launch; it has no lever where an input is invalid."""
     duration = metrics["duration"].value
     is_short = duration.number is not None and duration.number < SHORT_NS
     reservations = (
@@ -105,7 +105,7 @@ def _statement(
 
 
 def _limiting_unit(metrics: LaunchMetrics) -> _Answers:
-    """The unit nearest to its peak, or none."""
+    """The unit nearest to its peak, if any is near."""
     names = ("sol_compute", "sol_memory", "sol_dram", "sol_l2", "sol_l1")
     compute, memory, dram, l2, l1 = inputs = metrics.of(*names)
     if not all_valid(inputs):
@@ -141,7 +141,7 @@ _PIPE_LEVERS = {
 def _compute_limit(
     metrics: LaunchMetrics, inputs: tuple[MetricInput, ...], text: str, share: float
 ) -> Statement:
-    """A lever only where every pipe of metrics.txt was counted, and the busiest explains the throughput."""
+    """The busiest pipe; a lever only if every pipe was counted, and this one explains the throughput."""
     pipes = metrics.of(*_PIPE_LEVERS)
     lever = ""
     if not all_valid(pipes):
@@ -159,8 +159,8 @@ def _compute_limit(
 def _waiting(metrics: LaunchMetrics, stalls: Mapping[str, Metric]) -> _Answers:
     """What warps wait for.
 
-    A stall reason without a number may be the largest of all: where some are missing, the others count only
-    as far as they exceed what the latency leaves for those.
+    A stall reason without a number may be the largest. Where some are missing, the others count only as far
+    as they exceed the latency that is left for those.
     """
     latency, issue = metrics.of("warp_latency", "issue_active")
     by_reason = {reason: metrics[metric.concept] for reason, metric in stalls.items()}
@@ -226,7 +226,7 @@ def _wait(
 
 
 def _idle_sms(metrics: LaunchMetrics) -> _Answers:
-    """SMs without work: a grid too small, or blocks that do not come out even."""
+    """SMs without work: the grid is too small, or its blocks do not divide evenly."""
     names = ("sm_cycles_active", "sm_cycles_elapsed", "waves", "grid_size", "sm_count")
     active, elapsed, waves, grid, sms = inputs = metrics.of(*names)
     if not all_valid(inputs) or not elapsed.number:
@@ -246,7 +246,7 @@ def _idle_sms(metrics: LaunchMetrics) -> _Answers:
 
 
 def _occupancy(metrics: LaunchMetrics) -> _Answers:
-    """Too few warps to hide latency, and what limits them; where no unit is at its peak and blocks wait."""
+    """Too few warps to hide latency, and what limits them, where no unit is at its peak and warps wait."""
     limits = {
         "registers": metrics["limit_registers"],
         "shared memory": metrics["limit_shared"],
@@ -289,7 +289,7 @@ def _occupancy(metrics: LaunchMetrics) -> _Answers:
 
 
 def _next_register_step(metrics: LaunchMetrics, binding: Sequence[str], blocks: float) -> str:
-    """From how many registers on one block more fits; "" where our limits do not give ncu's own number."""
+    """The registers per thread with which one more block fits; "" where the model disagrees with ncu."""
     registers, threads = metrics.of("registers", "block_size")
     chip = metrics.chip
     if binding != ["registers"] or chip not in ARCHITECTURES or not all_valid((registers, threads)):
@@ -304,7 +304,7 @@ def _next_register_step(metrics: LaunchMetrics, binding: Sequence[str], blocks: 
 
 
 def _bank_conflicts(metrics: LaunchMetrics) -> _Answers:
-    """Bank conflicts: the excess is the access pattern's, the rest of the counter is arbitration."""
+    """Bank conflicts: the excess is due to the access pattern, the rest of the counter to arbitration."""
     conflicts, excess, wavefronts = metrics.of(
         "shared_conflicts", "shared_excess", "shared_wavefronts_source"
     )
@@ -343,7 +343,7 @@ def _bank_conflicts(metrics: LaunchMetrics) -> _Answers:
 
 
 def _tensor_cores(metrics: LaunchMetrics) -> _Answers:
-    """Multiply-adds outside the tensor cores, by the opcodes alone: HFMA2 keeps the tensor pipe busy too."""
+    """Multiply-adds outside the tensor cores, by opcodes alone, since HFMA2 occupies the tensor pipe too."""
     matrix, fused, total = metrics.matrix_opcodes, metrics.opcodes("FFMA", "HFMA2"), metrics.every_opcode
     if not total.valid:
         yield OpenQuestion("tensor", "whether the tensor cores are used", (total,))
@@ -364,7 +364,7 @@ def _tensor_cores(metrics: LaunchMetrics) -> _Answers:
 
 
 def _local_memory(metrics: LaunchMetrics) -> _Answers:
-    """Local memory: spills only where a counter of spills says so; else it may be a local array."""
+    """Local memory: spills only if a counter of spills says so, for it may be a local array."""
     spills, loads, stores = metrics.of("spill_insts", "local_load_sectors", "local_store_sectors")
     executed = metrics["inst_executed"]
     question = "whether registers spill"
@@ -419,7 +419,7 @@ def _uncoalesced_sectors(metrics: LaunchMetrics) -> _Answers:
 
 
 def _divergence(metrics: LaunchMetrics) -> _Answers:
-    """Lanes that an instruction is not executed for."""
+    """Lanes for which an instruction is not executed."""
     threads = metrics["threads_per_inst_on"]
     if not threads.valid:
         yield OpenQuestion("divergence", "whether warps diverge", (threads,))

@@ -42,7 +42,7 @@ _TO_COLLECT = {"not collected": "To collect:", "failed (NaN)": "Failed, to colle
 
 @dataclass(frozen=True)
 class Insights:
-    """The answer: what was looked at, and the statements, what concerns most of the time first."""
+    """The answer: what was examined, and statements, those that concern most of the time first."""
 
     subject: Subject
     launch: str  # what was looked at of a measured version; "" where nothing was measured
@@ -70,7 +70,7 @@ class Insights:
 
 
 class ChosenLaunch(NamedTuple):
-    """The launch of a side that is looked at."""
+    """The launch of a side that is examined."""
 
     launch: Launch
     label: str  # range/kernel#n
@@ -78,9 +78,9 @@ class ChosenLaunch(NamedTuple):
 
 
 def find_insights(subject: Subject, table: MetricTable, kernel: str | None = None) -> Insights:
-    """The statements about a version, ranked; a wrong one gets those on its correctness alone.
+    """The statements about a version, ranked; wrong results get statements on correctness alone.
 
-    Raises UnknownName where no launch fits `kernel`, CannotJudge where there is nothing at all.
+    Raises UnknownName where no launch matches `kernel`, CannotJudge where the version has no results at all.
     """
     if subject.wrong:
         return Insights(subject, "", "", (_wrong(subject, subject.wrong, table),), 0)
@@ -107,7 +107,7 @@ def find_insights(subject: Subject, table: MetricTable, kernel: str | None = Non
 
 
 def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenLaunch:
-    """The longest launch by ncu's duration among those that fit `kernel`."""
+    """The longest launch, by ncu's duration, among those that match `kernel`."""
     matches = kernel_filter(kernel)
     candidates = [
         (launch, label)
@@ -139,7 +139,7 @@ def choose_launch(side: Side, table: MetricTable, kernel: str | None) -> ChosenL
 def launch_statements(
     compared: ComparedSide, launch: Launch, table: MetricTable
 ) -> tuple[Statement | OpenQuestion, ...]:
-    """Everything that one launch's counters say, and everything they leave open; not ranked, not cut."""
+    """All that one launch's counters say, and all questions they leave open; not ranked, not cut."""
     side, comparison = compared.side, compared.comparison
     chip = chip_of(side.compute_capability) if side.compute_capability else None
     stalls = stall_metrics(table, chip)
@@ -157,16 +157,16 @@ def launch_statements(
 def rank_statements(
     answers: Iterable[Statement | OpenQuestion],
 ) -> tuple[tuple[Statement, ...], int]:
-    """At most MAX_STATEMENTS, and how many fell away: by the share of time concerned, what is unknown last.
+    """At most MAX_STATEMENTS, and how many were left out: by share of time, unknown ones last.
 
-    A main question that is open has a statement of its own; the others share one. Advice that two statements
-    give stands once, with the cause.
+    An open main question has a statement of its own; the others share one. Advice that two statements give is
+    said once, with the cause.
     """
     answers = list(answers)
     statements = [answer for answer in answers if isinstance(answer, Statement)]
     questions = [answer for answer in answers if isinstance(answer, OpenQuestion)]
     levers_of_causes = {statement.lever for statement in statements if statement.kind != LEVER}
-    known = [
+    answered = [
         statement
         for statement in statements
         if statement.kind != UNKNOWN
@@ -176,14 +176,14 @@ def rank_statements(
     unknown += [_unknown(question.id, [question]) for question in questions if question.main]
     if others := [question for question in questions if not question.main]:
         unknown.append(_unknown("others", others))
-    known.sort(key=lambda statement: (-statement.rank, KINDS.index(statement.kind)))
+    answered.sort(key=lambda statement: (-statement.rank, KINDS.index(statement.kind)))
     room = max(MAX_STATEMENTS - len(unknown), 0)
-    shown = (*known[:room], *unknown)[:MAX_STATEMENTS]
-    return shown, len(known) + len(unknown) - len(shown)
+    selected = (*answered[:room], *unknown)[:MAX_STATEMENTS]
+    return selected, len(answered) + len(unknown) - len(selected)
 
 
 def _unknown(name: str, questions: Sequence[OpenQuestion]) -> Statement:
-    """Questions that stay open, with what to collect; nothing follows from them."""
+    """A statement of open questions with what to collect; it has no lever."""
     invalid = tuple(
         {metric.name: metric for question in questions for metric in question.invalid_inputs}.values()
     )
@@ -194,26 +194,27 @@ def _unknown(name: str, questions: Sequence[OpenQuestion]) -> Statement:
         evidence = Evidence.MODELLED
     states = {metric.value.state for metric in invalid}
     by_state = _missing_by_state(invalid)
-    # What no collecting mends (implausible, not on this GPU) belongs to the question, unless it comes later.
+    # States that collecting again cannot change (implausible, not on this GPU) belong to the question, unless
+    # they come after one that it can.
     first = next((i for i, state in enumerate(by_state) if state in _TO_COLLECT), len(by_state))
     sentences = list(by_state.values())
-    asked = f"{'; '.join(dict.fromkeys(question.question for question in questions))}."
-    question = " ".join((asked, *sentences[:first]))
+    joined = f"{'; '.join(dict.fromkeys(question.question for question in questions))}."
+    text = " ".join((joined, *sentences[:first]))
     to_collect = tuple(sentences[first:])
     return Statement(
         name,
         UNKNOWN,
-        " ".join((f"Unknown: {question}", *to_collect)),
+        " ".join((f"Unknown: {text}", *to_collect)),
         invalid,
         evidence,
         "no data" if states <= {NOT_COLLECTED.state} else "no usable data",
-        question=question.removesuffix("."),
+        question=text.removesuffix("."),
         to_collect=to_collect,
     )
 
 
 def _missing_by_state(invalid: Sequence[MetricInput]) -> dict[str, str]:
-    """A sentence for each state of invalid inputs: the lines of metrics.txt, or ncu's names."""
+    """A sentence for each state of invalid inputs, with lines of metrics.txt or ncu's names."""
     sentences = {}
     for state in dict.fromkeys(metric.state for metric in invalid):
         metrics = [metric for metric in invalid if metric.state == state]
@@ -246,7 +247,7 @@ def _unpaired(comparison: Comparison, duration: MetricInput) -> Statement:
 
 
 def _wrong(subject: Subject, why: str, table: MetricTable) -> Statement:
-    """What is wrong, with the largest error that was seen; a wrong version has no other statement."""
+    """What is wrong, with the largest error found; wrong results have no other statement."""
     modelled = [fact for fact in subject.facts if fact.side.evidence is Evidence.MODELLED]
     launches = [LaunchMetrics(without_gpu.main_launch(fact.side), table) for fact in modelled]
     errors = [
@@ -257,7 +258,7 @@ def _wrong(subject: Subject, why: str, table: MetricTable) -> Statement:
     inputs: tuple[MetricInput, ...] = worst or ()
     is_refused = why.startswith(REFUSALS)
     if is_refused:
-        inputs = inputs[-1:]  # no number came out, so there is no error
+        inputs = inputs[-1:]  # there is no result whose error could be given
     lever = next((lever for kind, lever in _CORRECTNESS_LEVERS.items() if why.startswith(kind)), None)
     word = "Rejected" if is_refused else "Wrong"
     return Statement(

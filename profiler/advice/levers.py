@@ -18,5 +18,5 @@ PEAK_PCT = 60.0
 
 
 def blocks_lever(waves: float) -> str:
-    """What fills idle SMs: less than one wave wants more blocks, more than one wants them even."""
+    """A lever against idle SMs: more blocks where there is less than one wave, else full waves."""
     return MORE_BLOCKS if waves < 1 else EVEN_BLOCKS

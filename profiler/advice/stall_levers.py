@@ -15,7 +15,7 @@ from profiler.evidence import find_architecture
 
 
 class Advice(NamedTuple):
-    """What to do about one cause. Where one of the inputs is not valid, there is no lever."""
+    """What to do about one cause. There is no lever where an input is invalid."""
 
     lever: str = ""  # "" where nothing is to be done, or nobody knows what
     words: str = ""  # what the inputs add to the statement
@@ -33,13 +33,13 @@ class StallReason(NamedTuple):
 
 
 def advice_for_stall(reason: str, metrics: LaunchMetrics) -> Advice:
-    """The lever against a stall reason, from the counters that tell its causes apart."""
+    """The lever against a stall reason, chosen by the counters that tell its causes apart."""
     lever = STALL_REASONS[reason].lever if reason in STALL_REASONS else ""
     return Advice(lever) if isinstance(lever, str) else lever(metrics)
 
 
 def _wait_for_data(metrics: LaunchMetrics) -> Advice:
-    """Latency can be hidden; a unit at its peak cannot be asked for more."""
+    """A lever only while no unit is at its peak: latency can be hidden, a full unit gives no more."""
     dram, l2 = inputs = metrics.of("sol_dram", "sol_l2")
     if not all_valid(inputs):
         return Advice("", "whether latency or bandwidth is to blame is unknown", inputs)
@@ -57,7 +57,7 @@ def _wait_for_data(metrics: LaunchMetrics) -> Advice:
 
 
 def _wait_for_shared_memory(metrics: LaunchMetrics) -> Advice:
-    """The access pattern is to blame only where its excess says so."""
+    """The access pattern is to blame only where its excess wavefronts say so."""
     excess, wavefronts = inputs = metrics.of("shared_excess", "shared_wavefronts_source")
     if not all_valid(inputs):
         return Advice("", "whether the access pattern is to blame is unknown", inputs)

@@ -36,7 +36,7 @@ _WORD_UNITS = ("inst", "warp", "block", "sector", "sectors", "cycle", "thread", 
 
 @dataclass(frozen=True)
 class MetricInput:
-    """One number that a statement rests on, or why there is none."""
+    """One number that a statement rests on, or why it is missing."""
 
     name: str  # exact ncu name; an opcode mix adds [OPCODE]
     concept: str  # "" for what metrics.txt does not declare
@@ -48,20 +48,20 @@ class MetricInput:
 
     @property
     def number(self) -> float:
-        """The number; only of a valid input."""
+        """The number; None for an invalid input."""
         assert self.value.number is not None
         return float(self.value.number)
 
     @property
     def state(self) -> str:
-        """`present`, why there is no number, or `implausible`."""
+        """`present`, the reason why there is no number, or `implausible`."""
         if self.value.state is not State.PRESENT:
             return formatting.state_words(self.value)
         return "present" if self.valid else "implausible"
 
     @property
     def valid(self) -> bool:
-        """Whether it holds a number that can be true: none negative, above its peak, or contradicted."""
+        """Whether it has a number that can be true: not negative, above its peak, or contradicted."""
         is_number = self.value.state is State.PRESENT and self.value.number is not None  # it may be a text
         return is_number and is_plausible(self.value) and not self.doubted
 
@@ -105,7 +105,7 @@ class MetricInput:
 
 @dataclass(frozen=True)
 class Statement:
-    """One thing said of a version. A lever stands only where every input is valid."""
+    """One statement about a version. It has a lever only if every input is valid."""
 
     id: str
     kind: str  # one of KINDS
@@ -126,17 +126,17 @@ class Statement:
 
     @property
     def invalid_inputs(self) -> tuple[MetricInput, ...]:
-        """The inputs that are missing or cannot be true."""
+        """The inputs that are missing or implausible."""
         return tuple(metric for metric in self.inputs if not metric.valid)
 
     @property
     def valid(self) -> bool:
-        """Whether every input was valid."""
+        """Whether every input is valid."""
         return not self.invalid_inputs
 
     @property
     def rank(self) -> float:
-        """The share of the time it concerns; a weight stands in where that is unknown, or not what counts."""
+        """The share of time that it concerns; or its weight, where that is higher or the share unknown."""
         return max(self.weight, self.share or 0.0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class OpenQuestion:
-    """A question that the data do not answer, and the inputs that are missing for it."""
+    """A question that the data do not answer, with the inputs that are missing for it."""
 
     id: str
     question: str  # in words that follow "unknown:"
@@ -165,13 +165,13 @@ class OpenQuestion:
 
     @property
     def invalid_inputs(self) -> tuple[MetricInput, ...]:
-        """The inputs that are missing or cannot be true."""
+        """The inputs that are missing or implausible."""
         return tuple(metric for metric in self.inputs if not metric.valid)
 
 
 @dataclass(frozen=True)
 class LaunchMetrics:
-    """One launch by the concepts of metrics.txt, beside the same counters of the baseline's launch."""
+    """The metrics of one launch by concept, beside those of the baseline's launch."""
 
     launch: Launch
     table: MetricTable
@@ -187,26 +187,26 @@ class LaunchMetrics:
         return MetricInput(name, concept, metric.label, value, self._baseline_value(name), metric.line)
 
     def named(self, name: str, label: str = "") -> MetricInput:
-        """A value by its exact name, for what metrics.txt does not declare."""
+        """A metric by its exact name, for those that metrics.txt does not declare."""
         value = self.launch.values.value(name)
         return MetricInput(name, "", label or name, value, self._baseline_value(name))
 
     def of(self, *concepts: str) -> tuple[MetricInput, ...]:
-        """Several concepts."""
+        """The metrics of several concepts."""
         return tuple(self[concept] for concept in concepts)
 
     def opcodes(self, *names: str) -> MetricInput:
-        """Instructions of these opcodes together; 0 is a real 0, since a mix names all that was executed."""
+        """Instructions of these opcodes together. 0 means none: the mix lists all that were executed."""
         return self._opcode_input("+".join(names), lambda opcode: opcode.partition(".")[0] in names)
 
     @property
     def matrix_opcodes(self) -> MetricInput:
-        """Matrix instructions of every kind."""
+        """Matrix instructions of every kind together."""
         return self._opcode_input("*MMA", is_matrix_multiply)
 
     @property
     def every_opcode(self) -> MetricInput:
-        """All instructions of the opcode mix."""
+        """All instructions of the opcode mix together."""
         return replace(self._opcode_input("*", lambda _: True), label="instructions")
 
     def _opcode_input(self, name: str, matches: Callable[[str], bool]) -> MetricInput:
@@ -219,24 +219,24 @@ class LaunchMetrics:
 
 
 def doubted(*inputs: MetricInput) -> tuple[MetricInput, ...]:
-    """The same inputs where they contradict each other: nothing may rest on them."""
+    """The same inputs marked as contradicting each other, so that nothing may rest on them."""
     return tuple(replace(metric, doubted=True) for metric in inputs)
 
 
 def all_valid(inputs: Iterable[MetricInput]) -> bool:
-    """Whether all of them hold numbers that can be true."""
+    """Whether all inputs have a plausible number."""
     return all(metric.valid for metric in inputs)
 
 
 def is_plausible(value: Value) -> bool:
-    """Whether a value by itself can be true: a text, or a number that is not negative nor above its peak."""
+    """Whether a value alone can be true: a text, or a number that is not negative and not above its peak."""
     if value.number is None:
         return value.text is not None
     return value.number >= 0 and not (value.unit == "%" and value.number > MAX_PCT)
 
 
 def format_from_to(a: Value, b: Value) -> str:
-    """Two values as `A → B`, the unit once; units that are words go, since the label says what is counted."""
+    """Two values as `A → B` with the unit once; units that are words are left out, as the label says them."""
     if a.unit != b.unit:
         return f"{formatting.quantity(a)} → {formatting.quantity(b)}"
     if not a.number or not b.number:
@@ -252,7 +252,7 @@ def format_share(share: float, decimals: int = 0) -> str:
 
 
 def format_line_numbers(lines: Sequence[int]) -> str:
-    """Line numbers in order, runs of them as `113–117`."""
+    """Line numbers in order, with ranges written as `113–117`."""
     runs: list[list[int]] = []  # first and last of each
     for line in sorted(set(lines)):
         if runs and line == runs[-1][-1] + 1:
@@ -267,11 +267,11 @@ def _without_word_unit(value: Value) -> str:
     return f"{number} {_short_unit(unit, value)}".rstrip()
 
 
-def _short_unit(shown: str, value: Value) -> str:
-    """The unit as it is shown without its word: `k` of `k inst`, `kB` of `kB/block`."""
+def _short_unit(short: str, value: Value) -> str:
+    """The unit as it is shown, without its word: `k` of `k inst`, `kB` of `kB/block`."""
     if value.unit in _WORD_UNITS:
-        return shown.removesuffix(value.unit).strip()
-    return shown if value.unit.startswith("byte/s") else shown.partition("/")[0]
+        return short.removesuffix(value.unit).strip()
+    return short if value.unit.startswith("byte/s") else short.partition("/")[0]
 
 
 def _opcode_count(mix: Mapping[str, float], matches: Callable[[str], bool]) -> Value:

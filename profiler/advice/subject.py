@@ -1,4 +1,4 @@
-"""What advice is given about: one version's measured launches and facts, each beside the baseline's."""
+"""The subject of advice: one version's measured launches and facts, each beside the baseline's."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TrafficByWorkload = Mapping[str, Sequence[TrafficRow]]  # as a catalogue's snaps
 
 @dataclass(frozen=True)
 class ComparedSide:
-    """A version on one workload and GPU or architecture, and its comparison with the baseline there."""
+    """A version on one workload and GPU or architecture, with its comparison to the baseline there."""
 
     side: Side
     comparison: Comparison | None = None  # its B is this side; None: there is no baseline here
@@ -43,7 +43,7 @@ class ComparedSide:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is known of one version."""
+    """All that is known of one version, for advice."""
 
     label: str
     measured: ComparedSide | None = None
@@ -57,7 +57,7 @@ class Subject:
 
     @property
     def checked(self) -> bool:
-        """Whether a run on the CPU compared its numbers with the reference."""
+        """Whether a run on the CPU compared its results with the reference."""
         return self.checked_elsewhere or any(fact.side.evidence is Evidence.MODELLED for fact in self.facts)
 
 
@@ -70,11 +70,11 @@ def load_subject(
     workload: str | None = None,
     gpu: str | None = None,
 ) -> Subject:
-    """What is known of a version, run or report file, beside the baseline: `against`, else its parent.
+    """A version, run or report file beside its baseline: `against`, else its parent.
 
-    The parent is the nearest correct ancestor in the family's catalogue. A version that a catalogue names and
-    no run has results of is a subject too, which says so. The index is opened once, and only where it is
-    needed. Raises UnknownName for a name that stands for nothing, CannotJudge for a baseline without results.
+    The parent is the nearest correct ancestor in the family's catalogue. A version in a catalogue without any
+    results is a subject too, which says so. The index is opened once, and only where it is needed. Raises
+    UnknownName for a name that stands for nothing, CannotJudge for a baseline without results.
     """
     open_once = lru_cache(maxsize=1)(store_opener)
     try:
@@ -133,7 +133,7 @@ def _without_results(family: str, version: Version) -> Subject:
 def _choose_baseline(
     against: str | None, family: str | None, status: VersionStatus | None
 ) -> tuple[str | None, str]:
-    """The baseline's name and why it is that one, or None and why there is none."""
+    """The name of the baseline and why it is that one, or None and why there is none."""
     if against is not None:
         return against, "asked for"
     baseline = for_advice(family, status)
@@ -150,7 +150,7 @@ class _Comparer:
     noise: NoiseModel
 
     def compared(self, side: Side) -> ComparedSide:
-        """A side beside the baseline's of the same evidence, workload and GPU, where there is one."""
+        """A side beside the baseline's side of the same evidence, workload and GPU, if it has one."""
         other = self._baseline_side(side)
         if other is None:
             return ComparedSide(side)

@@ -52,9 +52,9 @@ def change_statements(
     stalls: Mapping[str, Metric],
     of_report: Sequence[Explanation],
 ) -> Iterator[Statement | OpenQuestion]:
-    """What changed in the launch, its main cause, what went against it, and which other launches moved.
+    """What changed in the launch: the main cause, what offsets it, and which other launches changed.
 
-    `of_report` are the explanations of every launch of the report, this one among them.
+    `of_report` are the explanations of every launch of the report, including this one.
     """
     duration = metrics["duration"]
     if explanation.verdict is Verdict.MISSING:
@@ -75,7 +75,7 @@ def change_statements(
 
 
 def latency_statements(comparison: Comparison) -> Iterator[Statement]:
-    """What timed calls say, a statement each mode: they decide, and counters explain."""
+    """What timed calls say, a statement for each mode: they decide, and counters explain."""
     for latency in comparison.latency:
         a, b = (NOT_COLLECTED if ns is None else Value(ns, "ns") for ns in (latency.a_ns, latency.b_ns))
         metric = MetricInput(f"latency ({latency.mode})", "latency", "latency", b, a)
@@ -112,7 +112,7 @@ def _is_judged_by_pairs(pair: PairComparison) -> bool:
 
 
 def _latency_confidence(decision: Decision) -> str:
-    """The rounds of one run, or the A/A pairs behind a floor; where nothing judged, the rule."""
+    """What the verdict rests on: rounds of one run, or the A/A pairs of a floor; else the rule itself."""
     if decision.interval is None:
         return decision.rule
     if decision.rule == STORED_BASELINE:
@@ -145,7 +145,7 @@ def _headline(explanation: Explanation, metrics: LaunchMetrics) -> Statement:
 def _causes(
     explanation: Explanation, metrics: LaunchMetrics, stalls: Mapping[str, Metric]
 ) -> Iterator[Statement]:
-    """The largest cause, and the largest that adds time; none that is not to be trusted."""
+    """The largest cause, and the largest that adds time; none where the split cannot be trusted."""
     split = explanation.split
     if split is None or split.flagged or explanation.delta_us is None:
         return
@@ -170,7 +170,7 @@ def _cause(
     *,
     is_whole: bool,
 ) -> Statement:
-    """One cause with its counters; a lever where it adds time and the whole split is there."""
+    """One cause with its counters; with a lever where it adds time and the split is complete."""
     pair = explanation.pair
     kind, _, reason = term.cause.partition(":")
     factors = [metrics[concept] for concept in _FACTORS[kind] if metrics[concept].valid]
@@ -204,7 +204,7 @@ def _cause_words(kind: str, reason: str) -> str:
 
 
 def _factor_change(factors: Sequence[MetricInput]) -> str:
-    """How the first counter changed, where both sides have it."""
+    """How the first counter changed, if both sides have it."""
     first = factors[0] if factors else None
     if first is None or first.baseline is None or first.baseline_number is None:
         return ""
@@ -231,7 +231,7 @@ def _advice(kind: str, reason: str, pair: PairComparison, metrics: LaunchMetrics
 
 
 def _fewer_warps(metrics: LaunchMetrics) -> Advice:
-    """A lever only where the theoretical occupancy fell and what its block takes of the SM grew."""
+    """A lever only if the theoretical occupancy fell and a block takes more of the SM than before."""
     inputs = metrics.of("occupancy_theoretical", "registers", "shared_dynamic", "shared_static", "block_size")
     if not all_valid(inputs) or not all(_has_valid_baseline(metric) for metric in inputs):
         return Advice("", "", inputs)
@@ -249,7 +249,7 @@ def _fewer_warps(metrics: LaunchMetrics) -> Advice:
 
 
 def _has_valid_baseline(metric: MetricInput) -> bool:
-    """Whether the baseline has a number that can be true."""
+    """Whether the baseline has a plausible number."""
     return (
         metric.baseline is not None and metric.baseline.number is not None and is_plausible(metric.baseline)
     )
@@ -266,7 +266,7 @@ def _before(metric: MetricInput) -> float:
 
 
 def _opcode_changes(pair: PairComparison) -> str:
-    """The opcodes that changed most, or that the mix is not there."""
+    """The opcodes that changed most, or an open question where there is no opcode mix."""
     if not pair.opcodes:
         return "which ones is unknown: no opcode mix on both sides"
     words = []
@@ -279,12 +279,12 @@ def _opcode_changes(pair: PairComparison) -> str:
 
 
 def _added_opcodes(pair: PairComparison) -> list[OpcodeChange]:
-    """The opcodes of which most were added."""
+    """The opcodes of which most instructions were added."""
     return [change for change in pair.opcodes if change.b > change.a][:_MAX_OPCODES]
 
 
 def _other_launches(explanation: Explanation, of_report: Sequence[Explanation]) -> Iterator[Statement]:
-    """The other launches of the report that got better or worse: they are not looked at here."""
+    """The other launches of the report that got better or worse, which are not examined here."""
     moved = [
         other
         for other in of_report
@@ -314,20 +314,20 @@ def _other_launches(explanation: Explanation, of_report: Sequence[Explanation]) 
 
 
 def _share_of_time(explanation: Explanation, us: float | None) -> float | None:
-    """Of the longer side's time."""
+    """The change as a share of the longer side's time."""
     longer = max(explanation.a_us or 0.0, explanation.b_us or 0.0)
     return min(abs(us) / longer, 1.0) if us is not None and longer else None
 
 
 def _missing_baseline(duration: MetricInput) -> tuple[MetricInput, ...]:
-    """The baseline's duration as an input of its own, where it is what is missing."""
+    """The baseline's duration as an input of its own, if it is missing."""
     if duration.baseline is None or duration.baseline.number is not None:
         return ()
     return (_baseline_input(duration, duration.baseline),)
 
 
 def _missing_input(concept: str, metrics: LaunchMetrics) -> MetricInput:
-    """What the full split lacks: B's own value, or the baseline's where only that is missing."""
+    """An input that the full split lacks: B's value, or the baseline's where only that is missing."""
     metric = metrics[concept]
     if not metric.valid:
         return metric
@@ -337,5 +337,5 @@ def _missing_input(concept: str, metrics: LaunchMetrics) -> MetricInput:
 
 
 def _baseline_input(metric: MetricInput, value: Value) -> MetricInput:
-    """The baseline's value of a metric as an input by itself."""
+    """The baseline's value of a metric as an input of its own."""
     return MetricInput(metric.name, metric.concept, f"{metric.label}, baseline", value, None, metric.line)

@@ -19,13 +19,16 @@ if TYPE_CHECKING:
     from profiler.evidence import MetricTable
     from profiler.store import Store
 
-LATENCY = "latency"  # judged too, and no concept of metrics.txt
+LATENCY = "latency"  # a concept that is judged, too, though metrics.txt does not declare it
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True)
 class Acknowledgement:
-    """A regression that is let pass. No workload, GPU or concept: on every one."""
+    """A regression that somebody let pass.
+
+    It holds for one version; a workload, GPU or concept that is None means every one.
+    """
 
     id: str  # of the decision record
     family: str
@@ -55,25 +58,25 @@ class Acknowledgement:
 
     @property
     def words(self) -> str:
-        """Who, until when and why."""
+        """Who acknowledged it, until when, and why."""
         return f"{self.who or 'somebody'}, {self.until}: {self.why}"
 
     @property
     def scope(self) -> str:
-        """What it is about, in words."""
+        """The workload, GPU and concept that it is about, in words."""
         parts = (f"{self.family}/{self.version}", self.concept or "everything", self.workload, self.gpu)
         return " · ".join(filter(None, parts))
 
     def is_over(self, now: datetime) -> bool:
-        """Whether its last day is over; one that ends with a run ends by the results it is asked about."""
+        """Whether its last day is over. One that ends with a run depends on the results it is asked about."""
         return self.until_day is not None and now.astimezone(UTC).date() > self.until_day
 
     def lapse(
         self, now: datetime, created: datetime | None = None, effect: float | None = None
     ) -> LapsedAcknowledgement | None:
-        """Why it does not count now for results of that time and change; None where it does.
+        """Why it does not count now for results of this time and change; None where it counts.
 
-        What nobody knows is None: where it has a limit, an unknown size is over it.
+        None means unknown in both arguments: an unknown size exceeds every limit.
         """
         brief, reasons = [], []
         if self.until_day is not None and self.is_over(now):
@@ -94,7 +97,7 @@ class Acknowledgement:
         return LapsedAcknowledgement(self, "; ".join(reasons), brief[0]) if reasons else None
 
     def covers(self, family: str, version: str, workload: str, gpu: str, concept: str) -> bool:
-        """Whether it is about this; "" is what nobody named."""
+        """Whether it is about these results; "" means that nobody named a workload or GPU."""
         return (
             (self.family, self.version) == (family, version)
             and self.workload in (None, workload)
@@ -105,20 +108,20 @@ class Acknowledgement:
 
 @dataclass(frozen=True)
 class LapsedAcknowledgement:
-    """An acknowledgement that does not let a regression pass any more."""
+    """An acknowledgement that no longer lets a regression pass."""
 
     acknowledgement: Acknowledgement
     why: str  # it ended
-    brief: str  # the same where there is little room
+    brief: str  # the same for narrow places
 
     @property
     def words(self) -> str:
-        """When and why it ended, and what it was."""
+        """When and why it ended, and what it said."""
         return f"not any more: {self.why} ({self.acknowledgement.words})"
 
 
 def list_acknowledgements(records: Iterable[DecisionRecord]) -> list[Acknowledgement]:
-    """Those that nobody withdrew, oldest first; also those that have ended."""
+    """The acknowledgements that nobody withdrew, oldest first, including those that have ended."""
     acknowledgements: dict[str, Acknowledgement] = {}
     for record in records:
         if record.kind == ACKNOWLEDGE:
@@ -140,10 +143,10 @@ def find_acknowledgement(
     effect: float | None = None,
     now: datetime | None = None,
 ) -> Acknowledgement | LapsedAcknowledgement | None:
-    """The newest that lets this regression pass now, else the newest that did, with its end.
+    """The newest acknowledgement that lets a regression pass now, else the newest that once did, as lapsed.
 
-    `created` is when the run of the results was made, `effect` how far they moved, as a share; "" is what
-    nobody named.
+    `created` is when the run of the results was made; `effect` is the size of the change, as a share, None if
+    unknown. "" means that nobody named a workload or GPU. None where there is neither.
     """
     moment = now or datetime.now(UTC)
     about_this = [
@@ -176,10 +179,10 @@ def acknowledge(
     who: str | None = None,
     now: datetime | None = None,
 ) -> Acknowledgement:
-    """Let a regression pass; `until` is a day (2026-12-31) or a run id, `up_to` a share of the baseline.
+    """Let a regression pass, until a day (2026-12-31) or a run id, up to a share of the baseline.
 
-    Raises ProfilerError. A day that is over and a workload, GPU or concept that nothing has are refused: a
-    typing error would let nothing pass, silently.
+    Raises ProfilerError for an end that is over, and for a workload, GPU or concept that no result has: after
+    a typing error the acknowledgement would silently match nothing.
     """
     if not why.strip():
         raise ProfilerError("a regression is acknowledged for a reason: --why TEXT")
@@ -206,19 +209,23 @@ def acknowledge(
 
 
 def withdraw(root: Root, name: str, *, why: str = "", who: str | None = None) -> Acknowledgement:
-    """Undo an acknowledgement by its id, or by the start of it. UnknownName where it is none, or several."""
+    """Undo an acknowledgement by its id or the start of it. UnknownName where none or several match."""
     acknowledgements = list_acknowledgements(decisions.load_decisions(root))
-    matches = [one for one in acknowledgements if one.id.startswith(name)] if name else []
+    matches = (
+        [acknowledgement for acknowledgement in acknowledgements if acknowledgement.id.startswith(name)]
+        if name
+        else []
+    )
     if len(matches) != 1:
         what = "several acknowledgements are" if matches else "no acknowledgement is"
-        ids = brief_list([one.id for one in matches or acknowledgements]) or "none"
+        ids = brief_list([acknowledgement.id for acknowledgement in matches or acknowledgements]) or "none"
         raise UnknownName(f"{what} called {name}; there are {ids}")
     decisions.write_decision(root, WITHDRAW, matches[0].id, {}, why=why, who=who)
     return matches[0]
 
 
 def _end_values(store: Store, until: str | None, now: datetime) -> dict[str, str]:
-    """The end as the record keeps it: a day, or a run with when it was made, which may be gone one day."""
+    """The end as a record stores it: a day, or a run and its time, as the run may be gone one day."""
     if until is None:
         return {}
     if _DAY.fullmatch(until):
@@ -247,7 +254,7 @@ def _from_record(record: DecisionRecord) -> Acknowledgement:
 def _parse(record: DecisionRecord) -> Acknowledgement:
     texts = {key: content for key, content in record.values.items() if isinstance(content, str)}
     family, _, version = record.subject.partition("/")  # in records without the two as values
-    day, made = texts.get("until_day"), texts.get("until_made")
+    day, until_made = texts.get("until_day"), texts.get("until_made")
     return Acknowledgement(
         id=record.id,
         family=texts.get("family", family),
@@ -260,7 +267,7 @@ def _parse(record: DecisionRecord) -> Acknowledgement:
         created=record.created,
         until_day=date.fromisoformat(day) if day else None,
         until_run=texts.get("until_run"),
-        until_made=datetime.fromisoformat(made) if made else None,
+        until_made=datetime.fromisoformat(until_made) if until_made else None,
         up_to=_parse_limit(texts["up_to"]) if "up_to" in texts else None,
     )
 

@@ -1,4 +1,4 @@
-"""What every cell of a version is compared with: what was named, pinned or implied, or the run before."""
+"""Finds the baseline of every cell of a version: named, pinned or implied, or the run before."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
 
 class CellBaseline(NamedTuple):
-    """What one cell is compared with."""
+    """The baseline of one cell."""
 
     name: str
     results: VersionResults
 
 
 class CellBaselines(NamedTuple):
-    """What the cells of one version are compared with."""
+    """The baselines of the cells of one version."""
 
-    by_cell: Mapping[Cell, CellBaseline]  # also of cells that only the baseline has
-    why_none: Mapping[Cell, str]  # why a cell has none
-    refused: Collection[Cell] = ()  # cells whose baseline is gone or not known: nothing stands in for it
-    on_any_gpu: bool = True  # whether what it has on a GPU that the version has nothing of is missed there
+    by_cell: Mapping[Cell, CellBaseline]  # with cells that only the baseline has
+    why_none: Mapping[Cell, str]  # why a cell has no baseline
+    refused: Collection[Cell] = ()  # cells whose baseline is gone or unknown, and must not be replaced
+    on_any_gpu: bool = True  # False: results on GPUs that the version was never run on are not missed
 
 
 @dataclass(frozen=True)
 class BaselineLookup:
-    """Finds the baselines of one gate, all by the same name."""
+    """Finds the baselines of all versions that one gate judges, always by the same name."""
 
     inventory: Inventory
     name: str | None  # a report, run, version, pinned, parent, best, torch:ID; None: pinned, else run before
@@ -47,9 +47,9 @@ class BaselineLookup:
     _families: dict[str, Baselines] = field(default_factory=dict)
 
     def baselines_of(self, subject: VersionResults, is_alone: bool) -> Side | CellBaselines:
-        """The baseline of each cell by its name, or the one side that is the baseline of all.
+        """The baseline of each cell of a version, or the one side that is the baseline of all of them.
 
-        `is_alone`: nothing else is judged, so that a run of one other version can be the baseline.
+        `is_alone`: no other version is judged, so that a run of one other version can be the baseline.
         """
         name = self.name
         if name is None:
@@ -69,7 +69,7 @@ class BaselineLookup:
         return CellBaselines(dict.fromkeys(results.run_ids, CellBaseline(results.name, results)), {})
 
     def _pinned_or_before(self, subject: VersionResults) -> CellBaselines:
-        """What is pinned; where nothing is, the last run of the same version before."""
+        """The pinned baseline; where nothing is pinned, the last earlier run of the same version."""
         before, why_tied = self._runs_before(subject)
         pinned = self._chosen(subject, PINNED, self.baselines(subject.family).for_gate)
         by_cell = {cell: baseline for cell, baseline in before.items() if cell not in pinned.refused}
@@ -83,13 +83,13 @@ class BaselineLookup:
         name: str,
         choose: Callable[[str | None, str | None], Baseline | None],
     ) -> CellBaselines:
-        """What is chosen by workload and GPU for each cell of the version, and for those that only it has."""
+        """The baselines that `choose` finds by workload and GPU, for cells of version and baseline."""
         baselines = self.baselines(subject.family)
         by_cell: dict[Cell, CellBaseline] = {}
         why_none: dict[Cell, str] = {}
         refused = set()
         cells = list(subject.run_ids)
-        for cell in cells:  # it grows while it is walked: cells that only the baseline has come after
+        for cell in cells:  # the list grows meanwhile: cells that only the baseline has are appended
             workload, gpu = cell.workload or None, cell.gpu or None
             try:
                 baseline = choose(workload, gpu)
@@ -106,12 +106,12 @@ class BaselineLookup:
                     continue
                 if cell in results.run_ids:
                     by_cell[cell] = CellBaseline(baseline.name, results)
-                if name != BEST:  # the best of one cell is not asked for what another lacks
+                if name != BEST:  # another version may be best in another cell
                     cells += [other for other in results.run_ids if other not in cells]
         return CellBaselines(by_cell, why_none, refused)
 
     def _results_of(self, baseline: Baseline, subject: VersionResults) -> list[VersionResults]:
-        """The results of a baseline; of a run its results of the same version, or its only ones."""
+        """The results of a baseline; of a pinned run, those of the same version, or of its only one."""
         if baseline.run_id is None:
             return [self.inventory.of_version(subject.family, baseline.version or "")]
         versions = self.inventory.of_run(baseline.run_id)
@@ -120,12 +120,12 @@ class BaselineLookup:
         )
 
     def _runs_before(self, subject: VersionResults) -> tuple[dict[Cell, CellBaseline], dict[Cell, str]]:
-        """The last run before the version's own that has each of its cells; why nobody knows which one is."""
+        """For each cell the last run before the version's own; or why it is unknown which run that is."""
         load = partial(
             self.inventory.store.results, family=subject.family, version=subject.version, latest=False
         )
         rows = load()
-        if rows.truncated:  # the newest may be cut off
+        if rows.truncated:  # the newest rows may be cut off
             rows = Rows(row for cell in subject.run_ids for row in load(**cell._asdict()))
         created = {row.run_id: row.created for row in rows}
         runs_by_cell: dict[Cell, dict[str, datetime]] = {}
@@ -155,19 +155,19 @@ class BaselineLookup:
         return before, why_tied
 
     def is_rejected(self, subject: VersionResults) -> bool:
-        """Whether its catalogue says that it is wrong."""
+        """Whether the version's catalogue rejects it."""
         catalogued = self.baselines(subject.family).lineage
         status = catalogued.by_id.get(subject.version) if catalogued else None
         return status is not None and status.version.state == lineage.REJECTED
 
     def baselines(self, family: str) -> Baselines:
-        """Everything that the versions of a family can be compared with."""
+        """Everything that the versions of a family can be compared with, loaded once for each family."""
         if family not in self._families:
             self._families[family] = Baselines.load(self.inventory.root, self.inventory.store, family)
         return self._families[family]
 
 
 def _are_same_results(results: VersionResults, subject: VersionResults, cell: Cell) -> bool:
-    """Whether both are the very results of one run, which are no worse than themselves."""
+    """Whether both are the same results of one run, which cannot be worse than themselves."""
     is_same_version = results.name == subject.name and cell in subject.run_ids
     return is_same_version and results.run_ids.get(cell) == subject.run_ids[cell]

@@ -1,4 +1,4 @@
-"""Which sides a gate compares: every cell of what it judges beside the same cell of its baseline."""
+"""Finds the pairs that a gate compares: every cell of what it judges beside the same cell of its baseline."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ComparisonPair:
-    """One side to judge and what to judge it against, or why one of them is not there.
+    """A side to judge and its baseline, or why one of them is missing.
 
-    Without `a` there is no baseline: whether `b` is right and within its budget can be said all the same.
+    Also without a baseline `b` is judged: whether its results are right and it keeps its budget.
     """
 
     subject: str  # family/version, or a report's path
@@ -39,24 +39,24 @@ class ComparisonPair:
     gpu: str = ""
     evidence: str = ""
     why: str = ""  # why a side is missing, or nothing was compared
-    gave_no_result: bool = False  # the subject was tried there and failed
-    rejected: bool = False  # the catalogue rejects it, so it has to be wrong
-    rejected_in_run: bool = False  # and it is one of several versions of the run that is judged
+    gave_no_result: bool = False  # the subject was run there and failed
+    rejected: bool = False  # the catalogue rejects the version, so its results have to be wrong
+    rejected_in_run: bool = False  # and it is one of several versions of the judged run
     noted: bool = False  # what is missing has no weight: nothing can have got worse there
-    same_results: bool = False  # both sides are the very same results, which cannot be worse than themselves
-    next_command: str = ""  # collects what is missing
-    rerun_command: str = ""  # settles a verdict that is unclear or missing
+    same_results: bool = False  # both sides are the same results, which cannot be worse than themselves
+    next_command: str = ""  # a command that collects what is missing
+    rerun_command: str = ""  # a command that settles a verdict that is unclear or missing
     created: datetime | None = None  # when the subject's run was made
-    diff_names: tuple[str, str] | None = None  # by which a dashboard shows the two side by side
+    diff_names: tuple[str, str] | None = None  # the names by which the dashboard compares the two
 
 
 def find_pairs(
     names: Sequence[str], baseline: str | None, opener: StoreOpener, root: Root, cells: CellFilter
 ) -> list[ComparisonPair]:
-    """Every cell of the named reports, runs and versions beside its baseline, in the order of the names.
+    """The pairs of all named reports, runs and versions, one a cell, in the order of the names.
 
-    Without names: the newest run. `baseline` is a report, a run, a version, `pinned`, `parent`, `best` or
-    `torch:ID`; None: the pinned one, else the last run of the same version before. Raises UnknownName.
+    Without names: of the newest run. `baseline` is a report, a run, a version, `pinned`, `parent`, `best` or
+    `torch:ID`; None means the pinned one, else the last earlier run of the same version. Raises UnknownName.
     """
     if not all(name.strip() for name in (*names, *(() if baseline is None else (baseline,)))):
         raise UnknownName("an empty name: name a report file, a run id, family/version, or a version")
@@ -81,7 +81,7 @@ def find_pairs(
 
 
 def pair_of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> ComparisonPair:
-    """Two sides that are there already; of a version with what its catalogue and its run say of it."""
+    """The pair of two sides, with what the index knows of the second, such as whether it is rejected."""
     pair = ComparisonPair(b.label, a.label, a, b, b.workload or "", b.gpu or "", b.evidence)
     if b.family is None or b.version is None or b.run_id is None:
         is_same = is_file_name(b.label) and _is_report_of(a, a.label, b.label, opener)
@@ -103,7 +103,7 @@ def pair_of_sides(a: Side, b: Side, opener: StoreOpener, root: Root) -> Comparis
 
 
 def _file_pair(a: Side, b: Side, name: str, cells: CellFilter) -> ComparisonPair:
-    """A report beside the baseline; a file names no workload, so that only GPU and evidence are asked for."""
+    """The pair of a report and its baseline. A file names no workload: only GPU and evidence count."""
     if not cells._replace(workload=None).matches(Cell("", b.gpu or "", b.evidence)):
         gpu = b.gpu or "a GPU that it does not name"
         why = f"{name} is {b.evidence} on {gpu}, and that was not asked for"
@@ -112,7 +112,7 @@ def _file_pair(a: Side, b: Side, name: str, cells: CellFilter) -> ComparisonPair
 
 
 def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool:
-    """Whether a side, which goes by the name, is read from a file of the same content."""
+    """Whether a side, resolved from `name`, was read from a report with the same content as `file`."""
     if is_file_name(name):
         return filecmp.cmp(name, file, shallow=False)
     digest = bundle.hash_file(Path(file))[0]
@@ -120,7 +120,7 @@ def _is_report_of(side: Side, name: str, file: str, opener: StoreOpener) -> bool
 
 
 def _same_results(pair: ComparisonPair, *, noted: bool) -> ComparisonPair:
-    """Compared with itself: as much as not compared; `noted`, without weight beside what is compared."""
+    """The pair of two equal results; `noted`: it has no weight beside real comparisons."""
     why = f"held against itself: {pair.baseline} has these very results"
     return replace(pair, why=why, same_results=True, noted=noted)
 
@@ -134,14 +134,14 @@ class PairFinder:
 
     @property
     def inventory(self) -> Inventory:
-        """The results that there are."""
+        """The results that the index has."""
         return self.lookup.inventory
 
     def pairs_of(self, name: str) -> list[ComparisonPair]:
-        """Every version and cell that a name stands for; a name of which nothing is compared says so."""
+        """The pairs of every version and cell that a name stands for; one at least, with the reason."""
         pairs = list(self._pairs(name))
         compared = {pair.evidence for pair in pairs if pair.a and pair.b and not pair.same_results}
-        if not compared:  # beside nothing, what is missing has weight
+        if not compared:  # without any real comparison, what is missing has weight
             pairs = [replace(pair, noted=False) for pair in pairs]
         reported = compared | {pair.evidence for pair in pairs if not pair.noted}
         if not pairs:
@@ -179,7 +179,7 @@ class PairFinder:
             yield from self._lost_versions(name, versions)
 
     def _lost_versions(self, name: str, versions: Sequence[VersionResults]) -> Iterator[ComparisonPair]:
-        """Versions that the baseline run has and the run that is judged has not."""
+        """Pairs for versions that the baseline run has and the judged run lacks."""
         other = self.lookup.name
         if not other or is_file_name(other) or not self.inventory.is_run(other):
             return
@@ -197,7 +197,7 @@ class PairFinder:
                 yield _same_results(pair, noted=True) if is_same else pair
 
     def _pairs_by_cell(self, subject: VersionResults, baselines: CellBaselines) -> Iterator[ComparisonPair]:
-        """The cells that both have, those without a baseline, and gaps: those that only the baseline has."""
+        """The pairs of shared cells, of those without a baseline, and of those it alone has."""
         kinds = {cell.evidence for cell in subject.run_ids}
         places = {(cell.evidence, cell.gpu) for cell in subject.run_ids}
         kinds_shared = {cell.evidence for cell in baselines.by_cell if cell in subject.run_ids}
@@ -222,17 +222,17 @@ class PairFinder:
                 yield ComparisonPair(subject.name, "", None, None, workload, why=why, gave_no_result=True)
 
     def _cell_pair(self, subject: VersionResults, cell: Cell, baseline: CellBaseline) -> ComparisonPair:
-        """A cell that both have."""
+        """The pair of a cell that both sides have."""
         a = self._side(baseline.results, cell, other=subject)
         pair = self._pair(subject, cell, baseline.name, a, baseline.results)
         is_same = (
             baseline.results.name == subject.name and baseline.results.run_ids[cell] == subject.run_ids[cell]
         )
-        # The best version is as fast as the best: that is no mistake of whoever asked.
+        # With --baseline best, the best version meets itself: that is no mistake of the user.
         return _same_results(pair, noted=True) if is_same and self.lookup.name != BEST else pair
 
     def _outdated(self, subject: VersionResults) -> Iterator[ComparisonPair]:
-        """What was checked or compiled of an older build, and not of the newest one."""
+        """Pairs for cells whose results are of an older build than the version's newest ones."""
         outdated = self.inventory.outdated_cells(subject)
         for cell in self._sorted(outdated):
             why = (
@@ -243,10 +243,11 @@ class PairFinder:
             yield ComparisonPair(subject.name, "", None, None, *cell, why=why, next_command=command)
 
     def _may_lack_kind(self, subject: VersionResults, gap: Cell, kinds: Collection[Evidence]) -> bool:
-        """Whether the version may lack a whole kind of evidence: a GPU's, on a machine without one.
+        """Whether the version may lack a whole kind of evidence: measured, on a machine without a GPU.
 
-        And the others of what was only measured; but who built and disassembled it could have checked it too.
-        What a run left out altogether may lack what the run has of no version.
+        If it was only measured it may lack the others as well; but whoever compiled and disassembled a
+        version could have checked it, too. Evidence that a run has of none of its versions may be missing
+        from each.
         """
         if gap.evidence in self.cells.evidence:
             return False
@@ -260,7 +261,7 @@ class PairFinder:
     def _without_baseline(
         self, subject: VersionResults, cell: Cell, baselines: CellBaselines
     ) -> ComparisonPair:
-        """A cell without a baseline: new, unless all that the baseline has of its kind lies elsewhere."""
+        """The pair of a cell without a baseline; noted only if cell or evidence is new."""
         of_kind = [other for other in baselines.by_cell if other.evidence is cell.evidence]
         is_shared = any(other in subject.run_ids for other in of_kind)
         why, command = f"{subject.name}: no baseline has {cell.evidence} results there", ""
@@ -288,7 +289,7 @@ class PairFinder:
         )
 
     def _gap(self, subject: VersionResults, cell: Cell, baseline: str, *, noted: bool) -> ComparisonPair:
-        """A cell that only the baseline has."""
+        """The pair of a cell that only the baseline has."""
         why = f"nothing {cell.evidence} of {subject.name}, where {baseline} has it"
         command = self.rerun_command(subject, cell)
         return ComparisonPair(
@@ -304,7 +305,7 @@ class PairFinder:
         baseline_results: VersionResults | None = None,
     ) -> ComparisonPair:
         diff_names: tuple[str, str] | None = (baseline, subject.name)
-        if baseline == a.run_id:  # of several versions, a dashboard does not know which
+        if baseline == a.run_id:  # the dashboard could not choose among several versions of a run
             is_alone = len(self.inventory.of_run(baseline)) == 1
             diff_names = (baseline, subject.run_ids[cell]) if is_alone else None
         return ComparisonPair(
@@ -319,9 +320,9 @@ class PairFinder:
         )
 
     def rerun_command(self, subject: VersionResults, cell: Cell, a: Side | None = None) -> str:
-        """The command that collects what is missing or settles what is unclear; "" where none can."""
+        """A command that collects what is missing or settles what is unclear; "" where there is none."""
         if self.inventory.is_imported(subject, cell):
-            return ""  # of a report: nothing here can make it again
+            return ""  # nothing here can measure an imported report again
         if cell.evidence is not Evidence.MEASURED:
             return f"profiler dissect {shlex.quote(subject.version)}"
         against = (
@@ -330,10 +331,10 @@ class PairFinder:
         return f"profiler collect {shlex.quote(subject.version)}{against} --rounds 25"
 
     def _side(self, results: VersionResults, cell: Cell, other: VersionResults | None = None) -> Side:
-        """The cell's results; a build of long ago is as right as it was then, whatever was found since.
+        """The results of a cell as one side, judged right or wrong by the runs they are from.
 
-        A version, whatever its run, brings the calls of its older runs too: the other side may have been
-        timed beside it there. Beside a run of its own they would be compared with themselves.
+        A version, unlike a run, also brings the timed calls of its older runs: the other version may have
+        been timed beside it there. Beside an older run of its own it would be compared with the same calls.
         """
         load = partial(
             self.inventory.store.side,
@@ -351,7 +352,7 @@ class PairFinder:
         return replace(side, wrong=results.wrong)
 
     def _sorted(self, cells: Iterable[Cell]) -> list[Cell]:
-        """The cells asked for: measured, modelled, then static; of a kind by workload and GPU."""
+        """The cells that were asked for: measured, modelled, then static, each by workload and GPU."""
         kinds = list(Evidence)
         return sorted(
             filter(self.cells.matches, cells),

@@ -1,4 +1,4 @@
-"""What a gate finds: about what and where, what it does to the gate, and the exit code of all findings."""
+"""A gate's findings: what each is about, what it does to the gate, and the exit code of all together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Check(StrEnum):
 
     CORRECTNESS = "correctness"
     BUDGET = "budget"
-    FACTS = "facts"  # what the compiler and the run on the CPU say
+    FACTS = "facts"  # of the compiler and of the run on the CPU
     REGRESSION = "regression"
     MISSING = "missing data"
     COMPARABILITY = "comparability"
@@ -27,11 +27,11 @@ class Outcome(StrEnum):
     PASSED = "passed"
     FAILED = "failed"
     UNJUDGED = "unjudged"
-    ACKNOWLEDGED = "acknowledged"  # failed, and somebody said why that is let pass
-    NOTED = "noted"  # reported, and without weight
+    ACKNOWLEDGED = "acknowledged"  # failed, but somebody lets it pass
+    NOTED = "noted"  # reported without weight
 
 
-# What the findings of an outcome are called, in the order of a report; those that passed are only counted.
+# Titles of the findings of each outcome, in the order of a report; passed ones are only counted.
 TITLES = {
     Outcome.FAILED: "failed",
     Outcome.UNJUDGED: "could not be judged",
@@ -48,24 +48,24 @@ class Finding:
     outcome: Outcome
     verdict: Verdict
     subject: str  # what was judged: family/version, or a report's path
-    baseline: str  # against what; "" where there is none
-    line: str  # one sentence, which names the metric and both values
+    baseline: str  # what it was judged against; "" where there is none
+    line: str  # one sentence with the metric and both values
     workload: str = ""
     gpu: str = ""
     evidence: str = ""
     kernel: str = ""
-    concept: str = ""  # of metrics.txt; "" where it is about none
+    concept: str = ""  # of metrics.txt, or latency; "" where it is about none
     effect: float | None = None  # share of the baseline: 0.03 is 3 % more
     interval: Interval | None = None
-    detectable: float | None = None  # the smallest change that would have been found, as a share
-    cause: str = ""  # why, from the time identity
+    detectable: float | None = None  # the smallest change that would have been detected, as a share
+    cause: str = ""  # why the time changed, from the time identity
     next_command: str = ""
     acknowledged: str = ""  # who let it pass, why and until when
-    diff_names: tuple[str, str] | None = None  # baseline and subject, by the names a dashboard takes
+    diff_names: tuple[str, str] | None = None  # baseline and subject, by names for the dashboard
 
     @property
     def place(self) -> str:
-        """Where it holds: subject, kernel, workload, GPU."""
+        """Where it was found: subject, kernel, workload, GPU."""
         return " · ".join(filter(None, (self.subject, self.kernel, self.workload, self.gpu)))
 
     @property
@@ -95,19 +95,19 @@ class Finding:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """All findings of one gate, and how much was compared at all."""
+    """All findings of one gate, and how many sides were compared."""
 
     findings: tuple[Finding, ...]
-    compared: int  # sides that had a baseline and were compared with it
+    compared: int  # how many sides were compared with a baseline
 
     def of(self, *outcomes: Outcome) -> list[Finding]:
-        """The findings with one of the outcomes, in order."""
+        """The findings with one of these outcomes, in order."""
         return [finding for finding in self.findings if finding.outcome in outcomes]
 
     def exit_code(self, allow: Collection[str] = ()) -> Exit:
-        """1 for anything failed; else 3 for anything unjudged or where nothing was compared; else 0.
+        """REGRESSION if a finding failed, else UNJUDGED if one could not be judged or nothing was compared.
 
-        `allow` holds the verdicts that are let pass though nobody could judge; only unclear can be.
+        `allow` has the undecided verdicts that may pass all the same; only unclear can be allowed.
         """
         if self.of(Outcome.FAILED):
             return Exit.REGRESSION

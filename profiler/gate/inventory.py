@@ -1,4 +1,4 @@
-"""Which results there are of each version, by cell: those of one run, or the newest of each cell."""
+"""The results that an index has of each version, by cell: those of one run, or the newest of each cell."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from profiler.bundles import Root
     from profiler.store import ResultInfo, RunInfo, Store
 
-FAILED = "failed"  # the status of what was tried and gave no result
-_RUN_ID_TIME = "%Y%m%dT%H%M%S"  # how a run id begins
-_CLOCK_SKEW = timedelta(hours=1)  # as far as clocks of two machines may differ
+FAILED = "failed"  # the status of what was run and gave no result
+_RUN_ID_TIME = "%Y%m%dT%H%M%S"  # the start of a run id
+_CLOCK_SKEW = timedelta(hours=1)  # how far the clocks of two machines may differ
 
 
 class Cell(NamedTuple):
-    """Where results lie; "" for what nobody named."""
+    """A workload, a GPU or architecture, and evidence; "" for what nobody named."""
 
     workload: str
-    gpu: str  # of static facts the architecture
+    gpu: str  # for static facts the architecture
     evidence: Evidence
 
 
 class CellFilter(NamedTuple):
-    """Which cells are compared; empty for every one."""
+    """Which cells to compare; None or empty for all."""
 
     workload: str | None = None
     gpu: str | None = None
     evidence: Collection[Evidence] = ()
 
     def matches(self, cell: Cell) -> bool:
-        """Whether a cell is one of those asked for."""
+        """Whether a cell was asked for."""
         return (
             self.workload in (None, cell.workload)
             and self.gpu in (None, cell.gpu)
@@ -48,7 +48,7 @@ class CellFilter(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What was asked for."""
+        """The filter in words; "" for all cells."""
         return ", ".join(filter(None, (" or ".join(self.evidence), self.workload, self.gpu)))
 
 
@@ -57,24 +57,24 @@ EVERY_CELL = CellFilter()
 
 @dataclass(frozen=True)
 class VersionResults:
-    """Where the results of one version lie: in one run, or in the newest run of each cell."""
+    """Where the results of one version are: in one run, or for each cell in the newest run that has it."""
 
     family: str
     version: str
-    run_ids: Mapping[Cell, str] = field(default_factory=dict)  # every cell with results, and their run
+    run_ids: Mapping[Cell, str] = field(default_factory=dict)  # the run of each cell with results
     created: Mapping[Cell, datetime] = field(default_factory=dict)  # when that run was made
-    failures: Mapping[str, str] = field(default_factory=dict)  # by workload: why nothing came of it
-    wrong: str | None = None  # why its results are wrong, by these runs alone
-    run_id: str | None = None  # the one run that they are out of; None: the newest of each cell
+    failures: Mapping[str, str] = field(default_factory=dict)  # by workload: why it gave no result
+    wrong: str | None = None  # why the results are wrong, by checks in these runs alone
+    run_id: str | None = None  # the one run that they are from; None: the newest run of each cell
 
     @property
     def name(self) -> str:
-        """What the command line takes for it."""
+        """The name that the command line accepts."""
         return f"{self.family}/{self.version}"
 
 
 def results_by_version(rows: Sequence[ResultInfo]) -> list[VersionResults]:
-    """The results of each version, each cell from its newest run."""
+    """The results of each version, with each cell's newest run."""
     rows_by_version: dict[tuple[str, str], list[ResultInfo]] = {}
     for row in rows:
         rows_by_version.setdefault((row.family, row.version), []).append(row)
@@ -82,8 +82,8 @@ def results_by_version(rows: Sequence[ResultInfo]) -> list[VersionResults]:
     for (family, version), own_rows in rows_by_version.items():
         newest: dict[Cell, ResultInfo] = {}
         for row in own_rows:
-            known = newest.get(cell_of(row))
-            if row.kind in RESULT_KINDS and (known is None or _age(row) > _age(known)):
+            newest_so_far = newest.get(cell_of(row))
+            if row.kind in RESULT_KINDS and (newest_so_far is None or _age(row) > _age(newest_so_far)):
                 newest[cell_of(row)] = row
         failures = {
             row.workload or "": row.reason or row.status
@@ -102,12 +102,12 @@ def _age(row: ResultInfo) -> tuple[datetime, str]:
 
 
 def is_wrong(row: ResultInfo) -> bool:
-    """Whether a check found it so; the CPU can run every version, so what failed there is wrong."""
+    """Whether a check found it wrong. A failure on the CPU counts, since that can run every version."""
     return row.status == "wrong" or (row.status == FAILED and row.evidence is Evidence.MODELLED)
 
 
 def cell_of(row: ResultInfo) -> Cell:
-    """Where a row lies."""
+    """The cell of a result row."""
     return Cell(row.workload or "", row.gpu or "", row.evidence)
 
 
@@ -115,7 +115,7 @@ def cell_of(row: ResultInfo) -> Cell:
 class Inventory:
     """The runs and versions of an index, looked up for one gate.
 
-    What nobody can trust to be the newest is refused: a gate must not pass by results that are out of date.
+    It refuses results that may not be the newest: a gate must not pass by results that are out of date.
     """
 
     store: Store
@@ -123,7 +123,7 @@ class Inventory:
     _runs: dict[str, list[VersionResults]] = field(default_factory=dict)
 
     def is_run(self, name: str) -> bool:
-        """Whether a name is a run's, or a version's as a run has it (`version~run`).
+        """Whether a name is a run's id, or a version of a run (`version~run`).
 
         Raises UnknownName for a run that was forgotten or cannot be read.
         """
@@ -138,20 +138,20 @@ class Inventory:
         return run is not None
 
     def of_run(self, name: str) -> list[VersionResults]:
-        """Every version that a run holds, or the one meant by `version~run`."""
+        """The results of every version in a run, or of the one version that `version~run` means."""
         match = find_run(self.store, name)
         if isinstance(match, VersionRef) and match.run_id:
             version = f"{match.family}/{match.version}"
             return [results for results in self.of_run(match.run_id) if results.name == version]
         if name not in self._runs:
             rows = self.store.results(run_id=name, latest=False)
-            if rows.truncated:  # what is cut off would never be judged
+            if rows.truncated:  # results that are cut off would never be judged
                 raise CannotJudge(f"run {name} has more than {len(rows)} results: name its versions")
             self._runs[name] = [replace(results, run_id=name) for results in results_by_version(rows)]
         return self._runs[name]
 
     def of_version(self, family: str, version: str) -> VersionResults:
-        """The newest results of a version in each cell. Raises where nobody knows which are the newest."""
+        """The newest results of a version in each cell. Raises where it is unknown which are the newest."""
         versions = results_by_version(self.store.results(family=family, version=version))
         if not versions:
             return VersionResults(family, version)
@@ -163,18 +163,18 @@ class Inventory:
         return results
 
     def of_name(self, name: str) -> list[VersionResults]:
-        """Every version of a run, or the one version that a name means."""
+        """The results of every version of a run, or of the one version that a name means."""
         if self.is_run(name):
             return self.of_run(name)
         return [self.of_version(*resolve_family_version(self.store, name))]
 
     def check_name(self, name: str) -> None:
-        """Raise for a name that is no run or version, or of which nobody knows the newest results."""
+        """Raise for a name that is no run or version, or whose newest results are unknown."""
         if not self.is_run(name):
             self.of_version(*resolve_family_version(self.store, name))
 
     def newest_run(self) -> str:
-        """The id of the newest run of all."""
+        """The id of the newest run in the index."""
         runs = self.store.runs(limit=1)
         if not runs:
             raise UnknownName("the index is empty: `profiler import PATH`, or `profiler dissect`")
@@ -188,7 +188,7 @@ class Inventory:
         load_all: Callable[[], Sequence[RunInfo] | Sequence[ResultInfo]],
         name: str = "all",
     ) -> None:
-        """Raise where a run of the future hides the others, or one that cannot be read may be newer."""
+        """Raise where the newest run is dated in the future, or an unreadable run may be newer."""
         until = datetime.now(UTC) + _CLOCK_SKEW
         if created > until and any(row.created <= until for row in load_all()):
             raise CannotJudge(
@@ -198,7 +198,7 @@ class Inventory:
         self.check_unread(name, created)
 
     def check_unread(self, name: str, since: datetime, until: datetime | None = None) -> None:
-        """Raise where a run of that time cannot be read, by the time that its id begins with."""
+        """Raise where an unreadable run was made in this time, which its id begins with."""
         first = f"{since:{_RUN_ID_TIME}}"
         last = None if until is None else f"{until:{_RUN_ID_TIME}}"
         for run_id, reason in self._unread:
@@ -211,15 +211,15 @@ class Inventory:
 
     @cached_property
     def _unread(self) -> list[tuple[str, str]]:
-        """Runs that cannot be read and why; none that somebody forgot."""
+        """The runs that cannot be read, without forgotten ones, each with the reason."""
         refused = self.store.refused()
         labels = decisions.current_labels(decisions.load_decisions(self.root)) if refused else {}
         return [(run_id, why) for run_id, why in refused if not labels.get(run_id, Labels()).hidden]
 
     def outdated_cells(self, results: VersionResults) -> dict[Cell, str]:
-        """Cells without a GPU whose results are of an older build, each with the run that built it anew.
+        """Cells without a GPU with results of an older build, each with the run of the newer build.
 
-        A run that dissects a version checks all of it; what a later build lacks was left out there.
+        A run that dissects a version checks all of it, so what the newer build lacks was left out on purpose.
         """
         on_cpu = {
             cell: run for cell, run in results.run_ids.items() if cell.evidence is not Evidence.MEASURED
@@ -235,7 +235,7 @@ class Inventory:
         }
 
     def _builds(self, run_id: str, results: VersionResults) -> set[tuple[str | None, tuple[str, ...]]]:
-        """What a version was built from in a run: source and flags."""
+        """What a version was built from in a run: source hash and flags."""
         return {
             (result.source_sha256, result.flags)
             for result in bundle.load_run(self.root, run_id).results
@@ -243,7 +243,7 @@ class Inventory:
         }
 
     def is_imported(self, results: VersionResults, cell: Cell) -> bool:
-        """Whether results came as a report, which no command here can collect again."""
+        """Whether the results were imported as a report, which no command here can collect again."""
         run_ids = {results.run_ids[cell]} if cell in results.run_ids else set(results.run_ids.values())
         runs = [self.store.run(run_id) for run_id in run_ids]
         return any(runs) and all(run is None or run.kind == IMPORT for run in runs)

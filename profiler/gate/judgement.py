@@ -1,4 +1,4 @@
-"""The gate's judgement: every pair by the rules, what somebody let pass, and everything said once."""
+"""Judges all pairs of a gate by the rules, applies acknowledgements, and merges repeated findings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from profiler.gate.finding import Check, Finding, Outcome, Verdicts
 from profiler.gate.rules import PairRules
 from profiler.statistics import Verdict, judge_together
 
-NAMED = 4  # workloads that one line names
+NAMED = 4  # how many workloads one line names
 
 
 def judge(
@@ -25,7 +25,10 @@ def judge(
     noise: NoiseModel = UNKNOWN_NOISE,
     acknowledged: Sequence[Acknowledgement] = (),
 ) -> Verdicts:
-    """Compare every pair and judge it; `on` names what is judged besides time and exact counts."""
+    """Compare every pair and judge it.
+
+    `on` names concepts that are judged besides time and exact counts, `across` what may differ (driver, ncu).
+    """
     comparisons = [
         compare(pair.a, pair.b, table, across=across, noise=noise) if pair.a and pair.b else None
         for pair in pairs
@@ -41,7 +44,7 @@ def judge_comparisons(
     on: Collection[str] = (),
     acknowledged: Sequence[Acknowledgement] = (),
 ) -> Verdicts:
-    """Judge pairs that were compared already: a comparison each, None where a side is not there."""
+    """Judge pairs that were compared already; a comparison is None where a side is missing."""
     findings: list[Finding] = []
     compared = 0
     for pair, comparison in zip(pairs, _latencies_together(comparisons), strict=True):
@@ -60,7 +63,7 @@ def judge_comparisons(
 
 
 def _latencies_together(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
-    """The comparisons, their latencies judged as one table: many of them cry wolf no more often than one."""
+    """The comparisons with their latencies judged as one table, which limits false alarms."""
     decisions = [
         latency.decision for comparison in comparisons if comparison for latency in comparison.latency
     ]
@@ -78,9 +81,9 @@ def _latencies_together(comparisons: Sequence[Comparison | None]) -> list[Compar
 def _with_acknowledgement(
     finding: Finding, pair: ComparisonPair, side: Side | None, acknowledged: Sequence[Acknowledgement]
 ) -> Finding:
-    """A regression that somebody let pass, as such, and one whose acknowledgement has ended, with its end.
+    """The finding with the acknowledgement that lets it pass, or that did and has ended.
 
-    Nobody can let pass what is wrong: it has no speed, and no fact of it counts.
+    Wrong results cannot be acknowledged: they have no speed, and none of their facts count.
     """
     if finding.outcome is not Outcome.FAILED or finding.check is Check.CORRECTNESS:
         return finding
@@ -109,7 +112,7 @@ def _asked_for_in_vain(
     table: MetricTable,
     on: Collection[str],
 ) -> Iterator[Finding]:
-    """Concepts that were asked for and of which nothing was compared: a finding a subject and concept."""
+    """A finding for each subject and concept in `on` of which nothing was compared."""
     compared: dict[str, set[str]] = {}
     for pair, comparison in zip(pairs, comparisons, strict=True):
         if comparison is not None and not pair.rejected_in_run:
@@ -125,9 +128,9 @@ def _asked_for_in_vain(
 
 
 def _merged(findings: Sequence[Finding]) -> list[Finding]:
-    """What is said of a version in the same words in many places is said once, with all of them.
+    """The findings, with those that say the same of one version in several places merged into one.
 
-    Only what does not depend on the place: a regression is a finding of each place where it was measured.
+    Only what does not depend on the place is merged. A regression stays a finding of each place.
     """
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for index, finding in enumerate(findings):
@@ -146,7 +149,7 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
 
 
 def _joined(group: Sequence[Finding]) -> Finding:
-    """One finding for all the places of a group."""
+    """One finding for a group of equal ones, with all their places."""
     first = group[0]
     if len(group) == 1:
         return first

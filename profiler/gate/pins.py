@@ -31,7 +31,7 @@ def set_baseline(
     """Set the baseline of a family: a run id, a version, family/version or torch:ID.
 
     Without a workload or GPU it counts on every one. Raises UnknownName for a family, workload, GPU, run or
-    version that is not there.
+    version that has no results.
     """
     _check_place(store, family, workload, gpu)
     version = name.removeprefix(TORCH).removeprefix(f"{family}/")
@@ -60,7 +60,7 @@ def unset_baseline(
     why: str = "",
     who: str | None = None,
 ) -> Pin:
-    """Take away the baseline set for exactly this place; what it was. UnknownName where none is set there."""
+    """Remove the baseline set for exactly this place, and return it. Raises UnknownName where none is set."""
     pins = [pin for pin in list_pins(decisions.load_decisions(root)) if pin.family == family]
     for pin in pins:
         if (pin.workload, pin.gpu) == (workload, gpu):
@@ -75,7 +75,7 @@ def unset_baseline(
 
 
 def _check_place(store: Store, family: str, workload: str | None, gpu: str | None) -> None:
-    """Raise UnknownName where the family has no results: a typing error would pin nothing, silently."""
+    """Raise UnknownName where the family has no results: after a typing error nothing would match."""
     families = store.families()
     if family not in families:
         names = brief_list(nearest_first(family, families))

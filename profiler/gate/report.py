@@ -30,7 +30,7 @@ HEADLINES = {
 
 @dataclass(frozen=True)
 class GateReport:
-    """A gate's answer: its findings and the exit code that follows from them."""
+    """The answer of a gate: its findings and the exit code that follows."""
 
     verdicts: Verdicts
     code: Exit
@@ -61,10 +61,11 @@ def run_gate(
     across: Collection[str] = (),
     allow: Collection[str] = (),
 ) -> GateReport:
-    """Judge reports, runs and versions against their baselines, as `find_pairs` takes the names.
+    """Judge reports, runs and versions against their baselines; names and baseline are as for `find_pairs`.
 
-    `on` names what is judged besides time and exact counts, `across` what may differ (driver, ncu), `allow`
-    the verdicts that are let pass though nobody could judge.
+    `on` names concepts that are judged besides time and exact counts, `across` what may differ (driver, ncu),
+    `allow` the undecided verdicts that may pass. Raises UnknownName, and CannotJudge where it is unknown
+    which results are the newest.
     """
     check_concepts(table, on)
     with versions_without_results_explained((*names, baseline or ""), opener):
@@ -92,11 +93,10 @@ def gate_comparisons(
     on: Collection[str] = (),
     across: Collection[str] = (),
 ) -> GateReport:
-    """What `run_gate([b], a)` answers, of sides that were compared already.
+    """The answer of `run_gate([b], a)` for sides that were compared already.
 
-    `cells`: the comparisons are all that two versions share of these facts; what only A has is missed in B
-    too. Raises UnknownName for a run that was forgotten, and as the gate does where nobody knows which
-    results of a version are the newest.
+    `cells`: the comparisons are all cells that the two versions share of this evidence, so cells that only A
+    has are reported as missing. Raises UnknownName and CannotJudge as `run_gate` does.
     """
     for name in (a, b):
         if not is_file_name(name):

@@ -1,4 +1,4 @@
-"""The rules of the gate on one pair: correctness first, then latencies, counters, facts, what is missing."""
+"""The gate's rules for one pair: correctness first, then latencies, counters, facts, and what is missing."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from profiler.statistics import (
     judge_facts,
 )
 
-NAMED = 4  # metrics that one line names
+NAMED = 4  # how many metrics one line names
 
 
 @dataclass(frozen=True)
 class PairRules:
-    """Judges one pair: every rule yields findings."""
+    """Judges one pair; every rule yields findings."""
 
     pair: ComparisonPair
     table: MetricTable
     on: frozenset[str]  # concepts that are judged besides time and exact counts
 
     def without_comparison(self) -> Iterator[Finding]:
-        """What is found where a side is missing, or gave no result.
+        """The findings where a side is missing or gave no result.
 
-        Whether a version is right, and within its budget, takes no baseline to say.
+        Whether results are right and within the budget can be said without a baseline.
         """
         pair, side = self.pair, self.pair.b
         if pair.rejected_in_run:
@@ -64,7 +64,7 @@ class PairRules:
             )
 
     def of_comparison(self, comparison: Comparison) -> Iterator[Finding]:
-        """Correctness first: what is wrong has no speed, and nothing else is asked of it."""
+        """The findings of a comparison. Correctness comes first: wrong results have no speed to judge."""
         wrong, baseline_wrong = comparison.b.wrong, comparison.a.wrong
         if self.pair.rejected_in_run:
             yield self._of_rejected(wrong)
@@ -86,7 +86,7 @@ class PairRules:
             line = f"not comparable: {'; '.join(blocks)}"
             yield self._finding(Check.COMPARABILITY, Outcome.UNJUDGED, Verdict.NOT_COMPARABLE, line)
             return
-        # What neither side says is no sign of a difference; what one says and the other does not may be one.
+        # A property that neither side says is no sign of a difference; one that a single side says may be.
         if doubts := [item.words for item in comparison.unknown if (item.a is None) != (item.b is None)]:
             line = f"not known to match: {'; '.join(doubts)}"
             yield self._finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.UNCLEAR, line)
@@ -103,7 +103,7 @@ class PairRules:
                 yield replace(finding, kernel=launches.kernel, cause=cause)
 
     def same_results(self) -> Finding:
-        """That both sides are the same results."""
+        """The finding that both sides are the same results."""
         outcome = Outcome.NOTED if self.pair.noted else Outcome.UNJUDGED
         return self._finding(Check.COMPARABILITY, outcome, Verdict.NOT_COMPARABLE, self.pair.why)
 
@@ -143,14 +143,14 @@ class PairRules:
         return self._finding(Check.CORRECTNESS, Outcome.FAILED, Verdict.WORSE, line)
 
     def _of_rejected(self, wrong: str | None) -> Finding:
-        """Of a version that its catalogue rejects: as it has to be, unless the check lets it through."""
+        """The finding of a rejected version: it fails only if the check missed what is wrong."""
         if not wrong and self.pair.b is not None and self.pair.evidence == Evidence.MODELLED:
             return self._wrong("rejected by its catalogue, and not caught: the check found nothing wrong")
         line = f"rejected by its catalogue, and not judged: {wrong or 'nothing wrong was found'}"
         return self._finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.NOT_COMPARABLE, line)
 
     def _unmatched_launches(self, comparison: Comparison, timed: bool) -> Iterator[Finding]:
-        """Launches without a partner: one more makes the call longer, which only a timed call would show."""
+        """Findings of launches without a partner. A new one takes time, which only timed calls include."""
         for launch in comparison.only_in_a:
             line = f"{comparison.label(launch)} is not there any more: the baseline has it"
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
@@ -167,10 +167,10 @@ class PairRules:
     def _latencies(
         self, latencies: Sequence[LatencyComparison], timed: Sequence[LatencyComparison]
     ) -> Iterator[Finding]:
-        """The latency of each mode; worse, but not by the gate's own interval, is unclear to it."""
+        """A finding for each mode. A gate fails by an interval of its own, stricter than the verdict."""
         for latency in latencies:
             if latency.a is None:
-                continue  # newly timed: nothing to lose
+                continue  # timed for the first time: it cannot have got worse
             decision = latency.decision
             outcome = _outcome(decision.verdict)
             if decision.fails_gate:
@@ -204,7 +204,7 @@ class PairRules:
         yield from self._lost_metrics(launches)
 
     def _facts(self, launches: PairComparison, baseline_wrong: bool) -> Iterator[Finding]:
-        """The rules on facts, then every judged fact; a fact that both would name is reported once."""
+        """Findings by the rules on facts, then by metrics.txt; a fact is reported once."""
         decision = judge_facts(_facts_of(launches.a), _facts_of(launches.b))
         over_budget, reported = _over_budget(launches.b), set()
         for failure in decision.failures:
@@ -241,9 +241,10 @@ class PairRules:
             yield self._finding(Check.FACTS, Outcome.PASSED, verdict, line)
 
     def _counters(self, launches: PairComparison, timed: bool) -> Iterator[Finding]:
-        """Time decides; exact counts weigh unless the time is better, what wobbles only where asked for.
+        """Findings of counters: the time decides, then exact counts unless the time is better.
 
-        Where the calls were timed, ncu's duration is one more counter that wobbles.
+        Counters that vary from run to run fail only where asked for. Where calls were timed, ncu's duration
+        is such a counter.
         """
         headline = launches.headline
         if timed and headline is not None:
@@ -271,7 +272,7 @@ class PairRules:
                 yield self._changed(Check.REGRESSION, Outcome.FAILED if weighs else Outcome.NOTED, change)
 
     def _beyond_noise(self, change: MetricChange) -> MetricChange:
-        """A counter that wobbles, and of which no A/A pairs say how far, is unclear where it moved."""
+        """The change of a counter that varies from run to run: unclear where its noise is unknown."""
         a, b = change.a.number, change.b.number
         moved = change.verdict.traits.moved and change.noise_share is None
         if not (moved and a and b is not None):
@@ -285,7 +286,7 @@ class PairRules:
         return replace(change, verdict=decision.verdict, reason=f"{decision.reason}: {way_out}")
 
     def _lost_metrics(self, launches: PairComparison) -> Iterator[Finding]:
-        """Judged metrics that the baseline has as numbers and the subject has not: one line a state."""
+        """Findings of judged metrics that only the baseline has as numbers: one for each state."""
         by_state: dict[State, list[MetricChange]] = {}
         for change in launches.metrics:
             reported_already = change is launches.headline or change.concept in self.on
@@ -301,7 +302,7 @@ class PairRules:
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line, concept=concept)
 
     def _changed(self, check: Check, outcome: Outcome, change: MetricChange) -> Finding:
-        """One metric with both values, its change, and why it has its verdict."""
+        """The finding of one metric: both values, the change, and the reason for the verdict."""
         a, b = (str(formatting.quantity(value)) for value in (change.a, change.b))
         size = formatting.change(change.a, change.b)
         line = f"{change.label}: {a} → {b}" + (f" ({size})" if size else "")
@@ -327,12 +328,12 @@ def _outcome(verdict: Verdict) -> Outcome:
 
 
 def _cause_of(finding: Finding, sentence: str) -> str:
-    """Why the time got worse; nothing else has a cause."""
+    """Why the time got worse; "" for other findings."""
     return sentence if finding.concept == HEADLINE and finding.verdict is Verdict.WORSE else ""
 
 
 def _facts_of(launch: Launch) -> dict[str, Fact]:
-    """Every fact as a number or a text; None where it has neither."""
+    """Every fact as a number or a text; None where it is neither."""
     return {
         name: value.text if value.number is None else float(value.number)
         for name, value in launch.values.items()
@@ -340,6 +341,6 @@ def _facts_of(launch: Launch) -> dict[str, Fact]:
 
 
 def _over_budget(launch: Launch) -> str:
-    """What of its budget a version exceeds; "" where it has none or is within."""
+    """The part of its budget that a version exceeds; "" where it has none or is within."""
     text = launch.values.value(OVER_BUDGET).text
     return "" if text is None or text == WITHIN_BUDGET else text

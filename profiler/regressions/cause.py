@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cause:
-    """Why something is worse, as far as anybody can tell."""
+    """Why something is worse, as far as it can be known."""
 
     words: str  # one line
     due_to: str  # code, compiler, environment, code or environment, unknown
@@ -29,13 +29,13 @@ class Cause:
 
     @property
     def is_environment(self) -> bool:
-        """Whether the machine code is the same, so that the kernel cannot be what got worse."""
+        """Whether the machine code is equal, so that something other than the kernel got worse."""
         return self.due_to == "environment"
 
 
 @dataclass(frozen=True)
 class CauseFinder:
-    """Looks up causes; runs and bundles are read once."""
+    """Looks up causes; each run and bundle is read once."""
 
     store: Store
     root: Root
@@ -44,7 +44,7 @@ class CauseFinder:
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
 
     def find(self, regression: Regression) -> Cause:
-        """The cause of a regression: by its counters where both runs have some."""
+        """The cause of a regression, explained by counters where both runs have them."""
         changes = self._changes(regression)
         environment = "; ".join(
             f"{change.field} {change.before} → {change.after}" for change in changes.environment
@@ -65,7 +65,7 @@ class CauseFinder:
         return Cause("; ".join(filter(None, parts)), due_to, environment)
 
     def _changes(self, regression: Regression) -> RunChanges:
-        """What differs from the last run of the old level to the first that surely has the new one."""
+        """What changed between the last run with the old level and the first that surely has the new one."""
         load = run_code_loader(self.root)
         before, after = regression.before, regression.possible[-1]
         run_ids = dict.fromkeys(run.run_id for run in (before, *regression.possible))
@@ -83,7 +83,7 @@ class CauseFinder:
         return self._runs[run_id]
 
     def _time_split(self, regression: Regression) -> str:
-        """The sentence that splits the change of the launch's time; "" where there are no counters for it."""
+        """The sentence that splits the change of the launch's time; "" where counters are missing."""
         series = regression.series
         if series.evidence is not Evidence.MEASURED:
             return ""
@@ -122,7 +122,7 @@ class CauseFinder:
 
 
 def _due_to(regression: Regression, changes: RunChanges) -> str:
-    """What it can be due to. Facts depend on source and compiler alone, so no environment moves them."""
+    """What can have caused it. Facts depend on source and compiler alone, not on the environment."""
     if regression.series.evidence is Evidence.MEASURED:
         return changes.cause
     if changes.code.word == CHANGED:

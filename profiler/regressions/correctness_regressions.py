@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def find_correctness_regressions(search: Search) -> Iterator[Regression]:
-    """What was right and is wrong now, once for each version, workload, GPU and kind of evidence."""
+    """What was right and is wrong now: one regression for each version, workload, GPU and evidence."""
     rows = search.store.results(family=search.family)
     wrong = [row for row in rows if is_wrong(row) and row.version not in search.rejected]
     cells = dict.fromkeys((row.version, row.workload or "", row.gpu or "", row.evidence) for row in wrong)

@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from profiler.store import PartArrays
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ALSO_CHANGED = 4  # other facts that changed in the same run, and are named
+_ALSO_CHANGED = 4  # how many other facts that changed in the same run are named
 
 Floats = NDArray[np.float64]
 IsWorse = Callable[[Floats, Floats], NDArray[np.bool_]]  # of old and new values, element by element
 
 
 class StandingStep(NamedTuple):
-    """The last step for the worse of a series that still holds, as indices into its values."""
+    """The last step for the worse whose level still holds, as indices into the values of a series."""
 
-    before: int  # the last value of the old level
-    after: int  # the first of the new level
+    before: int  # the last value with the old level
+    after: int  # the first with the new level
     latest: int  # the newest value
     earlier_steps: int  # older steps for the worse that still hold
 
 
 def worse_rule(metric: Metric) -> IsWorse | None:
-    """When a value of the metric is worse than another; None where nobody judges it.
+    """A rule that tells which values of a metric are worse; None where nobody judges the metric.
 
-    A rule of the gate comes first, else it is the metric's direction and threshold of metrics.txt.
+    The gate's rule for a fact comes first, else direction and threshold of metrics.txt.
     """
     fact = next(
         (WATCHED_FACTS[name.name] for name in metric.alternatives if name.name in WATCHED_FACTS), None
@@ -69,11 +69,11 @@ def find_standing_step(values: Floats, is_worse: IsWorse) -> StandingStep | None
     """The last step for the worse that still holds; None where there is none.
 
     NaN is a run without a number. A step holds while the newest value is worse than the one before the step:
-    what came back to its old level is no regression.
+    a value that returned to its old level is no regression.
     """
     positions = np.flatnonzero(~np.isnan(values))
     if len(positions) < 2 or positions[-1] != len(values) - 1:
-        return None  # the newest run has no number: that is missing, not worse
+        return None  # the newest run has no number: the value is missing, not worse
     numbers = values[positions]
     steps = np.flatnonzero(is_worse(numbers[:-1], numbers[1:]) & is_worse(numbers[:-1], numbers[-1:]))
     if not len(steps):
@@ -84,17 +84,17 @@ def find_standing_step(values: Floats, is_worse: IsWorse) -> StandingStep | None
 
 @dataclass(frozen=True)
 class _VersionPart:
-    """The values of one version in the arrays of one part: its runs in order of time."""
+    """The values of one version in the arrays of one part, sorted by the time of the run."""
 
     part: PartArrays
-    rows: NDArray[np.intp]  # of the arrays, those of the version
+    rows: NDArray[np.intp]  # indices of the version's elements in the arrays
 
     def numbers(self, name: str) -> Floats:
-        """The values of a metric, NaN where a run has none."""
+        """The values of a metric; NaN where a run has none."""
         return self.part.numbers[self.part.metrics.index(name)][self.rows]
 
     def value(self, name: str, position: int, unit: str) -> Value:
-        """One of them as it is shown; `unit` where the store has none."""
+        """One value for display; `unit` is used where the store has none."""
         number = float(self.numbers(name)[position])
         exact = int(number) if number.is_integer() else number
         return Value(exact, self.part.units[self.part.metrics.index(name)] or unit)
@@ -109,7 +109,7 @@ class _VersionPart:
 
 
 def find_exact_regressions(search: Search) -> Iterator[Regression]:
-    """What a gate's rule or a metric's threshold finds worse, and has not come back."""
+    """What got worse by a rule of the gate or a threshold of metrics.txt, and has not recovered."""
     rules = _rules(search)
     headline = search.table.by_concept.get(HEADLINE)
     durations = [name.name for name in headline.alternatives] if headline else []
@@ -137,7 +137,7 @@ def find_exact_regressions(search: Search) -> Iterator[Regression]:
 
 
 def _rules(search: Search) -> dict[str, tuple[Metric, IsWorse]]:
-    """By the exact name: what is judged of facts, and of counters those that repeat exactly."""
+    """By exact metric name, the rules for facts and for counters that repeat exactly."""
     rules: dict[str, tuple[Metric, IsWorse]] = {}
     for metric in search.table.metrics:
         exact = metric.evidence is not Evidence.MEASURED or is_exact(metric, metric.unit)
@@ -197,7 +197,7 @@ def _regression(
 def _changes_beside(
     values: _VersionPart, name: str, step: StandingStep, metrics: Mapping[str, Metric]
 ) -> Iterator[str]:
-    """What else changed in the run of the step, in words: a spill is understood by its registers."""
+    """What else changed in the run of the step, in words: more spills, say, because of fewer registers."""
     for other in values.part.metrics:
         if other == name or other not in metrics:
             continue

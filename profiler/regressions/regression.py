@@ -13,7 +13,7 @@ from profiler.evidence import Evidence, Value, formatting
 from profiler.gate import Acknowledgement, LapsedAcknowledgement
 from profiler.statistics import Interval, NoiseFloor, change_text, share_text
 
-CORRECTNESS = "correctness"  # stands as the concept of what was right and is wrong
+CORRECTNESS = "correctness"  # the concept of results that were right and are wrong
 
 
 class RegressionKind(StrEnum):
@@ -45,7 +45,7 @@ class SeriesKey(NamedTuple):
     family: str
     version: str
     workload: str
-    gpu: str  # of static facts the architecture
+    gpu: str  # for static facts the architecture
     evidence: Evidence
     mode: str
     part: str
@@ -54,13 +54,13 @@ class SeriesKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Regression:
-    """Something that is worse now than it was, or than its baseline."""
+    """A value that is worse now than it was, or than that of the baseline."""
 
     series: SeriesKey
     label: str  # of the concept
     kind: RegressionKind
-    before: VersionRun  # the last of the old level, or the baseline's
-    possible: tuple[VersionRun, ...]  # one of these is the first of the new level; never empty
+    before: VersionRun  # the last run with the old level, or the baseline's
+    possible: tuple[VersionRun, ...]  # one of these is the first with the new level; never empty
     now: VersionRun
     a: Value  # the old level
     b: Value  # the level now
@@ -68,9 +68,9 @@ class Regression:
     effect: float | None = None  # share of a: 0.03 is 3 % more
     interval: Interval | None = None
     interval_kind: str = ""  # 95 %, 99 %, noise floor, A/A pairs
-    detectable: float | None = None  # the smallest change that would have shown, as a share
-    floor: NoiseFloor | None = None  # how far equal builds lie apart there; of latencies only
-    held_against: str = ""  # what a baseline is: parent v2b, pinned …; "" for its own past
+    detectable: float | None = None  # the smallest change that would have been detected, as a share
+    floor: NoiseFloor | None = None  # how far latencies of equal builds lie apart; None for other metrics
+    held_against: str = ""  # the baseline: parent v2b, pinned …; "" for the version's own past
     earlier_steps: int = 0  # older steps for the worse that still hold
     changed_with: tuple[str, ...] = ()  # other facts that changed in the same run
     acknowledged: Acknowledgement | None = None
@@ -78,12 +78,12 @@ class Regression:
 
     @property
     def became_wrong(self) -> bool:
-        """Whether its results are wrong, which is no matter of size and which nobody can let pass."""
+        """Whether its results became wrong, which has no size and cannot be acknowledged."""
         return self.kind is RegressionKind.CORRECTNESS
 
     @property
     def change(self) -> str:
-        """The change as it is shown."""
+        """The change as text."""
         if self.became_wrong:
             return ""
         if self.interval is None or self.effect is None:
@@ -92,19 +92,19 @@ class Regression:
 
     @property
     def size(self) -> float:
-        """What regressions are ordered by: the effect's size; what rose from 0 counts as the largest."""
+        """A sort key: the size of the effect; a rise from 0 counts as the largest."""
         if self.became_wrong:
             return math.inf
         return abs(self.effect) if self.effect is not None else 1e6
 
     @property
     def subject(self) -> str:
-        """What the command line takes for the version."""
+        """The name that the command line accepts for the version."""
         return f"{self.series.family}/{self.series.version}"
 
     @property
     def since(self) -> str:
-        """The run in which it began, or those in which it can have begun."""
+        """The run in which it began, or the runs in which it may have begun."""
         first, last = self.possible[0], self.possible[-1]
         if len(self.possible) == 1:
             return first.words
@@ -112,7 +112,7 @@ class Regression:
 
     @property
     def how_sure(self) -> str:
-        """The interval and its kind, what the judgement rests on, and what would have shown."""
+        """The interval and its kind, what the judgement rests on, and what would have been detected."""
         parts = []
         if self.interval is not None:
             parts.append(f"{self.interval_kind}: {self.interval}")
@@ -123,20 +123,20 @@ class Regression:
 
     @property
     def passed(self) -> str:
-        """Until when somebody let it pass, or that nobody does, in a word or two."""
+        """Until when somebody let it pass, or that nobody did, in a word or two."""
         if self.acknowledged:
             return self.acknowledged.until
         return self.lapsed.brief if self.lapsed else "no"
 
     @property
     def passed_words(self) -> str:
-        """Who let it pass, until when and why; of an acknowledgement that ended also how it ended."""
+        """Who let it pass, until when and why; for a lapsed acknowledgement also how it ended."""
         acknowledgement = self.acknowledged or self.lapsed
         return acknowledgement.words if acknowledgement else "no"
 
     @property
     def command(self) -> str:
-        """The command that lets it pass; "" for what is wrong."""
+        """The command that acknowledges it; "" for wrong results."""
         if self.became_wrong:
             return ""
         series = self.series

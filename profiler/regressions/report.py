@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RegressionReport:
-    """What is worse now: what nobody let pass first, then wrong results, latency, the largest effect."""
+    """What is worse now: open regressions first, then wrong results, latencies, and the largest effect."""
 
     regressions: tuple[Regression, ...]
     coverage: Coverage
 
     @property
     def open(self) -> tuple[Regression, ...]:
-        """Those that nobody let pass."""
+        """The regressions that nobody acknowledged."""
         return tuple(regression for regression in self.regressions if regression.acknowledged is None)
 
 
@@ -53,10 +53,10 @@ def find_regressions(
 ) -> RegressionReport:
     """What is worse now in every family, or in one.
 
-    Calls and ncu durations: by the steps of their history, by the newest runs against those before, and by
-    the newest against the baseline (`Baselines.for_regressions`). What repeats exactly (compiler facts, the
-    model, counts): between the runs of one version. A rejected version has nothing to lose, and a wrong one
-    no speed. `noise` judges the calls of two runs and their ncu durations.
+    Timed calls and ncu durations are judged by the steps of their history, by the newest runs against those
+    before, and by the newest runs against the baseline (`Baselines.for_regressions`). What repeats exactly
+    (facts of the compiler and of the model, counts) is compared between the runs of one version. A rejected
+    version has nothing to lose, and a wrong one no speed. `noise` judges values of two runs.
     """
     coverage = Coverage()
     by_series: dict[SeriesKey, Regression] = {}
@@ -79,7 +79,7 @@ def find_regressions(
 def load_regressions(
     root: Root, store: Store, table: MetricTable, noise: NoiseModel, family: str | None = None
 ) -> RegressionReport:
-    """`find_regressions` by all that a data folder has: catalogues, pins and acknowledgements."""
+    """`find_regressions` with everything in a data folder: catalogues, pins and acknowledgements."""
     records = decisions.load_decisions(root)
     return find_regressions(
         store,
@@ -93,7 +93,7 @@ def load_regressions(
 
 
 def _of_one_series(first: Regression, other: Regression) -> Regression:
-    """The one that was found first, unless its own newest runs got worse again since."""
+    """The regression of a series that was found first, unless its newest runs got worse again since."""
     is_newer = other.possible[0].created > first.possible[-1].created
     if is_newer and (first.kind, other.kind) == (RegressionKind.STEP, RegressionKind.RUNS):
         return replace(other, earlier_steps=first.earlier_steps + 1)
@@ -101,7 +101,7 @@ def _of_one_series(first: Regression, other: Regression) -> Regression:
 
 
 def _with_acknowledgement(regression: Regression, acknowledged: Iterable[Acknowledgement]) -> Regression:
-    """With what lets it pass, or did; what is wrong nobody can let pass."""
+    """The regression with the acknowledgement that lets it pass, or did. Wrong results have none."""
     if regression.became_wrong:
         return regression
     series = regression.series
@@ -121,7 +121,7 @@ def _with_acknowledgement(regression: Regression, acknowledged: Iterable[Acknowl
 
 
 def _weight(regression: Regression) -> tuple[object, ...]:
-    """The order of the report: open before acknowledged, wrong, latency, duration, the rest; large first."""
+    """A sort key for the report: open, wrong, latency, duration, the rest; large effects first."""
     concepts = (CORRECTNESS, LATENCY, HEADLINE)
     concept = regression.series.concept
     rank = concepts.index(concept) if concept in concepts else len(concepts)

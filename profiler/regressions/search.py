@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UnclearReason:
-    """Why nobody can say whether a newest result is worse."""
+    """Why it is unclear whether a newest result is worse."""
 
     why: str
-    command: str  # what would tell; "" where nothing would
+    command: str  # a command whose data would decide it; "" where there is none
 
 
 @dataclass
 class Coverage:
-    """What was looked at, and what of it nobody could judge."""
+    """How much was examined, and how much of it could not be judged."""
 
     families: int = 0
     series: Counter[str] = field(default_factory=Counter)  # by kind of evidence
@@ -35,7 +35,7 @@ class Coverage:
 
     @property
     def words(self) -> str:
-        """What was looked at."""
+        """How much was examined."""
         kinds = ", ".join(f"{self.series[kind]} {kind}" for kind in Evidence if self.series[kind])
         families = f"{self.families} famil{'ies' if self.families != 1 else 'y'}"
         series = f"the series of {families} ({kinds})" if kinds else f"{families}, no series"
@@ -46,12 +46,12 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Search:
-    """One family in an index, and what its newest results are judged by."""
+    """One family in an index, with everything that its newest results are judged by."""
 
     store: Store
     table: MetricTable
     baselines: Baselines  # of the family
-    coverage: Coverage  # of all families searched; it grows
+    coverage: Coverage  # of all families searched so far; it is added to
     noise: NoiseModel = UNKNOWN_NOISE
 
     @property
@@ -61,24 +61,24 @@ class Search:
 
     @property
     def lineage(self) -> Lineage | None:
-        """How the versions of the family descend; None where no run keeps a catalogue of it."""
+        """The lineage of the family; None where no run has a catalogue of it."""
         return self.baselines.lineage
 
     @property
     def rejected(self) -> frozenset[str]:
-        """The versions that are wrong on purpose, and have nothing to lose."""
+        """The versions that the catalogue rejects: they have nothing to lose."""
         statuses = self.lineage.statuses if self.lineage else ()
         return frozenset(status.version.id for status in statuses if status.version.state == REJECTED)
 
     @property
     def wrong(self) -> dict[str, dict[str, str]]:
-        """The versions without a speed, as `load_trends` takes them."""
+        """The versions without a speed, as the argument of `load_trends`."""
         return {self.family: self.lineage.wrong} if self.lineage else {}
 
     def baseline(
         self, version: str, workload: str, gpu: str, versions_present: Collection[str]
     ) -> Baseline | None:
-        """What a version's newest results are compared with; a pin that is lost is counted as unclear."""
+        """The baseline of a version's newest results. One whose pin is lost is counted as unclear."""
         baseline = self.baselines.for_regressions(version, workload, gpu, versions_present)
         if isinstance(baseline, LostPin):
             why = f"the baseline of {self.family} is lost: {baseline.why}"

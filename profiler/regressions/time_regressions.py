@@ -1,4 +1,4 @@
-"""Calls and ncu durations that got slower: by steps, by the newest runs, and against the baseline."""
+"""Finds timed calls and ncu durations that got slower: by steps, by the newest runs, against the baseline."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from profiler.statistics.ratios import MARGIN
 from profiler.store import SampleArrays
 
 _IsWorse = Callable[[TrendPoint, TrendPoint], bool]  # of the older and the newer
-_ACROSS = ("driver", "ncu")  # may differ along a series: they are what a step may be due to
+_ACROSS = ("driver", "ncu")  # may differ along a series, since a step may be due to them
 _SHORT = "ncu durations under 50 µs, which move by themselves"
 _FEW_ROUNDS = "live pairs with too few rounds"
 
 
 class _PointPair(NamedTuple):
-    """A newest result and what it is compared with."""
+    """A newest result and the result that it is compared with."""
 
     series: Trend
     before: TrendPoint
     now: TrendPoint
-    held_against: str  # "" for its own past
-    first: TrendPoint  # of the level that `now` has
+    held_against: str  # the baseline's label; "" for the version's own past
+    first: TrendPoint  # the first point with the level of `now`
     kind: RegressionKind  # RUNS or BASELINE
 
 
 def find_time_regressions(search: Search) -> Iterator[Regression]:
-    """One for each series, version, workload and GPU: its steps first, then its runs, then its baseline."""
+    """All time regressions of each series: by its steps, then its newest runs, then its baseline."""
     timed: set[tuple[str, str, str]] = set()
     pairs: list[_PointPair] = []
     for series in load_latency_trends(search.store, family=search.family, wrong=search.wrong):
@@ -71,7 +71,7 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
         regressions = [*_steps(series, search, metric)]
         for point_pair in _pairs(series, search, partial(_takes_longer, series, metric, search)):
             regressions += _judge_duration(point_pair, metric, search)
-        # Where the calls were timed, they decide: ncu's duration of the same launch would tell it twice.
+        # Where calls were timed, they decide: ncu's duration would report the same regression again.
         cell = (series.workload or "", series.gpu or "")
         for regression in regressions:
             if (regression.series.version, *cell) not in timed:
@@ -79,7 +79,7 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
 
 
 def _lines(series: Trend, search: Search) -> list[Trend]:
-    """What is one level over time: a version's runs; without a catalogue, versions as commits follow."""
+    """The parts of a series with one level each: a version's runs, or all runs of versions like commits."""
     if search.lineage is None:
         for view in change_points.series_views(series, (), None):
             if view.over == change_points.RUNS and view.version is None:
@@ -89,7 +89,7 @@ def _lines(series: Trend, search: Search) -> list[Trend]:
 
 
 def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression]:
-    """The last step for the worse of each line whose level still holds."""
+    """For each line, the last step for the worse whose level still holds."""
     for line in _lines(series, search):
         steps = change_points.change_points_in(line, metric)
         points = [point for point in line.points if point.on_line]
@@ -100,7 +100,7 @@ def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression
         if not standing:
             continue
         step, newest = standing[-1], points[-1]
-        # Where a later step moved the level again, the interval of this one is not that of the whole change.
+        # If a later step changed the level again, this step's interval is not that of the whole change.
         is_last = step is steps[-1]
         yield Regression(
             _series_key(line, newest.version),
@@ -144,7 +144,7 @@ def _pairs(series: Trend, search: Search, is_worse: _IsWorse) -> list[_PointPair
 def _baseline_pair(
     series: Trend, search: Search, version: str, newest: dict[str, TrendPoint]
 ) -> _PointPair | None:
-    """A version's newest result beside its baseline's: of a run that timed both where there is one."""
+    """A version's newest result beside its baseline's, of a run that timed both where there is one."""
     baseline = search.baseline(version, series.workload or "", series.gpu or "", newest)
     if baseline is None:
         return None
@@ -155,7 +155,9 @@ def _baseline_pair(
         and baseline.version in (None, point.version)
         and baseline.run_id in (None, point.run_id)
     ]
-    if len({point.version for point in of_baseline}) > 1:  # a pinned run holds several: its own counts
+    if (
+        len({point.version for point in of_baseline}) > 1
+    ):  # a pinned run with several versions: its own counts
         of_baseline = [point for point in of_baseline if point.version == version]
     if not of_baseline or of_baseline[-1] is newest[version]:
         return None
@@ -170,10 +172,10 @@ def _baseline_pair(
 
 
 def _last_before_worse(points: Sequence[TrendPoint], is_worse: _IsWorse) -> int:
-    """The last point before what got worse and stayed so, among those of which no change point tells yet.
+    """The index of the last point before the results got worse and stayed so; else of the last but one.
 
-    Else the one before the newest. An older step must also stand against the point before it: a single fast
-    run, after which all is as it was, is no step.
+    Only the newest points are searched, too few for a change point. An older step also has to hold against
+    the point before it, since one fast run among slow ones is no step.
     """
     last = len(points) - 1
     for index in range(last - 1, max(last - MIN_POINTS, -1), -1):
@@ -185,7 +187,7 @@ def _last_before_worse(points: Sequence[TrendPoint], is_worse: _IsWorse) -> int:
 
 
 def _slower_than_floor(series: Trend, search: Search) -> _IsWorse:
-    """Whether calls are slower, and by more than the A/A floor there."""
+    """A predicate: are calls slower by more than the A/A noise floor?"""
 
     def is_worse(a: TrendPoint, b: TrendPoint) -> bool:
         before, after = a.value.number, b.value.number
@@ -200,14 +202,14 @@ def _slower_than_floor(series: Trend, search: Search) -> _IsWorse:
 
 
 def _takes_longer(series: Trend, metric: Metric, search: Search, a: TrendPoint, b: TrendPoint) -> bool:
-    """Whether a launch takes longer, and by more than its duration moves by itself."""
+    """Whether a launch takes longer by more than its duration varies."""
     return _compare_durations(series, metric, search, a, b).verdict is Verdict.WORSE
 
 
 def _compare_durations(
     series: Trend, metric: Metric, search: Search, a: TrendPoint, b: TrendPoint
 ) -> Judgement:
-    """Two ncu durations of a series: by the A/A pairs of its place, else by their threshold alone."""
+    """The judgement of two ncu durations, by A/A pairs of their kind, else by their threshold."""
     short = any(point.value.number is not None and point.value.number < SHORT_NS for point in (a, b))
     key = CounterKey(series.family, series.workload or "", series.gpu or "", series.mode)
     noise = partial(search.noise.counter_noise, key, series.base_name)
@@ -215,7 +217,7 @@ def _compare_durations(
 
 
 def _judge_latencies(pairs: Sequence[_PointPair], search: Search) -> Iterator[Regression]:
-    """Pairs of timed calls: by the rounds of one run, or by the floor of two."""
+    """The regressions among pairs of timed calls, by the rounds of one run or by the floor of two."""
     ids = {point.result_id for point_pair in pairs for point in (point_pair.before, point_pair.now)}
     samples = search.store.samples(sorted(result_id for result_id in ids if result_id is not None))
     for point_pair in pairs:
@@ -265,7 +267,7 @@ def _why_unclear(point_pair: _PointPair, decision: Decision) -> UnclearReason:
 
 
 def _judge_duration(point_pair: _PointPair, metric: Metric, search: Search) -> Iterator[Regression]:
-    """A pair of ncu durations."""
+    """The regression of a pair of ncu durations, if it is one."""
     search.coverage.pairs += 1
     series, before, now = point_pair.series, point_pair.before, point_pair.now
     judgement = _compare_durations(series, metric, search, before, now)
@@ -291,7 +293,7 @@ def _judge_duration(point_pair: _PointPair, metric: Metric, search: Search) -> I
 
 
 def _floor(series: Trend, ns: float, search: Search) -> NoiseFloor | None:
-    """The A/A floor of a latency; ncu durations have none."""
+    """The noise floor of a latency; None for ncu durations."""
     return search.noise.floor(series.gpu or "", series.mode, ns) if series.concept == LATENCY else None
 
 
