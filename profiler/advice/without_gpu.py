@@ -63,13 +63,15 @@ _SOURCES = {Evidence.STATIC: "the compiler", Evidence.MODELLED: "the run on the 
 
 
 class _Fact(NamedTuple):
-    """What a rule says of one side, and how severe it is among the sides of which it is said."""
+    """The answer of a rule for one side, and its severity, by which sides with the same answer are ranked."""
 
     answer: Statement | OpenQuestion
     severity: float = 0.0
 
 
 class _SideMetrics(NamedTuple):
+    """A side with its comparison, and the metrics of its main launch."""
+
     compared: ComparedSide
     metrics: LaunchMetrics
 
@@ -77,7 +79,7 @@ class _SideMetrics(NamedTuple):
 def fact_statements(
     sides: Sequence[ComparedSide], table: MetricTable, traffic: TrafficByWorkload
 ) -> tuple[Statement | OpenQuestion, ...]:
-    """Every statement that static and modelled facts carry; each stands for all places, naming the worst."""
+    """Every statement that static and modelled facts support; one for all places, about the worst of them."""
     ordered = sorted(sides, key=lambda compared: natural_key(compared.place))
     pairs = [_SideMetrics(compared, _launch_metrics(compared, table)) for compared in ordered]
     static = [pair for pair in pairs if pair.compared.side.evidence is Evidence.STATIC]
@@ -106,7 +108,7 @@ def fact_statements(
 
 
 def main_launch(side: Side) -> Launch:
-    """The main function of a version that has several; the facts of a run on the CPU are one."""
+    """The main function of a version that has several functions. Facts of a run on the CPU have one."""
     return next((launch for launch in side.launches if launch.base_name == MAIN), side.launches[0])
 
 
@@ -119,7 +121,7 @@ def _launch_metrics(compared: ComparedSide, table: MetricTable) -> LaunchMetrics
 
 
 def _worst(facts: Sequence[tuple[ComparedSide, _Fact]]) -> Iterator[Statement | OpenQuestion]:
-    """Of equal statements from several places the one with the highest severity, which names the others."""
+    """Of equal statements from several places the most severe one, with the number of other places."""
     by_id: dict[str, list[tuple[float, ComparedSide, Statement]]] = {}
     questions: dict[str, OpenQuestion] = {}
     for compared, (answer, severity) in facts:
@@ -144,7 +146,7 @@ def _static(
     lever: str = "",
     confidence: str = _EXACT,
 ) -> Statement:
-    """A statement on static facts; without the lever where an input is not valid."""
+    """A statement on static facts; it has no lever where an input is invalid."""
     valid_lever = lever if lever and all_valid(inputs) else None
     return Statement(name, kind, text, inputs, Evidence.STATIC, confidence, valid_lever, weight=weight)
 
@@ -165,7 +167,7 @@ def _spills(metrics: LaunchMetrics) -> Iterator[_Fact]:
 
 
 def _room_for_a_block(metrics: LaunchMetrics) -> Iterator[_Fact]:
-    """How far the kernel is from one more block on an SM."""
+    """How much smaller a block would have to be for one more to fit onto an SM."""
     names = ("static_registers", "static_threads", "static_shared", "static_occupancy", "static_blocks")
     registers, threads, shared, share, blocks = inputs = metrics.of(*names)
     chip = metrics.chip
@@ -195,7 +197,7 @@ def _room_for_a_block(metrics: LaunchMetrics) -> Iterator[_Fact]:
 
 
 class _Block(NamedTuple):
-    """What a block takes of an SM, in the order of `occupancy`'s arguments."""
+    """What a block takes of an SM, in the order of the arguments of `occupancy`."""
 
     chip: str
     registers: int  # a thread
@@ -208,7 +210,7 @@ def _in_place_of(less: int, own: int, name: str) -> str:
 
 
 def _fewer_registers(block: _Block, blocks: int) -> int | None:
-    """The most registers with which one block more fits, within MAX_CUT; None where none will do."""
+    """The most registers with which one more block fits, within MAX_CUT; None where that is not enough."""
     for fewer in range(block.registers - 1, int(block.registers * (1 - MAX_CUT)) - 1, -1):
         if occupancy(*block._replace(registers=fewer)).blocks > blocks:
             return fewer
@@ -216,7 +218,7 @@ def _fewer_registers(block: _Block, blocks: int) -> int | None:
 
 
 def _less_shared(block: _Block, blocks: int) -> int | None:
-    """The most shared memory with which one block more fits, within MAX_CUT, in steps of its unit."""
+    """The most shared memory with which one more block fits, within MAX_CUT; None if that is not enough."""
     unit, own = ARCHITECTURES[block.chip].shared_unit, block.shared_bytes
     for less in range(own - own % unit, int(own * (1 - MAX_CUT)) - 1, -unit):
         if less < own and occupancy(*block._replace(shared_bytes=less)).blocks > blocks:
@@ -235,7 +237,7 @@ def _tensor_cores(metrics: LaunchMetrics) -> Iterator[_Fact]:
 
 
 def _copies(metrics: LaunchMetrics) -> Iterator[_Fact]:
-    """Tiles that travel through registers, on chips that can copy past them."""
+    """Tiles that are copied through registers, on chips that can copy without."""
     copies, loads, stores = inputs = (
         metrics.opcodes(*_ASYNC_COPIES),
         metrics.opcodes("LDG"),
@@ -250,13 +252,13 @@ def _copies(metrics: LaunchMetrics) -> Iterator[_Fact]:
 
 
 def _has_async_copy(chip: str | None) -> bool:
-    """Whether the chip has cp.async; one that the table of architectures lacks is newer than those."""
+    """Whether the chip has cp.async. A chip that the table of architectures lacks is a newer one."""
     architecture = find_architecture(chip)
     return chip is not None and (architecture is None or architecture.async_copy)
 
 
 def _local_arrays(metrics: LaunchMetrics) -> Iterator[_Fact]:
-    """Local arrays; of local memory that spills use, the rule on spills speaks."""
+    """Local arrays, where no spills use local memory: for those there is another rule."""
     local, spills = inputs = (metrics.opcodes("LDL", "STL"), metrics["static_spills"])
     if all_valid(inputs) and local.number and not spills.number:
         text = f"LDL and STL in {local.number:.0f} places without a spill: an array lies in local memory"
@@ -267,7 +269,7 @@ def _local_arrays(metrics: LaunchMetrics) -> Iterator[_Fact]:
 def _bank_conflicts(
     compared: ComparedSide, metrics: LaunchMetrics, traffic: TrafficByWorkload
 ) -> Iterator[_Fact]:
-    """Conflicts by the model of the banks, and the source line with most of them."""
+    """Conflicts by the model of the banks, with the source line that has most of them."""
     inputs = metrics.of("modelled_conflicts", "modelled_wavefronts", "modelled_ideal")
     conflicts, wavefronts, _ = inputs
     if not all_valid(inputs):
@@ -303,7 +305,7 @@ def _bank_conflicts(
 
 
 class _SideChanges(NamedTuple):
-    """The facts of one side that are not what they were in the baseline."""
+    """The facts of one side that differ from those of the baseline."""
 
     compared: ComparedSide
     metrics: LaunchMetrics
@@ -315,7 +317,7 @@ class _SideChanges(NamedTuple):
 
 
 def _changes(sides: Sequence[_SideMetrics]) -> Iterator[Statement]:
-    """What moved against the baseline, at the place where something got worse, else where most moved."""
+    """What changed against the baseline, at the place where something got worse, else where most changed."""
     by_side = [changed for side in sides if (changed := _side_changes(side)) is not None]
     if not by_side:
         blocked = (side.compared for side in sides if _blocked_by(side.compared))
@@ -354,7 +356,7 @@ def _changes(sides: Sequence[_SideMetrics]) -> Iterator[Statement]:
 
 
 def _side_changes(side: _SideMetrics) -> _SideChanges | None:
-    """What changed on one side; None where nothing pairs, or the two do not compare."""
+    """The changes of one side; None where no launch pairs, or the two are not comparable."""
     compared, metrics = side
     pairs = compared.comparison.pairs if compared.comparison else ()
     pair = next((pair for pair in pairs if pair.b is metrics.launch), None)

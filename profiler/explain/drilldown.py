@@ -1,4 +1,4 @@
-"""What lies behind a cause: opcodes, excess wavefronts in shared memory, matrix instructions."""
+"""Details behind a cause: opcodes, excess wavefronts in shared memory, matrix instructions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HALF = "HFMA2"  # its .MMA form runs on the tensor pipe of sm_80 and sm_90 and m
 
 @dataclass(frozen=True)
 class OpcodeClassChange:
-    """Warp instructions of one opcode class on both sides, and the opcodes that only one of them executes."""
+    """Warp instructions of one opcode class on both sides, with the opcodes that only one side executes."""
 
     name: str
     a: float
@@ -34,13 +34,13 @@ class OpcodeClassChange:
 
     @property
     def matrix(self) -> bool:
-        """Tensor-core work; all other classes are scalar or data movement."""
+        """Whether it is tensor-core work; all other classes are scalar work or data movement."""
         return self.name == CLASS_NAMES[0]
 
 
 @dataclass(frozen=True)
 class BankConflicts:
-    """Shared memory of one launch: what the hardware counted, and what the access pattern explains of it."""
+    """Shared memory of one launch: counted conflicts, and those that the access pattern explains."""
 
     counted: Value  # bank conflicts by the hardware counter
     excess: Value  # wavefronts over the ideal, by instruction
@@ -48,9 +48,10 @@ class BankConflicts:
 
     @property
     def residue(self) -> float | None:
-        """Counted conflicts that no access pattern explains: arbitration. None where a number is missing.
+        """Counted conflicts that no access pattern explains: arbitration. None if a number is missing.
 
-        Below 0 where the excess holds what the counter does not see (cp.async on some chips, other passes).
+        Negative where the excess includes what the counter does not see (cp.async on some chips, other replay
+        passes).
         """
         if self.counted.number is None or self.excess.number is None:
             return None
@@ -59,7 +60,7 @@ class BankConflicts:
 
 @dataclass(frozen=True)
 class TensorPipe:
-    """The tensor pipe of one launch beside the opcodes that it executed."""
+    """The tensor pipe of one launch, and the opcodes that it executed."""
 
     pipe: Value  # busy, HFMA2.MMA included
     pipe_name: str
@@ -100,7 +101,7 @@ def bank_conflicts(launch: Launch) -> BankConflicts:
 
 
 def tensor_pipe(launch: Launch) -> TensorPipe:
-    """The tensor pipe of a launch: its share of active cycles where the report has it, else of elapsed."""
+    """The tensor pipe of a launch: a share of active cycles if the report has it, else of elapsed ones."""
     values = launch.values
     pipe_names = [base + cycles for cycles in _CYCLES for base in _PIPE]
     pipe_name = next((name for name in pipe_names if name in values), _PIPE[1] + _CYCLES[0])
@@ -120,7 +121,10 @@ def tensor_pipe(launch: Launch) -> TensorPipe:
 
 
 def _no_matrix_counter(values: Values) -> Value:
-    """Why there is none: only compute capability 9.0 has the counter (NVIDIA's libnvperf_host, 32 chips)."""
+    """The state of the missing counter: only compute capability 9.0 has it.
+
+    Source: NVIDIA's libnvperf_host, asked for 32 chips.
+    """
     capability = [
         values.number(f"device__attribute_compute_capability_{part}") for part in ("major", "minor")
     ]
@@ -133,6 +137,6 @@ def _of_class(opcodes: Mapping[str, float], name: str) -> dict[str, float]:
 
 
 def _missing_in(side: Mapping[str, float], other: Mapping[str, float]) -> dict[str, float]:
-    """The opcodes that the other side has and this one does not, most first."""
+    """The opcodes that the other side has and this one lacks, most frequent first."""
     missing = [(opcode, count) for opcode, count in other.items() if opcode not in side]
     return dict(sorted(missing, key=lambda item: -item[1]))

@@ -1,4 +1,4 @@
-"""Why a launch changed: the causes of each pair's difference in time, in words too, or why there are none."""
+"""Explains a change in time: the causes of each pair's difference, also in words, or why there are none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MAX_STALL_ROWS = 3  # stalls that are named row by row; more share one row
 
 @dataclass(frozen=True)
 class MissingCounter:
-    """A line of metrics.txt that the full split lacks on at least one side."""
+    """A line of metrics.txt that the full split needs and at least one side lacks."""
 
     concept: str
     label: str
@@ -40,7 +40,7 @@ class MissingCounter:
 
 @dataclass(frozen=True)
 class CounterToCollect:
-    """What to collect for a deeper split: a line of metrics.txt, or the lines of all stalls."""
+    """What to collect for a deeper split: one line of metrics.txt, or the lines of all stalls."""
 
     lines: str  # of metrics.txt: "27" or "113–131"
     label: str
@@ -50,7 +50,7 @@ class CounterToCollect:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What is known of why one pair of launches differs in time."""
+    """Why one pair of launches differs in time, as far as its counters tell."""
 
     pair: PairComparison
     kernel: str  # A's label: range/kernel#n
@@ -65,20 +65,20 @@ class Explanation:
 
     @property
     def sentence(self) -> str:
-        """The answer in words."""
+        """The answer as text."""
         return str(self.sentence_parts)
 
     @property
     def causes(self) -> tuple[Term, ...]:
-        """The terms of the split where the verdict says that the time moved; an unclear one has none."""
+        """The terms of the split if the verdict says that the time changed; else there are none."""
         return self.split.terms if self.split and self.verdict.traits.moved else ()
 
 
 def explain(comparison: Comparison, table: MetricTable) -> tuple[Explanation, ...]:
     """Why each pair differs in time, in the comparison's order: longest first.
 
-    Under the verdict's threshold nothing is split, since splitting noise misleads; where the verdict is
-    unclear the split is there, but its terms are no causes.
+    A change below the verdict's threshold is not split, since splitting noise misleads. An unclear change is
+    split, but its terms are no causes.
     """
     chip = chip_of(comparison.a.compute_capability) if comparison.a.compute_capability else None
     evidence = comparison.a.evidence
@@ -88,7 +88,7 @@ def explain(comparison: Comparison, table: MetricTable) -> tuple[Explanation, ..
 
 
 def counters_to_collect(explanations: Sequence[Explanation]) -> tuple[CounterToCollect, ...]:
-    """What the explanations lack for the full split, in the order of metrics.txt; many stalls are one row."""
+    """The counters that explanations lack for the full split, by line; many stalls share a row."""
     by_concept = {counter.concept: counter for explanation in explanations for counter in explanation.missing}
     missing = sorted(by_concept.values(), key=lambda counter: counter.line)
     stalls = [counter for counter in missing if counter.group == _STALL_GROUP]
@@ -106,7 +106,7 @@ def counters_to_collect(explanations: Sequence[Explanation]) -> tuple[CounterToC
 
 
 def describe_depth(explanations: Sequence[Explanation]) -> str:
-    """How far the split gets with what the reports carry; "" where all of it is there."""
+    """How deep the splits are with the counters of the reports; "" where all are complete."""
     without_split = sum(
         any(counter.concept == "cycles" for counter in explanation.missing) for explanation in explanations
     )
@@ -126,7 +126,7 @@ def count_launches(count: int) -> str:
 
 
 def stall_metrics(table: MetricTable, chip: str | None) -> dict[str, Metric]:
-    """The stalls that metrics.txt declares and the chip has, by reason as the ncu name has it."""
+    """The stalls that metrics.txt declares and the chip has, by the reason in their ncu name."""
     by_reason = {}
     for metric in table.metrics:
         match = _STALL_NAME.fullmatch(metric.alternatives[0].name)
@@ -177,7 +177,7 @@ def _explained(pair: PairComparison, table: MetricTable, chip: str | None) -> Ex
 
 
 def _why_no_time(a: Value, b: Value) -> str:
-    """Why there is no time on both sides: it is missing, or a number that is no time."""
+    """Why there is no time on both sides: a value is missing, or is no time."""
     sides = [side for side, value in (("A", a), ("B", b)) if usable_time_us(value) is None]
     return missing_reason(a, b) or f"no usable time in {' and '.join(sides)}"
 
@@ -189,9 +189,9 @@ def _without_time(pair: PairComparison, evidence: Evidence) -> Explanation:
 
 
 def _is_usable(change: MetricChange, pair: PairComparison) -> bool:
-    """Whether both sides carry the concept under one name, so that the change is not one of the counter.
+    """Whether both sides have the concept under one name, so that a change is not one of the counter.
 
-    Where the sides are not comparable every counter is of that verdict, and nothing is split anyway.
+    Where sides are not comparable, every counter has that verdict, and nothing is split anyway.
     """
     return change.verdict is not Verdict.NOT_COMPARABLE or pair.verdict is Verdict.NOT_COMPARABLE
 

@@ -1,4 +1,4 @@
-"""How full an SM is, what keeps it from being fuller, and how full it would be with other resources."""
+"""Occupancy: how full an SM is, what limits it, and how full it would be with other resources."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ RESOURCES = (_REGISTERS, _SHARED_MEMORY, _THREADS)
 
 @dataclass(frozen=True)
 class Limiter:
-    """How many blocks of the launch one resource lets stay on an SM."""
+    """How many blocks of the launch one resource allows on an SM."""
 
     name: str
     blocks: Value
@@ -64,7 +64,7 @@ class Limiter:
 
 @dataclass(frozen=True)
 class OccupancyCurve:
-    """Active warps per SM as one resource varies and all others stay; None where ncu has no value."""
+    """Active warps per SM while one resource varies and the others stay; None where ncu has no value."""
 
     name: str  # registers per thread
     unit: str
@@ -81,7 +81,7 @@ class OccupancyCurve:
         return self.warps[min(bisect_left(self.amounts, self.own_amount), len(self.amounts) - 1)]
 
     def next_gain(self) -> tuple[float, float] | None:
-        """The nearest amount, larger or smaller, with more warps than now: the amount, and its warps."""
+        """The nearest amount, larger or smaller, with more warps than now: amount and warps."""
         own_amount, own_warps = self.own_amount, self.own_warps
         if own_amount is None or own_warps is None:
             return None
@@ -95,7 +95,7 @@ class OccupancyCurve:
 
 @dataclass(frozen=True)
 class OccupancyAnalysis:
-    """Achieved and theoretical occupancy of one launch or kernel function, with its reasons."""
+    """Achieved and theoretical occupancy of one launch or kernel function, and what limits it."""
 
     evidence: Evidence
     achieved: Value  # per cent; not collected where nothing ran
@@ -107,17 +107,17 @@ class OccupancyAnalysis:
 
     @property
     def binding(self) -> tuple[str, ...]:
-        """What limits; several where they tie, none where no limit is known."""
+        """The limits that bind: several if they are equal, none if no limit is known."""
         return tuple(limiter.name for limiter in self.limiters if limiter.binds)
 
     @property
     def unknown(self) -> tuple[Limiter, ...]:
-        """Limits without a number, each of which may bind as well."""
+        """The limits without a number, each of which may bind as well."""
         return tuple(limiter for limiter in self.limiters if limiter.blocks.number is None)
 
 
 def measured_occupancy(values: Values, detail: LaunchDetail | None) -> OccupancyAnalysis:
-    """The occupancy of a measured launch; its curves come from the detail, where there is one."""
+    """The occupancy of a measured launch; curves come from the report's detail, if it is given."""
     blocks = {name: values.value(metric) for name, metric in _LIMIT_METRICS.items()}
     for name in _LIMITS_SINCE_CC_90:
         if blocks[name].state is State.NOT_COLLECTED:
@@ -144,10 +144,10 @@ def measured_occupancy(values: Values, detail: LaunchDetail | None) -> Occupancy
 
 
 def static_occupancy(values: Values, arch: str) -> OccupancyAnalysis:
-    """The theoretical occupancy of a kernel function from its static facts alone, with curves by the model.
+    """The theoretical occupancy of a kernel function from static facts alone, with modelled curves.
 
-    It takes the largest carve-out of shared memory, where ncu takes the one that the launch had. Raises
-    CannotJudge where a fact is missing, or the architecture's limits are not known.
+    It assumes the largest carve-out of shared memory, where ncu uses that of the launch. Raises CannotJudge
+    where a fact is missing, or the architecture's limits are unknown.
     """
     names = ("static__registers", "static__threads", "static__shared_bytes")
     numbers = {name: values.number(name) for name in names}
@@ -186,7 +186,7 @@ def static_occupancy(values: Values, arch: str) -> OccupancyAnalysis:
 
 
 def _limiters(blocks: Mapping[str, Value], metrics: Mapping[str, str]) -> tuple[Limiter, ...]:
-    """The limit of each resource; the least one binds, and several where they tie."""
+    """The limit of each resource. The lowest binds; equal ones bind together."""
     least = min((value.number for value in blocks.values() if value.number is not None), default=None)
     return tuple(
         Limiter(name, value, metrics.get(name, ""), value.number is not None and value.number == least)
@@ -205,7 +205,7 @@ def _measured_curve(resource: _Resource, instances: Instances, own_amount: float
 
 
 def _amounts(resource: _Resource, low: int, high: int, own: int) -> list[int]:
-    """The amounts of a modelled curve: the launch's own is always one of them."""
+    """The amounts of a modelled curve, always including the launch's own."""
     return sorted({*range(low, high + 1, resource.step), own})
 
 

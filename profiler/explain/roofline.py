@@ -1,4 +1,4 @@
-"""Where a launch stands under the roofs of its GPU, at its own clocks, from its report's metrics alone."""
+"""The roofline of a launch, at its own clocks, from the metrics of its report alone."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ USED, UNUSED, UNKNOWN = "used", "not used", "unknown"
 
 @dataclass(frozen=True)
 class _Precision:
-    """How the scalar work of a precision is counted."""
+    """How scalar work of one precision is counted."""
 
     operations: Mapping[str, int]  # of one thread instruction, by instruction; the peak is the first one's
     opcodes: frozenset[str]  # that do such work
@@ -60,7 +60,7 @@ _TENSOR_BUSY = ("sm__pipe_tensor_cycles_active", "sm__inst_executed_pipe_tensor.
 
 @dataclass(frozen=True)
 class Roof:
-    """One ceiling: the most operations or bytes a second, and what the launch reached of it."""
+    """One ceiling: the highest rate of operations or bytes, and the rate that the launch reached."""
 
     name: str  # fp32, tensor fp16 → fp32, DRAM
     unit: str  # FLOP/s, op/s or byte/s
@@ -72,18 +72,18 @@ class Roof:
 
     @property
     def share(self) -> float | None:
-        """How much of the peak was reached, from 0 to 1; None where either is missing."""
+        """The share of the peak that was reached, from 0 to 1; None where either is missing."""
         return _ratio(self.rate.number, self.peak.number)
 
     @property
     def missing(self) -> tuple[tuple[str, str], ...]:
-        """Metric and state of each that would complete it."""
+        """Name and state of each metric that would complete it."""
         return () if self.state == UNUSED else tuple(dict.fromkeys((*self.rate.missing, *self.peak.missing)))
 
 
 @dataclass(frozen=True)
 class RooflinePoint:
-    """One precision seen from one level of memory. None where a roof is missing."""
+    """One precision with the traffic of one memory level. None where a roof is missing."""
 
     precision: str
     level: str
@@ -95,20 +95,20 @@ class RooflinePoint:
 
     @property
     def bound(self) -> str | None:
-        """Which of the two roofs is lower here: memory or arithmetic."""
+        """The lower of the two roofs at this intensity: memory or arithmetic."""
         if self.knee is None:
             return None
         return "memory" if self.intensity < self.knee else "arithmetic"
 
     @property
     def share(self) -> float | None:
-        """What was reached as a share of what is attainable here."""
+        """The rate that was reached, as a share of what is attainable at this intensity."""
         return _ratio(self.reached, self.attainable)
 
 
 @dataclass(frozen=True)
 class Roofline:
-    """The roofs of one launch and its points under them."""
+    """The roofs of one launch, and its points under them."""
 
     precisions: tuple[Roof, ...]
     levels: tuple[Roof, ...]  # in the order of LEVELS
@@ -116,34 +116,37 @@ class Roofline:
 
     @property
     def roofs(self) -> tuple[Roof, ...]:
-        """All of them, the precisions first."""
+        """All roofs, precisions first."""
         return (*self.precisions, *self.levels)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader has to know of the roofs."""
+        """What a reader has to know about the roofs."""
         return tuple(dict.fromkeys(roof.note for roof in self.roofs if roof.note))
 
     @property
     def leading(self) -> Roof | None:
-        """The precision with most work."""
+        """The precision with most work; None without any."""
         used = [roof for roof in self.precisions if roof.rate.number]
         return max(used, key=lambda roof: roof.rate.number or 0.0, default=None)
 
     @property
     def nearest(self) -> Roof | None:
-        """The roof of which most was reached."""
+        """The roof of which the largest share was reached."""
         complete = [roof for roof in self.roofs if roof.share is not None]
         return max(complete, key=lambda roof: roof.share or 0.0, default=None)
 
     @property
     def missing(self) -> dict[str, tuple[tuple[str, str], ...]]:
-        """By roof: metric and state of each that it lacks."""
+        """By roof, name and state of each metric that it lacks."""
         return {roof.name: roof.missing for roof in self.roofs if roof.missing}
 
 
 def roofline_of(launch: Launch, table: MetricTable, chip: str | None, ncu: str | None = None) -> Roofline:
-    """The roofline of a measured launch. A missing metric is named with its state and counts as nothing."""
+    """The roofline of a measured launch. A missing metric is listed with its state and adds nothing.
+
+    `ncu` is the version that made the report: old ones count tensor operations differently.
+    """
     rates = CounterRates(launch.values)
     release = NcuRelease.parse(ncu)
     levels = tuple(_level_roofs(rates, chip))
@@ -163,7 +166,7 @@ def roofline_of(launch: Launch, table: MetricTable, chip: str | None, ncu: str |
 
 
 def collect_command(chip: str | None) -> str:
-    """The command that collects all that a roofline needs."""
+    """The command that collects all metrics of a roofline."""
     return f"ncu --metrics $(profiler metrics --chip {chip or 'sm_NN'}) PROGRAM"
 
 
@@ -174,7 +177,7 @@ def _level_roofs(rates: CounterRates, chip: str | None) -> Iterator[Roof]:
 
 
 def _l1_counter(rates: CounterRates, chip: str | None) -> str:
-    """The chip's counter of L1; of an unknown chip the newest counter that the report carries."""
+    """The chip's counter of L1; for an unknown chip the newest counter that the report has."""
     if architecture := find_architecture(chip):
         return architecture.l1_counter
     newest_first = [architecture.l1_counter for architecture in reversed(ARCHITECTURES.values())]
@@ -182,7 +185,7 @@ def _l1_counter(rates: CounterRates, chip: str | None) -> str:
 
 
 def _level_roof(rates: CounterRates, name: str, counters: Mapping[str, int]) -> Roof:
-    """The level by its first counter with a rate and a peak; else by the first, with what it lacks."""
+    """The level by its first counter with a rate and a peak; else by the first, with what is missing."""
     roofs = []
     for counter, bytes_per_unit in counters.items():
         rate, note = rates.rate(counter) * bytes_per_unit, ""
@@ -214,7 +217,7 @@ def _scalar_roof(rates: CounterRates, name: str, launch: Launch) -> Roof:
 
 
 def _tensor_roof(rates: CounterRates, path: TensorPath, chip: str | None, release: NcuRelease | None) -> Roof:
-    """A tensor path by its counter of dense work, under the dense roof: the sparse one is twice that."""
+    """A tensor path by its counter of dense work, under the dense roof: the sparse one is twice as high."""
     counter = path.dense if rates.carries(path.dense) or not rates.carries(path.base) else path.base
     rate = rates.rate(counter)
     peak = rates.peak(path.dense if path.has_sparsity(chip) else counter)
@@ -228,7 +231,7 @@ def _tensor_roof(rates: CounterRates, path: TensorPath, chip: str | None, releas
 def _uncounted_opcodes(
     launch: Launch, paths: Sequence[TensorPath], counted: Sequence[TensorPath]
 ) -> list[str]:
-    """The tensor opcodes that the launch executed and no counter of the report has.
+    """The executed tensor opcodes that no counter of the report includes.
 
     [""] where the report has neither opcodes nor such counters, so that there may have been any.
     """
@@ -245,7 +248,7 @@ def _uncounted_tensor_roof(
     metrics: Sequence[str],
     release: NcuRelease | None,
 ) -> Roof:
-    """The roof of tensor work without a counter: which metrics it would take."""
+    """The roof of tensor work without a counter: it lists the metrics that would count it."""
     missing = Rate(None, (), tuple((name, rates.state(name)) for name in metrics))
     note = ""
     if opcode and release and release < ncu_release.TENSOR_OPERATIONS:

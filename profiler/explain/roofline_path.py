@@ -1,4 +1,4 @@
-"""The path of a kernel through the roofline of its GPU, version by version: gaps, breaks, one point each."""
+"""The path of a kernel through the roofline of its GPU, version by version, with gaps and breaks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAUNCH_METRIC = "gpu__time_duration.sum"  # what every launch has: it says which
 
 @dataclass(frozen=True)
 class PathStep:
-    """One version: its launch's roofline, or why it has none."""
+    """One version: the roofline of its launch, or why it has none."""
 
     trend_point: TrendPoint
     roofline: Roofline | None
@@ -28,16 +28,16 @@ class PathStep:
 
     @property
     def version(self) -> str:
-        """Its name."""
+        """The name of the version."""
         return self.trend_point.version
 
     @property
     def chip(self) -> str | None:
-        """What it ran on."""
+        """The chip that it ran on."""
         return _chip(self.run)
 
     def point(self, level: str) -> RooflinePoint | None:
-        """The precision with most work, seen from one level."""
+        """The point at this level of the precision with most work; None for a gap."""
         if self.roofline is None or self.gap or (leading := self.roofline.leading) is None:
             return None
         for point in self.roofline.points:
@@ -46,7 +46,7 @@ class PathStep:
         return None
 
     def counters(self, level: str) -> tuple[str, ...]:
-        """The metrics by which the traffic of a level was read."""
+        """The metrics that the traffic of a level was read from."""
         if self.roofline is None:
             return ()
         return self.roofline.levels[LEVELS.index(level)].rate.names
@@ -54,7 +54,7 @@ class PathStep:
 
 @dataclass(frozen=True)
 class PathSegment:
-    """From one version's point to the next one's; `breaks` says why no arrow may join them."""
+    """A line from one version's point to the next one's; `breaks` says why the two must not be joined."""
 
     start: PathStep
     end: PathStep
@@ -74,7 +74,7 @@ class RooflinePath:
         return tuple(step for step in self.steps if step.point(level) is not None)
 
     def segments(self, level: str) -> tuple[PathSegment, ...]:
-        """To each step with a point from its nearest ancestor with one, else from the one before."""
+        """To each step with a point, from its nearest ancestor with one, or the step before."""
         segments = []
         with_point = {step.version: step for step in self.steps_at(level)}
         previous: PathStep | None = None
@@ -110,9 +110,9 @@ def load_roofline_path(
     table: MetricTable,
     parents: Mapping[str, str | None] | None = None,
 ) -> RooflinePath:
-    """The path of one series of any metric: it says which launches there are, and what is wrong with them.
+    """The path along a series of any metric, which says what launches there are and what is wrong with them.
 
-    `load` gives the launches of result ids, as `Store.load` does.
+    `load` returns the launches of result ids, as `Store.load` does.
     """
     ids = [point.result_id for point in trend.points if point.result_id is not None]
     launches = dict(zip(ids, load(ids), strict=True)) if ids else {}
@@ -135,7 +135,7 @@ def _chip(run: RunInfo | None) -> str | None:
 
 
 def _differences(start: PathStep, end: PathStep, level: str) -> Iterator[str]:
-    """Why two points do not compare although both versions have one."""
+    """Why two points are not comparable although both versions have one."""
     if start.run and end.run:
         yield from driver_and_ncu_differences(start.run, end.run)
     if start.counters(level) != end.counters(level):

@@ -1,4 +1,4 @@
-"""How a split of time reads in words: the sentence that answers why, in its parts, and times with signs."""
+"""A split of time in words: the sentence that answers why, in its parts, and times with signs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OFFSET_SHARE = 0.1  # a cause against the change is worth a clause from this sh
 
 @dataclass(frozen=True)
 class SentenceParts:
-    """The sentence that answers why, in its parts; its text is that of the parts joined."""
+    """The sentence that answers why, in its parts; as text, the parts joined."""
 
     headline: str  # what changed: "1.04 ms faster", or why there is no answer
     causes: str = ""  # what it is due to: "mainly by waiting (+1.04 ms)", or why no cause is named
@@ -31,9 +31,9 @@ class SentenceParts:
 
 
 def format_time(us: float, largest: float | None = None, change: float | None = None) -> str:
-    """A time in the unit that suits it; beside a `largest`, in its unit.
+    """A time in a fitting unit; beside a `largest` time, in that one's unit.
 
-    Its decimals then give the largest time three digits, or the largest `change` where one is named.
+    The decimals then give the largest time three digits, or the largest `change` where that is given.
     """
     if largest is None:
         return str(formatting.quantity(Value(us, "us")))
@@ -77,7 +77,7 @@ def compose_sentence(
 
 
 def split_notes(split: TimeSplit, causes: bool) -> Iterator[str]:
-    """What a reader should know before believing the terms, which are causes where the verdict says so."""
+    """What a reader should know before believing the terms; `causes`: the verdict calls them causes."""
     if not causes:
         yield "the verdict is unclear: this is how the counters split, and no cause"
     if split.flagged:
@@ -92,7 +92,7 @@ def split_notes(split: TimeSplit, causes: bool) -> Iterator[str]:
 
 
 def _causes(split: TimeSplit) -> str:
-    """The main cause, what goes against it, and the rest, with what each adds."""
+    """The main cause, what offsets it, and the rest, each with the time that it adds."""
     kinds = dict.fromkeys(term.cause.partition(":")[0] for term in split.terms)
     sums = {kind: split.total(kind) for kind in kinds}
     delta, largest = split.delta_us, max(map(abs, (*sums.values(), split.delta_us)))
@@ -124,7 +124,7 @@ def _cause(kind: str, sums: Mapping[str, float], split: TimeSplit, largest: floa
 
 
 def _scaling(split: TimeSplit) -> str:
-    """What scaling the stalls to the latency keeps out of the residue, and whether single reasons hold."""
+    """How much scaling the stalls to the latency hides from the residue, and whether single reasons hold."""
     skew = format_time(abs(split.stall_skew_us), _largest_us(split))
     if not _shows_anything(skew):
         return "scaled to it"
@@ -147,5 +147,5 @@ def _largest_us(split: TimeSplit) -> float:
 
 
 def _shows_anything(text: str) -> bool:
-    """Whether a number still shows a digit other than 0 after it was rounded."""
+    """Whether a rounded number still has a digit other than 0."""
     return any(digit in text for digit in "123456789")

@@ -1,4 +1,4 @@
-"""How a difference in time splits into causes: a launch's time identity, and the log-mean Divisia method."""
+"""Splits a difference in time into causes, by a launch's time identity and log-mean Divisia weights."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _UNITS |= {"second": 1e-6, "hz": 1.0, "cycle/s": 1.0, "cycle/second": 1.0, "cycl
 
 
 class _Form(NamedTuple):
-    """One way to a factor of the identity: the concepts it needs and what is made of their numbers."""
+    """One way to compute a factor of the identity: the concepts it needs, and a function of their numbers."""
 
     needs: tuple[str, ...]
     compute: Callable[[Mapping[str, float]], float]
@@ -50,7 +50,7 @@ def _share_of_elapsed(active: str, elapsed: str) -> _Form:
 
 
 def _share_of_time(active: str) -> _Form:
-    """Active cycles over the cycles that the time makes at the clock."""
+    """Active cycles as a share of the cycles that pass in the duration at this clock."""
     needs = (active, "sm_clock", "duration")
     return _Form(needs, lambda numbers: numbers[active] / (numbers["duration"] * numbers["sm_clock"] * 1e-6))
 
@@ -85,7 +85,7 @@ CONCEPTS = tuple(
 
 @dataclass(frozen=True)
 class TimeIdentity:
-    """The factors of a launch's time, `T = I·L / (W·S·a·f)`; None where the report does not carry one."""
+    """The factors of a launch's time, `T = I·L / (W·S·a·f)`; None where the report lacks one."""
 
     time_us: float | None
     clock_hz: float | None  # f
@@ -101,7 +101,7 @@ class TimeIdentity:
 
     @property
     def modelled_us(self) -> float | None:
-        """What the identity makes of the counters; differs from time_us by the skew between replay passes."""
+        """The time computed from the counters; replay passes let it differ from time_us."""
         factors = [getattr(self, name) for name in _FACTORS]
         if None in factors:
             return None
@@ -111,7 +111,7 @@ class TimeIdentity:
 
 @dataclass(frozen=True)
 class Term:
-    """What one cause adds to the time (negative: takes away)."""
+    """The time that one cause adds; negative if it takes time away."""
 
     cause: str  # work, waiting:<reason>, waiting, cycles, parallelism, balance or clock
     us: float
@@ -133,13 +133,13 @@ class TimeSplit:
     clock_from_time: bool = False  # the clock is cycles over time, since a side has no clock of its own
 
     def total(self, kind: str) -> float:
-        """The sum of the terms of one kind: "waiting" is all of waiting."""
+        """The sum of the terms of one kind; "waiting" includes every reason."""
         return math.fsum(term.us for term in self.terms if term.cause.partition(":")[0] == kind)
 
 
 @dataclass(frozen=True)
 class WaterfallStep:
-    """One row between the old time and the new: what it is called and what it adds."""
+    """One row between the old time and the new: its label, and the time that it adds."""
 
     label: str
     us: float
@@ -151,8 +151,8 @@ def read_identities(
 ) -> tuple[TimeIdentity, TimeIdentity]:
     """The identities of two launches from their values by concept (see CONCEPTS) and by stall reason.
 
-    Each factor is read in the same way on both sides, or on neither. A number that is not above zero, or
-    absurd, is no factor and counts as missing; a stall may be zero.
+    Each factor is read in the same way on both sides, or on neither. Numbers that are not above zero, or too
+    large to be true, count as missing; a stall may be zero.
     """
     sides = (_usable_numbers(a), _usable_numbers(b))
     factors: tuple[dict[str, float | None], ...] = ({}, {})
@@ -189,14 +189,14 @@ def read_identities(
 
 
 def usable_time_us(value: Value) -> float | None:
-    """A time in microseconds; None for a value that is no time above zero."""
+    """A time in microseconds; None for a value that is not a time above zero."""
     return _usable_numbers({"duration": value}).get("duration")
 
 
 def split_time(a: TimeIdentity, b: TimeIdentity) -> TimeSplit:
-    """Split `b.time_us - a.time_us` as deep as both identities go; exact for every depth but "none".
+    """Split `b.time_us - a.time_us` as deep as both identities allow; exact at every depth but "none".
 
-    Raises ValueError where a side has no time: there is then no difference to split.
+    Raises ValueError where a side has no time.
     """
     if a.time_us is None or b.time_us is None:
         raise ValueError("a launch without a time cannot be split")
@@ -227,10 +227,10 @@ def split_time(a: TimeIdentity, b: TimeIdentity) -> TimeSplit:
 
 
 def waterfall_steps(start_us: float, split: TimeSplit) -> tuple[WaterfallStep, ...]:
-    """Work, stalls that add (largest first), stalls that take away, the other stalls, the rest, the residue.
+    """Work, stalls that add time, stalls that save time, small stalls, the other terms, the residue.
 
-    The old time and the steps add up to the new time. Where this order would take the running sum under zero,
-    what adds comes first.
+    The old time and the steps add up to the new time. Stalls that add are sorted largest first. Where the
+    running sum would fall below zero in this order, all steps that add time come first.
     """
     stalls = [term for term in split.terms if term.cause.startswith(WAITING)]
     small = _SMALL_STEP * max((abs(term.us) for term in split.terms), default=0.0)
@@ -250,12 +250,12 @@ def waterfall_steps(start_us: float, split: TimeSplit) -> tuple[WaterfallStep, .
 
 
 def largest_step_us(steps: Sequence[WaterfallStep]) -> float:
-    """The size of the largest step, by which the digits of all are chosen."""
+    """The size of the largest step, which decides the digits of all."""
     return max(abs(step.us) for step in steps)
 
 
 def log_ratio(a: float, b: float) -> float:
-    """ln(b / a) of two numbers above zero: exact near 1, and swapped it is exactly its negative."""
+    """ln(b / a) of two numbers above zero, exact near 1; swapping them gives exactly the negative."""
     near = (b - a) / (a + b)
     return 2 * math.atanh(near) if abs(near) < 0.5 else math.log(b) - math.log(a)
 
@@ -271,11 +271,11 @@ def log_mean(a: float, b: float) -> float:
 def _full_terms(
     a: TimeIdentity, b: TimeIdentity, ratios: Sequence[float | None]
 ) -> tuple[str, tuple[Term, ...]]:
-    """The whole identity, summed over the stalls: the depth and the terms.
+    """Split the whole identity, summed over the stalls: the depth and the terms.
 
-    The weights are summed over the stall terms rather than taken of the total, so that the parts of the
-    latency and the other factors share one decomposition without a remainder. A stall that is zero on one
-    side has no logarithm: it takes its whole change.
+    The weights are summed over the stall terms, not computed from the total, so that the parts of the latency
+    and the other factors share one decomposition without a remainder. A stall that is zero on one side has no
+    logarithm: it gets its whole change.
     """
     shares_a, shares_b = _latency_shares(a, b, ratios)
     time_a, time_b = a.modelled_us or 0.0, b.modelled_us or 0.0
@@ -308,10 +308,10 @@ def _full_terms(
 def _latency_shares(
     a: TimeIdentity, b: TimeIdentity, ratios: Sequence[float | None]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """The shares of each side's latency by stall reason; each side's add up to 1.
+    """The shares of each side's latency by stall reason; the shares of a side add up to 1.
 
-    Where all stalls are there, they are scaled to the latency. Else they keep their size, and what they leave
-    of the latency is a share of its own.
+    If all stalls are known they are scaled to the latency. Otherwise they keep their size, and what they
+    leave of the latency is a share of its own.
     """
     reasons = [reason for reason in a.stalls if reason in b.stalls]
     near = all(ratio is not None and abs(ratio - 1) <= STALL_RATIO_TOLERANCE for ratio in ratios)
@@ -329,7 +329,7 @@ def _latency_shares(
 
 
 def _cycle_terms(a: TimeIdentity, b: TimeIdentity, clock_from_time: bool) -> tuple[Term, ...]:
-    """Time is cycles over clock; a clock that is cycles over time leaves no residue."""
+    """Split time as cycles over clock. A clock computed from cycles and time leaves no residue."""
     sides = []
     for identity in (a, b):
         cycles, time = identity.cycles or 0.0, identity.time_us or 0.0
@@ -344,7 +344,7 @@ def _cycle_terms(a: TimeIdentity, b: TimeIdentity, clock_from_time: bool) -> tup
 
 
 def _usable_numbers(values: Mapping[str, Value]) -> dict[str, float]:
-    """The numbers above zero by concept, time in microseconds and clock in hertz."""
+    """The numbers above zero by concept, times in microseconds and clocks in hertz."""
     numbers = {}
     for concept in CONCEPTS:
         value = values.get(concept)
@@ -365,7 +365,7 @@ def _stall_ratio(identity: TimeIdentity) -> float | None:
 
 
 def _stall_skew_us(a: TimeIdentity, b: TimeIdentity, ratios: Sequence[float | None]) -> float:
-    """How far the change that the stalls themselves make is from the one that the latency makes."""
+    """The difference between the change that the stalls make and the one that the latency makes."""
     skew_a, skew_b = (
         (identity.modelled_us or 0.0) * ((ratio or 1.0) - 1)
         for identity, ratio in zip((a, b), ratios, strict=True)
@@ -374,7 +374,7 @@ def _stall_skew_us(a: TimeIdentity, b: TimeIdentity, ratios: Sequence[float | No
 
 
 def _flag(residue: float, delta: float, time: float) -> str:
-    """What a residue or a skew is too large a part of; "" where it is of neither."""
+    """What a residue or a skew is too large a share of; "" where it is not."""
     words = []
     if abs(residue) > MAX_TIME_SHARE * time:
         words.append(f"{abs(residue) / time:.1%} of the time")
