@@ -18,6 +18,7 @@ from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import key_batches
 
+# Of table result: all that a point needs besides its payload, which is fetched separately.
 _COLUMNS = ("config", "id", "run", "version", "created", "grid", "block", "metric_set")
 
 
@@ -55,7 +56,7 @@ def _of_configs(
     payloads = dict(_payloads(connection, [row.id for row in rows]))
     metric_sets = cache.metric_sets.get(connection, {row.metric_set for row in rows})
     by_config = defaultdict(list)
-    for row in reversed(rows):
+    for row in reversed(rows):  # rows come newest first, points go oldest first
         by_config[row.config].append(row)
     for config, points in by_config.items():
         yield config, _gather(points, payloads, metric_sets, names)
@@ -107,6 +108,7 @@ def _batches(connection: Connection, configs: Sequence[int]) -> Iterator[list[in
     """The configs in groups whose points stay under the row limit together."""
     result = schema.result.c
     for keys in key_batches(configs):
+        # Counting reads an index alone, which is much cheaper than payloads fetched in vain.
         counted = select(result.config, func.count().label("points"))
         counted = counted.where(result.config.in_(keys), result.kind.in_(schema.VALUED))
         counts = {row.config: row.points for row in connection.execute(counted.group_by(result.config))}
@@ -138,6 +140,7 @@ def _gather(
     head = Head.of(
         [(row.id, row.run, row.version, row.created, _size(row.grid) + _size(row.block)) for row in rows]
     )
+    # Launches with one metric set have each metric at the same position, so they are unpacked together.
     table = _Table(names, len(rows))
     by_set = defaultdict(list)
     for point, row in enumerate(rows):
@@ -154,7 +157,7 @@ class _Table:
         self.names = names
         self.slots = np.zeros((len(names), points), SLOT)
         self.marks = np.zeros((len(names), points), MARK)
-        self.forms = {ABSENT: 0}
+        self.forms = {ABSENT: 0}  # the mark of each form; what is never filled keeps mark 0
 
     def columns(self) -> dict[str, Column]:
         forms = list(self.forms)
@@ -170,12 +173,14 @@ class _Table:
         rows = np.array([row for row, _ in rows_and_names])
         positions = np.array([metric_set.position[name] for _, name in rows_and_names])
         forms = [(metric_set.units[position], metric_set.kinds[position]) for position in positions]
+        # One array of all payloads, points by metrics, of which the columns asked for are cut out.
         slots = np.frombuffer(b"".join(bytes(payload.slots) for payload in packed), SLOT)
         cells = np.ix_(rows, np.array(points))
         self.slots[cells] = slots.reshape(-1, len(metric_set.names))[:, positions].T
         present = [self._mark(Form(State.PRESENT, *form)) for form in forms]
         self.marks[cells] = np.array(present, MARK)[:, None]
         for point, payload in zip(points, packed, strict=True):
+            # Nearly all values are present numbers: only the exceptions are marked one by one.
             if payload.states:
                 states = np.frombuffer(payload.states, np.uint8)[positions]
                 for index in np.flatnonzero(states).tolist():

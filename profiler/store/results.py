@@ -28,7 +28,7 @@ def results(
     )
     if selection.run_id is None:
         statement = statement.where(run.hidden.is_(False))
-        if selection.kind is None:
+        if selection.kind is None:  # A/A sessions are no results of a version
             statement = statement.where(result.kind != "noise")
         if latest:
             statement = statement.where(result.is_latest)
@@ -66,6 +66,7 @@ def load(connection: Connection, cache: LookupCache, result_ids: Sequence[int]) 
         )
         for row in rows:
             launches[row.id] = _launch(row, metric_sets.get(row.metric_set, _NO_METRICS))
+    # The ids come from links, which may be older than the index.
     for result_id in result_ids:
         if result_id not in launches:
             raise UnknownName(
@@ -86,7 +87,7 @@ def samples(connection: Connection, result_ids: Sequence[int]) -> dict[int, Samp
         )
         for result, ns, rounds, clocks, throttled in rows:
             by_result[result] = SampleArrays(
-                np.frombuffer(ns, "<f4"),
+                np.frombuffer(ns, "<f4"),  # the types that run_rows wrote
                 np.frombuffer(rounds or b"", "<u2"),
                 np.frombuffer(clocks or b"", "<f4"),
                 np.frombuffer(throttled or b"", "<u4"),

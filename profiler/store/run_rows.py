@@ -76,6 +76,7 @@ class _Builder:
         self.evidence: set[Evidence] = set()
 
     def build(self) -> RunRows:
+        """The rows of the run. What its provenance says goes before what its first report says."""
         first = self._report(self.of.reports[0].sha256) if self.of.reports else None
         session = first.session if first is not None else Session()
         provenance = self.of.provenance
@@ -127,6 +128,7 @@ class _Builder:
         return self.rows
 
     def _add_result(self, result: Result) -> None:
+        # Only imports can be relabelled: the versions of a collected run are those of its catalogue.
         labels = self.labels if self.of.kind == IMPORT else Labels()
         self.family = _text(labels.family or result.family) or ""
         self.workload = _text(labels.workload if labels.workload is not None else result.workload) or ""
@@ -141,6 +143,7 @@ class _Builder:
             "flags": list(result.flags),
             "check": None if result.check is None else dict(result.check),
         }
+        # Several results of a run may be of one version and workload: the first describes the cell.
         self.rows.cells.setdefault(
             (self.version, self.workload),
             {
@@ -200,7 +203,7 @@ class _Builder:
             counts = f"{len(parts)} parts for {len(launches)} launches"
             raise BadBundle(f"run {self.of.run_id} names {counts} of {report.name}")
         mode = capture.mode if capture.mode is not None else ncu_mode(report.session)
-        gpu = _text(report.gpu) or self.gpu
+        gpu = _text(report.gpu) or self.gpu  # a run may hold reports of several GPUs
         for launch, part in zip(launches, parts, strict=True):
             self._add_row("launch", Evidence.MEASURED, mode, part, launch.base_name, gpu, launch)
             self.rows.results[-1]["report"] = self._report_key(report.sha256)
@@ -226,6 +229,7 @@ class _Builder:
         }
         self.evidence.add(evidence)
         position = len(self.rows.results)
+        # The duration has a column of its own: lists and overviews show it without reading payloads.
         duration = NOT_COLLECTED if launch is None else launch.values.value(NCU_DURATION)
         ordinal = position if launch is None or kind == "facts" else launch.ordinal
         if not 0 <= ordinal < _MOST_LAUNCHES:
@@ -236,7 +240,7 @@ class _Builder:
             "config": config_key,
             "version": self.version,
             "created": self.created,
-            "is_latest": False,
+            "is_latest": False,  # set when it is inserted
             "position": position,
             "ordinal": ordinal,
             "kind": kind,

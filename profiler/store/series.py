@@ -24,6 +24,7 @@ def series(
 ) -> list[Series]:
     """See Store.series."""
     configs = _configs(connection, selection)
+    # Metrics may come in several blocks a config: those that are prepared and those that are not.
     columns = list(prepared_series.read(connection, cache, list(configs), list(dict.fromkeys(names))))
     if latest:
         columns = [(key, block.points(block.head.latest())) for key, block in columns]
@@ -64,8 +65,8 @@ def part_arrays(
 def _part(
     config: Any, blocks: Sequence[Columns], names: Sequence[str], versions: Mapping[int, str]
 ) -> PartArrays:
-    head = blocks[0].head
-    present = np.zeros(len(head), np.uint8)
+    head = blocks[0].head  # all blocks of a config have the same points
+    present = np.zeros(len(head), np.uint8)  # State.PRESENT for every point: most columns share this array
     columns = blocks[0].columns
     for block in blocks[1:]:
         columns = columns | block.columns
@@ -105,6 +106,7 @@ def _point_heads(
     runs = cache.runs.get(connection, {run for head in heads for run in head.run.tolist()})
     versions = cache.versions.get(connection, {version for head in heads for version in head.versions})
     point_heads = []
+    # Whole columns at a time, and versions and shapes by index: a trend has thousands of points.
     for head in heads:
         names = [versions[key] for key in head.versions]
         grids, blocks = ([_size(shape[part]) for shape in head.shapes] for part in (_GRID, _BLOCK))
@@ -128,7 +130,7 @@ def _point_heads(
 
 def _size(extents: tuple[int, ...]) -> Size | None:
     x, y, z = extents
-    return (x, y, z) if x or y or z else None
+    return (x, y, z) if x or y or z else None  # zeros stand for a launch of unknown shape
 
 
 def _series(config: Any, name: str, heads: list[tuple[Any, ...]], column: Column) -> Series:

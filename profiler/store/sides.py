@@ -17,6 +17,7 @@ from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import Selection, capped, moment, narrow, select_results
 
 _MAX_LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few modes
+# What a side is made of where nobody asks for a kind of evidence.
 _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
 
 
@@ -88,7 +89,7 @@ def _latencies(connection: Connection, chosen: Selection, run_id: str | None) ->
         ),
         latency_selection,
     )
-    if run_id is None:
+    if run_id is None:  # a run that is named counts also if it was forgotten
         statement = statement.where(run.hidden.is_(False))
     statement = statement.order_by(result.created.desc(), run.run_id.desc(), result.position)
     rows = capped(connection, statement, _MAX_LATENCIES)
@@ -121,6 +122,7 @@ def _wrong(connection: Connection, chosen: Selection, run_id: str | None) -> str
     not run one workload says nothing about the numbers.
     """
     result, config, run = schema.result.c, schema.config.c, schema.run.c
+    # All workloads count: results that are wrong on one make the version wrong.
     version = schema.version_key(chosen.family or "", chosen.version or "")
     is_own_run = run.run_id == (run_id or chosen.run_id)
     statement = select_results(result.reason, result.status, run.run_id).where(
@@ -166,6 +168,7 @@ def _choose(connection: Connection, selection: Selection, name: str) -> Selectio
             listed = brief_list([version for _, version in versions])
             way_out = f"choose one, as in {first}~{selection.run_id}"
             raise UnknownName(f"{name} has several versions: {listed}; {way_out}")
+    # Of several kinds of evidence the best is taken, but of workloads and GPUs none is better than another.
     evidence = next(kind for kind in _EVIDENCE_ORDER if any(row.evidence == kind for row in candidates))
     candidates = [row for row in candidates if row.evidence == evidence]
     for column, option in (("family", ""), ("version", ""), ("workload", "--workload"), ("gpu", "--gpu")):

@@ -47,7 +47,7 @@ def select_results(*columns: Any) -> Select[Any]:
 def narrow(statement: Select[Any], selection: Selection) -> Select[Any]:
     """A statement of `select_results`, narrowed to a selection."""
     conditions, result = config_conditions(selection), schema.result.c
-    if selection.version is not None and selection.family is not None:  # by key: there is an index for it
+    if selection.version is not None and selection.family is not None:  # by key, which an index has
         conditions.append(result.version == schema.version_key(selection.family, selection.version))
     elif selection.version is not None:
         conditions.append(schema.version.c.name == selection.version)
@@ -79,12 +79,13 @@ def config_conditions(selection: Selection) -> list[Any]:
 def capped(connection: Connection, statement: Select[Any], limit: int = ROW_LIMIT) -> Rows[Any]:
     """The first rows of a statement, and whether there were more."""
     limit = min(limit, ROW_LIMIT)
-    rows = connection.execute(statement.limit(limit + 1)).all()
+    rows = connection.execute(statement.limit(limit + 1)).all()  # one more, to know whether there are more
     return Rows(rows[:limit], truncated=len(rows) > limit)
 
 
 def pages(connection: Connection, statement: Select[Any], by: Any) -> Iterator[Any]:
     """All rows of a statement, fetched in pages, sorted by a unique column, which has to be its first."""
+    # Each page begins after the last key of the one before: OFFSET would read all earlier rows again.
     statement = statement.order_by(by).limit(ROW_LIMIT)
     rows = connection.execute(statement).all()
     while rows:
@@ -99,7 +100,7 @@ def key_batches(keys: Iterable[int]) -> Iterator[list[int]]:
         yield keys[start : start + _KEYS_AT_ONCE]
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=65_536)  # all points of a run share one time
 def moment(microseconds: int) -> datetime:
     """The time that the index stores as microseconds since 1970, UTC."""
     return _EPOCH + timedelta(microseconds=microseconds)

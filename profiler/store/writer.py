@@ -23,7 +23,7 @@ def insert_runs(connection: Connection, runs: Sequence[RunRows]) -> list[bool]:
     is_new = []
     for rows in runs:
         is_new.append(rows.run["id"] not in existing_keys)
-        if is_new[-1]:
+        if is_new[-1]:  # also False for the second of two equal runs in one call
             existing_keys.add(rows.run["id"])
             new.append(rows)
     if not new:
@@ -41,7 +41,7 @@ def insert_runs(connection: Connection, runs: Sequence[RunRows]) -> list[bool]:
     _insert(connection, schema.cell, [row for rows in new for row in rows.cells.values()])
     _insert(connection, schema.result, [row for rows in new for row in rows.results])
     _insert(connection, schema.payload, [row for rows in new for row in rows.payloads])
-    _drop_prepared(connection, new)
+    _drop_prepared(connection, new)  # results that are not the newest fall into prepared series
     touch(connection)
     return is_new
 
@@ -57,6 +57,7 @@ def delete_runs(connection: Connection, run_keys: Sequence[int]) -> None:
         for table in (schema.report, schema.cell):
             connection.execute(delete(table).where(table.c.run.in_(batch)))
         connection.execute(delete(schema.run).where(schema.run.c.id.in_(batch)))
+        # Rows that were hidden behind the deleted ones may be the newest now.
         for config, version in touched:
             _find_latest(connection, config, version)
         for configs in key_batches({config for config, _ in touched}):
@@ -94,6 +95,7 @@ def put_meta(connection: Connection, name: str, value: str) -> None:
 
 def _mark_latest(connection: Connection, runs: Sequence[RunRows]) -> None:
     """Set is_latest on rows of the newest run of each series and version, and unset it on older ones."""
+    # Runs arrive in any order: an import may bring a run that is older than those in the index.
     visible = [rows for rows in runs if not rows.run["hidden"]]
     pairs = {(row["config"], row["version"]) for rows in visible for row in rows.results}
     newest, stored = _stored_latest(connection, pairs), set()
@@ -107,7 +109,7 @@ def _mark_latest(connection: Connection, runs: Sequence[RunRows]) -> None:
         order = (rows.run["created"], rows.run["run_id"])
         for row in rows.results:
             row["is_latest"] = newest[row["config"], row["version"]] == order
-    if stored:
+    if stored:  # for these pairs the index has rows that are no longer the newest
         result = schema.result.c
         connection.execute(
             update(schema.result)
@@ -158,6 +160,7 @@ def _find_latest(connection: Connection, config: int, version: int) -> None:
         .order_by(run.created.desc(), run.run_id.desc())
         .limit(1)
     )
+    # No run has the key -1: where all are hidden, no row is the newest.
     connection.execute(update(schema.result).where(*same).values(is_latest=result.run == (newest or -1)))
 
 
@@ -184,6 +187,7 @@ def _insert(connection: Connection, table: Table, rows: list[Row]) -> None:
 def _insert_missing(connection: Connection, table: Table, rows: list[Row]) -> None:
     if not rows:
         return
+    # Keys are made from content, so a row with the same id is the same row.
     statement: Any
     if connection.dialect.name == "postgresql":
         from sqlalchemy.dialects import postgresql  # imported here, since each dialect takes 25 ms
