@@ -59,13 +59,14 @@ def match(a: Sequence[Launch], b: Sequence[Launch]) -> Matching:
     ambiguous: list[AmbiguousLaunches] = []
     for group in dict.fromkeys((*groups_a, *groups_b)):
         left_a, left_b = groups_a.get(group, []), groups_b.get(group, [])
+        # From the strictest rule to the loosest, each on what the rules before it left.
         for pair_up in (_pair_exact, _pair_by_template_or_size, _pair_by_order):
             new_pairs = pair_up(left_a, left_b)
             pairs += new_pairs
             paired = {id(launch) for pair in new_pairs for launch in pair}
             left_a = [launch for launch in left_a if id(launch) not in paired]
             left_b = [launch for launch in left_b if id(launch) not in paired]
-        if left_a and left_b:
+        if left_a and left_b:  # launches on one side alone are new or gone, not ambiguous
             ambiguous.append(
                 AmbiguousLaunches(group[0], tuple(left_a), tuple(left_b), _why_ambiguous(left_a, left_b))
             )
@@ -85,7 +86,7 @@ def match(a: Sequence[Launch], b: Sequence[Launch]) -> Matching:
 def launch_labels(launches: Sequence[Launch]) -> tuple[str, ...]:
     """The label of each launch, in order: `range/kernel`, with `#n` where a range holds several."""
     counts = Counter((launch.base_name, launch.nvtx) for launch in launches)
-    seen: Counter[Group] = Counter()
+    seen: Counter[Group] = Counter()  # launches of each group so far, which number the next one
     named = []
     for launch in launches:
         group = (launch.base_name, launch.nvtx)
@@ -140,7 +141,7 @@ def _groups(launches: Iterable[Launch], kernels_with_ranges: frozenset[str]) -> 
 
 @lru_cache(maxsize=4096)  # a CUTLASS name has 5,000 characters, and a report hundreds of launches of it
 def _template_arguments(demangled: str) -> str:
-    name = demangled.replace("(anonymous namespace)", "")
+    name = demangled.replace("(anonymous namespace)", "")  # its parenthesis opens no argument list
     depth, start, arguments = 0, 0, []
     for mark in re.finditer(r"[<>(]", name):
         if mark[0] == "<":
@@ -150,7 +151,7 @@ def _template_arguments(demangled: str) -> str:
             depth -= 1
             if not depth:
                 arguments.append(name[start : mark.end()])
-        elif not depth:
+        elif not depth:  # the parenthesis of the function's own arguments
             break
     return "".join(arguments)
 
@@ -180,6 +181,7 @@ def _pair_by_template_or_size(a: list[Launch], b: list[Launch]) -> list[tuple[La
     candidates = {
         (id(x), id(y)): (x, y) for traits in (_template, _size) for x, y in _pair_by_traits(traits, a, b)
     }
+    # A launch that the template pairs with one launch and the size with another is left alone.
     partners = Counter(key for pair_of_ids in candidates for key in pair_of_ids)
     return [
         pair_of_ids for keys, pair_of_ids in candidates.items() if partners[keys[0]] == partners[keys[1]] == 1
@@ -232,5 +234,6 @@ def name_filter(pattern: str | None) -> Callable[[str], bool]:
             raise BadKernelPattern(pattern, f"not a regular expression: {error}") from None
         return lambda name: re.search(expression, name, re.IGNORECASE) is not None
     if "*" in pattern or "?" in pattern:
+        # "[" is part of a kernel's name here, not the start of a set of characters.
         return lambda name: fnmatchcase(name.lower(), lowered.replace("[", "[[]"))
     return lambda name: lowered in name.lower()

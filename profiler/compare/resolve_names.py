@@ -68,6 +68,7 @@ def resolve_all(
     """
     if not all(name.strip() for name in names):
         raise UnknownName(_EMPTY_NAME)
+    # A file comes before a run or version of the same name.
     files = [name for name in names if Path(name).exists() and not Path(name).is_dir()]
     if files and evidence not in (None, Evidence.MEASURED):
         raise NothingShared(f"{files[0]} is a report, which is measured: it has nothing {evidence}")
@@ -82,6 +83,7 @@ def resolve_all(
         if name in reports:
             sides.append(side_of_report(reports[name], name))
             continue
+        # No run or version is meant by the name of a report that is missing.
         if name.endswith(_REPORT_SUFFIXES) and not Path(name).is_dir():
             raise UnknownName(f"{name}: no such file")
         if _is_folder_path(name):
@@ -242,6 +244,7 @@ def find_run(store: Store, name: str) -> RunInfo | VersionRef | None:
     """
     if run := store.run(name):
         return run
+    # From the right: a run id has no mark in it, a version's name may.
     version, mark, run_id = name.rpartition(RUN_MARK)
     if not mark or not store.run(run_id):
         return None
@@ -334,6 +337,7 @@ def _note_hidden_name(refusal: UnreadableReport, name: str, store_opener: StoreO
 def _from_store(
     store: Store, name: str, workload: str | None, gpu: str | None, evidence: Evidence | None = None
 ) -> Side:
+    # A run that the index refused would otherwise be an unknown name.
     if find_run(store, name) is None and (reason := dict(store.refused()).get(name)):
         raise UnknownName(f"run {name} cannot be read: {reason}")
     version = resolve_version(store, name)
@@ -388,10 +392,12 @@ def _check_filters(name: str, launches: Iterable[ResultInfo], workload: str | No
             )
             on = f" on {workload}" if workload and position else ""
             raise UnknownName(f"{name} has no {kind} {requested!r}{on}; {hint}")
+        # The GPU is looked for among the cells of that workload alone.
         cells = {cell for cell in cells if not requested or cell[position] == requested}
 
 
 def _nearest_words(name: str, versions: set[tuple[str, str]]) -> str:
+    # The user may have mistyped either form of a name.
     names = {"/".join(pair): pair for pair in sorted(versions)}
     near = get_close_matches(name, [*names, *(version for _, version in versions)], n=3, cutoff=0.5)
     if near:

@@ -53,9 +53,10 @@ def judge_comparisons(
             own, side = list(rules.without_comparison()), pair.b
         else:
             own, side = list(rules.of_comparison(comparison)), comparison.b
-            if pair.same_results:
+            if pair.same_results:  # that equal results are equal is no reason to pass
                 own = [finding for finding in own if finding.outcome is not Outcome.PASSED]
                 own.append(rules.same_results())
+            # A pair with nothing but remarks on comparability was not compared.
             compared += any(finding.check is not Check.COMPARABILITY for finding in own)
         findings += [_with_acknowledgement(finding, pair, side, acknowledged) for finding in own]
     findings += _asked_for_in_vain(pairs, comparisons, table, on)
@@ -87,7 +88,7 @@ def _with_acknowledgement(
     """
     if finding.outcome is not Outcome.FAILED or finding.check is Check.CORRECTNESS:
         return finding
-    if side is None or side.family is None or side.version is None:
+    if side is None or side.family is None or side.version is None:  # a report file has no version
         return finding
     acknowledgement = find_acknowledgement(
         acknowledged,
@@ -118,6 +119,7 @@ def _asked_for_in_vain(
         if comparison is not None and not pair.rejected_in_run:
             concepts = compared.setdefault(pair.subject, set())
             concepts |= {change.concept for launches in comparison.pairs for change in launches.metrics}
+    # Silence about a concept that was asked for would read as a pass.
     for subject, concepts in compared.items():
         for concept in sorted({*on} - concepts):
             kind = table.by_concept[concept].evidence
@@ -135,6 +137,7 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for index, finding in enumerate(findings):
         is_of_version = finding.check is Check.CORRECTNESS or finding.outcome is Outcome.NOTED
+        # Static facts depend on the architecture alone: each workload of it repeats them.
         everywhere = is_of_version or not finding.baseline or finding.evidence == Evidence.STATIC
         key = (
             finding.check,

@@ -47,7 +47,7 @@ class PairRules:
         Whether results are right and within the budget can be said without a baseline.
         """
         pair, side = self.pair, self.pair.b
-        if pair.rejected_in_run:
+        if pair.rejected_in_run:  # nobody asked for this version by name, so it is only checked
             yield self._of_rejected((side and side.wrong) or (pair.why if pair.gave_no_result else ""))
         elif pair.gave_no_result:
             yield self._wrong(pair.why)
@@ -79,6 +79,7 @@ class PairRules:
         if wrong:
             yield self._wrong(f"wrong, as its baseline is: {wrong}")
             return
+        # A baseline with wrong results has no speed, but its budget and facts can still be compared.
         if baseline_wrong:
             line = f"right, where the baseline is wrong ({baseline_wrong}): no speed to hold it against"
             yield self._finding(Check.CORRECTNESS, Outcome.PASSED, Verdict.BETTER, line)
@@ -154,6 +155,7 @@ class PairRules:
         for launch in comparison.only_in_a:
             line = f"{comparison.label(launch)} is not there any more: the baseline has it"
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
+        # Without timed calls nobody knows what a new launch costs.
         untimed = comparison.b.evidence is Evidence.MEASURED and not timed
         for launch in comparison.only_in_b:
             line = f"{comparison.label(launch)} is new: the baseline has no such launch"
@@ -173,6 +175,7 @@ class PairRules:
                 continue  # timed for the first time: it cannot have got worse
             decision = latency.decision
             outcome = _outcome(decision.verdict)
+            # A slower call fails only by the gate's interval; slower by the verdict alone is not decided.
             if decision.fails_gate:
                 outcome = Outcome.FAILED
             elif outcome is Outcome.FAILED:
@@ -219,6 +222,7 @@ class PairRules:
                 concept=next(concepts, ""),
                 effect=failure.effect,
             )
+        # The rules report only changes, but a version over its budget fails also if its baseline was.
         if over_budget and OVER_BUDGET not in reported:
             line = f"over its budget, as the baseline is: {over_budget}"
             yield self._finding(Check.BUDGET, Outcome.FAILED, Verdict.WORSE, line)
@@ -257,6 +261,7 @@ class PairRules:
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
         elif (headline.a.number, headline.b.number) != (None, None) or not headline.verdict.traits.decided:
             yield self._changed(Check.REGRESSION, _outcome(headline.verdict), headline)
+        # More instructions in less time are no regression, and neither are those in calls timed as fast.
         time_decides = timed or launches.verdict is Verdict.BETTER
         for change in launches.metrics:
             if change is headline or not change.judged:
@@ -289,6 +294,7 @@ class PairRules:
         """Findings of judged metrics that only the baseline has as numbers: one for each state."""
         by_state: dict[State, list[MetricChange]] = {}
         for change in launches.metrics:
+            # These have findings of their own, with or without a number.
             reported_already = change is launches.headline or change.concept in self.on
             if change.metric in WATCHED_FACTS or not change.judged or reported_already:
                 continue

@@ -158,6 +158,7 @@ class Store:
 
         `notes` is called when all are in; what it returns is stored as by `put_notes`.
         """
+        # One transaction: readers see the old index until all runs are in, and a kill leaves it as it was.
         count, batch = 0, []
         with engine.writing(self._engine) as connection:
             schema.metadata.create_all(connection)  # tables that somebody may have dropped
@@ -179,10 +180,12 @@ class Store:
         """
         sorted_names = tuple(sorted(set(names)))
         with engine.reading(self._engine) as connection:
+            # Asked as a reader first: usually there is nothing to do, and writers wait for each other.
             prepared_for = prepared_series.chunk_names(connection)
             if prepared_for == sorted_names and not prepared_series.stale(connection, sorted_names, tail):
                 return 0
         with engine.writing(self._engine) as connection:
+            # Somebody else may have prepared them while this process waited to write: refresh looks again.
             before = prepared_series.prepared(connection)
             touched = prepared_series.refresh(connection, self._cache, names, tail)
             if prepared_series.prepared(connection) >= before + _SERIES_BEFORE_ANALYZE:
@@ -424,6 +427,7 @@ class Store:
     def _make_tables(self) -> None:
         with engine.writing(self._engine) as connection:
             database = inspect(connection)
+            # The tables are dropped below: first make sure that they are those of an index.
             if shared_names := sorted({*database.get_table_names()} & {*schema.metadata.tables}):
                 columns = (
                     {column["name"] for column in database.get_columns("meta")}

@@ -111,6 +111,7 @@ def _select_latencies(selection: Selection) -> Select[Any]:
 
 def _newest(connection: Connection, statement: Select[Any], limit: int) -> Rows[Any]:
     """The newest rows, oldest of them first."""
+    # The limit has to cut off the oldest rows, so they are sorted newest first and turned round.
     result, run = schema.result.c, schema.run.c
     order = (result.created.desc(), run.run_id.desc(), result.position.desc())
     rows = capped(connection, statement.order_by(*order), limit)

@@ -123,6 +123,7 @@ def runs(
         cells = select(schema.cell.c.run).join(schema.version, schema.version.c.id == schema.cell.c.version)
         statement = statement.where(run.id.in_(cells.where(schema.version.c.family == family)))
     rows = capped(connection, statement, ROW_LIMIT if limit is None else limit)
+    # Fetched for all runs of the page together, in two more queries.
     keys = [row.id for row in rows]
     reports, labels = _reports(connection, keys), _labels(connection, keys)
     return Rows((_run_info(row, reports[row.id], labels[row.id]) for row in rows), rows.truncated)

@@ -53,7 +53,7 @@ def read(
 def refresh(connection: Connection, cache: LookupCache, names: Collection[str], tail: int) -> int:
     """Prepare every stale series for these metrics, in a writing transaction; returns how many there were."""
     sorted_names, count, last_config = tuple(sorted(set(names))), 0, -1
-    if sorted_names != chunk_names(connection):
+    if sorted_names != chunk_names(connection):  # metrics.txt changed: bands of other names are useless
         connection.execute(delete(schema.series_head))
         put_meta(connection, "chunk_names", packing.compact_json(sorted_names))
     while configs := stale(connection, sorted_names, tail, last_config):
@@ -68,6 +68,7 @@ def stale(connection: Connection, names: tuple[str, ...], tail: int, after: int 
     if not names:
         return []
     config, head, result = schema.config.c, schema.series_head.c, schema.result.c
+    # Asks for one point at an offset, since counting would read all points of every config.
     newer = (
         select(result.id)
         .where(result.config == config.id, result.kind.in_(schema.VALUED))
@@ -210,6 +211,7 @@ def _load(
                     columns[name_at[place]] = Column(slot_rows[row], mark, forms_of_name)
         for config in batch:
             first_segment, points = 0 if first is None else first[config], len(heads[config])
+            # A segment without a row for these names has none of them at any point.
             head = (
                 heads[config]
                 if not first_segment
