@@ -80,6 +80,7 @@ def explain(comparison: Comparison, table: MetricTable) -> tuple[Explanation, ..
     A change below the verdict's threshold is not split, since splitting noise misleads. An unclear change is
     split, but its terms are no causes.
     """
+    # Sides on different chips are not comparable, so A's chip is that of both.
     chip = chip_of(comparison.a.compute_capability) if comparison.a.compute_capability else None
     evidence = comparison.a.evidence
     if evidence is not Evidence.MEASURED:

@@ -135,6 +135,7 @@ def _newest_first(store: Store) -> list[str]:
 
 def _newest_versions(store: Store, family: str) -> dict[tuple[str | None, str | None, Evidence], list[str]]:
     """The newest version and the one before, for every workload, GPU and evidence of a family."""
+    # A family may have hundreds of versions, of which the overview shows the newest.
     versions = [info.version for info in store.versions(family)][-LOOK_BACK:]
     present: dict[tuple[str | None, str | None, Evidence], list[str]] = {}
     for version in reversed(versions):
@@ -160,6 +161,7 @@ class _CellJudge:
     def times(self, a: Side, b: Side) -> Comparison:
         """The comparison of the calls and of the launches' durations alone."""
         headline = self.table.by_concept.get(HEADLINE)
+        # Durations of all launches count in the tally, but counters are judged for the rows alone.
         only = replace(self.table, metrics=(headline,) if headline else ())
         return compare(a, b, only, noise=self.noise)
 
@@ -260,6 +262,7 @@ def _row(
 
 
 def _is_missing(change: MetricChange) -> bool:
+    # A metric that the chip does not have is not missing.
     states = (change.a.state, change.b.state)
     return change.verdict is Verdict.MISSING and State.NOT_AVAILABLE not in states
 

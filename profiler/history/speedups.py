@@ -48,6 +48,7 @@ def load_speedups(
     for version, rows in timed.items():
         status = lineage.by_id[version]
         ancestor = status.correct_ancestor
+        # A version of another dtype does other work.
         if ancestor is None or ancestor.dtype != status.version.dtype or ancestor.id not in timed:
             continue
         pairs[version] = _choose_timings(timed[ancestor.id], rows)
@@ -67,6 +68,7 @@ def load_speedups(
 
 def _choose_timings(of_a: list[ResultInfo], of_b: list[ResultInfo]) -> tuple[ResultInfo, ResultInfo]:
     """The timings of both in the newest run that has both, else the newest of each."""
+    # A run that timed both is judged by its rounds, which tells smaller changes than a noise floor.
     newest_a, newest_b = (sorted(rows, key=_age, reverse=True)[:_NEWEST_RUNS] for rows in (of_a, of_b))
     runs = {row.run_id: row for row in newest_a}
     shared_run_row = next((row for row in newest_b if row.run_id in runs), None)

@@ -61,6 +61,7 @@ def worse_rule(metric: Metric) -> IsWorse | None:
 
 def _breaks(fact: WatchedFact, a: Floats, b: Floats) -> NDArray[np.bool_]:
     """Whether b is worse; registers, for one, count by the units that they are allocated in."""
+    # A change within one unit of allocation changes nothing on the GPU.
     before, after = np.ceil(a / fact.step), np.ceil(b / fact.step)
     return after < before if fact.fewer else after > before
 
@@ -118,6 +119,7 @@ def find_exact_regressions(search: Search) -> Iterator[Regression]:
         search.coverage.series[part.evidence.value] += sum(name in rules for name in part.metrics)
         for index, version in enumerate(part.versions):
             rows = np.flatnonzero(part.version == index)
+            # One run has no past; a rejected version has nothing to lose.
             if version in search.rejected or len(rows) < 2:
                 continue
             values = _VersionPart(part, rows)

@@ -65,6 +65,7 @@ def find_regressions(
         baselines = Baselines(store, name, own_pins, (lineages or {}).get(name))
         search = Search(store, table, baselines, coverage, noise)
         coverage.families += 1
+        # In this order: of two regressions of one series the first explains more.
         for regression in (
             *find_correctness_regressions(search),
             *find_time_regressions(search),
@@ -94,6 +95,7 @@ def load_regressions(
 
 def _of_one_series(first: Regression, other: Regression) -> Regression:
     """The regression of a series that was found first, unless its newest runs got worse again since."""
+    # A change point needs several runs, so a second, newer slowdown shows in the newest runs alone.
     is_newer = other.possible[0].created > first.possible[-1].created
     if is_newer and (first.kind, other.kind) == (RegressionKind.STEP, RegressionKind.RUNS):
         return replace(other, earlier_steps=first.earlier_steps + 1)
