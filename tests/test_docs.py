@@ -1,6 +1,7 @@
 """What the README and docs/ claim, held against the code."""
 
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from profiler.errors import Exit
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+MEASURING = (ROOT / "docs/measuring.md").read_text(encoding="utf-8")
 LINEAGE = (ROOT / "docs/lineage.md").read_text(encoding="utf-8")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
@@ -36,6 +38,18 @@ def test_every_command_answers_one_of_the_readmes_questions() -> None:
 def test_the_exit_codes_are_those_of_the_code() -> None:
     rows = re.findall(r"^\| (\d) \| ", COMMANDS, re.M)
     assert [int(row) for row in rows] == sorted(Exit)
+
+
+def test_every_call_of_the_half_hour_with_a_gpu_is_one_that_the_commands_take() -> None:
+    text = MEASURING.replace("… ", "profiler ").replace("$OUT", "out").replace(" 2>&1", "")
+    code = "\n".join(re.findall(r"^    .*$|`[^`]+`", text, re.M))
+    lines = [shlex.split(line) for line in re.findall(r"\bprofiler ([^;|#`\n]+)", code)]
+    calls = [parser().parse_args(line) for line in lines]
+    assert {call.command for call in calls} >= {"doctor", "collect", "noise", "import", "runs", "compare"}
+    named = {name for call in calls if call.command in ("collect", "noise") for name in call.versions}
+    assert {"v2d_b", "fp8_stage_c"} < named <= set(load_catalog().by_id)
+    sections = re.findall(r"^## (\d)\. (\w+)", text, re.M)
+    assert [int(number) for number, _ in sections] == list(range(1, 7))
 
 
 def test_the_lineage_table_is_the_catalogues() -> None:

@@ -101,7 +101,7 @@ def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it
     ended = {path.name for path in folder.glob("data/staging/*/jobs/check-*.json")}
     assert len(ended) == 3
     assert wait_for(lambda: held(folder) == ended)
-    os.killpg(process.pid, signal.SIGKILL)  # as a machine that is lent ends a call at its limit
+    os.killpg(process.pid, signal.SIGKILL)  # as a limit on a command's time ends it
     assert process.wait() == -signal.SIGKILL
     assert wait_for(lambda: not running(folder), 10), "what hangs does not outlive whoever started it"
     assert [path.name for path in (folder / "out").iterdir()] == ["collected.zip"]
