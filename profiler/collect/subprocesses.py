@@ -276,7 +276,10 @@ def _kill_marked(matches: Callable[[str, str | None], bool]) -> int:
 
 def _marks_of(pid: int) -> tuple[str, str | None] | None:
     """Its log's path and its runner's pid; None: nobody here runs it."""
-    entries = (entry.partition(b"=") for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
+    environment = Path(f"/proc/{pid}/environ").read_bytes()
+    if _LOG_VARIABLE.encode() not in environment:  # as of nearly every process that there is
+        return None
+    entries = (entry.partition(b"=") for entry in environment.split(b"\0"))
     variables = {name: os.fsdecode(value) for name, _, value in entries}
     log_path = variables.get(_LOG_VARIABLE.encode())
     return None if log_path is None else (log_path, variables.get(_RUNNER_VARIABLE.encode()))

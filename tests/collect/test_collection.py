@@ -471,4 +471,7 @@ sys.exit(main(["doctor", "--json"]))
     argv = [sys.executable, "-c", code]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=200, env=environment, cwd=tmp_path)
     assert done.returncode == 3, done.stderr
-    assert '"can_measure": false' in done.stdout
+    examined = json.loads(done.stdout[done.stdout.index("\n{") :])  # after what `collect` says
+    assert (examined["gpu"], examined["can_measure"]) == (None, False)
+    assert examined["torch"]["status"] == "skipped"
+    assert examined["torch"]["reason"]

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import doctor
-from profiler.collect import DoctorReport, Gpu, GpuState, ToolStatus, subprocesses
+from profiler.collect import DoctorReport, Gpu, GpuState, ToolStatus
 from profiler.collect import doctor as collect_doctor
 from profiler.errors import Exit
 
@@ -170,26 +169,6 @@ def test_the_probe_leaves_the_clocks_alone_and_needs_neither_torch_nor_nvcc():
     argv = collect_doctor.counter_argv(Path("/x/ncu"))
     assert argv[argv.index("--clock-control") + 1] == "none"
     assert argv[-1].endswith("launch_probe.py")
-
-
-def test_this_machine_is_examined_for_real(tmp_path):
-    ended = subprocesses.run(
-        [
-            sys.executable,
-            "-c",
-            "import json\nfrom profiler.collect import examine_machine\n"
-            "print(json.dumps(examine_machine().as_json()))",
-        ],
-        timeout_s=250,
-        log=tmp_path / "log",
-        env=subprocesses.package_environment(),
-    )
-    assert ended.ok, ended.tail
-    document = json.loads((tmp_path / "log").read_text().splitlines()[-1])
-    if not os.path.exists("/dev/nvidiactl"):
-        assert document["gpu"] is None
-        assert document["can_measure"] is False
-        assert document["torch"]["status"] == "skipped"
 
 
 KILLED = """

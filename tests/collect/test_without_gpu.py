@@ -27,7 +27,7 @@ from profiler.evidence import Evidence, State, metric_table
 from profiler.sass import bundle_file, disassemble, disassembly, make_listing, stored_code
 from profiler.store import open_store
 from tests.conftest import ROOT
-from tests.standins import SMALL
+from tests.standins import GPU, SMALL
 from tests.toolchain import needs_gxx, needs_sass
 
 ARCH = "sm_90a"
@@ -239,7 +239,9 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
         monkeypatch.setattr(toolchain, "find_tool", lambda name: None if name == "nvdisasm" else real(name))
     root = LocalRoot(tmp_path / "data")
     settings = Settings(versions=("v2d_a",), workloads=(SMALL,), counters=False)
-    collection = Collection(begin_run(root, lineage, settings), Machine(None, None))
+    collection = Collection(
+        begin_run(root, lineage, settings), Machine(GPU, None)
+    )  # of the built architecture
     collection.build()
     collection._write_session()
     run = bundle.load_run(root, seal.seal(root, collection))
