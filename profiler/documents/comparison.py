@@ -54,21 +54,11 @@ from profiler.evidence import (
 )
 from profiler.gate import CellFilter, gate_comparisons
 from profiler.history.without_results import versions_without_results_explained
-from profiler.statistics import Verdict
+from profiler.statistics import Verdict, heaviest
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
 
-# Of several verdicts the first of these is that of the whole: one launch that is worse counts, as in a gate.
-_HEAVIEST_FIRST = (
-    Verdict.WORSE,
-    Verdict.NOT_COMPARABLE,
-    Verdict.UNCLEAR,
-    Verdict.BETTER,
-    Verdict.CHANGED,
-    Verdict.SAME,
-    Verdict.MISSING,
-)
 _COUNTERS_HEAD = ("kernel", "metric", "A", "B", "change", "verdict")
 
 
@@ -112,8 +102,7 @@ class ComparisonDocument(Document):
 
         Worse is heavier than not comparable, unclear, better, changed and same, in this order.
         """
-        verdicts = set(self._deciding()[1])
-        return next((verdict for verdict in _HEAVIEST_FIRST if verdict in verdicts), Verdict.MISSING)
+        return heaviest(self._deciding()[1])
 
     @property
     def sentence(self) -> str:

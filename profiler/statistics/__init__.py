@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from profiler.statistics.noise_floor import judge_stored_baseline as judge_stored_baseline
     from profiler.statistics.noise_floor import typical_ns as typical_ns
     from profiler.statistics.verdict import Verdict as Verdict
+    from profiler.statistics.verdict import heaviest as heaviest
 
 __getattr__ = lazy(
     __name__,
@@ -49,5 +50,5 @@ __getattr__ = lazy(
     judge_stored_baseline typical_ns""",
     multiple_testing="judge_together",
     live_pair="LIVE_PAIR judge_live_pair",
-    verdict="Verdict",
+    verdict="Verdict heaviest",
 )

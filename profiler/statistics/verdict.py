@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -17,6 +18,7 @@ class Traits:
     fails: bool = False  # whether a gate fails on it
     may_pass: bool = False  # undecided, and a gate may be told to let it pass
     quiet: bool = False  # whether a list of changes leaves it out unless asked for everything
+    weight: int = 2  # of several verdicts the heaviest is that of the whole
 
 
 class Verdict(StrEnum):
@@ -24,12 +26,12 @@ class Verdict(StrEnum):
 
     traits: Traits
 
-    BETTER = "better", Traits(sign="✓", colour="better", moved=True)
-    WORSE = "worse", Traits(sign="!", colour="worse", moved=True, fails=True)
-    SAME = "same", Traits(sign="=", quiet=True)
-    UNCLEAR = "unclear", Traits(sign="?", decided=False, may_pass=True)
-    NOT_COMPARABLE = "not_comparable", Traits(sign="≠", decided=False)
-    MISSING = "missing", Traits(sign="–", decided=False, quiet=True)
+    BETTER = "better", Traits(sign="✓", colour="better", moved=True, weight=3)
+    WORSE = "worse", Traits(sign="!", colour="worse", moved=True, fails=True, weight=6)
+    SAME = "same", Traits(sign="=", quiet=True, weight=1)
+    UNCLEAR = "unclear", Traits(sign="?", decided=False, may_pass=True, weight=4)
+    NOT_COMPARABLE = "not_comparable", Traits(sign="≠", decided=False, weight=5)
+    MISSING = "missing", Traits(sign="–", decided=False, quiet=True, weight=0)
     CHANGED = "changed", Traits(sign="Δ")
 
     def __new__(cls, word: str, traits: Traits) -> Verdict:
@@ -47,3 +49,8 @@ class Verdict(StrEnum):
     def label(self) -> str:
         """Sign and words: `✓ better`, `≠ not comparable`."""
         return f"{self.traits.sign} {self.words}"
+
+
+def heaviest(verdicts: Iterable[Verdict]) -> Verdict:
+    """The verdict on a whole with these parts; missing where it has none."""
+    return max(verdicts, key=lambda verdict: verdict.traits.weight, default=Verdict.MISSING)

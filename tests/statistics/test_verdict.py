@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 import pickle
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import profiler
 from profiler.gate import Outcome, rules
-from profiler.statistics import Verdict
+from profiler.statistics import Verdict, heaviest
 from profiler.statistics.verdict import Traits
 from profiler.ui import theme
 
@@ -63,6 +64,13 @@ def test_a_gate_fails_on_what_is_worse_and_does_not_pass_what_nobody_decided() -
     assert rules._outcome(Verdict.WORSE) is Outcome.FAILED
     assert rules._outcome(Verdict.BETTER) is Outcome.PASSED
     assert rules._outcome(Verdict.MISSING) is Outcome.UNJUDGED
+
+
+def test_of_several_verdicts_what_a_gate_fails_on_is_that_of_the_whole() -> None:
+    by_weight = ["worse", "not_comparable", "unclear", "better", "changed", "same", "missing"]
+    for heavier, lighter in pairwise(by_weight):
+        assert heaviest([Verdict(lighter), Verdict(heavier), Verdict(lighter)]) == heavier
+    assert heaviest([]) is Verdict.MISSING
 
 
 def test_traits_that_are_left_out_are_those_of_changed() -> None:
