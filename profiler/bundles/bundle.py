@@ -9,18 +9,14 @@ import re
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
 from profiler.bundles.location import LocalRoot, Root, data_unusable
-from profiler.bundles.run import (
-    IMPORT,
-    Attachment,
-    ReportFile,
-    Run,
-)
+from profiler.bundles.run import IMPORT, Attachment, ReportFile, Run
 from profiler.bundles.run_json import RUN_FILE, dump_run, parse_run
 from profiler.errors import BadBundle
 
@@ -28,11 +24,11 @@ RUNS_FOLDER = "runs"
 UNFINISHED = "unfinished"  # in the provenance of what was written while the collection ran
 STAGING_FOLDER = "staging"
 _IMPORTING = "import-"  # what an import stages; a collection stages under its run id
-_DIGITS = 8  # of the report's sha256, at the end of an imported run's id
+_DIGITS = 8  # of the report's sha256 end an imported run's id, so that it is found without reading it
 
 
 def imported_run_id(created: datetime, family: str, version: str, sha256_hex: str) -> str:
-    """The id of an imported report's run: time, labels when it was imported, the content's first digits."""
+    """The id of an imported report's run: when it was made, its labels at the import, its first digits."""
     stamp = created.astimezone(UTC).strftime("%Y%m%dT%H%M%S")
     return f"{stamp}-{_plain(family)}-{_plain(version)}-{sha256_hex[:_DIGITS]}"
 
@@ -61,18 +57,18 @@ def list_runs(root: Root) -> list[str]:
     return [name for name in root.folders_holding(RUNS_FOLDER, RUN_FILE) if not name.startswith(".")]
 
 
-def load_run(root: Root, run: str) -> Run:
+def load_run(root: Root, run_id: str) -> Run:
     """A sealed run. Raises BadBundle where there is none, or one that this version cannot read."""
-    where = f"{root.url}/{RUNS_FOLDER}/{run}/{RUN_FILE}"
+    where = f"{root.url}/{RUNS_FOLDER}/{run_id}/{RUN_FILE}"
     try:
-        found = parse_run(root.read(f"{RUNS_FOLDER}/{run}/{RUN_FILE}"), where)
+        run = parse_run(root.read(f"{RUNS_FOLDER}/{run_id}/{RUN_FILE}"), where)
     except FileNotFoundError as error:
-        raise BadBundle(f"no run {run} in {root.url}: `profiler runs` lists what there is") from error
+        raise BadBundle(f"no run {run_id} in {root.url}: `profiler runs` lists what there is") from error
     except OSError as error:
         raise BadBundle(f"{where} cannot be read ({error.strerror or error})") from error
-    if found.run_id != run:
-        raise BadBundle(f"{where} says that it is run {found.run_id}: a bundle's folder keeps the run's id")
-    return found
+    if run.run_id != run_id:
+        raise BadBundle(f"{where} says that it is run {run.run_id}: a bundle's folder keeps the run's id")
+    return run
 
 
 def load_run_folder(folder: Path) -> Run:
@@ -80,57 +76,64 @@ def load_run_folder(folder: Path) -> Run:
     return parse_run((folder / RUN_FILE).read_bytes(), str(folder / RUN_FILE))
 
 
-def read_content(root: Root, run: str, file: ReportFile | Attachment) -> bytes:
+def read_content(root: Root, run_id: str, file: ReportFile | Attachment) -> bytes:
     """The content of a file of a sealed run. Raises BadBundle where it is gone, or not what the run names."""
     try:
-        content = root.read(f"{RUNS_FOLDER}/{run}/{file.path}")
+        content = root.read(f"{RUNS_FOLDER}/{run_id}/{file.path}")
     except OSError as error:
-        raise BadBundle(f"run {run} cannot read its {file.path} ({error.strerror or error})") from error
+        raise BadBundle(f"run {run_id} cannot read its {file.path} ({error.strerror or error})") from error
     if (sha256(content).hexdigest(), len(content)) != (file.sha256, file.size_bytes):
-        raise BadBundle(f"run {run}: {_changed(file)}")
+        raise BadBundle(f"run {run_id}: {_changed(file)}")
     return content
 
 
-def stage(root: LocalRoot, run: Run, sources: Mapping[str, Path]) -> Path:
+@dataclass(frozen=True)
+class StagedRun:
+    """A whole bundle in the staging folder, which only has to be renamed to be sealed."""
+
+    run: Run
+    run_json: bytes
+    folder: Path
+
+
+def stage(root: LocalRoot, run: Run, sources: Mapping[str, Path]) -> StagedRun:
     """Write the whole bundle into staging. `sources` has the local file of each path inside the bundle.
 
     Raises BadBundle where a file's content is not what the run says.
     """
-    folder = root.folder / STAGING_FOLDER / f"{_IMPORTING}{uuid.uuid4().hex}"
-    folder.mkdir(parents=True)
+    staged = StagedRun(run, dump_run(run), root.folder / STAGING_FOLDER / f"{_IMPORTING}{uuid.uuid4().hex}")
+    staged.folder.mkdir(parents=True)
     try:
         for file in run.contents:
-            target = folder / file.path
+            target = staged.folder / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
             with sources[file.path].open("rb") as source, target.open("wb") as copy:
                 copy_checked(source, copy, file)
-                copy.flush()
-                os.fsync(copy.fileno())
-        with (folder / RUN_FILE).open("wb") as copy:
-            copy.write(dump_run(run))
-            copy.flush()
-            os.fsync(copy.fileno())
+                _flush(copy)
+        with (staged.folder / RUN_FILE).open("wb") as copy:
+            copy.write(staged.run_json)
+            _flush(copy)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(staged.folder, ignore_errors=True)
         raise
-    return folder
+    return staged
 
 
-def publish(root: LocalRoot, run: Run, staged: Path) -> bool:
-    """Rename the staged bundle to its place, which is the commit.
+def publish(root: LocalRoot, staged: StagedRun) -> bool:
+    """Rename the staged bundle to its place, which is the commit: nobody ever sees half of it.
 
-    False if it is there already; then nothing staged is left. Nobody ever sees half of it; only `settle`
-    saves it from a power cut.
+    False if the run is there already; then nothing staged is left. BadBundle if another content has its id.
+    Only flush_runs makes sure that the new run outlives a power cut.
     """
-    runs = root.folder / RUNS_FOLDER
-    runs.mkdir(parents=True, exist_ok=True)
+    folder = root.folder / RUNS_FOLDER / staged.run.run_id
+    folder.parent.mkdir(parents=True, exist_ok=True)
     try:
-        staged.rename(runs / run.run_id)
-    except OSError:
-        shutil.rmtree(staged, ignore_errors=True)
-        if not (runs / run.run_id / RUN_FILE).is_file():
+        staged.folder.rename(folder)
+    except OSError:  # a folder that is not empty is never replaced
+        shutil.rmtree(staged.folder, ignore_errors=True)
+        if not (folder / RUN_FILE).is_file():
             raise
-        _same_or_refuse(root, run)
+        _refuse_other_content(root, staged.run, staged.run_json)
         return False
     return True
 
@@ -146,31 +149,35 @@ def flush_runs(root: Root) -> None:
 
 
 def upload(root: Root, run: Run, sources: Mapping[str, Path]) -> bool:
-    """Seal a bundle where nothing can be renamed: every file first, run.json last. False if it is there."""
+    """Seal a bundle where nothing can be renamed: every file first, run.json last.
+
+    False if the run is there already; BadBundle if another content has its id.
+    """
+    run_json = dump_run(run)
     if run.run_id in list_runs(root):
-        _same_or_refuse(root, run)
+        _refuse_other_content(root, run, run_json)
         return False
     for file in run.contents:
         if hash_file(sources[file.path]) != (file.sha256, file.size_bytes):
             raise BadBundle(_changed(file))
         root.put(sources[file.path], f"{RUNS_FOLDER}/{run.run_id}/{file.path}")
-    root.write(f"{RUNS_FOLDER}/{run.run_id}/{RUN_FILE}", dump_run(run))
+    root.write(f"{RUNS_FOLDER}/{run.run_id}/{RUN_FILE}", run_json)
     return True
 
 
 def seal(root: Root, run: Run, sources: Mapping[str, Path]) -> bool:
-    """Keep a run for good. False if it is there already; BadBundle if its id is taken by another content."""
+    """Keep a run for good. False if it is there already; BadBundle if another content has its id."""
     if isinstance(root, LocalRoot):
         staged = stage(root, run, sources)
         with _publishing(root):
-            published = publish(root, run, staged)
+            published = publish(root, staged)
         flush_runs(root)
         return published
     return upload(root, run, sources)
 
 
 def seal_import(root: Root, run: Run, sources: Mapping[str, Path]) -> str | None:
-    """Keep an imported run, unless an import of before holds its report: then that run's id.
+    """Keep an imported run; None, or the id of the run that holds its report already.
 
     Two imports of one report at the same time leave one run, whatever they call it; on a remote root they
     have to call it the same.
@@ -181,39 +188,39 @@ def seal_import(root: Root, run: Run, sources: Mapping[str, Path]) -> str | None
     try:
         with _publishing(root):
             if run.kind == IMPORT:
-                there = imports_by_digest(os.listdir(root.folder / RUNS_FOLDER))
+                run_ids = imports_by_digest(os.listdir(root.folder / RUNS_FOLDER))
                 for report in run.reports:
-                    found = find_import(root, there, report.sha256)
-                    if found not in (None, run.run_id):
-                        return found
-            return None if publish(root, run, staged) else run.run_id
+                    run_id = find_import(root, run_ids, report.sha256)
+                    if run_id not in (None, run.run_id):
+                        return run_id
+            return None if publish(root, staged) else run.run_id
     finally:
-        shutil.rmtree(staged, ignore_errors=True)
+        shutil.rmtree(staged.folder, ignore_errors=True)
 
 
 def imports_by_digest(run_ids: Iterable[str]) -> dict[str, list[str]]:
-    """Run ids by the first digits of the report that an imported run's id ends in."""
-    found: dict[str, list[str]] = {}
-    for run_id_there in sorted(run_ids):
-        found.setdefault(run_id_there[-_DIGITS:], []).append(run_id_there)
-    return found
+    """Run ids by their last digits, which in an imported run's id are the first of its report's sha256."""
+    by_digest: dict[str, list[str]] = {}
+    for run_id in sorted(run_ids):
+        by_digest.setdefault(run_id[-_DIGITS:], []).append(run_id)
+    return by_digest
 
 
-def find_import(root: Root, there: Mapping[str, Sequence[str]], digest: str) -> str | None:
-    """The imported run that holds the report with this sha256."""
-    for candidate in there.get(digest[:_DIGITS], ()):
+def find_import(root: Root, run_ids: Mapping[str, Sequence[str]], digest: str) -> str | None:
+    """The imported run that holds the report with this sha256; `run_ids` as imports_by_digest gives them."""
+    for run_id in run_ids.get(digest[:_DIGITS], ()):
         try:
-            run = load_run(root, candidate)
+            run = load_run(root, run_id)
         except BadBundle:
             continue  # whoever lists the runs says that this one cannot be read
         if run.kind == IMPORT and any(report.sha256 == digest for report in run.reports):
-            return candidate
+            return run_id
     return None
 
 
 @contextlib.contextmanager
 def importing(root: Root) -> Iterator[None]:
-    """Hold the staging folder while something is imported. What a killed import left is swept first."""
+    """Hold the staging folder during an import. What a killed import left there is removed first."""
     if not isinstance(root, LocalRoot):
         yield
         return
@@ -225,30 +232,29 @@ def importing(root: Root) -> Iterator[None]:
     except OSError as error:
         raise data_unusable(root, error) from error
     with opened as lock:
-        with contextlib.suppress(
-            BlockingIOError
-        ):  # another import is at work: what lies there may be its own
+        with contextlib.suppress(BlockingIOError):  # another import is at work: it may be its
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            for left in folder.glob(f"{_IMPORTING}*"):
-                shutil.rmtree(left, ignore_errors=True)
+            for abandoned in folder.glob(f"{_IMPORTING}*"):
+                shutil.rmtree(abandoned, ignore_errors=True)
         fcntl.flock(lock, fcntl.LOCK_SH)
         yield
 
 
 @contextlib.contextmanager
 def _publishing(root: LocalRoot) -> Iterator[None]:
-    """One process at a time looks at what there is and adds to it."""
+    """Let one process at a time look which runs there are and add its own: no report comes in twice."""
     with (root.folder / STAGING_FOLDER / ".publishing").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
-def _same_or_refuse(root: Root, run: Run) -> None:
-    there = root.read(f"{RUNS_FOLDER}/{run.run_id}/{RUN_FILE}")
-    if there == dump_run(run):
+def _refuse_other_content(root: Root, run: Run, run_json: bytes) -> None:
+    """Raise BadBundle where the sealed run of this id is not the run: sealing an equal one again is fine."""
+    sealed = root.read(f"{RUNS_FOLDER}/{run.run_id}/{RUN_FILE}")
+    if sealed == run_json:
         return
     what = f"run {run.run_id} is already in {root.url} with other content"
-    if parse_run(there, RUN_FILE).provenance.get(UNFINISHED):
+    if parse_run(sealed, RUN_FILE).provenance.get(UNFINISHED):
         place = f"{root.url}/{RUNS_FOLDER}/{run.run_id}"
         raise BadBundle(f"{what}, a part of this one: remove {place}, `profiler index`, import again")
     if run.provenance.get(UNFINISHED):
@@ -278,11 +284,16 @@ def copy_checked(source: IO[bytes], copy: IO[bytes], file: ReportFile | Attachme
         raise BadBundle(_changed(file))
 
 
+def _flush(file: IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
 def _changed(file: ReportFile | Attachment) -> str:
     return f"{file.path} is not the file whose size and sha256 the run names: damaged, or changed meanwhile"
 
 
 def _plain(text: str, start: str = "") -> str:
-    """Fit for a folder's name on any file system, and never hidden; a suffix keeps its point."""
-    kept = re.sub(r"[^A-Za-z0-9@+=_.-]+", "_", text).strip("._-")[:60]
-    return start + kept if kept else "" if start else "unnamed"
+    """The text as a name for any file system, never a hidden one; `start`: the point of a suffix."""
+    name = re.sub(r"[^A-Za-z0-9@+=_.-]+", "_", text).strip("._-")[:60]
+    return start + name if name else "" if start else "unnamed"

@@ -1,4 +1,4 @@
-"""What people decided: small records beside the bundles, never changed, only followed up."""
+"""People's decisions: small records beside the bundles, never changed; a later one undoes an earlier one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FIELDS = {"schema": int, "kind": str, "subject": str, "created": str, "who": st
 
 @dataclass(frozen=True)
 class DecisionRecord:
-    """One decision: who, when, why, about what. A kind that is not known here is kept and left alone."""
+    """One decision: who, when, why, about what. Kinds of a later profiler are kept and left alone."""
 
     id: str  # the file's name without .json; sorts by time
     kind: str
@@ -45,10 +45,10 @@ class DecisionRecord:
 
 @dataclass(frozen=True)
 class DecidedLabels:
-    """Everything that was decided about runs, as an index follows it."""
+    """The decided labels of all runs, with a digest by which an index knows whether it follows them."""
 
-    digest: str  # of the ids of all records: another one as soon as there is another record
-    labels: Mapping[str, Labels]  # by run id; a run that is not there is called what it says itself
+    digest: str  # of the ids of all records: changes with every new record
+    labels: Mapping[str, Labels]  # by run id; a run without an entry keeps the labels that it was sealed with
 
 
 def write_decision(
@@ -87,65 +87,66 @@ def write_decision(
 
 def decision_ids(root: Root) -> list[str]:
     """The ids of all records, oldest first."""
-    found = root.list_files(FOLDER, ".json")  # hidden ones are others': an editor's, or a Mac's ._ files
-    return [name.removesuffix(".json") for name in found if not name.startswith(".")]
+    names = root.list_files(FOLDER, ".json")
+    # Hidden files are not ours: an editor's, or the ._ files of a Mac.
+    return [name.removesuffix(".json") for name in names if not name.startswith(".")]
 
 
 def load_decisions(root: Root) -> list[DecisionRecord]:
     """All records, oldest first. Raises BadBundle for a file that is no record.
 
-    One that cannot be read is never left out: it may be what hides a run, or says its right name.
+    A file that cannot be read is never skipped: it may be the one that hides a run, or corrects its name.
     """
-    folder, found = f"{root.url}/{FOLDER}", []
+    folder, records = f"{root.url}/{FOLDER}", []
     for name in decision_ids(root):
         try:
             content = root.read(f"{FOLDER}/{name}.json")
         except OSError as error:
-            said = error.strerror or error
+            reason = error.strerror or error
             raise BadBundle(
-                f"{folder}/{name}.json cannot be read ({said}): mend or remove the file"
+                f"{folder}/{name}.json cannot be read ({reason}): mend or remove the file"
             ) from error
-        found.append(_parse(folder, name, content))
-    return sorted(found, key=lambda decision: (decision.created, decision.id))
+        records.append(_parse(folder, name, content))
+    return sorted(records, key=lambda record: (record.created, record.id))
 
 
 def decisions_digest(ids: Iterable[str]) -> str:
-    """What tells these records from any others."""
+    """A digest of the ids of records: another set of records has another one."""
     return sha256("\n".join(sorted(ids)).encode()).hexdigest()
 
 
 def load_labels(root: Root) -> DecidedLabels:
-    """What is valid now of every run. Raises as `load`."""
-    found = load_decisions(root)
-    return DecidedLabels(decisions_digest(one.id for one in found), current_labels(found))
+    """The labels that every decided run has now. Raises as load_decisions does."""
+    records = load_decisions(root)
+    return DecidedLabels(decisions_digest(record.id for record in records), current_labels(records))
 
 
 def current_labels(decisions: Iterable[DecisionRecord]) -> dict[str, Labels]:
-    """What is valid now of every run that was decided about: the latest word on each field."""
+    """The labels by run id, of every run with a decision: the latest decision on each field counts."""
     current: dict[str, Labels] = {}
     for decision in decisions:
         before = current.get(decision.subject, Labels())
         if decision.kind == RELABEL:
-            given = {key: content for key, content in decision.values.items() if key in _LABELS}
-            current[decision.subject] = replace(before, **given)
+            changed = {kind: text for kind, text in decision.values.items() if kind in _LABELS}
+            current[decision.subject] = replace(before, **changed)
         elif decision.kind in (FORGET, REMEMBER):
             current[decision.subject] = replace(before, hidden=decision.kind == FORGET)
     return current
 
 
 def notes_on(decisions: Iterable[DecisionRecord], subject: str) -> list[DecisionRecord]:
-    """What people wrote about a run or a version, oldest first."""
-    return [one for one in decisions if one.kind == NOTE and one.subject == subject]
+    """The notes on a run or a version, in the order of the decisions."""
+    return [record for record in decisions if record.kind == NOTE and record.subject == subject]
 
 
 def effective_labels(run: Run, decided: Mapping[str, Labels]) -> Labels:
-    """What an imported run is called now: its own labels, but for what was decided."""
-    said, own = decided.get(run.run_id, Labels()), run.results[0]
+    """The labels of an imported run: its own, but for what was decided. An empty workload is a decision."""
+    labels, result = decided.get(run.run_id, Labels()), run.results[0]
     return Labels(
-        said.family or own.family,
-        said.version or own.version,
-        said.workload if said.workload is not None else own.workload,
-        said.hidden,
+        labels.family or result.family,
+        labels.version or result.version,
+        labels.workload if labels.workload is not None else result.workload,
+        labels.hidden,
     )
 
 

@@ -131,8 +131,8 @@ class RemoteRoot:
         return f"{self._base}/{path}"
 
     @contextlib.contextmanager
-    def _asked(self) -> Iterator[Any]:
-        """The file system; what is no OSError, such as lacking credentials, is told as unusable data."""
+    def _file_system(self) -> Iterator[Any]:
+        """The file system. Whatever it raises comes out as OSError or ProfilerError."""
         try:
             yield self._files
         except OSError:
@@ -145,30 +145,30 @@ class RemoteRoot:
 
     def folders_holding(self, folder: str, name: str) -> list[str]:
         """See Root."""
-        with self._asked() as files:
-            found = files.glob(self._path(f"{folder}/*/{name}"))
-        return sorted(str(path).rstrip("/").rsplit("/", 2)[-2] for path in found)
+        with self._file_system() as files:
+            paths = files.glob(self._path(f"{folder}/*/{name}"))
+        return sorted(str(path).rstrip("/").rsplit("/", 2)[-2] for path in paths)
 
     def list_files(self, folder: str, suffix: str) -> list[str]:
         """See Root."""
-        with self._asked() as files:
-            found = files.glob(self._path(f"{folder}/*{suffix}"))
-        return sorted(str(path).rsplit("/", 1)[-1] for path in found)
+        with self._file_system() as files:
+            paths = files.glob(self._path(f"{folder}/*{suffix}"))
+        return sorted(str(path).rsplit("/", 1)[-1] for path in paths)
 
     def read(self, path: str) -> bytes:
         """See Root."""
-        with self._asked() as files:
+        with self._file_system() as files:
             return bytes(files.cat_file(self._path(path)))
 
     def write(self, path: str, content: bytes) -> None:
         """See Root."""
-        with self._asked() as files:
+        with self._file_system() as files:
             files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
             files.pipe_file(self._path(path), content)
 
     def put(self, source: Path, path: str) -> None:
         """See Root."""
-        with self._asked() as files:
+        with self._file_system() as files:
             files.makedirs(self._path(path).rsplit("/", 1)[0], exist_ok=True)
             files.put_file(str(source), self._path(path))
 
@@ -177,7 +177,7 @@ class RemoteRoot:
         """See Root."""
         with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
             target = Path(folder) / path.rsplit("/", 1)[-1]
-            with self._asked() as files:
+            with self._file_system() as files:
                 files.get_file(self._path(path), str(target))
             yield target
 
@@ -188,16 +188,19 @@ class RemoteRoot:
 
 
 def data_unusable(where: Root, error: OSError) -> ProfilerError:
-    """What to say where the data folder cannot be read or written."""
-    said = error.strerror or str(error)
+    """The error for a data folder that cannot be read or written."""
+    reason = error.strerror or str(error)
     return ProfilerError(
-        f"the data in {where.url} cannot be used: {said}"
+        f"the data in {where.url} cannot be used: {reason}"
         f"{f' ({error.filename})' if error.filename else ''}; PROFILER_DATA names another place"
     )
 
 
 def open_root(url: str | None = None) -> Root:
-    """The place that is named, else PROFILER_DATA, else data/ here, else data/ beside the package."""
+    """The root at `url`, else at PROFILER_DATA, else data/ in the working directory, else beside the package.
+
+    Raises ProfilerError for a URL that cannot be used.
+    """
     named = os.environ.get("PROFILER_DATA") or None
     if url is None and named is not None and named.startswith("memory:"):
         raise ProfilerError(f"PROFILER_DATA={named} is gone with the command that fills it: name a folder")
@@ -213,9 +216,10 @@ def open_root(url: str | None = None) -> Root:
 
 
 def index_location(where: Root, url: str | None = None) -> str | Path:
-    """The index's SQLAlchemy URL: the one that is named, else PROFILER_DB; else the SQLite file by the data.
+    """Where the index of a root lies: at `url`, else at PROFILER_DB, else in a SQLite file beside the data.
 
-    A path is given as one, since a URL cannot hold every path: what follows a `?` is no path to SQLAlchemy.
+    A SQLAlchemy URL or a path. The SQLite file is given as a path, since a URL cannot hold every path: what
+    follows a `?` is no path to SQLAlchemy.
     """
     folder = where.folder if isinstance(where, LocalRoot) else where.cache()
     return url or os.environ.get("PROFILER_DB") or folder / "index.db"

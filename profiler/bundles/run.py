@@ -74,7 +74,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run found for one version and workload."""
+    """What a run has of one version and workload."""
 
     family: str
     version: str
@@ -91,15 +91,16 @@ class Result:
 
     @property
     def outcome(self) -> tuple[str, str | None]:
-        """Status and reason by all that it says; the worse of two that contradict each other.
+        """Status and reason; where the status contradicts the check, the worse of the two.
 
-        What its own check did not pass is wrong, and has no speed; of a version that its catalogue rejects
-        `done` is the worse, for it was not caught. The profiler never writes either; another's bundle may.
+        A result whose own check failed is wrong, whatever its status, and has no speed. Only of a version
+        that its catalogue rejects is `done` the worse: it should have been caught. The profiler writes no
+        such contradiction, but a bundle made elsewhere may hold one.
         """
         check = self.check or {}
-        stands = self.status == "done" or self.samples or self.captures
-        right = check.get("passed") is not False or check.get("state") == "rejected"
-        if right or not stands or self.status == "wrong":
+        has_results = self.status == "done" or self.samples or self.captures
+        is_consistent = check.get("passed") is not False or check.get("state") == "rejected"
+        if is_consistent or not has_results or self.status == "wrong":
             return self.status, self.reason
         contradiction = f"its own check did not pass, and it is called {self.status}"
         return "wrong", "; ".join(filter(None, (contradiction, self.reason)))
@@ -131,7 +132,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Labels:
-    """What people decided about a run; None leaves what the run itself says."""
+    """The labels that people decided for a run; None leaves the run's own."""
 
     family: str | None = None
     version: str | None = None
@@ -140,7 +141,10 @@ class Labels:
 
 
 def check_label(kind: str, text: str | None) -> str | None:
-    """A family, version or workload as it may be called; ProfilerError for what nobody could type again."""
+    """The label without the spaces around it; None stays None. kind: family, version or workload.
+
+    Raises ProfilerError for a label that nobody could type again, or that would be read in another way.
+    """
     if text is None:
         return None
     text = text.strip()

@@ -31,21 +31,21 @@ RUN_FILE = "run.json"
 SCHEMA = 1
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9@+=_.-]{0,239}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_PROVENANCE = (  # what the index has columns for
+_INDEXED_PROVENANCE = (  # what the index has a column of texts for; the rest may be any JSON
     *("host", "gpu", "compute_capability", "driver", "cuda", "ncu_version"),
     *("command_line", "clock_control", "cache_control"),
 )
-_MOST = 2**63 - 1  # the largest whole number in a database
-_ROUNDS = 2**16  # round numbers are kept in 16 bits
-_FLOAT32 = 3.4e38  # and samples and clocks as float32
-_SHORTEST_NS = 1e-30  # that float32 does not take for 0
+_MAX_WHOLE = 2**63 - 1  # the largest whole number that a database takes
+_MAX_ROUNDS = 2**16  # the index keeps round numbers in 16 bits
+_MAX_FLOAT32 = 3.4e38  # and latencies and clocks as float32
+_MIN_NS = 1e-30  # float32 would round a shorter latency to 0
 _CAPABILITY = re.compile(r"\d{1,3}\.\d{1,3}")
 
 T = TypeVar("T")
 
 
 def dump_run(run: Run) -> bytes:
-    """run.json's content: the same run gives the same bytes."""
+    """The content of run.json. Equal runs give equal bytes, by which a run is known to be sealed already."""
     body: dict[str, Json] = {
         "schema": SCHEMA,
         "run_id": run.run_id,
@@ -72,31 +72,31 @@ def parse_run(content: bytes, where: str) -> Run:
             kind=_one_of(body["kind"], (IMPORT, COLLECT)),
             created=parse_time(body["created"]),
             provenance=_parse_provenance(body["provenance"]),
-            results=_each(parse_result, body["results"]),
-            reports=_each(lambda report: ReportFile(**_parse_file(report)), body["reports"]),
-            files=_each(lambda file: Attachment(**_parse_file(file)), body["files"]),
+            results=_parse_list(parse_result, body["results"]),
+            reports=_parse_list(lambda report: ReportFile(**_parse_file(report)), body["reports"]),
+            files=_parse_list(lambda file: Attachment(**_parse_file(file)), body["files"]),
             continues=_text_or_none(body["continues"]),
         )
     except BadBundle:
         raise
     except (ProfilerError, ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
         raise BadBundle(f"{where} is no run.json of a bundle ({brief_error(error)})") from error
-    _check_whole(run, where)
+    _check_run(run, where)
     return run
 
 
-def _check_whole(run: Run, where: str) -> None:
-    """What no field shows alone: names that are taken, and reports that are not there."""
+def _check_run(run: Run, where: str) -> None:
+    """Raise BadBundle for what no field shows alone: a path named twice, a capture of a report not in it."""
     if not _RUN_ID.fullmatch(run.run_id):
         raise BadBundle(f"{where} names the run {run.run_id[:80]!r}, which cannot be a folder's name")
     if not run.results:
         raise BadBundle(f"{where} holds no results: a run is about a version")
-    known = {RUN_FILE}
+    paths = {RUN_FILE}
     for file in run.contents:
         check_inside(file.path, where)
-        if file.path in known:
+        if file.path in paths:
             raise BadBundle(f"{where} names {file.path} twice")
-        known.add(file.path)
+        paths.add(file.path)
     reports = {report.sha256 for report in run.reports}
     if len(reports) < len(run.reports):
         raise BadBundle(f"{where} names the same report twice")
@@ -106,7 +106,7 @@ def _check_whole(run: Run, where: str) -> None:
 
 
 def dump_result(result: Result) -> dict[str, Json]:
-    """A result as JSON."""
+    """A result as it stands in run.json; a collection keeps each like this until all are sealed."""
     return {
         "family": result.family,
         "version": result.version,
@@ -151,13 +151,13 @@ def dump_result(result: Result) -> dict[str, Json]:
 
 
 def _parse_provenance(body: Any) -> dict[str, Json]:
-    found = _free(body)
-    for name in _PROVENANCE:
-        _text_or_none(found.get(name))
-    capability = found.get("compute_capability")
+    provenance = _any_mapping(body)
+    for name in _INDEXED_PROVENANCE:
+        _text_or_none(provenance.get(name))
+    capability = provenance.get("compute_capability")
     if capability is not None and not _CAPABILITY.fullmatch(capability):
         raise ValueError(f"{capability[:40]!r} is no compute capability such as 9.0")
-    return found
+    return provenance
 
 
 def _parse_file(body: Any) -> dict[str, Any]:
@@ -179,42 +179,42 @@ def parse_result(body: Any) -> Result:
         status=_one_of(body["status"], STATUSES),
         reason=_text_or_none(body["reason"]),
         source_sha256=_text_or_none(body["source_sha256"]),
-        flags=_each(_text, body["flags"]),
+        flags=_parse_list(_text, body["flags"]),
         check=None if body["check"] is None else _parse_check(body["check"]),
-        samples=_each(_parse_samples, body["samples"]),
-        facts=_each(_parse_facts, body["facts"]),
-        captures=_each(_parse_capture, body["captures"]),
+        samples=_parse_list(_parse_samples, body["samples"]),
+        facts=_parse_list(_parse_facts, body["facts"]),
+        captures=_parse_list(_parse_capture, body["captures"]),
     )
 
 
 def _parse_problem(body: Any) -> dict[str, Json]:
-    found = _free(body)
-    _text_or_none(found.get("dtype"))
-    return found
+    problem = _any_mapping(body)
+    _text_or_none(problem.get("dtype"))
+    return problem
 
 
 def _parse_check(body: Any) -> dict[str, Json]:
-    found = _free(body)
-    if not isinstance(found.get("passed", True), bool):
-        raise TypeError(f"passed is {str(found['passed'])[:40]!r}, which is neither true nor false")
-    return found
+    check = _any_mapping(body)
+    if not isinstance(check.get("passed", True), bool):
+        raise TypeError(f"passed is {str(check['passed'])[:40]!r}, which is neither true nor false")
+    return check
 
 
 def _parse_samples(body: Any) -> Samples:
-    found = Samples(
+    samples = Samples(
         mode=_text(body["mode"]),
-        ns=_each(_latency, body["ns"]),
-        rounds=_each(lambda number: _whole(number, 0, _ROUNDS - 1), body["rounds"]),
-        clocks_mhz=_each(_small_number, body["clocks_mhz"]),
-        throttled=_each(lambda place: _whole(place, 0, len(body["ns"]) - 1), body["throttled"]),
+        ns=_parse_list(_latency, body["ns"]),
+        rounds=_parse_list(lambda number: _whole(number, 0, _MAX_ROUNDS - 1), body["rounds"]),
+        clocks_mhz=_parse_list(_small_number, body["clocks_mhz"]),
+        throttled=_parse_list(lambda index: _whole(index, 0, len(body["ns"]) - 1), body["throttled"]),
     )
-    if len(found.rounds) != len(found.ns) or len(found.clocks_mhz) not in (0, len(found.ns)):
-        raise ValueError(f"{len(found.ns)} samples with {len(found.rounds)} rounds")
-    return found
+    if len(samples.rounds) != len(samples.ns) or len(samples.clocks_mhz) not in (0, len(samples.ns)):
+        raise ValueError(f"{len(samples.ns)} samples with {len(samples.rounds)} rounds")
+    return samples
 
 
 def _parse_facts(body: Any) -> Facts:
-    opcodes = _free(body["opcodes"])
+    opcodes = _any_mapping(body["opcodes"])
     return Facts(
         evidence=Evidence(body["evidence"]),
         part=_text(body["part"]),
@@ -226,16 +226,16 @@ def _parse_facts(body: Any) -> Facts:
 
 
 def _parse_capture(body: Any) -> Capture:
-    ordinals, parts = body["ordinals"], body["parts"]
-    found = Capture(
+    capture = Capture(
         report=_text(body["report"]),
-        ordinals=None if ordinals is None else _each(_whole, ordinals),
-        parts=None if parts is None else _each(_text, parts),
+        ordinals=None if body["ordinals"] is None else _parse_list(_whole, body["ordinals"]),
+        parts=None if body["parts"] is None else _parse_list(_text, body["parts"]),
         mode=_text_or_none(body["mode"]),
     )
-    if found.ordinals is not None and found.parts is not None and len(found.ordinals) != len(found.parts):
-        raise ValueError(f"{len(found.ordinals)} launches with {len(found.parts)} parts")
-    return found
+    ordinals, parts = capture.ordinals, capture.parts
+    if ordinals is not None and parts is not None and len(ordinals) != len(parts):
+        raise ValueError(f"{len(ordinals)} launches with {len(parts)} parts")
+    return capture
 
 
 def _dump_value(value: Value) -> list[Json]:
@@ -254,76 +254,76 @@ def _parse_value(content: Any, unit: Any, state: Any = 0) -> Value:
     return Value(None, unit, _text(content)) if isinstance(content, str) else Value(_number(content), unit)
 
 
-# ---- one field each: Python's own conversions take "5" for 5, True for 1 and a list of letters for a text
+# ---- single fields, checked strictly: Python's conversions take "5" for 5, True for 1, letters for a text
 
 
-def _each(parse_one: Callable[[Any], T], found: Any) -> tuple[T, ...]:
-    if not isinstance(found, list):
-        raise TypeError(f"{str(found)[:40]!r} is no list")
-    return tuple(parse_one(one) for one in found)
+def _parse_list(parse_item: Callable[[Any], T], value: Any) -> tuple[T, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{str(value)[:40]!r} is no list")
+    return tuple(parse_item(item) for item in value)
 
 
-def _text(found: Any) -> str:
+def _text(value: Any) -> str:
     """A text that can be written and that a database takes."""
-    if not isinstance(found, str) or "\0" in found:
-        raise TypeError(f"{str(found)[:40]!r} is no text")
-    found.encode()  # half a surrogate pair cannot be written
-    return found
+    if not isinstance(value, str) or "\0" in value:
+        raise TypeError(f"{str(value)[:40]!r} is no text")
+    value.encode()  # half a surrogate pair cannot be written
+    return value
 
 
-def _text_or_none(found: Any) -> str | None:
-    return None if found is None else _text(found)
+def _text_or_none(value: Any) -> str | None:
+    return None if value is None else _text(value)
 
 
-def _label(kind: str, found: Any) -> str:
-    if check_label(kind, _text(found)) != found:
-        raise ValueError(f"{found!r} has spaces around it")
-    return _text(found)
+def _label(kind: str, value: Any) -> str:
+    if check_label(kind, _text(value)) != value:
+        raise ValueError(f"{value!r} has spaces around it")
+    return _text(value)
 
 
-def _one_of(found: Any, known: tuple[str, ...]) -> str:
-    if found not in known:
-        raise ValueError(f"{str(found)[:40]!r} is none of {', '.join(known)}")
-    return _text(found)
+def _one_of(value: Any, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise ValueError(f"{str(value)[:40]!r} is none of {', '.join(choices)}")
+    return _text(value)
 
 
-def _whole(found: Any, least: int = 0, most: int = _MOST) -> int:
-    if not isinstance(found, int) or isinstance(found, bool) or not least <= found <= most:
-        raise ValueError(f"{str(found)[:40]!r} is no whole number from {least} to {most}")
-    return found
+def _whole(value: Any, minimum: int = 0, maximum: int = _MAX_WHOLE) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not minimum <= value <= maximum:
+        raise ValueError(f"{str(value)[:40]!r} is no whole number from {minimum} to {maximum}")
+    return value
 
 
-def _number(found: Any) -> float | int:
-    if not isinstance(found, int | float) or isinstance(found, bool) or not math.isfinite(found):
-        raise ValueError(f"{str(found)[:40]!r} is no number")
-    return found
+def _number(value: Any) -> float | int:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{str(value)[:40]!r} is no number")
+    return value
 
 
-def _small_number(found: Any) -> float:
-    if not 0 <= _number(found) <= _FLOAT32:
-        raise ValueError(f"{found!r} is no number from 0 to {_FLOAT32}")
-    return float(found)
+def _small_number(value: Any) -> float:
+    if not 0 <= _number(value) <= _MAX_FLOAT32:
+        raise ValueError(f"{value!r} is no number from 0 to {_MAX_FLOAT32}")
+    return float(value)
 
 
-def _latency(found: Any) -> float:
-    if not _SHORTEST_NS <= _number(found) <= _FLOAT32:
-        raise ValueError(f"{found!r} is no time in ns: nothing takes none")
-    return float(found)
+def _latency(value: Any) -> float:
+    if not _MIN_NS <= _number(value) <= _MAX_FLOAT32:
+        raise ValueError(f"{value!r} is no time in ns: nothing takes none")
+    return float(value)
 
 
-def _free(found: Any) -> dict[str, Json]:
-    """A mapping that the profiler keeps as it is; what cannot be written again raises."""
-    if not isinstance(found, dict):
-        raise TypeError(f"{str(found)[:40]!r} is no mapping")
-    json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
-    return found
+def _any_mapping(value: Any) -> dict[str, Json]:
+    """A mapping of any content, kept as it is; raises where it could not be written as JSON again."""
+    if not isinstance(value, dict):
+        raise TypeError(f"{str(value)[:40]!r} is no mapping")
+    json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return value
 
 
-def parse_time(found: Any) -> datetime:
-    """A time with its zone, in UTC: one without would be another time on every machine."""
-    moment = datetime.fromisoformat(found)
+def parse_time(value: Any) -> datetime:
+    """A time in UTC. Raises for one without a zone, which would be another time on every machine."""
+    moment = datetime.fromisoformat(value)
     if moment.tzinfo is None:
-        raise ValueError(f"{found} has no time zone")
+        raise ValueError(f"{value} has no time zone")
     return moment.astimezone(UTC)
 
 
@@ -336,6 +336,6 @@ def check_inside(path: str, where: str) -> None:
 
 
 def brief_error(error: BaseException) -> str:
-    """An error's type and the start of what it says."""
+    """An error's type and the start of its message, for a line that names what could not be read."""
     text = f"{type(error).__name__}: {error}"
     return text if len(text) <= 120 else f"{text[:120]}…"

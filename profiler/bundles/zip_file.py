@@ -23,7 +23,7 @@ MAX_RUN_JSON_BYTES = 256 << 20
 MAX_FILES = 10_000
 MAX_UNPACKED_BYTES = 8 << 30
 MAX_RATIO = 100  # deflate reaches 1000; reports and samples stay below 20
-_FREE_BYTES = 64 << 20  # a small zip may be as dense as it likes
+_FREE_BYTES = 64 << 20  # up to here a zip may be of any ratio: unpacking it costs nothing
 # RuntimeError: encrypted; NotImplementedError: a compression this Python does not know.
 _ZIP_ERRORS = (
     zipfile.BadZipFile,
@@ -36,32 +36,35 @@ _ZIP_ERRORS = (
 )
 
 
-def pack(root: Root, run: str, target: Path) -> Path:
-    """Write the bundle as one zip, RUN_ID.zip where `target` is a folder; the same bundle, the same bytes."""
-    content = load_run(root, run)
-    target = zip_path(target, run)
+def pack(root: Root, run_id: str, target: Path) -> Path:
+    """Write a sealed bundle as one zip; where `target` is a folder, to RUN_ID.zip in it. The zip's path.
+
+    The same bundle gives the same bytes. Raises ProfilerError where the zip cannot be written.
+    """
+    run = load_run(root, run_id)
+    target = zip_path(target, run_id)
     partial = target.with_name(f".{uuid.uuid4().hex}.part")
     try:
         partial.touch()
     except OSError as error:
         raise ProfilerError(f"{target} cannot be written: {error.strerror or error}") from error
     try:
-        written = root.read(f"{RUNS_FOLDER}/{run}/{RUN_FILE}")
-        _fill(partial, content, written, lambda path: root.open_local(f"{RUNS_FOLDER}/{run}/{path}"))
+        run_json = root.read(f"{RUNS_FOLDER}/{run_id}/{RUN_FILE}")
+        _fill(partial, run, run_json, lambda path: root.open_local(f"{RUNS_FOLDER}/{run_id}/{path}"))
         partial.replace(target)
     except OSError as error:
         named = "" if error.filename in (None, str(partial)) else f" ({error.filename})"
         raise ProfilerError(
-            f"{run} cannot be written to {target}: {error.strerror or error}{named}"
+            f"{run_id} cannot be written to {target}: {error.strerror or error}{named}"
         ) from error
     finally:
         partial.unlink(missing_ok=True)
     return target
 
 
-def zip_path(target: Path, run: str) -> Path:
-    """Where the zip of a run is written."""
-    return target / f"{run}.zip" if os.path.isdir(target) else target
+def zip_path(target: Path, run_id: str) -> Path:
+    """Where pack writes the zip of a run: `target`, or RUN_ID.zip in it where it is a folder."""
+    return target / f"{run_id}.zip" if os.path.isdir(target) else target
 
 
 def pack_files(run: Run, sources: Mapping[str, Path], path: Path) -> None:
@@ -70,14 +73,18 @@ def pack_files(run: Run, sources: Mapping[str, Path], path: Path) -> None:
 
 
 def _fill(
-    path: Path, run: Run, run_json: bytes, local: Callable[[str], contextlib.AbstractContextManager[Path]]
+    path: Path,
+    run: Run,
+    run_json: bytes,
+    open_local: Callable[[str], contextlib.AbstractContextManager[Path]],
 ) -> None:
+    """Write the zip; `open_local` gives a local path with the content of a path inside the bundle."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_entry(f"{run.run_id}/{RUN_FILE}"), run_json)
         for file in run.contents:
             with (
-                local(file.path) as there,
-                there.open("rb") as source,
+                open_local(file.path) as local,
+                local.open("rb") as source,
                 archive.open(_entry(f"{run.run_id}/{file.path}"), "w", force_zip64=True) as copy,
             ):
                 shutil.copyfileobj(source, copy, 1 << 20)
@@ -145,15 +152,17 @@ def _unpack(archive: zipfile.ZipFile, path: Path, into: Path) -> Run:
 
 
 def _find_run_file(archive: zipfile.ZipFile) -> zipfile.ZipInfo | None:
-    found = [
+    """The run.json of the bundle; None where there is none, or several."""
+    run_files = [
         entry
         for entry in archive.infolist()
         if entry.filename == RUN_FILE or re.fullmatch(rf"[^/]+/{re.escape(RUN_FILE)}", entry.filename)
     ]
-    return found[0] if len(found) == 1 else None
+    return run_files[0] if len(run_files) == 1 else None
 
 
 def _entry(name: str) -> zipfile.ZipInfo:
+    """An entry with a fixed time and mode, so that one bundle always gives the same zip."""
     entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
     entry.compress_type = zipfile.ZIP_DEFLATED
     entry.external_attr = 0o644 << 16

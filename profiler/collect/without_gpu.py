@@ -168,7 +168,7 @@ def keep_dissection(dissection: Dissection, folder: Path | None = None) -> tuple
         with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as making:
             staged = bundle.stage(LocalRoot(Path(making)), run, sources)
             with contextlib.suppress(OSError):  # it is there: an equal run has an equal id
-                staged.rename(folder / run.run_id)
+                staged.folder.rename(folder / run.run_id)
                 return str(folder / run.run_id), True
         return str(folder / run.run_id), False
 

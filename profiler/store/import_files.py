@@ -183,10 +183,8 @@ class Importer:
         """Seal the run of a bundle from another place, after all its reports could be read."""
         try:
             with tempfile.TemporaryDirectory(prefix="profiler-") as scratch:
-                folder = path
-                if not path.is_dir():
-                    zip_file.unpack(path, folder := Path(scratch))
-                run = bundle.load_run_folder(folder)
+                folder = path if path.is_dir() else Path(scratch)
+                run = bundle.load_run_folder(path) if path.is_dir() else zip_file.unpack(path, folder)
                 self._import_run(path, run, {file.path: folder / file.path for file in run.contents})
         except Exception as error:  # whatever is wrong with this bundle, the others are imported
             self._refuse(path, self._reason(path, error))

@@ -542,10 +542,26 @@ def test_a_full_disk_names_the_file(root: LocalRoot, monkeypatch: pytest.MonkeyP
 def test_what_a_killed_import_left_is_swept_unless_another_is_at_work(
     root: LocalRoot, source: dict[str, Path]
 ) -> None:
-    left = bundle.stage(root, made(), source)
+    abandoned = bundle.stage(root, made(), source)
     with bundle.importing(root):
-        assert not left.exists()
-        mine = bundle.stage(root, made(), source)
+        assert not abandoned.folder.exists()
+        staged = bundle.stage(root, made(), source)
         with bundle.importing(root):
-            assert mine.exists()
+            assert staged.folder.exists()
     assert os.listdir(root.folder / "runs") == []
+
+
+def test_sealing_writes_run_json_once_even_where_the_run_is_there(
+    root: LocalRoot, source: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dumped: list[str] = []
+
+    def counted(run: Run) -> bytes:
+        dumped.append(run.run_id)
+        return run_json.dump_run(run)
+
+    monkeypatch.setattr(bundle, "dump_run", counted)
+    with bundle.importing(root):
+        assert bundle.seal_import(root, made(), source) is None
+        assert bundle.seal_import(root, made(), source) == made().run_id
+    assert dumped == [made().run_id] * 2
