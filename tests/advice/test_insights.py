@@ -66,14 +66,14 @@ def of(path: Path, against: Path | None = None, kernel: str | None = None) -> In
 
 
 def by_id(found: Insights) -> dict[str, Statement]:
-    return {one.id: one for one in found.statements}
+    return {statement.id: statement for statement in found.statements}
 
 
 def everything(b: Side, launch: Launch, a: Side | None = None) -> dict[str, Statement]:
     """Every statement on one launch by its id, before six of them are chosen."""
-    found = launch_statements(ComparedSide(b, compare(a, b, TABLE) if a else None), launch, TABLE)
-    assert rank_statements(found)[1] >= 0
-    return {one.id: one for one in found if isinstance(one, Statement)}
+    statements = launch_statements(ComparedSide(b, compare(a, b, TABLE) if a else None), launch, TABLE)
+    assert rank_statements(statements)[1] >= 0
+    return {statement.id: statement for statement in statements if isinstance(statement, Statement)}
 
 
 def slim(launch: Launch) -> Launch:
@@ -101,13 +101,13 @@ def spoilt(launch: Launch) -> Iterator[tuple[str, Launch]]:
 def test_taking_any_counter_away_never_adds_advice(reports: Path, name: str) -> None:
     whole = side(reports / name)
     launch = slim(whole.launches[0])
-    levers = {one.lever for one in everything(whole, launch).values()}
+    levers = {statement.lever for statement in everything(whole, launch).values()}
     for gone, less in spoilt(launch):
-        for one in everything(whole, less).values():
-            assert one.lever is None or one.lever in levers, (gone, one.id, one.lever)
-            used = [metric for metric in one.inputs if metric.name.partition("[")[0] == gone]
-            assert not (one.lever and used), (gone, one.id)
-            assert one.valid is all(metric.valid for metric in one.inputs)
+        for statement in everything(whole, less).values():
+            assert statement.lever is None or statement.lever in levers, (gone, statement.id, statement.lever)
+            used = [metric for metric in statement.inputs if metric.name.partition("[")[0] == gone]
+            assert not (statement.lever and used), (gone, statement.id)
+            assert statement.valid is all(metric.valid for metric in statement.inputs)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -154,23 +154,23 @@ def test_nor_does_it_in_a_pair(reports: Path, swap: bool, spoil: str) -> None:
 def test_without_any_counter_all_is_unknown_and_names_the_lines_to_collect(reports: Path) -> None:
     whole = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
     bare = replace(whole.launches[0], values=pack_values({}), opcodes={})
-    found = find_insights(Subject("bare", ComparedSide(replace(whole, launches=(bare,)))), TABLE)
-    assert {one.kind for one in found.statements} == {"unknown"}
-    assert {one.id for one in found.statements} == {"limit", "waiting", "others"}
-    for one in found.statements:
+    insights = find_insights(Subject("bare", ComparedSide(replace(whole, launches=(bare,)))), TABLE)
+    assert {one.kind for one in insights.statements} == {"unknown"}
+    assert {one.id for one in insights.statements} == {"limit", "waiting", "others"}
+    for one in insights.statements:
         assert not one.valid
         assert one.lever is None
         lines = {metric.line for metric in one.inputs if metric.line}
         assert lines
         assert f"metrics.txt:{format_line_numbers(sorted(lines))}" in one.text
-    waiting = by_id(found)["waiting"]
+    waiting = by_id(insights)["waiting"]
     assert TABLE.by_concept["stall_long_scoreboard"].line in {one.line for one in waiting.inputs}
 
 
 def test_a_kernel_at_drams_peak_is_not_told_to_prefetch(reports: Path) -> None:
-    found = by_id(of(reports / "llm.c/adamw_coalsecing_shared.ncu-rep"))
-    assert found["limit:memory"].text.startswith("DRAM limits it: 91.5 %")
-    waiting = found["waiting:long_scoreboard"]
+    statements = by_id(of(reports / "llm.c/adamw_coalsecing_shared.ncu-rep"))
+    assert statements["limit:memory"].text.startswith("DRAM limits it: 91.5 %")
+    waiting = statements["waiting:long_scoreboard"]
     assert waiting.share is not None
     assert 0.8 < waiting.share <= 0.89
     assert waiting.lever is not None
@@ -178,17 +178,17 @@ def test_a_kernel_at_drams_peak_is_not_told_to_prefetch(reports: Path) -> None:
 
 
 def test_a_kernel_that_waits_far_below_every_peak_is_told_to_prefetch(reports: Path) -> None:
-    found = by_id(of(reports / "cutlass/report80.ncu-rep"))
-    assert "latency, not bandwidth" in found["waiting:long_scoreboard"].text
-    assert "cp.async" in (found["waiting:long_scoreboard"].lever or "")
+    statements = by_id(of(reports / "cutlass/report80.ncu-rep"))
+    assert "latency, not bandwidth" in statements["waiting:long_scoreboard"].text
+    assert "cp.async" in (statements["waiting:long_scoreboard"].lever or "")
     volta = of(reports / "ncar/MW_Baseline.ncu-rep", kernel="279")
     assert "cp.async" not in (by_id(volta)["waiting:long_scoreboard"].lever or "cp.async"), "sm_70 has none"
 
 
 def test_hardware_conflicts_without_excess_are_arbitration_and_ask_for_nothing(reports: Path) -> None:
-    one = by_id(of(reports / "llm.c/adamw_coalsecing_shared.ncu-rep"))["shared:arbitration"]
-    assert (one.kind, one.lever, one.valid) == ("no_action", None, True)
-    assert "10.6 k hardware bank conflicts, but no excess" in one.text
+    statement = by_id(of(reports / "llm.c/adamw_coalsecing_shared.ncu-rep"))["shared:arbitration"]
+    assert (statement.kind, statement.lever, statement.valid) == ("no_action", None, True)
+    assert "10.6 k hardware bank conflicts, but no excess" in statement.text
 
 
 def test_conflicts_that_rose_while_the_excess_stayed_zero_stand_before_what_is_known_anyway(
@@ -212,13 +212,17 @@ def test_excess_wavefronts_ask_for_a_swizzle_and_without_the_excess_nothing_does
     launch = slim(b.launches[0])
     excess = "derived__memory_l1_wavefronts_shared_excessive"
     bad = replace(launch, values=pack_values({**launch.values, excess: Value(200_000.0, "")}))
-    one = everything(b, bad)["shared:excess"]
-    assert one.lever == "swizzle or pad the shared-memory tile"
-    assert one.share is not None
-    assert 0 < one.share < 0.1
+    statement = everything(b, bad)["shared:excess"]
+    assert statement.lever == "swizzle or pad the shared-memory tile"
+    assert statement.share is not None
+    assert 0 < statement.share < 0.1
     gone = replace(bad, values=pack_values({name: v for name, v in bad.values.items() if name != excess}))
     assert "shared:excess" not in everything(b, gone)
-    assert not [one for one in everything(b, gone).values() if one.lever and "swizzle" in one.lever]
+    assert not [
+        statement
+        for statement in everything(b, gone).values()
+        if statement.lever and "swizzle" in statement.lever
+    ]
 
 
 def is_part(name: str, of: str, times: float) -> Callable[[dict[str, Value]], dict[str, Value]]:
@@ -261,19 +265,19 @@ def test_counters_that_contradict_each_other_carry_no_advice(
     values = dict(launch.values)
     changed = spoil(values)
     bad = replace(launch, values=pack_values({**values, **changed}))
-    found = launch_statements(ComparedSide(b), bad, TABLE)
-    (question,) = [one for one in found if isinstance(one, OpenQuestion) and one.id == prefix]
+    statements = launch_statements(ComparedSide(b), bad, TABLE)
+    (question,) = [one for one in statements if isinstance(one, OpenQuestion) and one.id == prefix]
     assert {*changed} <= {one.name for one in question.invalid_inputs}
     assert {one.state for one in question.invalid_inputs} == {"implausible"}
     assert not [
-        one.id for one in found if isinstance(one, Statement) and one.id.startswith(prefix) and one.lever
+        one.id for one in statements if isinstance(one, Statement) and one.id.startswith(prefix) and one.lever
     ]
 
 
 def test_every_number_in_the_words_on_the_pipes_is_among_the_metrics(reports: Path) -> None:
-    told = by_id(of(reports / "ncar/MW_Baseline.ncu-rep", kernel="279"))["limit:compute"]
-    assert "ALU pipe busy, 24.8 %" in told.text
-    assert {"pipe_alu", "pipe_fma", "tensor_busy"} <= {one.concept for one in told.inputs}
+    statement = by_id(of(reports / "ncar/MW_Baseline.ncu-rep", kernel="279"))["limit:compute"]
+    assert "ALU pipe busy, 24.8 %" in statement.text
+    assert {"pipe_alu", "pipe_fma", "tensor_busy"} <= {metric.concept for metric in statement.inputs}
 
 
 def test_tensor_cores_are_judged_by_the_opcodes_and_never_by_a_busy_counter(reports: Path) -> None:
@@ -291,8 +295,8 @@ def test_tensor_cores_are_judged_by_the_opcodes_and_never_by_a_busy_counter(repo
 
 
 def test_a_share_above_its_peak_is_implausible_and_carries_no_advice(reports: Path) -> None:
-    found = of(reports / "hyperspec/profile.ncu-rep")  # 104.7 % achieved occupancy
-    others = by_id(found)["others"]
+    insights = of(reports / "hyperspec/profile.ncu-rep")  # 104.7 % achieved occupancy
+    others = by_id(insights)["others"]
     assert "Implausible: metrics.txt:" in others.text
     states = {metric.concept: metric.state for metric in others.inputs}
     assert states["occupancy"] == "implausible"
@@ -316,11 +320,11 @@ def test_a_limiter_that_failed_is_no_limiter(reports: Path) -> None:
 
 def test_the_cause_of_a_change_is_said_with_the_opcodes_and_what_undoes_it(reports: Path) -> None:
     folder = reports / "ncar"
-    found = by_id(of(folder / "MW_Baseline.ncu-rep", folder / "MW_DivToMult.ncu-rep"))
-    work = found["cause:work"]
+    statements = by_id(of(folder / "MW_Baseline.ncu-rep", folder / "MW_DivToMult.ncu-rep"))
+    work = statements["cause:work"]
     assert work.lever == "save what was added: IMAD, DFMA, DMUL"
     assert work.text.startswith("+3.71 ms by the number of instructions (issued 0.553 → 1.38 G)")
-    assert "mainly by work" in found["change"].text
+    assert "mainly by work" in statements["change"].text
     back = by_id(of(folder / "MW_DivToMult.ncu-rep", folder / "MW_Baseline.ncu-rep", "279"))
     assert back["cause:work"].lever is None, "what takes time away needs no lever"
     assert back["cause:waiting:long_scoreboard"].text.startswith("+1.51 ms by waiting for data")
@@ -341,8 +345,8 @@ def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> No
         ),
     ):
         cell = ComparedSide(b, compare(a, b, TABLE, noise=noise))
-        told = by_id(find_insights(Subject("v", cell, baseline="a"), TABLE, "279"))
-        assert {told[name].confidence for name in asked} == wanted
+        statements = by_id(find_insights(Subject("v", cell, baseline="a"), TABLE, "279"))
+        assert {statements[name].confidence for name in asked} == wanted
 
 
 @pytest.mark.parametrize(
@@ -354,79 +358,81 @@ def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> No
 )
 def test_a_latency_says_the_rounds_or_the_pairs_it_rests_on(rule: str, rests: str) -> None:
     plain = Side("v", (), "GPU", "9.0", "2x8x512", "fp16")
-    found = compare(plain, plain, TABLE)
+    comparison = compare(plain, plain, TABLE)
     decision = Decision(Verdict.WORSE, "+3 %", rule, effect=0.03, interval=Interval(0.02, 0.04), rounds=25)
-    timed = replace(found, latency=(LatencyComparison("events", None, None, decision),))
+    timed = replace(comparison, latency=(LatencyComparison("events", None, None, decision),))
     (one,) = what_changed.latency_statements(timed)
     assert one.confidence == rests
 
 
 def test_the_longest_launch_is_looked_at_and_the_others_that_moved_are_named(reports: Path) -> None:
     folder = reports / "ncar"
-    found = of(folder / "MW_DivToMult.ncu-rep", folder / "MW_Baseline.ncu-rep")
-    assert found.launch == "semi_discrete_step_232_gpu"
-    assert found.launch_why == "the longest of 5 launches, 44 % of their time"
-    told = by_id(found)
-    assert told["change"].text.startswith("Unchanged")
-    assert not [name for name in told if name.startswith("cause:")]
-    assert "compute_tendencies_x_279_gpu 6.19 ms → 3.48 ms (better)" in told["change:elsewhere"].text
+    insights = of(folder / "MW_DivToMult.ncu-rep", folder / "MW_Baseline.ncu-rep")
+    assert insights.launch == "semi_discrete_step_232_gpu"
+    assert insights.launch_why == "the longest of 5 launches, 44 % of their time"
+    statements = by_id(insights)
+    assert statements["change"].text.startswith("Unchanged")
+    assert not [name for name in statements if name.startswith("cause:")]
+    assert "compute_tendencies_x_279_gpu 6.19 ms → 3.48 ms (better)" in statements["change:elsewhere"].text
 
 
 def test_a_launch_without_a_duration_is_not_the_longest(reports: Path) -> None:
-    found = of(reports / "esmm/profile@5c6231e5.ncu-rep")
-    assert found.launch == "basic"
-    assert found.launch_why.endswith("; 1 without a duration")
+    insights = of(reports / "esmm/profile@5c6231e5.ncu-rep")
+    assert insights.launch == "basic"
+    assert insights.launch_why.endswith("; 1 without a duration")
 
 
 def test_a_short_launch_that_moved_is_unclear_and_gives_no_cause(reports: Path) -> None:
     folder = reports / "cutlass"
-    told = by_id(of(folder / "report80.ncu-rep", folder / "report75.ncu-rep"))
-    assert told["change"].kind == "unknown"
-    assert not [name for name in told if name.startswith("cause:")]
+    statements = by_id(of(folder / "report80.ncu-rep", folder / "report75.ncu-rep"))
+    assert statements["change"].kind == "unknown"
+    assert not [name for name in statements if name.startswith("cause:")]
 
 
 def test_two_gpus_give_no_change(reports: Path) -> None:
     a, b = (side(reports / "ncar" / name) for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep"))
     other = replace(a, gpu="NVIDIA A100 80GB PCIe")
-    told = by_id(find_insights(Subject("b", ComparedSide(b, compare(other, b, TABLE))), TABLE))
-    assert told["change"].kind == "unknown"
-    assert "GPU" in told["change"].text
-    assert not [name for name in told if name.startswith("cause:")]
+    statements = by_id(find_insights(Subject("b", ComparedSide(b, compare(other, b, TABLE))), TABLE))
+    assert statements["change"].kind == "unknown"
+    assert "GPU" in statements["change"].text
+    assert not [name for name in statements if name.startswith("cause:")]
 
 
 def test_without_counters_for_causes_the_change_says_so_and_what_to_collect(reports: Path) -> None:
     folder = reports / "esmm"
-    told = by_id(of(folder / "profile@ee5ce738.ncu-rep", folder / "profile@049ec612.ncu-rep", "one_warp"))
-    assert "no split" in told["change"].text
-    assert "all causes of the change" in told["others"].text
+    statements = by_id(
+        of(folder / "profile@ee5ce738.ncu-rep", folder / "profile@049ec612.ncu-rep", "one_warp")
+    )
+    assert "no split" in statements["change"].text
+    assert "all causes of the change" in statements["others"].text
 
 
 def test_a_wrong_version_gets_its_correctness_and_nothing_else(reports: Path) -> None:
     cell = ComparedSide(side(reports / "ncar/MW_Baseline.ncu-rep"))
-    found = find_insights(Subject("v2", cell, wrong="race:read-after-write at v2b.cu:119"), TABLE)
-    (one,) = found.statements
-    assert (one.kind, one.share) == ("correctness", None)
-    assert "v2b.cu:119" in one.text
-    assert one.lever is not None
-    assert "order the write and the read" in one.lever
-    assert found.to_dict()["correct"] is False
+    insights = find_insights(Subject("v2", cell, wrong="race:read-after-write at v2b.cu:119"), TABLE)
+    (statement,) = insights.statements
+    assert (statement.kind, statement.share) == ("correctness", None)
+    assert "v2b.cu:119" in statement.text
+    assert statement.lever is not None
+    assert "order the write and the read" in statement.lever
+    assert insights.to_dict()["correct"] is False
 
 
 @pytest.mark.parametrize("name", [*REAL, "mistic/profileHIGGS.ncu-rep", "csv/kernel_0009.metrics.csv"])
 def test_at_most_six_statements_and_the_unknown_ones_last(reports: Path, name: str) -> None:
-    found = of(reports / name)
-    assert 0 < len(found.statements) <= MAX_STATEMENTS
-    kinds = [one.kind == "unknown" for one in found.statements]
+    insights = of(reports / name)
+    assert 0 < len(insights.statements) <= MAX_STATEMENTS
+    kinds = [statement.kind == "unknown" for statement in insights.statements]
     assert kinds == sorted(kinds)
-    ranks = [one.rank for one in found.statements if one.kind != "unknown"]
+    ranks = [statement.rank for statement in insights.statements if statement.kind != "unknown"]
     assert ranks == sorted(ranks, reverse=True)
-    assert len({one.id for one in found.statements}) == len(found.statements)
+    assert len({statement.id for statement in insights.statements}) == len(insights.statements)
 
 
 def test_the_document_is_strict_json_of_the_documented_shape(reports: Path) -> None:
     folder = reports / "ncar"
-    found = of(folder / "MW_Baseline.ncu-rep", folder / "MW_DivToMult.ncu-rep")
-    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    insights = of(folder / "MW_Baseline.ncu-rep", folder / "MW_DivToMult.ncu-rep")
+    document = json.loads(json.dumps(insights.to_dict(), allow_nan=False))
     told = (Path(__file__).resolve().parents[2] / "docs" / "insights.md").read_text("utf-8")
     statement = document["statements"][0]
     for key in (*document, *statement, *statement["metrics"][0]):
@@ -452,9 +458,9 @@ def test_a_lever_on_a_missing_counter_is_a_defect() -> None:
 
 
 def test_advice_that_a_cause_carries_already_takes_no_place_of_its_own() -> None:
-    one = MetricInput("x", "x", "x", Value(1.0))
-    cause = Statement("waiting", "bottleneck", "", (one,), Evidence.MEASURED, "", "swizzle", 0.3)
-    lever = Statement("shared", "lever", "", (one,), Evidence.MEASURED, "", "swizzle", 0.4)
+    metric = MetricInput("x", "x", "x", Value(1.0))
+    cause = Statement("waiting", "bottleneck", "", (metric,), Evidence.MEASURED, "", "swizzle", 0.3)
+    lever = Statement("shared", "lever", "", (metric,), Evidence.MEASURED, "", "swizzle", 0.4)
     assert rank_statements([lever, cause])[0] == (cause,)
     assert rank_statements([lever])[0] == (lever,)
 
@@ -472,9 +478,9 @@ def test_a_baseline_is_read_under_the_same_counter_as_the_version(reports: Path)
     a, b = (
         side(reports / "ncar" / name).launches[2] for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep")
     )
-    one = LaunchMetrics(b, TABLE, "sm_70", a)["sm_clock"]
-    assert one.baseline is not None
-    assert one.baseline == a.values[one.name]
+    metric = LaunchMetrics(b, TABLE, "sm_70", a)["sm_clock"]
+    assert metric.baseline is not None
+    assert metric.baseline == a.values[metric.name]
 
 
 def test_a_duration_that_is_a_text_is_no_duration(reports: Path) -> None:
@@ -483,8 +489,8 @@ def test_a_duration_that_is_a_text_is_no_duration(reports: Path) -> None:
     first, *others = whole.launches
     held = {**first.values, "gpu__time_duration.sum": Value(None, "ns", "12,3x")}
     damaged = replace(whole, launches=(replace(first, values=pack_values(held)), *others))
-    found = find_insights(Subject("x", ComparedSide(damaged, None)), TABLE)
-    assert "1 without a duration" in json.dumps(found.to_dict())
+    insights = find_insights(Subject("x", ComparedSide(damaged, None)), TABLE)
+    assert "1 without a duration" in json.dumps(insights.to_dict())
 
 
 def test_two_values_share_their_unit() -> None:

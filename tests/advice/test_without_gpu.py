@@ -34,8 +34,8 @@ def asked(
     monkeypatch.setenv("PROFILER_DATA", str(folder))
     monkeypatch.delenv("PROFILER_DB", raising=False)
     assert cli.main(["insights", *arguments, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
 
 
 def by_id(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -59,28 +59,34 @@ def static(opcodes: dict[str, float] | None = None, **values: Value) -> Side:
 
 
 def said(side: Side) -> dict[str, Statement]:
-    return {one.id: one for one in find_insights(Subject("v", facts=(ComparedSide(side),)), TABLE).statements}
+    return {
+        statement.id: statement
+        for statement in find_insights(Subject("v", facts=(ComparedSide(side),)), TABLE).statements
+    }
 
 
 def test_the_step_without_a_swizzle_is_told_where_its_conflicts_are(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = asked(committed, monkeypatch, capsys, "v2d_a")
-    assert (found["against"], found["against_why"]) == ("attention/v2c_v5", "its parent in the catalogue")
-    one = by_id(found)["conflicts"]
-    assert "most by the load at v2d.cu:135, 8 wavefronts for each that it needs" in one["text"]
-    assert one["lever"] == "swizzle or pad the shared-memory tile"
-    assert (one["evidence"], one["valid"], one["share_of_time"]) == ("modelled", True, None)
-    (conflicts,) = [metric for metric in one["metrics"] if metric["concept"] == "modelled_conflicts"]
+    insights = asked(committed, monkeypatch, capsys, "v2d_a")
+    assert (insights["against"], insights["against_why"]) == (
+        "attention/v2c_v5",
+        "its parent in the catalogue",
+    )
+    statement = by_id(insights)["conflicts"]
+    assert "most by the load at v2d.cu:135, 8 wavefronts for each that it needs" in statement["text"]
+    assert statement["lever"] == "swizzle or pad the shared-memory tile"
+    assert (statement["evidence"], statement["valid"], statement["share_of_time"]) == ("modelled", True, None)
+    (conflicts,) = [metric for metric in statement["metrics"] if metric["concept"] == "modelled_conflicts"]
     assert conflicts["baseline_value"] == 0 < conflicts["value"]
 
 
 def test_the_step_with_the_swizzle_has_none_left(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told = by_id(asked(committed, monkeypatch, capsys, "attention/v2d_b"))
-    assert "conflicts" not in told
-    assert "bank conflicts, modelled 15.2 k → 0" in told["change:modelled"]["text"]
+    statements = by_id(asked(committed, monkeypatch, capsys, "attention/v2d_b"))
+    assert "conflicts" not in statements
+    assert "bank conflicts, modelled 15.2 k → 0" in statements["change:modelled"]["text"]
 
 
 @pytest.mark.parametrize(
@@ -93,19 +99,19 @@ def test_only_code_without_matrix_instructions_is_sent_to_the_tensor_cores(
     version: str,
     unused: bool,
 ) -> None:
-    told = by_id(asked(committed, monkeypatch, capsys, version))
-    assert ("tensor:unused" in told) is unused
-    assert told["time"]["kind"] == "unknown"
-    assert told["time"]["lever"] is None
-    assert f"profiler collect {version}" in told["time"]["text"]
+    statements = by_id(asked(committed, monkeypatch, capsys, version))
+    assert ("tensor:unused" in statements) is unused
+    assert statements["time"]["kind"] == "unknown"
+    assert statements["time"]["lever"] is None
+    assert f"profiler collect {version}" in statements["time"]["text"]
 
 
 def test_a_version_is_held_against_its_nearest_correct_ancestor(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = asked(committed, monkeypatch, capsys, "v2b")
-    assert found["against"] == "attention/v1"
-    assert found["against_why"] == "its nearest correct ancestor: v2 is not"
+    insights = asked(committed, monkeypatch, capsys, "v2b")
+    assert insights["against"] == "attention/v1"
+    assert insights["against_why"] == "its nearest correct ancestor: v2 is not"
     assert asked(committed, monkeypatch, capsys, "v1")["against"] is None
     assert asked(committed, monkeypatch, capsys, "v2d_c", "--against", "v2b")["against"] == "v2b"
 
@@ -128,20 +134,20 @@ def test_a_wrong_version_gets_its_correctness_alone(
     words: str,
     lever: str | None,
 ) -> None:
-    found = asked(committed, monkeypatch, capsys, version)
-    (one,) = found["statements"]
+    insights = asked(committed, monkeypatch, capsys, version)
+    (one,) = insights["statements"]
     assert one["kind"] == "correctness"
     assert words in one["text"]
     assert (one["lever"] or "").startswith(lever or "")
-    assert found["correct"] is False
+    assert insights["correct"] is False
 
 
 def test_a_planned_version_is_told_from_a_typing_error_with_what_it_waits_for(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = asked(committed, monkeypatch, capsys, "v2e")
-    assert (found["version"], found["correct"]) == ("attention/v2e", None)
-    (one,) = found["statements"]
+    insights = asked(committed, monkeypatch, capsys, "v2e")
+    assert (insights["version"], insights["correct"]) == ("attention/v2e", None)
+    (one,) = insights["statements"]
     assert (one["kind"], one["lever"]) == ("unknown", None)
     assert "is planned (wgmma, TMA and mbarrier)" in one["text"]
     assert "needs a Hopper GPU" in one["text"]
@@ -168,17 +174,17 @@ def test_a_version_is_correct_where_it_was_checked_and_nobody_knows_where_not(
 def test_a_version_of_another_type_is_held_against_nothing_and_says_so(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    one = by_id(asked(committed, monkeypatch, capsys, "fp8_stage_c"))["change:static"]
-    assert one["kind"] == "unknown"
-    assert "not comparable, dtype differs" in one["text"]
+    statement = by_id(asked(committed, monkeypatch, capsys, "fp8_stage_c"))["change:static"]
+    assert statement["kind"] == "unknown"
+    assert "not comparable, dtype differs" in statement["text"]
 
 
 def test_one_workload_and_architecture_can_be_asked_for(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = asked(committed, monkeypatch, capsys, "v2d_c", "--workload", "head dim 64", "--gpu", "sm_89")
-    assert by_id(found)["room"]["text"].endswith("(head dim 64 sm_89)")
-    assert "conflicts" not in by_id(found)
+    insights = asked(committed, monkeypatch, capsys, "v2d_c", "--workload", "head dim 64", "--gpu", "sm_89")
+    assert by_id(insights)["room"]["text"].endswith("(head dim 64 sm_89)")
+    assert "conflicts" not in by_id(insights)
     assert cli.main(["insights", "v2d_c", "--gpu", "sm_70"]) == 2
     assert "has nothing on sm_70" in capsys.readouterr().err
 
@@ -191,10 +197,10 @@ def test_every_version_of_the_lineage_reads_in_words(
     monkeypatch.delenv("PROFILER_DB", raising=False)
     for version in ("v1", "v2", "v2c_v5", "v2d_c", "flashcore_wmma"):
         assert cli.main(["insights", version, *shape]) == 0
-        told = capsys.readouterr().out
-        assert f"attention/{version}" in told
-        assert "None" not in told
-        assert "nan" not in told.split()
+        output = capsys.readouterr().out
+        assert f"attention/{version}" in output
+        assert "None" not in output
+        assert "nan" not in output.split()
 
 
 def test_one_register_step_from_another_block_is_told() -> None:
@@ -246,10 +252,10 @@ def test_latency_without_counters_leaves_the_causes_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     lineages.dissected(tmp_path, lineages.results(measured=True), gpu="NVIDIA Test 1")
-    told = by_id(asked(tmp_path, monkeypatch, capsys, "alpha"))
-    assert "no counters of it from a GPU are here" in told["time"]["text"]
-    assert told["time"]["kind"] == "unknown"
-    (latency,) = [one for name, one in told.items() if name.startswith("latency:")]
+    statements = by_id(asked(tmp_path, monkeypatch, capsys, "alpha"))
+    assert "no counters of it from a GPU are here" in statements["time"]["text"]
+    assert statements["time"]["kind"] == "unknown"
+    (latency,) = [one for name, one in statements.items() if name.startswith("latency:")]
     assert [latency["metrics"][0][key] for key in ("value", "baseline_value")] == [640.0, 400.0]
     assert latency["lever"] is None
 
@@ -257,15 +263,15 @@ def test_latency_without_counters_leaves_the_causes_unknown(
 def test_conflicts_that_the_model_could_not_count_are_unknown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = lineages.results()
+    rows = lineages.results()
     facts = tuple(
-        replace(one, facts=(_uncounted(one.facts[0]),)) if one.facts[0].evidence is Evidence.MODELLED else one
-        for one in found
+        replace(row, facts=(_uncounted(row.facts[0]),)) if row.facts[0].evidence is Evidence.MODELLED else row
+        for row in rows
     )
     lineages.dissected(tmp_path, facts)
-    told = by_id(asked(tmp_path, monkeypatch, capsys, "alpha"))
-    assert "conflicts" not in told
-    assert "whether shared memory is accessed without conflicts" in told["others"]["text"]
+    statements = by_id(asked(tmp_path, monkeypatch, capsys, "alpha"))
+    assert "conflicts" not in statements
+    assert "whether shared memory is accessed without conflicts" in statements["others"]["text"]
 
 
 def _uncounted(facts: Facts) -> Facts:

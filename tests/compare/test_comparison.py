@@ -57,7 +57,7 @@ def side(*launches: Launch, **changes: object) -> Side:
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def one(comparison: Comparison, concept: str) -> MetricChange:
+def change_of(comparison: Comparison, concept: str) -> MetricChange:
     (pair,) = comparison.pairs
     return next(change for change in pair.metrics if change.concept == concept)
 
@@ -67,7 +67,7 @@ def change(
 ) -> MetricChange:
     """The verdict on one metric of two otherwise equal launches."""
     sides = [side(launch(of, **{name: value})) for value in (a, b)]
-    return one(compare(*sides, table), concept)
+    return change_of(compare(*sides, table), concept)
 
 
 def code(comparison: Comparison, table: metric_table.MetricTable, on: Sequence[str] = ()) -> Exit:
@@ -98,11 +98,11 @@ def test_the_verdict_on_a_duration(
 ) -> None:
     comparison = compare(side(launch(a)), side(launch(b)), table)
     assert comparison.pairs[0].verdict is verdict
-    assert one(comparison, "duration").unreplicated is (verdict in (Verdict.BETTER, Verdict.WORSE))
+    assert change_of(comparison, "duration").unreplicated is (verdict in (Verdict.BETTER, Verdict.WORSE))
 
 
 def test_an_unclear_verdict_says_why_and_what_to_do(table: metric_table.MetricTable) -> None:
-    reason = one(compare(side(launch(11_000.0)), side(launch(12_500.0)), table), "duration").reason
+    reason = change_of(compare(side(launch(11_000.0)), side(launch(12_500.0)), table), "duration").reason
     assert "under 50 µs" in reason
     assert "profile several launches" in reason
 
@@ -160,17 +160,19 @@ def test_a_missing_side_makes_the_verdict_missing(
 
 def test_a_metric_that_nobody_collected_or_the_gpu_lacks_is_missing(table: metric_table.MetricTable) -> None:
     comparison = compare(side(launch()), side(launch()), table)
-    assert one(comparison, "read").reason == "not collected in either"
-    assert one(comparison, "tensor").reason == "not available on this GPU in either"
+    assert change_of(comparison, "read").reason == "not collected in either"
+    assert change_of(comparison, "tensor").reason == "not available on this GPU in either"
 
 
 def test_a_counter_is_compared_by_one_name_only(table: metric_table.MetricTable) -> None:
     a = side(launch(clock__DOT__a=Value(1.0, "hz"), clock__DOT__b=Value(5.0, "hz")))
     b = side(launch(clock__DOT__b=Value(5.0, "hz")))
-    both = one(compare(a, b, table), "clock")
-    assert (both.metric, both.verdict) == ("clock.b", Verdict.SAME), "the name that both carry, not A's first"
+    change = change_of(compare(a, b, table), "clock")
+    assert (change.metric, change.verdict) == ("clock.b", Verdict.SAME), (
+        "the name that both carry, not A's first"
+    )
     a = side(launch(clock__DOT__a=Value(5.0, "hz")))
-    other = one(compare(a, b, table), "clock")
+    other = change_of(compare(a, b, table), "clock")
     assert other.verdict is Verdict.NOT_COMPARABLE
     assert other.reason == "different counters: clock.a and clock.b"
     assert (other.a.number, other.b.number, other.change_pct) == (5.0, 5.0, None)
@@ -206,8 +208,8 @@ def test_a_mismatch_blocks_every_verdict_names_itself_and_keeps_the_numbers(
     comparison = compare(side(launch(100_000.0)), side(launch(50_000.0), **changes), table)
     assert not comparison.comparable
     assert [difference.words for difference in comparison.blocked_by] == [words]
-    assert {one.verdict for one in comparison.pairs[0].metrics} == {Verdict.NOT_COMPARABLE}
-    duration = one(comparison, "duration")
+    assert {metric.verdict for metric in comparison.pairs[0].metrics} == {Verdict.NOT_COMPARABLE}
+    duration = change_of(comparison, "duration")
     assert words in duration.reason
     assert (duration.a.number, duration.b.number, duration.change_pct) == (100_000.0, 50_000.0, -50)
 

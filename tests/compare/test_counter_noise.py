@@ -65,7 +65,7 @@ def launches(
 
 
 def spread(count: int, sd: float, seed: int = 3) -> list[float]:
-    return [LEVEL * float(np.exp(one)) for one in np.random.default_rng(seed).normal(0, sd, count)]
+    return [LEVEL * float(np.exp(draw)) for draw in np.random.default_rng(seed).normal(0, sd, count)]
 
 
 def add(store: Store, version: str, held: Sequence[Launch], minute: int = 0) -> None:
@@ -74,7 +74,7 @@ def add(store: Store, version: str, held: Sequence[Launch], minute: int = 0) -> 
 
 
 def change(found: Comparison, concept: str = "dram_read") -> MetricChange:
-    return next(one for one in found.pairs[0].metrics if one.concept == concept)
+    return next(metric for metric in found.pairs[0].metrics if metric.concept == concept)
 
 
 def versus(store: Store, a: str = "v1", b: str = "v2") -> Comparison:
@@ -96,12 +96,12 @@ class TestLearned:
         read = spread(10, 0.004)
         add(store, "v1", launches(read))
         side = store.side(family="gemms", version="v1")
-        found = learned_noise(store, side, "gemm", READ, False)
-        assert found is not None
+        noise = learned_noise(store, side, "gemm", READ, False)
+        assert noise is not None
         moved = np.abs(np.array(read[1::2]) / np.array(read[::2]) - 1)
-        assert found.pairs == 5
-        assert found.share == pytest.approx(5 * np.median(moved))
-        assert found.kernel == "gemm"
+        assert noise.pairs == 5
+        assert noise.share == pytest.approx(5 * np.median(moved))
+        assert noise.kernel == "gemm"
 
     def test_fewer_than_five_pairs_teach_nothing(self, store: Store) -> None:
         add(store, "v1", launches(spread(9, 0.004)))
@@ -126,9 +126,9 @@ class TestLearned:
         held = launches(spread(8, 0.004)) + launches(spread(4, 0.004, 9), name="softmax")
         add(store, "v1", [replace(one, ordinal=place) for place, one in enumerate(held)])
         side = store.side(family="gemms", version="v1")
-        found = learned_noise(store, side, "softmax", READ, False)
-        assert found is not None
-        assert (found.pairs, found.kernel) == (6, "")
+        noise = learned_noise(store, side, "softmax", READ, False)
+        assert noise is not None
+        assert (noise.pairs, noise.kernel) == (6, "")
 
     def test_another_gpu_clock_or_workload_lends_nothing(self, store: Store) -> None:
         add(store, "v1", launches(spread(10, 0.004)))
@@ -184,22 +184,24 @@ class TestSessions:
         by_pairs = find_regressions(store, TABLE, noise=NoiseModel.of_store(lambda: store))
         by_threshold = find_regressions(store, TABLE)
         assert by_pairs.regressions == ()
-        assert [one.basis for one in by_threshold.regressions] == ["unreplicated: one launch a side"]
+        assert [regression.basis for regression in by_threshold.regressions] == [
+            "unreplicated: one launch a side"
+        ]
         self.collected(store, data, ["cc"], [1.5 * LEVEL], "v3", 30)
-        (one,) = find_regressions(store, TABLE, noise=NoiseModel.of_store(lambda: store)).regressions
-        assert one.series.version == "v3"
-        assert one.interval is not None
-        assert 0.3 < one.interval.low < one.effect < one.interval.high < 0.7
-        assert one.how_sure.startswith("A/A pairs: +")
-        assert "5 A/A pairs of gemm wobble by" in one.how_sure
-        assert "unreplicated" not in one.how_sure
+        (regression,) = find_regressions(store, TABLE, noise=NoiseModel.of_store(lambda: store)).regressions
+        assert regression.series.version == "v3"
+        assert regression.interval is not None
+        assert 0.3 < regression.interval.low < regression.effect < regression.interval.high < 0.7
+        assert regression.how_sure.startswith("A/A pairs: +")
+        assert "5 A/A pairs of gemm wobble by" in regression.how_sure
+        assert "unreplicated" not in regression.how_sure
 
     def test_runs_of_one_machine_code_are_pairs_for_the_duration_too(self, store: Store, data: Path) -> None:
         side = self.collected(store, data, ["aa"] * 10, spread(10, 0.01, 5))
         for name, between_runs in ((READ, False), (made.DURATION, True)):
-            found = learned_noise(store, side, "gemm", name, between_runs)
-            assert found is not None
-            assert found.pairs == 5
+            noise = learned_noise(store, side, "gemm", name, between_runs)
+            assert noise is not None
+            assert noise.pairs == 5
 
     def test_runs_of_other_machine_code_are_none(self, store: Store, data: Path) -> None:
         side = self.collected(store, data, [f"{place:02x}" for place in range(10)], spread(10, 0.01, 5))
@@ -270,9 +272,9 @@ class TestJudged:
     def test_without_pairs_the_threshold_alone_decides_as_ever(self, store: Store) -> None:
         add(store, "v1", launches([LEVEL]))
         add(store, "v2", launches([1.5 * LEVEL]))
-        found = versus(store)
-        assert found.pairs == compare(found.a, found.b, TABLE).pairs
-        one = change(found)
+        comparison = versus(store)
+        assert comparison.pairs == compare(comparison.a, comparison.b, TABLE).pairs
+        one = change(comparison)
         assert (one.verdict, one.unreplicated, one.noise_share, one.interval) == (
             Verdict.WORSE,
             True,
@@ -299,11 +301,11 @@ class TestJudged:
 
 class TestGate:
     def verdict(self, store: Store, on: Sequence[str]) -> tuple[Finding | None, Exit]:
-        found = versus(store)
-        contest = ComparisonPair("gemms/v2", "gemms/v1", found.a, found.b)
-        told = judge([contest], TABLE, on=on, noise=NoiseModel.of_store(lambda: store))
-        one = next((one for one in told.findings if one.concept == "dram_read"), None)
-        return one, told.exit_code()
+        comparison = versus(store)
+        contest = ComparisonPair("gemms/v2", "gemms/v1", comparison.a, comparison.b)
+        verdicts = judge([contest], TABLE, on=on, noise=NoiseModel.of_store(lambda: store))
+        one = next((one for one in verdicts.findings if one.concept == "dram_read"), None)
+        return one, verdicts.exit_code()
 
     def test_asked_for_and_beyond_its_wobble_a_counter_fails(self, store: Store) -> None:
         add(store, "v1", launches(spread(10, 0.004)))
@@ -332,8 +334,8 @@ def test_the_four_launches_of_a_real_report_are_the_same_work_and_too_few(
 ) -> None:
     path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
     (side,) = resolve_names.resolve_all([str(path)], lambda: store)
-    assert len({one.values.number(EXECUTED) for one in side.launches}) == 1
-    assert len({one.values.number(READ) for one in side.launches}) == 4
+    assert len({launch.values.number(EXECUTED) for launch in side.launches}) == 1
+    assert len({launch.values.number(READ) for launch in side.launches}) == 4
     assert store.add(*made.imported("v1", *side.launches, session=side.session))
     stored = store.side(family="gemms", version="v1")
     place = counter_noise.CounterKey("gemms", "", stored.gpu or "", ncu_mode(stored.session))

@@ -33,7 +33,7 @@ def timed(
     rng = np.random.default_rng(crc32(run.encode()))
     state = np.repeat(1 + 0.05 * rng.random(25), 4)
     jitter = np.exp(np.random.default_rng(seed).normal(0, 0.004, 100))
-    found = Latency(
+    latency = Latency(
         run,
         mode,
         (1e6 * factor * state * jitter).astype(np.float32),
@@ -43,7 +43,7 @@ def timed(
         START,
         "abc -O3",
     )
-    return replace(found, **more)
+    return replace(latency, **more)
 
 
 def side(version: str, *latencies: Latency, **more: object) -> Side:
@@ -68,25 +68,25 @@ def code(comparison: Comparison, table: metric_table.MetricTable) -> Exit:
 
 
 def test_two_versions_of_one_run_are_a_live_pair(table: metric_table.MetricTable) -> None:
-    found = judged(side("v1", timed()), side("v2", timed(1.03, seed=2)), table)
-    (one,) = found.latency
-    assert one.live
-    assert one.verdict is Verdict.WORSE
-    assert one.decision.fails_gate
-    assert one.decision.effect == pytest.approx(0.03, abs=0.003)
-    assert code(found, table) is Exit.REGRESSION
+    comparison = judged(side("v1", timed()), side("v2", timed(1.03, seed=2)), table)
+    (latency,) = comparison.latency
+    assert latency.live
+    assert latency.verdict is Verdict.WORSE
+    assert latency.decision.fails_gate
+    assert latency.decision.effect == pytest.approx(0.03, abs=0.003)
+    assert code(comparison, table) is Exit.REGRESSION
     assert code(judged(side("v1", timed(1.03)), side("v2", timed(seed=2)), table), table) is Exit.PASS
 
 
 def test_of_two_runs_nothing_is_known_without_a_floor(table: metric_table.MetricTable) -> None:
     a, b = side("v1", timed(run="r1")), side("v2", timed(1.3, run="r2", seed=2))
-    found = judged(a, b, table)
-    (one,) = found.latency
-    assert not one.live
-    assert one.verdict is Verdict.UNCLEAR
-    assert "no noise floor" in one.decision.reason
-    assert one.settle == "profiler collect v2 --against v1 --workloads 1x8x512x64 --rounds 25"
-    assert code(found, table) is Exit.UNJUDGED
+    comparison = judged(a, b, table)
+    (latency,) = comparison.latency
+    assert not latency.live
+    assert latency.verdict is Verdict.UNCLEAR
+    assert "no noise floor" in latency.decision.reason
+    assert latency.settle == "profiler collect v2 --against v1 --workloads 1x8x512x64 --rounds 25"
+    assert code(comparison, table) is Exit.UNJUDGED
 
 
 def test_of_two_runs_the_floor_of_the_place_judges(table: metric_table.MetricTable) -> None:
@@ -97,15 +97,15 @@ def test_of_two_runs_the_floor_of_the_place_judges(table: metric_table.MetricTab
         return QUIET
 
     a, b = side("v1", timed(run="r1")), side("v2", timed(1.05, run="r2", seed=2))
-    (one,) = judged(a, b, table, noise=NoiseModel(floor=quiet)).latency
-    assert one.verdict is Verdict.WORSE
-    assert one.decision.rule == "stored baseline"
+    (latency,) = judged(a, b, table, noise=NoiseModel(floor=quiet)).latency
+    assert latency.verdict is Verdict.WORSE
+    assert latency.decision.rule == "stored baseline"
     assert asked == [("GPU", WARM, pytest.approx(1.025e6, rel=0.01))]
-    (one,) = judged(a, b, table, noise=NoiseModel(floor=lambda *_: LOUD)).latency
-    assert one.verdict is Verdict.SAME
-    assert one.decision.detectable is not None
-    assert one.decision.detectable > 0.06
-    assert one.settle == ""
+    (latency,) = judged(a, b, table, noise=NoiseModel(floor=lambda *_: LOUD)).latency
+    assert latency.verdict is Verdict.SAME
+    assert latency.decision.detectable is not None
+    assert latency.decision.detectable > 0.06
+    assert latency.settle == ""
 
 
 def test_the_newest_run_with_both_counts_unless_a_side_was_built_anew(
@@ -113,53 +113,55 @@ def test_the_newest_run_with_both_counts_unless_a_side_was_built_anew(
 ) -> None:
     a = side("v1", timed(1.5, run="r3"), timed())
     b = side("v2", timed(1.03, seed=2))
-    (one,) = judged(a, b, table).latency
-    assert one.live
-    assert one.a is a.latencies[1]
+    (latency,) = judged(a, b, table).latency
+    assert latency.live
+    assert latency.a is a.latencies[1]
     rebuilt = side("v1", timed(1.5, run="r3", build="def -O3"), timed())
-    (one,) = judged(rebuilt, b, table).latency
-    assert not one.live
-    assert one.a is rebuilt.latencies[0]
+    (latency,) = judged(rebuilt, b, table).latency
+    assert not latency.live
+    assert latency.a is rebuilt.latencies[0]
 
 
 def test_equal_run_without_a_common_round_is_no_live_pair(table: metric_table.MetricTable) -> None:
     other = timed(seed=2)
-    (one,) = judged(side("v1", timed()), side("v2", replace(other, rounds=other.rounds + 25)), table).latency
-    assert not one.live
-    assert one.verdict is Verdict.UNCLEAR
+    (latency,) = judged(
+        side("v1", timed()), side("v2", replace(other, rounds=other.rounds + 25)), table
+    ).latency
+    assert not latency.live
+    assert latency.verdict is Verdict.UNCLEAR
 
 
 def test_a_mode_that_a_side_was_not_timed_in_is_missing(table: metric_table.MetricTable) -> None:
-    found = judged(side("v1", timed(), timed(mode=COLD)), side("v2", timed(seed=2)), table)
-    assert [(one.mode, one.verdict) for one in found.latency] == [
+    comparison = judged(side("v1", timed(), timed(mode=COLD)), side("v2", timed(seed=2)), table)
+    assert [(latency.mode, latency.verdict) for latency in comparison.latency] == [
         (WARM, Verdict.SAME),
         (COLD, Verdict.MISSING),
     ]
-    assert "not timed in B" in found.latency[1].decision.reason
-    assert code(found, table) is Exit.UNJUDGED
+    assert "not timed in B" in comparison.latency[1].decision.reason
+    assert code(comparison, table) is Exit.UNJUDGED
 
 
 def test_what_is_wrong_has_no_verdict_and_another_gpu_none_either(table: metric_table.MetricTable) -> None:
     a = side("v1", timed())
-    (one,) = judged(a, side("v2", timed(seed=2), wrong="off by 3"), table).latency
-    assert one.verdict is Verdict.NOT_COMPARABLE
-    assert "off by 3" in one.decision.reason
-    (one,) = judged(
+    (latency,) = judged(a, side("v2", timed(seed=2), wrong="off by 3"), table).latency
+    assert latency.verdict is Verdict.NOT_COMPARABLE
+    assert "off by 3" in latency.decision.reason
+    (latency,) = judged(
         a, side("v2", timed(run="r2"), gpu="Other"), table, noise=NoiseModel(floor=lambda *_: QUIET)
     ).latency
-    assert one.verdict is Verdict.NOT_COMPARABLE
-    assert one.decision.effect is None
-    assert (one.a_ns, one.b_ns) != (None, None), "the numbers are still shown"
+    assert latency.verdict is Verdict.NOT_COMPARABLE
+    assert latency.decision.effect is None
+    assert (latency.a_ns, latency.b_ns) != (None, None), "the numbers are still shown"
 
 
 def test_another_driver_separates_runs_unless_that_is_the_question(table: metric_table.MetricTable) -> None:
     a, b = side("v1", timed(run="r1")), side("v2", timed(run="r2", seed=2))
     a = replace(a, session=replace(a.session, driver="550"))
     b = replace(b, session=replace(b.session, driver="560"))
-    (one,) = judged(a, b, table, noise=NoiseModel(floor=lambda *_: QUIET)).latency
-    assert one.verdict is Verdict.NOT_COMPARABLE
-    (one,) = judged(a, b, table, noise=NoiseModel(floor=lambda *_: LOUD), across=["driver"]).latency
-    assert one.verdict is Verdict.SAME
+    (latency,) = judged(a, b, table, noise=NoiseModel(floor=lambda *_: QUIET)).latency
+    assert latency.verdict is Verdict.NOT_COMPARABLE
+    (latency,) = judged(a, b, table, noise=NoiseModel(floor=lambda *_: LOUD), across=["driver"]).latency
+    assert latency.verdict is Verdict.SAME
 
 
 def test_what_moved_with_the_same_machine_code_is_the_environment(table: metric_table.MetricTable) -> None:
@@ -170,12 +172,12 @@ def test_what_moved_with_the_same_machine_code_is_the_environment(table: metric_
         return True
 
     a, b = side("v1", timed()), side("v2", timed(1.03, seed=2))
-    (one,) = judged(a, b, table, noise=NoiseModel(same_code=same)).latency
-    assert one.verdict is Verdict.WORSE
-    assert "the machine code is the same" in one.decision.reason
+    (latency,) = judged(a, b, table, noise=NoiseModel(same_code=same)).latency
+    assert latency.verdict is Verdict.WORSE
+    assert "the machine code is the same" in latency.decision.reason
     assert asked == [(("r1", "v1"), ("r1", "v2"))]
-    (one,) = judged(a, b, table, noise=NoiseModel(same_code=lambda *_: None)).latency
-    assert "machine code" not in one.decision.reason
+    (latency,) = judged(a, b, table, noise=NoiseModel(same_code=lambda *_: None)).latency
+    assert "machine code" not in latency.decision.reason
     judged(a, side("v2", timed(seed=2)), table, noise=NoiseModel(same_code=same))
     assert len(asked) == 1, "of what did not move nobody asks"
 
@@ -217,14 +219,16 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_index_finds_the_run_that_has_both(data: Path, table: metric_table.MetricTable) -> None:
     store = open_store()
     a, b = resolve_all(["v1", "v2"], lambda: store)
-    assert [one.run_id for one in a.latencies] == ["20250301T130000-b"] * 2 + ["20250301T120000-a"] * 2
-    found = compare(a, b, table)
-    assert [(one.mode, one.verdict, one.live) for one in found.latency] == [
+    assert [latency.run_id for latency in a.latencies] == ["20250301T130000-b"] * 2 + [
+        "20250301T120000-a"
+    ] * 2
+    comparison = compare(a, b, table)
+    assert [(latency.mode, latency.verdict, latency.live) for latency in comparison.latency] == [
         (COLD, Verdict.WORSE, True),
         (WARM, Verdict.WORSE, True),
     ]
     (only,) = resolve_all(["20250301T130000-b"], lambda: store)
-    assert {one.run_id for one in only.latencies} == {"20250301T130000-b"}
+    assert {latency.run_id for latency in only.latencies} == {"20250301T130000-b"}
     store.close()
 
 
@@ -276,9 +280,9 @@ def test_explain_puts_the_latency_first_and_says_that_it_has_no_counters(
     assert f"| {WARM} |" in text
     assert "| kernel |" not in text, "no empty table"
     assert cli.main(["explain", "v1", "v2", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [one["verdict"] for one in found["latency"]] == ["worse", "worse"]
-    assert found["launches"] == []
+    document = json.loads(capsys.readouterr().out)
+    assert [one["verdict"] for one in document["latency"]] == ["worse", "worse"]
+    assert document["launches"] == []
 
 
 def test_one_source_under_two_names_is_known_as_such(
@@ -323,10 +327,10 @@ def test_show_tells_the_latency_of_what_has_no_counters(
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
     timed_runs.seal(tmp_path, timed_runs.run({"one": 2e5}, 0))
     assert cli.main(["show", "one"]) == 0
-    shown = capsys.readouterr().out
-    assert f"latency, {WARM}: 2" in shown
-    assert "100 samples" in shown
-    assert "no launch with counters here" in shown
+    output = capsys.readouterr().out
+    assert f"latency, {WARM}: 2" in output
+    assert "100 samples" in output
+    assert "no launch with counters here" in output
     assert cli.main(["show", "one", "--json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)["latency"]
     assert told["ns"] == pytest.approx(2e5, rel=0.1)

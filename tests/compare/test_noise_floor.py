@@ -93,10 +93,10 @@ def test_versions_that_went_through_the_same_sessions_are_no_more_pairs(store: S
     one = run(sessions(2 * MS, 0.01, 10))
     two = replace(one.results[0], version="v2", samples=sessions(3 * MS, 0.01, 10, seed=5))
     store.add(replace(one, results=(*one.results, two)), {})
-    (found,) = noise_floor.stored_floors(store)
-    assert found.floor.pairs == 10
-    assert found.versions == ("fam/v1", "fam/v2")
-    assert not found.judges
+    (floor,) = noise_floor.stored_floors(store)
+    assert floor.floor.pairs == 10
+    assert floor.versions == ("fam/v1", "fam/v2")
+    assert not floor.judges
 
 
 def test_a_session_without_a_time_makes_no_pair(store: Store) -> None:

@@ -27,9 +27,9 @@ def store(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
     import_paths([reports / "mistic" / "prof2.ncu-rep"], version="v1", workload="large")
     import_paths([reports / "ncar" / "MW_Baseline.ncu-rep"], version="v1")
     import_paths([reports / "ncar" / "MW_DivToMult.ncu-rep"])
-    found = open_store()
+    index = open_store()
     patch.undo()
-    return found
+    return index
 
 
 def test_a_path_comes_first_and_opens_no_store(reports: Path) -> None:
@@ -132,9 +132,9 @@ def test_a_run_that_cannot_be_read_says_why(
     (new,) = import_paths([reports / "ncar" / "MW_Baseline.ncu-rep"]).imported
     (tmp_path / "data" / bundle.RUNS_FOLDER / new.run_id / run_json.RUN_FILE).write_text("{")
     rebuild_index()
-    found = open_store()
+    index = open_store()
     with pytest.raises(UnknownName, match=rf"run {new.run_id} cannot be read: .*run\.json"):
-        resolve(new.run_id, lambda: found)
+        resolve(new.run_id, lambda: index)
 
 
 def test_an_unknown_name_says_what_is_near(store: Store) -> None:

@@ -14,22 +14,22 @@ from profiler.reports import read
 def test_hardware_conflicts_without_excess_are_arbitration(reports: Path) -> None:
     """Trap 1 on a real launch: 11,596 conflicts counted, and no access pattern that costs anything."""
     launch = read.read_report(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep").launches[0]
-    found = drilldown.bank_conflicts(launch)
-    assert (found.counted.number, found.excess.number, found.residue) == (11596, 0, 11596)
+    conflicts = drilldown.bank_conflicts(launch)
+    assert (conflicts.counted.number, conflicts.excess.number, conflicts.residue) == (11596, 0, 11596)
 
 
 def test_a_missing_conflict_counter_leaves_no_residue(reports: Path) -> None:
-    found = drilldown.bank_conflicts(read.read_report(reports / "mistic" / "prof1.ncu-rep").launches[0])
-    assert found.counted.state is State.NOT_COLLECTED
-    assert found.residue is None
+    conflicts = drilldown.bank_conflicts(read.read_report(reports / "mistic" / "prof1.ncu-rep").launches[0])
+    assert conflicts.counted.state is State.NOT_COLLECTED
+    assert conflicts.residue is None
 
 
 def test_the_tensor_pipe_is_held_against_the_opcodes(reports: Path) -> None:
     gemm = read.read_report(reports / "cutlass" / "report75.ncu-rep").launches[0]
-    found = drilldown.tensor_pipe(gemm)
-    assert found.instructions == gemm.opcodes["IMMA"] == 110592
-    assert found.matrix.state is State.NOT_AVAILABLE, "sm_80 has no counter of matrix work alone"
-    assert found.pipe.number
+    pipe = drilldown.tensor_pipe(gemm)
+    assert pipe.instructions == gemm.opcodes["IMMA"] == 110592
+    assert pipe.matrix.state is State.NOT_AVAILABLE, "sm_80 has no counter of matrix work alone"
+    assert pipe.pipe.number
     half = replace(gemm, opcodes={"HFMA2": 500.0, "FFMA": 3.0})
     assert drilldown.tensor_pipe(half).words.startswith(
         "no matrix instruction: the tensor pipe counts HFMA2.MMA"
@@ -50,10 +50,10 @@ def test_opcode_classes_add_up_and_name_what_came_and_went(reports: Path) -> Non
     a, b = (
         read.read_report(reports / "cutlass" / f"report{n}.ncu-rep").launches[2].opcodes for n in (75, 80)
     )
-    found = drilldown.opcode_class_changes(a, b)
-    assert sum(one.a for one in found) == sum(a.values())
-    assert sum(one.b for one in found) == sum(b.values())
-    memory = next(one for one in found if one.name == "global, local memory")
+    changes = drilldown.opcode_class_changes(a, b)
+    assert sum(change.a for change in changes) == sum(a.values())
+    assert sum(change.b for change in changes) == sum(b.values())
+    memory = next(change for change in changes if change.name == "global, local memory")
     assert dict(memory.added) == {"STL": 1536.0, "LDL": 1536.0}, "report80 spills"
-    assert [one.name for one in found if one.matrix] == ["tensor core"]
+    assert [change.name for change in changes if change.matrix] == ["tensor core"]
     assert drilldown.opcode_class_changes({}, b) == ()

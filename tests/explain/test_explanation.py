@@ -114,8 +114,8 @@ def test_reports_with_cycles_and_clock_alone_split_into_these(reports: Path) -> 
     assert [term.cause for term in moved.causes] == ["cycles", "clock"]
     assert math.fsum((*(t.us for t in moved.causes), moved.split.residue_us)) == moved.delta_us
     assert "mainly by cycles (−108 µs)" in moved.sentence
-    assert {"inst_issued", "warp_latency", "stall_barrier"} <= {one.concept for one in moved.missing}
-    assert "cycles" not in {one.concept for one in moved.missing}
+    assert {"inst_issued", "warp_latency", "stall_barrier"} <= {counter.concept for counter in moved.missing}
+    assert "cycles" not in {counter.concept for counter in moved.missing}
 
 
 def test_without_cycles_and_clock_there_is_no_split_and_the_lines_to_collect_are_named(reports: Path) -> None:
@@ -137,23 +137,28 @@ def test_a_clock_that_nobody_collected_is_cycles_over_time(reports: Path) -> Non
     for moved in told(reports, "mistic/prof1", "mistic/prof2").values():
         assert moved.split is not None
         assert (moved.split.depth, moved.split.clock_from_time) == ("cycles", True)
-        assert "sm_clock" in {one.concept for one in moved.missing}
+        assert "sm_clock" in {counter.concept for counter in moved.missing}
 
 
 def test_other_gpus_have_no_causes_and_the_sentence_says_why(reports: Path) -> None:
     a, b = sides(reports, "cutlass/report75", "cutlass/report80")
-    found = explain(compare(a, replace(b, gpu="NVIDIA H100", compute_capability="9.0"), TABLE), TABLE)
-    for one in found:
-        assert (one.verdict, one.split, one.causes, one.missing) == (Verdict.NOT_COMPARABLE, None, (), ())
-        assert one.sentence == "No causes: GPU differs: NVIDIA A100 80GB PCIe and NVIDIA H100."
-        assert one.delta_us is not None, "the numbers are still shown"
+    explanations = explain(compare(a, replace(b, gpu="NVIDIA H100", compute_capability="9.0"), TABLE), TABLE)
+    for explanation in explanations:
+        assert (explanation.verdict, explanation.split, explanation.causes, explanation.missing) == (
+            Verdict.NOT_COMPARABLE,
+            None,
+            (),
+            (),
+        )
+        assert explanation.sentence == "No causes: GPU differs: NVIDIA A100 80GB PCIe and NVIDIA H100."
+        assert explanation.delta_us is not None, "the numbers are still shown"
 
 
 def test_a_wrong_version_has_no_speed_and_so_no_split(reports: Path) -> None:
     a, b = sides(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult")
-    found = explain(compare(a, replace(b, wrong="max error 0.3"), TABLE), TABLE)
-    assert {(one.split, one.causes) for one in found} == {(None, ())}
-    assert all("B is wrong: max error 0.3" in one.sentence for one in found)
+    explanations = explain(compare(a, replace(b, wrong="max error 0.3"), TABLE), TABLE)
+    assert {(explanation.split, explanation.causes) for explanation in explanations} == {(None, ())}
+    assert all("B is wrong: max error 0.3" in explanation.sentence for explanation in explanations)
 
 
 def test_a_failed_duration_is_missing_on_its_side_only(reports: Path) -> None:
@@ -178,9 +183,9 @@ def test_numbers_that_damaged_bits_make_are_no_factors_and_end_no_command(
         "sm__cycles_active.avg",
     ):
         spoilt = replace(launch, values=pack_values({**values, name: values[name]._replace(number=number)}))
-        found = compare(a, replace(b, launches=(spoilt,)), TABLE)
-        (one,) = explain(found, TABLE)
-        document = explain_comparison(found, TABLE)
+        comparison = compare(a, replace(b, launches=(spoilt,)), TABLE)
+        (one,) = explain(comparison, TABLE)
+        document = explain_comparison(comparison, TABLE)
         json.dumps(document.to_dict(), allow_nan=False)
         assert document.to_markdown()
         if name == "gpu__time_duration.sum":
@@ -195,9 +200,9 @@ def test_numbers_that_damaged_bits_make_are_no_factors_and_end_no_command(
 def test_facts_have_no_time_to_split() -> None:
     launch = Launch("k", "k", "k", None, None, None, (), 0, pack_values({"static__registers": Value(64)}))
     side = Side("v1", (launch,), evidence=Evidence.STATIC)
-    (one,) = explain(compare(side, side, TABLE), TABLE)
-    assert one.sentence == "Static evidence has no duration: there is no time to split."
-    assert (one.split, one.verdict) == (None, Verdict.MISSING)
+    (explanation,) = explain(compare(side, side, TABLE), TABLE)
+    assert explanation.sentence == "Static evidence has no duration: there is no time to split."
+    assert (explanation.split, explanation.verdict) == (None, Verdict.MISSING)
 
 
 def edited(comparison_of: Side, kernel: str, change: Callable[[dict[str, Value]], None]) -> Side:
@@ -224,13 +229,13 @@ def test_one_stall_without_a_number_leaves_its_part_of_the_waiting_undivided(
     def lose(values: dict[str, Value]) -> None:
         values[STALL.format("long_scoreboard")] = Value(None, "inst", state=state)
 
-    found = explain(compare(a, edited(b, CHANGED, lose), TABLE, kernel=CHANGED), TABLE)[0]
-    assert found.split is not None
-    us = {term.cause: term.us for term in found.causes}
+    explanation = explain(compare(a, edited(b, CHANGED, lose), TABLE, kernel=CHANGED), TABLE)[0]
+    assert explanation.split is not None
+    us = {term.cause: term.us for term in explanation.causes}
     assert "waiting:long_scoreboard" not in us
     assert us["waiting"] == pytest.approx(1510, rel=0.03), "what long_scoreboard took"
     assert us["work"] == pytest.approx(-3710, rel=0.01)
-    (lacking,) = found.missing
+    (lacking,) = explanation.missing
     assert (lacking.concept, lacking.why) == ("stall_long_scoreboard", f"{state.words} in B")
 
 
@@ -241,12 +246,18 @@ def test_without_any_stall_the_waiting_is_one_term(reports: Path) -> None:
         for name in [name for name in values if "_issue_stalled_" in name]:
             del values[name]
 
-    found = explain(compare(a, edited(b, CHANGED, lose), TABLE, kernel=CHANGED), TABLE)[0]
-    assert found.split is not None
-    assert found.split.depth == "waiting undivided"
-    assert [term.cause for term in found.causes] == ["work", "waiting", "parallelism", "balance", "clock"]
-    assert found.causes[1].us > 0
-    assert len(found.missing) == 18
+    explanation = explain(compare(a, edited(b, CHANGED, lose), TABLE, kernel=CHANGED), TABLE)[0]
+    assert explanation.split is not None
+    assert explanation.split.depth == "waiting undivided"
+    assert [term.cause for term in explanation.causes] == [
+        "work",
+        "waiting",
+        "parallelism",
+        "balance",
+        "clock",
+    ]
+    assert explanation.causes[1].us > 0
+    assert len(explanation.missing) == 18
 
 
 def test_counters_of_different_names_are_not_held_against_each_other(reports: Path) -> None:
@@ -259,7 +270,7 @@ def test_counters_of_different_names_are_not_held_against_each_other(reports: Pa
     (moved,) = explain(comparison, TABLE)
     assert moved.split is not None
     assert moved.split.clock_from_time
-    assert "sm_clock" in {one.concept for one in moved.missing}
+    assert "sm_clock" in {counter.concept for counter in moved.missing}
 
 
 def test_a_metrics_file_without_the_concepts_says_that_it_lacks_them(reports: Path, tmp_path: Path) -> None:
@@ -269,8 +280,8 @@ def test_a_metrics_file_without_the_concepts_says_that_it_lacks_them(reports: Pa
     a, b = sides(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult")
     moved = explain(compare(a, b, table), table)[0]
     assert moved.split is None
-    assert {"cycles", "inst_issued"} <= {one.concept for one in moved.missing}
-    assert {(one.line, one.why) for one in moved.missing} == {(0, "not declared in metrics.txt")}
+    assert {"cycles", "inst_issued"} <= {counter.concept for counter in moved.missing}
+    assert {(counter.line, counter.why) for counter in moved.missing} == {(0, "not declared in metrics.txt")}
 
 
 def test_times_share_the_unit_and_the_decimals_of_the_largest() -> None:
@@ -316,15 +327,15 @@ def test_the_json_has_the_documented_shape_and_adds_up(
     assert (code, err) == (0, "")
     launches = strict(out)["launches"]
     assert len(launches) == 3
-    for one in launches:
+    for launch in launches:
         keys = {"kernel", "a_us", "b_us", "delta_us", "terms", "residue_us", "verdict", "missing"}
-        assert keys <= set(one)
-        assert one["delta_us"] == one["b_us"] - one["a_us"]
-        total = math.fsum((*(term["us"] for term in one["terms"]), one["residue_us"]))
-        assert total == one["delta_us"]
-        assert abs(one["residue_us"]) < 0.03 * one["b_us"]
-        assert (one["verdict"], one["terms_are_causes"], one["missing"]) == ("unclear", False, [])
-        kinds = {term["cause"].partition(":")[0] for term in one["terms"]}
+        assert keys <= set(launch)
+        assert launch["delta_us"] == launch["b_us"] - launch["a_us"]
+        total = math.fsum((*(term["us"] for term in launch["terms"]), launch["residue_us"]))
+        assert total == launch["delta_us"]
+        assert abs(launch["residue_us"]) < 0.03 * launch["b_us"]
+        assert (launch["verdict"], launch["terms_are_causes"], launch["missing"]) == ("unclear", False, [])
+        kinds = {term["cause"].partition(":")[0] for term in launch["terms"]}
         assert kinds == {"work", "waiting", "parallelism", "balance", "clock"}
 
 
@@ -332,7 +343,7 @@ def test_the_json_of_an_unchanged_launch_has_no_terms(
     capsys: pytest.CaptureFixture[str], reports: Path
 ) -> None:
     _, out, _ = run(capsys, "explain", *paths(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult"), "--json")
-    by_kernel = {one["kernel"]: one for one in strict(out)["launches"]}
+    by_kernel = {document["kernel"]: document for document in strict(out)["launches"]}
     same = by_kernel["semi_discrete_step_232_gpu"]
     assert (same["verdict"], same["terms"], same["depth"]) == ("same", [], "none")
     assert same["residue_us"] == same["delta_us"], "terms and residue add up here too"
@@ -343,8 +354,13 @@ def test_the_json_of_a_report_against_itself_is_zero_everywhere(
     capsys: pytest.CaptureFixture[str], reports: Path
 ) -> None:
     path, _ = paths(reports, "ncar/MW_Baseline", "ncar/MW_Baseline")
-    for one in strict(run(capsys, "explain", path, path, "--json")[1])["launches"]:
-        assert (one["verdict"], one["delta_us"], one["residue_us"], one["terms"]) == ("same", 0.0, 0.0, [])
+    for document in strict(run(capsys, "explain", path, path, "--json")[1])["launches"]:
+        assert (document["verdict"], document["delta_us"], document["residue_us"], document["terms"]) == (
+            "same",
+            0.0,
+            0.0,
+            [],
+        )
 
 
 def test_the_text_leads_from_a_through_the_causes_to_b(
@@ -435,8 +451,8 @@ def test_versions_that_no_gpu_measured_have_no_time_to_split(
 
 
 def test_pairs_that_top_leaves_out_are_not_explained(reports: Path) -> None:
-    found: Comparison = compare(*sides(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult"), TABLE).top(1)
-    (only,) = explain(found, TABLE)
+    comparison: Comparison = compare(*sides(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult"), TABLE).top(1)
+    (only,) = explain(comparison, TABLE)
     assert only.kernel == CHANGED
 
 

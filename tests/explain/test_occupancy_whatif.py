@@ -36,10 +36,10 @@ def test_the_least_limit_binds_and_ties_are_all_named() -> None:
 
 
 def test_a_limit_that_failed_is_a_state_and_never_zero() -> None:
-    found = measured_occupancy(pack_values(limits(None, 3, 16, 32)), None)
-    assert found.binding == ("shared memory",)
-    assert [limiter.name for limiter in found.unknown] == ["registers"]
-    assert found.unknown[0].blocks.state is State.FAILED
+    occupancy = measured_occupancy(pack_values(limits(None, 3, 16, 32)), None)
+    assert occupancy.binding == ("shared memory",)
+    assert [limiter.name for limiter in occupancy.unknown] == ["registers"]
+    assert occupancy.unknown[0].blocks.state is State.FAILED
     nothing = measured_occupancy(pack_values(limits(None, None, None, None)), None)
     assert nothing.binding == ()
     assert len(nothing.unknown) == 4
@@ -69,25 +69,25 @@ def test_each_curve_passes_through_the_launch_and_the_binding_limit_gives_the_th
 ) -> None:
     path = reports / f"{name}.ncu-rep"
     for launch in read.read_report(path).launches:
-        found = measured_occupancy(launch.values, read.launch_detail(path, launch.ordinal))
+        occupancy = measured_occupancy(launch.values, read.launch_detail(path, launch.ordinal))
         warps = launch.values.number("sm__maximum_warps_avg_per_active_cycle")
-        assert [curve.name for curve in found.curves] == [resource.name for resource in RESOURCES]
-        assert [curve.own_warps for curve in found.curves] == [warps] * 3
-        (least,) = {limiter.blocks.number for limiter in found.limiters if limiter.binds}
+        assert [curve.name for curve in occupancy.curves] == [resource.name for resource in RESOURCES]
+        assert [curve.own_warps for curve in occupancy.curves] == [warps] * 3
+        (least,) = {limiter.blocks.number for limiter in occupancy.limiters if limiter.binds}
         per_block = -(-launch.values.number("launch__block_size") // 32)
         assert least * per_block == warps
-        assert found.theoretical.number == pytest.approx(100 * warps / found.max_warps)
-        assert not found.missing
+        assert occupancy.theoretical.number == pytest.approx(100 * warps / occupancy.max_warps)
+        assert not occupancy.missing
 
 
 def test_a_report_that_lost_its_counters_says_so(reports: Path) -> None:
     path = reports / "mistic/profileHIGGS.ncu-rep"
     (launch,) = read.read_report(path).launches
-    found = measured_occupancy(launch.values, read.launch_detail(path, launch.ordinal))
-    assert found.achieved.state is State.FAILED
-    assert found.binding == ()
-    assert found.curves == ()
-    assert [metric for metric, _ in found.missing] == [resource.curve_metric for resource in RESOURCES]
+    occupancy = measured_occupancy(launch.values, read.launch_detail(path, launch.ordinal))
+    assert occupancy.achieved.state is State.FAILED
+    assert occupancy.binding == ()
+    assert occupancy.curves == ()
+    assert [metric for metric, _ in occupancy.missing] == [resource.curve_metric for resource in RESOURCES]
 
 
 def test_an_instance_without_a_value_is_a_hole_in_the_curve() -> None:

@@ -43,7 +43,7 @@ def rooflines(path: Path) -> list[tuple[Launch, Roofline]]:
     read = reports_read.read_report(path)
     side = side_of_report(read, path.name)
     chip = chip_of(side.compute_capability) if side.compute_capability else None
-    return [(one, roofline_of(one, TABLE, chip, read.session.ncu_version)) for one in read.launches]
+    return [(launch, roofline_of(launch, TABLE, chip, read.session.ncu_version)) for launch in read.launches]
 
 
 def oracle(reports: Path, name: str) -> list[dict[str, float]]:
@@ -206,35 +206,35 @@ def test_no_report_gives_a_share_above_what_passes_can_differ_by(good_reports: l
 
 
 def test_work_traffic_and_knee_of_a_made_launch() -> None:
-    found = roofline_of(launch(whole()), TABLE, "sm_80")
-    (point,) = found.points
+    roofline = roofline_of(launch(whole()), TABLE, "sm_80")
+    (point,) = roofline.points
     assert point.reached == pytest.approx((2 * 100 + 30 + 20) * 1e9)
     assert point.intensity == pytest.approx(0.5)
     assert point.knee == pytest.approx(2.0)
     assert point.attainable == pytest.approx(5e11)
     assert (point.bound, point.share) == ("memory", pytest.approx(0.5))
-    assert found.nearest is not None
-    assert found.nearest.name == "DRAM"
+    assert roofline.nearest is not None
+    assert roofline.nearest.name == "DRAM"
 
 
 @pytest.mark.parametrize("lost", [PER_CYCLE.format("fadd"), "dram__bytes.sum.per_second"])
 def test_half_the_work_or_no_traffic_is_no_point(lost: str) -> None:
-    found = roofline_of(launch(whole(**{lost: None})), TABLE, "sm_80")
-    assert found.points == ()
-    assert (lost, "failed (NaN)") in [pair for lacking in found.missing.values() for pair in lacking]
+    roofline = roofline_of(launch(whole(**{lost: None})), TABLE, "sm_80")
+    assert roofline.points == ()
+    assert (lost, "failed (NaN)") in [pair for lacking in roofline.missing.values() for pair in lacking]
 
 
 def test_a_point_stays_without_a_roof_and_says_so() -> None:
-    found = roofline_of(launch(whole(**{PEAK.format("ffma"): None})), TABLE, "sm_80")
-    (point,) = found.points
+    roofline = roofline_of(launch(whole(**{PEAK.format("ffma"): None})), TABLE, "sm_80")
+    (point,) = roofline.points
     assert point.intensity == pytest.approx(0.5)
     assert (point.knee, point.attainable, point.bound, point.share) == (None, None, None, None)
 
 
 def test_traffic_of_zero_is_no_intensity_and_is_said() -> None:
-    found = roofline_of(launch(whole(**{"dram__bytes.sum.per_second": 0.0})), TABLE, "sm_80")
-    assert found.points == ()
-    assert any("no DRAM traffic" in note for note in found.notes)
+    roofline = roofline_of(launch(whole(**{"dram__bytes.sum.per_second": 0.0})), TABLE, "sm_80")
+    assert roofline.points == ()
+    assert any("no DRAM traffic" in note for note in roofline.notes)
 
 
 def test_a_tensor_path_stands_under_the_dense_roof() -> None:
@@ -269,25 +269,25 @@ def test_sparse_work_is_in_no_point_and_is_said() -> None:
             f"{TENSOR}_sparsity_on.sum.per_cycle_elapsed": 7.0,
         }
     )
-    found = roofline_of(launch(counted, HMMA=10), TABLE, "sm_80")
-    assert any("structured sparsity" in note for note in found.notes)
-    assert roof(found, "tensor fp16 → fp32").rate.number == pytest.approx(5e12)
+    roofline = roofline_of(launch(counted, HMMA=10), TABLE, "sm_80")
+    assert any("structured sparsity" in note for note in roofline.notes)
+    assert roof(roofline, "tensor fp16 → fp32").rate.number == pytest.approx(5e12)
 
 
 def test_counters_of_another_type_or_opcode_do_not_stand_for_what_ran() -> None:
     counted = whole(**{f"{TENSOR}_sparsity_off.sum.per_cycle_elapsed": 0.0})
-    found = roofline_of(launch(counted, HMMA=10), TABLE, "sm_80")
-    assert roof(found, "tensor fp16 → fp32").state == UNUSED
-    lacking = dict(roof(found, "tensor (HMMA)").missing)
+    roofline = roofline_of(launch(counted, HMMA=10), TABLE, "sm_80")
+    assert roof(roofline, "tensor fp16 → fp32").state == UNUSED
+    lacking = dict(roof(roofline, "tensor (HMMA)").missing)
     assert "sm__ops_path_tensor_src_bf16_dst_fp32_sparsity_off.sum.per_cycle_elapsed" in lacking
     assert not any("int8" in name or "fp64" in name for name in lacking)
 
 
 def test_without_an_opcode_mix_nothing_is_called_unused_that_was_not_counted() -> None:
-    told = roofline_of(launch(whole()), TABLE, "sm_80")
-    assert {one.name for one in told.precisions if one.state == UNKNOWN} == {"fp64", "fp16", "tensor"}
+    roofline = roofline_of(launch(whole()), TABLE, "sm_80")
+    assert {roof.name for roof in roofline.precisions if roof.state == UNKNOWN} == {"fp64", "fp16", "tensor"}
     idle = roofline_of(launch(whole(**{"sm__inst_executed_pipe_tensor.sum": 0.0})), TABLE, "sm_80")
-    assert "tensor" not in {one.name for one in idle.precisions}
+    assert "tensor" not in {roof.name for roof in idle.precisions}
 
 
 def test_hopper_tells_warp_groups_apart_and_counts_no_work_twice() -> None:
@@ -314,8 +314,8 @@ def test_the_full_tier_collects_what_a_roofline_asks_for(chip: str) -> None:
     if not chip_metrics.is_library_available():
         pytest.skip("NVIDIA's library does not load here: pip install ncu-report, on Linux")
     bare = replace(made.launch(), values=pack_values({}), opcodes={})
-    found = roofline_of(bare, TABLE, chip)
-    asked = {name for lacking in found.missing.values() for name, _ in lacking}
+    roofline = roofline_of(bare, TABLE, chip)
+    asked = {name for lacking in roofline.missing.values() for name, _ in lacking}
     declared = {metric.names_for(chip)[0] for metric in TABLE.metrics if metric.names_for(chip)}
     assert asked <= declared
     assert any("ops_path" in name for name in asked)
@@ -329,8 +329,8 @@ def test_the_command_prints_json_with_points_and_what_is_missing(
     reports: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["roofline", str(reports / "ncar/MW_Baseline.ncu-rep"), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    one = next(one for one in told["launches"] if one["kernel"] == "compute_tendencies_x_279_gpu")
+    document = json.loads(capsys.readouterr().out)
+    one = next(one for one in document["launches"] if one["kernel"] == "compute_tendencies_x_279_gpu")
     assert one["nearest_roof"] == "fp64"
     assert {(point["precision"], point["level"]) for point in one["points"]} == {
         (precision, level) for precision in ("fp64", "fp32") for level in ("L1", "L2", "DRAM")
@@ -343,10 +343,10 @@ def test_a_report_without_a_point_exits_3_and_says_what_to_collect(
     reports: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["roofline", str(reports / "mistic/prof1.ncu-rep")]) == 3
-    told = capsys.readouterr().out
-    assert "no point" in told
-    assert "dram__bytes.sum.peak_sustained" in told
-    assert "profiler metrics --chip sm_80" in told
+    output = capsys.readouterr().out
+    assert "no point" in output
+    assert "dram__bytes.sum.peak_sustained" in output
+    assert "profiler metrics --chip sm_80" in output
 
 
 def test_a_version_that_ran_on_no_gpu_is_not_measured(
@@ -357,7 +357,7 @@ def test_a_version_that_ran_on_no_gpu_is_not_measured(
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("PROFILER_DB", raising=False)
     assert main(["roofline", "v2d_c"]) == 3
-    told = capsys.readouterr().err
-    assert "attention/v2d_c is not measured" in told
-    assert "profiler collect v2d_c --full v2d_c" in told
-    assert len(told.splitlines()) == 1
+    errors = capsys.readouterr().err
+    assert "attention/v2d_c is not measured" in errors
+    assert "profiler collect v2d_c --full v2d_c" in errors
+    assert len(errors.splitlines()) == 1

@@ -61,22 +61,22 @@ def path_of(
 
 
 def test_a_step_for_each_version_in_their_order_and_a_segment_between_neighbours() -> None:
-    found = path_of(series(at("v1", 0), at("v2", 1), at("v3", 2)), launches(3))
-    assert [step.version for step in found.steps_at("DRAM")] == ["v1", "v2", "v3"]
-    assert [step.point("DRAM").intensity for step in found.steps] == pytest.approx([0.5, 1.0, 2.0])
-    assert [(segment.start.version, segment.end.version) for segment in found.segments("DRAM")] == [
+    path = path_of(series(at("v1", 0), at("v2", 1), at("v3", 2)), launches(3))
+    assert [step.version for step in path.steps_at("DRAM")] == ["v1", "v2", "v3"]
+    assert [step.point("DRAM").intensity for step in path.steps] == pytest.approx([0.5, 1.0, 2.0])
+    assert [(segment.start.version, segment.end.version) for segment in path.segments("DRAM")] == [
         ("v1", "v2"),
         ("v2", "v3"),
     ]
-    assert found.roofs is found.steps[-1].roofline
+    assert path.roofs is path.steps[-1].roofline
 
 
 def test_a_version_without_the_kernel_or_the_metrics_has_a_gap_and_no_point() -> None:
     by_id = launches(3)
     by_id[1] = replace(made.launch(), values=pack_values({}), opcodes={})
-    found = path_of(series(at("v1", 0), at("v1b", None), at("v2", 1), at("v3", 2)), by_id)
-    assert [step.gap for step in found.steps] == ["", ABSENT, "not collected", ""]
-    (segment,) = found.segments("DRAM")
+    path = path_of(series(at("v1", 0), at("v1b", None), at("v2", 1), at("v3", 2)), by_id)
+    assert [step.gap for step in path.steps] == ["", ABSENT, "not collected", ""]
+    (segment,) = path.segments("DRAM")
     assert (segment.start.version, segment.end.version, segment.breaks) == (
         "v1",
         "v3",
@@ -85,9 +85,9 @@ def test_a_version_without_the_kernel_or_the_metrics_has_a_gap_and_no_point() ->
 
 
 def test_a_wrong_version_is_no_part_of_the_path() -> None:
-    found = path_of(series(at("v1", 0), at("v2", 1, gap="rejected", wrong=True), at("v3", 2)), launches(3))
-    assert [step.version for step in found.steps_at("DRAM")] == ["v1", "v3"]
-    assert found.steps[1].gap == "rejected"
+    path = path_of(series(at("v1", 0), at("v2", 1, gap="rejected", wrong=True), at("v3", 2)), launches(3))
+    assert [step.version for step in path.steps_at("DRAM")] == ["v1", "v3"]
+    assert path.steps[1].gap == "rejected"
 
 
 def test_nothing_joins_what_another_ncu_counted_even_across_a_gap() -> None:
@@ -123,12 +123,12 @@ def test_the_path_of_the_kernel_that_ncar_mended(reports: Path, tmp_path: Path) 
     import_paths([reports / "ncar"], data=str(tmp_path))
     store = open_store(str(tmp_path))
     runs = {run.run_id: run for run in store.runs("ncar")}
-    for one in load_trends(store, LAUNCH_METRIC, TABLE, family="ncar", evidence=Evidence.MEASURED):
-        found = load_roofline_path(one, store.load, runs, TABLE)
-        assert [step.version for step in found.steps] == ["MW_Baseline", "MW_DivToMult"]
-        if one.base_name == "compute_tendencies_x_279_gpu":
-            assert [step.point("DRAM").bound for step in found.steps] == ["arithmetic", "memory"]
-            assert [segment.breaks for segment in found.segments("L1")] == [""]
-        if one.base_name.startswith("set_halo"):
-            assert found.steps_at("DRAM") == (), "they only copy"
-            assert found.roofs is None
+    for trend in load_trends(store, LAUNCH_METRIC, TABLE, family="ncar", evidence=Evidence.MEASURED):
+        path = load_roofline_path(trend, store.load, runs, TABLE)
+        assert [step.version for step in path.steps] == ["MW_Baseline", "MW_DivToMult"]
+        if trend.base_name == "compute_tendencies_x_279_gpu":
+            assert [step.point("DRAM").bound for step in path.steps] == ["arithmetic", "memory"]
+            assert [segment.breaks for segment in path.segments("L1")] == [""]
+        if trend.base_name.startswith("set_halo"):
+            assert path.steps_at("DRAM") == (), "they only copy"
+            assert path.roofs is None

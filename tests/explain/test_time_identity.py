@@ -91,15 +91,15 @@ def test_on_every_pair_of_real_launches_terms_and_residue_are_the_measured_diffe
     pairs = 0
     for (name_a, a), (name_b, b) in itertools.permutations(full, 2):
         one, other = both(a, b)
-        found = split_time(one, other)
-        assert found.depth == "full", (name_a, name_b)
+        split = split_time(one, other)
+        assert split.depth == "full", (name_a, name_b)
         assert one.time_us is not None
         assert other.time_us is not None
-        assert found.delta_us == other.time_us - one.time_us
-        assert adds_up(found), (name_a, name_b)
-        if abs(found.residue_us) < abs(found.delta_us):
-            whole = math.fsum((*(term.us for term in found.terms), found.residue_us))
-            assert whole == found.delta_us, (name_a, name_b)
+        assert split.delta_us == other.time_us - one.time_us
+        assert adds_up(split), (name_a, name_b)
+        if abs(split.residue_us) < abs(split.delta_us):
+            whole = math.fsum((*(term.us for term in split.terms), split.residue_us))
+            assert whole == split.delta_us, (name_a, name_b)
         pairs += 1
     assert pairs == 420
 
@@ -109,8 +109,8 @@ def test_the_terms_are_the_change_of_what_the_counters_model(full: list[tuple[st
         one, other = both(a, b)
         assert one.modelled_us is not None
         assert other.modelled_us is not None
-        told = math.fsum(term.us for term in split_time(one, other).terms)
-        assert told == pytest.approx(
+        total = math.fsum(term.us for term in split_time(one, other).terms)
+        assert total == pytest.approx(
             other.modelled_us - one.modelled_us, rel=1e-9, abs=1e-9 * one.modelled_us
         )
 
@@ -118,10 +118,10 @@ def test_the_terms_are_the_change_of_what_the_counters_model(full: list[tuple[st
 def test_the_residue_is_small_where_the_passes_agree(full: list[tuple[str, Read]]) -> None:
     by_name = dict(full)
     for place in range(3):
-        found = split_time(*both(by_name[f"cutlass/report75#{place}"], by_name[f"cutlass/report80#{place}"]))
+        split = split_time(*both(by_name[f"cutlass/report75#{place}"], by_name[f"cutlass/report80#{place}"]))
         time = by_name[f"cutlass/report75#{place}"][0]["duration"].number or 0
-        assert abs(found.residue_us) < 0.03 * time / 1000
-        assert not found.flagged
+        assert abs(split.residue_us) < 0.03 * time / 1000
+        assert not split.flagged
 
 
 def test_what_scaling_the_stalls_hides_is_the_residue_that_the_stalls_as_they_are_would_leave(
@@ -130,13 +130,13 @@ def test_what_scaling_the_stalls_hides_is_the_residue_that_the_stalls_as_they_ar
     by_name, shares = dict(full), []
     for place in range(3):
         one, other = both(by_name[f"cutlass/report75#{place}"], by_name[f"cutlass/report80#{place}"])
-        found = split_time(one, other)
+        split = split_time(one, other)
         bare = [replace(side, latency=math.fsum(side.stalls.values())) for side in (one, other)]
         left = split_time(bare[0], bare[1]).residue_us
-        assert left == pytest.approx(found.residue_us - found.stall_skew_us, rel=1e-9)
+        assert left == pytest.approx(split.residue_us - split.stall_skew_us, rel=1e-9)
         assert one.time_us is not None
         shares.append(round(100 * abs(left) / one.time_us, 1))
-        assert not found.reasons_flagged
+        assert not split.reasons_flagged
     assert sorted(shares) == [0.5, 1.2, 2.6], "of A's time, in per cent"
 
 
@@ -145,23 +145,23 @@ def test_reasons_whose_skew_is_most_of_the_change_are_flagged_though_the_residue
 ) -> None:
     by_name = dict(full)
     launches = [by_name[f"llm.c/adamw_coalsecing_shared#{place}"] for place in (1, 3)]
-    found = split_time(*both(*launches))
-    assert not found.flagged
-    assert found.reasons_flagged == "5.2 % of the time and 95 % of the change"
-    (note,) = split_notes(found, True)
+    split = split_time(*both(*launches))
+    assert not split.flagged
+    assert split.reasons_flagged == "5.2 % of the time and 95 % of the change"
+    (note,) = split_notes(split, True)
     assert "which hides 3.88 µs of skew between the passes" in note
     assert note.endswith("waiting holds as a whole, its reasons do not")
-    parts = compose_sentence(Verdict.WORSE, "", 70.5, 74.6, found)
+    parts = compose_sentence(Verdict.WORSE, "", 70.5, 74.6, split)
     assert "waiting (" in parts.causes
     assert "most:" not in parts.causes, "no single reason is named"
 
 
 def test_a_launch_against_itself_is_zero_everywhere(full: list[tuple[str, Read]]) -> None:
     for _, one in full:
-        found = split_time(*both(one, one))
-        assert found.depth == "full"
-        assert {str(term.us) for term in found.terms} == {"0.0"}, "and no negative zero"
-        assert (str(found.residue_us), found.delta_us, found.flagged) == ("0.0", 0.0, "")
+        split = split_time(*both(one, one))
+        assert split.depth == "full"
+        assert {str(term.us) for term in split.terms} == {"0.0"}, "and no negative zero"
+        assert (str(split.residue_us), split.delta_us, split.flagged) == ("0.0", 0.0, "")
 
 
 def test_swapping_the_sides_flips_every_sign_exactly(full: list[tuple[str, Read]]) -> None:
@@ -198,11 +198,11 @@ def test_planted_changes_are_recovered(launch: Read) -> None:
         ({"clock": 0.9}, "clock", (1 / 0.9 - 1) * one.time_us),
         ({"reason": reason, "waits": 2.0}, f"waiting:{reason}", share * one.time_us),
     ):
-        found = split_time(one, planted(one, **changes))  # type: ignore[arg-type]
-        assert terms(found)[cause] == pytest.approx(expected, rel=0.01)
-        others = [us for name, us in terms(found).items() if name != cause]
+        split = split_time(one, planted(one, **changes))  # type: ignore[arg-type]
+        assert terms(split)[cause] == pytest.approx(expected, rel=0.01)
+        others = [us for name, us in terms(split).items() if name != cause]
         assert max(map(abs, others)) < 1e-9 * one.time_us, cause
-        assert abs(found.residue_us) < 1e-9 * one.time_us
+        assert abs(split.residue_us) < 1e-9 * one.time_us
 
 
 def test_changes_planted_together_are_told_apart(launch: Read) -> None:
@@ -238,8 +238,8 @@ def test_a_stall_that_is_zero_on_one_side_takes_its_whole_change(launch: Read) -
 
 
 def test_a_stall_that_is_zero_on_both_sides_is_a_zero_term() -> None:
-    one = made(stalls={"wait": 3.0, "membar": 0.0, "selected": 1.0})
-    found = terms(split_time(one, replace(one, time_us=24.0, instructions=2e6)))
+    identity = made(stalls={"wait": 3.0, "membar": 0.0, "selected": 1.0})
+    found = terms(split_time(identity, replace(identity, time_us=24.0, instructions=2e6)))
     assert found["waiting:membar"] == 0.0
     assert found["work"] > 0
 
@@ -265,55 +265,55 @@ def test_without_stalls_waiting_is_one_term() -> None:
         made(stalls={}, stalls_whole=False),
         made(stalls={}, stalls_whole=False, latency=8.0, time_us=20.0),
     )
-    found = split_time(one, other)
-    assert found.depth == "waiting undivided"
-    assert terms(found)["waiting"] == pytest.approx(10.0)
-    assert terms(found)["work"] == 0.0
-    assert adds_up(found)
+    split = split_time(one, other)
+    assert split.depth == "waiting undivided"
+    assert terms(split)["waiting"] == pytest.approx(10.0)
+    assert terms(split)["work"] == 0.0
+    assert adds_up(split)
 
 
 def test_with_some_stalls_only_the_others_stay_undivided() -> None:
-    one = made(stalls={"wait": 1.0}, stalls_whole=False)
+    identity = made(stalls={"wait": 1.0}, stalls_whole=False)
     other = made(stalls={"wait": 1.0}, stalls_whole=False, latency=8.0, time_us=20.0)
-    found = split_time(one, other)
-    assert found.depth == "full"
-    assert terms(found)["waiting:wait"] == pytest.approx(0.0, abs=1e-12), "it did not change"
-    assert terms(found)["waiting"] == pytest.approx(10.0)
-    assert found.stall_ratio_a == 0.25
+    split = split_time(identity, other)
+    assert split.depth == "full"
+    assert terms(split)["waiting:wait"] == pytest.approx(0.0, abs=1e-12), "it did not change"
+    assert terms(split)["waiting"] == pytest.approx(10.0)
+    assert split.stall_ratio_a == 0.25
 
 
 def test_stalls_that_stand_for_a_part_of_the_latency_are_not_blown_up_to_all_of_it() -> None:
-    one = made(stalls={"wait": 1.0})
+    identity = made(stalls={"wait": 1.0})
     other = made(stalls={"wait": 1.0}, latency=8.0, time_us=20.0)
-    assert terms(split_time(one, other))["waiting"] == pytest.approx(10.0)
+    assert terms(split_time(identity, other))["waiting"] == pytest.approx(10.0)
 
 
 def test_stalls_that_one_side_alone_has_are_not_divided() -> None:
-    found = split_time(made(), made(stalls={}, stalls_whole=False, latency=8.0, time_us=20.0))
-    assert found.depth == "waiting undivided"
-    assert terms(found)["waiting"] == pytest.approx(10.0)
+    split = split_time(made(), made(stalls={}, stalls_whole=False, latency=8.0, time_us=20.0))
+    assert split.depth == "waiting undivided"
+    assert terms(split)["waiting"] == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("lacking", ["instructions", "latency", "warps", "schedulers", "active_share"])
 def test_without_a_factor_the_split_is_cycles_and_clock(lacking: str) -> None:
     one, other = made(**{lacking: None}), made(cycles=18_000.0, clock_hz=0.9e9, time_us=20.0)
-    found = split_time(one, other)
-    assert found.depth == "cycles"
-    assert list(terms(found)) == ["cycles", "clock"]
-    assert terms(found)["cycles"] == pytest.approx(log_mean(10, 20) * math.log(1.8))
-    assert terms(found)["clock"] == pytest.approx(-log_mean(10, 20) * math.log(0.9))
-    assert abs(found.residue_us) < 1e-12
+    split = split_time(one, other)
+    assert split.depth == "cycles"
+    assert list(terms(split)) == ["cycles", "clock"]
+    assert terms(split)["cycles"] == pytest.approx(log_mean(10, 20) * math.log(1.8))
+    assert terms(split)["clock"] == pytest.approx(-log_mean(10, 20) * math.log(0.9))
+    assert abs(split.residue_us) < 1e-12
 
 
 def test_without_a_clock_it_is_cycles_over_time() -> None:
-    found = split_time(made(clock_hz=None), made(cycles=18_000.0, time_us=20.0))
-    assert (found.depth, found.clock_from_time) == ("cycles", True)
-    assert abs(found.residue_us) < 1e-12
+    split = split_time(made(clock_hz=None), made(cycles=18_000.0, time_us=20.0))
+    assert (split.depth, split.clock_from_time) == ("cycles", True)
+    assert abs(split.residue_us) < 1e-12
 
 
 def test_with_neither_there_is_no_split() -> None:
-    found = split_time(made(clock_hz=None, cycles=None), made())
-    assert (found.depth, found.terms, found.flagged) == ("none", (), "")
+    split = split_time(made(clock_hz=None, cycles=None), made())
+    assert (split.depth, split.terms, split.flagged) == ("none", (), "")
 
 
 def test_a_launch_without_a_time_has_no_difference() -> None:
@@ -394,10 +394,10 @@ def test_a_factor_is_read_alike_on_both_sides() -> None:
     [NOT_COLLECTED, Value(None, "inst", state=State.FAILED), Value(0, "inst"), Value(None, "", "text")],
 )
 def test_what_is_no_number_above_zero_is_missing_and_no_factor(value: Value) -> None:
-    one = one_of(concepts(inst_issued=value))
-    assert one.instructions is None
-    assert one.missing == ("inst_issued",)
-    assert split_time(one, one).depth == "cycles"
+    identity = one_of(concepts(inst_issued=value))
+    assert identity.instructions is None
+    assert identity.missing == ("inst_issued",)
+    assert split_time(identity, identity).depth == "cycles"
 
 
 def test_cycles_are_missed_only_where_they_would_help() -> None:
@@ -436,18 +436,18 @@ def test_a_waterfall_leads_from_the_old_time_to_the_new_and_never_under_zero(
         one, other = both(a, b)
         assert one.time_us is not None
         assert other.time_us is not None
-        told = waterfall_steps(one.time_us, split_time(one, other))
-        sums = list(itertools.accumulate((step.us for step in told), initial=one.time_us))
+        steps = waterfall_steps(one.time_us, split_time(one, other))
+        sums = list(itertools.accumulate((step.us for step in steps), initial=one.time_us))
         assert sums[-1] == pytest.approx(other.time_us)
         assert min(sums) > -1e-9 * one.time_us
 
 
 def test_a_waterfall_tells_what_adds_before_what_takes_away_and_the_small_ones_together() -> None:
-    one = made(stalls={"wait": 2.0, "barrier": 1.0, "drain": 0.001, "selected": 0.999})
+    identity = made(stalls={"wait": 2.0, "barrier": 1.0, "drain": 0.001, "selected": 0.999})
     other = made(
         stalls={"wait": 1.0, "barrier": 3.0, "drain": 0.002, "selected": 0.998}, latency=5.0, time_us=13.0
     )
-    steps = waterfall_steps(10.0, split_time(one, other))
+    steps = waterfall_steps(10.0, split_time(identity, other))
     labels = [step.label for step in steps]
     assert [step.label for step in steps if step.is_stall] == labels[1:4]
     assert labels == [

@@ -50,9 +50,11 @@ def let_pass(root: Root, store: Store, why: str = "known", **about: Any) -> Ackn
 
 
 def passes(root: Root, version: str = "alpha", **about: Any) -> bool:
-    found = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
+    acknowledgements = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
     asked = {"workload": SIZE, "gpu": GPU, "concept": "latency", "now": NOW, **about}
-    return isinstance(find_acknowledgement(found, family=FAMILY, version=version, **asked), Acknowledgement)
+    return isinstance(
+        find_acknowledgement(acknowledgements, family=FAMILY, version=version, **asked), Acknowledgement
+    )
 
 
 def test_without_more_it_is_about_everything_of_the_version(root: Root, store: Store) -> None:
@@ -96,8 +98,8 @@ def test_until_a_run_means_its_results_and_older_ones(root: Root, store: Store, 
 def test_the_newest_that_fits_is_named(root: Root, store: Store) -> None:
     let_pass(root, store, why="first")
     let_pass(root, store, why="second", concept="latency")
-    found = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
-    one = find_acknowledgement(found, family=FAMILY, version="alpha", concept="latency", now=NOW)
+    acknowledgements = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
+    one = find_acknowledgement(acknowledgements, family=FAMILY, version="alpha", concept="latency", now=NOW)
     assert isinstance(one, Acknowledgement)
     assert one.why == "second"
 
@@ -120,16 +122,16 @@ def test_one_that_ended_says_when_and_why(
     root: Root, store: Store, run: Run, about: dict[str, Any], asked: dict[str, Any], said: str
 ) -> None:
     let_pass(root, store, **{key: run.run_id if one == "RUN" else one for key, one in about.items()})
-    found = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
+    acknowledgements = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
     place = {"family": FAMILY, "version": "alpha", "concept": "latency"}
-    one = find_acknowledgement(found, **{**place, "now": NOW, **asked})
+    one = find_acknowledgement(acknowledgements, **{**place, "now": NOW, **asked})
     assert isinstance(one, LapsedAcknowledgement)
     assert one.words.startswith("not any more: ")
     assert said in one.words
     assert one.words.endswith(": known)")
     later = let_pass(root, store, why="again")
-    found = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
-    assert find_acknowledgement(found, **{**place, "now": NOW, **asked}) == later, (
+    acknowledgements = acknowledgement.list_acknowledgements(decisions.load_decisions(root))
+    assert find_acknowledgement(acknowledgements, **{**place, "now": NOW, **asked}) == later, (
         "a newer one that holds comes first"
     )
 

@@ -38,8 +38,8 @@ def contradictory(one: Result, status: str = "done") -> Result:
 
 @pytest.fixture(params=[True, False], ids=["with a catalogue", "without one"])
 def run_id(request: pytest.FixtureRequest, data: Path) -> str:
-    results = [contradictory(one) for one in lineages.results(measured=True)]
-    held = [one for one in results if not (one.version == "alpha" and one.samples and not one.check)]
+    results = [contradictory(row) for row in lineages.results(measured=True)]
+    held = [row for row in results if not (row.version == "alpha" and row.samples and not row.check)]
     catalog = lineages.CATALOG if request.param else None
     return lineages.dissected(data, tuple(held), gpu="Test GPU", catalog=catalog).run_id
 
@@ -66,7 +66,7 @@ def test_compare_shows_it_as_wrong(run_id: str, capsys: pytest.CaptureFixture[st
 
 
 def test_the_lineage_leaves_it_out_of_every_ranking(data: Path) -> None:
-    held = [contradictory(one) for one in lineages.results(measured=True)]
+    held = [contradictory(row) for row in lineages.results(measured=True)]
     lineages.dissected(data, tuple(held), gpu="Test GPU")
     found = lineage.load_lineages(location.open_root(str(data)), open_store())["mine"]
     assert (found.by_id["alpha"].state, found.by_id["alpha"].reason) == ("wrong", SAID)
@@ -83,8 +83,8 @@ def test_the_page_of_runs_says_wrong(run_id: str, data: Path) -> None:
 
 
 def test_the_bundle_stays_as_it_came(run_id: str, data: Path) -> None:
-    held = bundle.load_run(location.open_root(str(data)), run_id)
-    assert {one.status for one in held.results if one.version == "alpha"} == {"done"}
+    run = bundle.load_run(location.open_root(str(data)), run_id)
+    assert {row.status for row in run.results if row.version == "alpha"} == {"done"}
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,9 @@ def test_a_baseline_is_set_and_unset_place_by_place_and_no_decision_is_deleted(
 
 
 def test_a_pin_says_who_when_and_why(root: Root, store: Store) -> None:
-    made = set_baseline(root, store, FAMILY, "torch:theirs", why="the rival", who="ada")
+    pin = set_baseline(root, store, FAMILY, "torch:theirs", why="the rival", who="ada")
     [read] = list_pins(decisions.load_decisions(root))
-    assert read == made
+    assert read == pin
     assert (read.who, read.why, read.version, read.run_id) == ("ada", "the rival", "theirs", None)
     assert read.words.startswith("pinned by ada on ")
     assert read.words.endswith(": the rival")

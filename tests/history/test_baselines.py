@@ -158,12 +158,12 @@ def test_the_run_before_is_the_last_earlier_one_and_a_tie_is_told() -> None:
 
 
 def test_implicit_baselines_are_always_there(root: Root, store: Store) -> None:
-    held = Baselines.load(root, store, FAMILY)
-    found = {one.how: one.version for one in held.available("alpha", SIZE, GPU)}
+    launches = Baselines.load(root, store, FAMILY)
+    found = {baseline.how: baseline.version for baseline in launches.available("alpha", SIZE, GPU)}
     assert found == {"parent": "zero", "best": "zero", "torch:theirs": "theirs"}
-    assert held.named("best", "zero", SIZE, GPU).words == "the fastest correct version there"
-    assert held.places("alpha") == [(SIZE, GPU)]
-    assert held.places("theirs") == [(SIZE, GPU)]
+    assert launches.named("best", "zero", SIZE, GPU).words == "the fastest correct version there"
+    assert launches.places("alpha") == [(SIZE, GPU)]
+    assert launches.places("theirs") == [(SIZE, GPU)]
 
 
 @pytest.mark.parametrize(

@@ -91,8 +91,8 @@ def test_a_slower_run_of_the_same_sass_is_the_environment(place: Place) -> None:
         place.run({"v1": ns})
     for ns in wobble(2, 1.05e5, 6):
         place.run({"v1": ns}, told={"driver": "580.2"})
-    (found,) = place.ask()
-    (change,) = found.steps
+    (history,) = place.ask()
+    (change,) = history.steps
     assert change.verdict is Verdict.WORSE
     assert change.likeliest.run_id == "run-012"
     assert (change.before.run_id, change.after.run_id) == ("run-011", "run-012")
@@ -108,7 +108,7 @@ def test_a_faster_run_of_other_sass_is_the_code(place: Place) -> None:
         place.run({"v1": ns})
     for ns in wobble(4, 0.9e5, 10):
         place.run({"v1": ns}, sass="b", source="t")
-    ((change,),) = (one.steps for one in place.ask())
+    ((change,),) = (history.steps for history in place.ask())
     assert change.verdict is Verdict.BETTER
     assert change.circumstances.code == ("changed", "SASS of main differs")
     assert change.circumstances.cause == "code"
@@ -118,7 +118,7 @@ def test_a_faster_run_of_other_sass_is_the_code(place: Place) -> None:
 def test_without_hashes_nobody_guesses_about_the_code(place: Place) -> None:
     for ns in (*wobble(5, 1e5, 10), *wobble(6, 1.1e5, 10)):
         place.run({"v1": ns}, sass=None, source=None)
-    ((change,),) = (one.steps for one in place.ask())
+    ((change,),) = (history.steps for history in place.ask())
     assert change.circumstances.code.word == "unknown"
     assert change.circumstances.cause == "unknown"
 
@@ -137,7 +137,7 @@ def test_without_sass_source_and_compiler_tell(
     for half in range(2):
         for ns in wobble(7 + half, (1e5, 1.1e5)[half], 9):
             place.run({"v1": ns}, sass=None, source=sources[half], told={"nvcc": compilers[half]})
-    ((change,),) = (one.steps for one in place.ask())
+    ((change,),) = (history.steps for history in place.ask())
     assert change.circumstances.code.word == word
 
 
@@ -145,7 +145,7 @@ def test_a_clock_that_moved_is_named(place: Place) -> None:
     for half, clock in enumerate((1980.0, 1755.0)):
         for ns in wobble(9 + half, (1e5, 1.1e5)[half], 9):
             place.run({"v1": ns}, told={"states": [{"during": [{"round": 0, "sm_mhz": clock}]}]})
-    ((change,),) = (one.steps for one in place.ask())
+    ((change,),) = (history.steps for history in place.ask())
     assert change.circumstances.environment == (("SM clock, MHz", "1980", "1755", "run-009"),)
     assert change.circumstances.unknown == ()
 
@@ -154,7 +154,7 @@ def test_runs_of_several_versions_give_each_its_own_history(place: Place) -> Non
     slow, fast = wobble(11, 2e5, 16), wobble(12, 1e5, 16)
     for day in range(16):
         place.run({"v1": slow[day], "v2": fast[day] * (1.08 if day >= 8 else 1)})
-    found = {(one.over, one.version): one for one in place.ask()}
+    found = {(history.over, history.version): history for history in place.ask()}
     assert set(found) == {(RUNS, "v1"), (RUNS, "v2"), (VERSIONS, None)}
     assert found[RUNS, "v1"].steps == ()
     (change,) = found[RUNS, "v2"].steps
@@ -167,8 +167,8 @@ def test_runs_of_several_versions_give_each_its_own_history(place: Place) -> Non
 def test_one_version_can_be_asked_for(place: Place) -> None:
     for ns in wobble(13, 1e5, 9):
         place.run({"v1": ns, "v2": 2 * ns})
-    (found,) = place.ask(version="v2")
-    assert (found.over, found.version) == (RUNS, "v2")
+    (history,) = place.ask(version="v2")
+    assert (history.over, history.version) == (RUNS, "v2")
     with pytest.raises(UnknownName, match=r"no version 'v3'.*v1"):
         place.ask(version="v3")
 
@@ -176,9 +176,9 @@ def test_one_version_can_be_asked_for(place: Place) -> None:
 def test_versions_that_follow_one_another_are_one_history(place: Place) -> None:
     for day, ns in enumerate((*wobble(14, 1e5, 8), *wobble(15, 0.8e5, 8))):
         place.run({f"commit-{day}": ns}, sass=str(day // 8))
-    (found,) = place.ask()
-    assert (found.over, found.version) == (RUNS, None)
-    (change,) = found.steps
+    (history,) = place.ask()
+    assert (history.over, history.version) == (RUNS, None)
+    (change,) = history.steps
     assert change.likeliest.version == "commit-8"
 
 
@@ -186,16 +186,16 @@ def test_a_wrong_version_is_no_part_of_a_level(place: Place) -> None:
     for day, ns in enumerate(wobble(16, 1e5, 20)):
         place.run({f"commit-{day}": ns * (0.2 if 8 <= day < 14 else 1)})
     wrong = {f"commit-{day}": "wrong" for day in range(8, 14)}
-    (found,) = place.ask(wrong={"attention": wrong})
-    assert found.steps == ()
-    assert sum(point.on_line for point in found.series.points) == 14
+    (history,) = place.ask(wrong={"attention": wrong})
+    assert history.steps == ()
+    assert sum(point.on_line for point in history.series.points) == 14
 
 
 def test_a_bundle_that_is_gone_leaves_the_code_unknown(place: Place) -> None:
     for ns in (*wobble(17, 1e5, 9), *wobble(18, 1.1e5, 9)):
         place.run({"v1": ns})
     (place.root.folder / "runs" / "run-009" / "run.json").unlink()
-    ((change,),) = (one.steps for one in place.ask())
+    ((change,),) = (history.steps for history in place.ask())
     assert change.circumstances.code.word == "unknown"
 
 
@@ -218,7 +218,7 @@ def test_a_fact_without_a_better_direction_is_changed(place: Place) -> None:
         )
         assert bundle.seal(place.root, run, {})
         place.store.add(run, {})
-    ((change,),) = (one.steps for one in place.ask("static_registers"))
+    ((change,),) = (history.steps for history in place.ask("static_registers"))
     assert change.verdict is Verdict.CHANGED
     assert (change.change_point.before, change.change_point.after) == (72, 80)
     assert [point.run_id for point in change.possible] == ["run-009"]
@@ -247,10 +247,10 @@ def test_the_command_prints_the_step_and_its_json(
         place.run({"v1": ns}, told={"driver": "580.2"})
     monkeypatch.setenv("PROFILER_DATA", str(place.root.folder))
     assert main(["history", "latency"]) == 0
-    shown = capsys.readouterr().out
-    assert "! worse" in shown
-    assert "driver 570.1 → 580.2" in shown
-    assert "profiler compare run-013 run-014" in shown
+    output = capsys.readouterr().out
+    assert "! worse" in output
+    assert "driver 570.1 → 580.2" in output
+    assert "profiler compare run-013 run-014" in output
     assert main(["history", "latency", "--json"]) == 0
     (series,) = json.loads(capsys.readouterr().out)["series"]
     (change,) = series["changes"]
@@ -272,10 +272,10 @@ def esmm(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
 
 
 def test_six_commits_are_too_few_to_tell_a_step(esmm: tuple[Store, LocalRoot]) -> None:
-    found = find_change_points(*esmm, metric_table.load_metrics(), "duration")
-    assert len(found) == 13
-    assert all(one.not_judged and not one.steps for one in found)
-    basic = next(one for one in found if one.series.base_name == "basic")
+    histories = find_change_points(*esmm, metric_table.load_metrics(), "duration")
+    assert len(histories) == 13
+    assert all(history.not_judged and not history.steps for history in histories)
+    basic = next(history for history in histories if history.series.base_name == "basic")
     assert basic.not_judged == f"6 of the {MIN_POINTS} points that a step needs"
 
 
@@ -283,9 +283,9 @@ def _real_noise(store: Store) -> Sequence[float]:
     """The durations of kernels that no commit touched, each relative to its own median, one after another."""
     untouched = ("basic", "gmem_coalesce", "smem_blocking", "one_blocktiling", "two_blocktiling")
     found: list[float] = []
-    for one in load_trends(store, "duration", metric_table.load_metrics(), over="time"):
-        if one.base_name in (*untouched, "ampere_sgemm_128x64_nn", "vectorized_blocktiling"):
-            numbers = [float(p.value.number) for p in one.points if p.value.number is not None]
+    for trend in load_trends(store, "duration", metric_table.load_metrics(), over="time"):
+        if trend.base_name in (*untouched, "ampere_sgemm_128x64_nn", "vectorized_blocktiling"):
+            numbers = [float(p.value.number) for p in trend.points if p.value.number is not None]
             found += list(np.array(numbers) / np.median(numbers))
     return found
 

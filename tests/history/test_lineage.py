@@ -30,7 +30,7 @@ def mine(tmp_path: Path) -> Lineage:
 
 def test_versions_stand_in_the_catalogues_order(mine: Lineage) -> None:
     assert mine.order == ("zero", "bad", "alpha", "later", "theirs")
-    assert [one.state for one in mine.statuses] == ["good", "wrong", "good", "planned", "baseline"]
+    assert [status.state for status in mine.statuses] == ["good", "wrong", "good", "planned", "baseline"]
     assert mine.wrong == {"bad": "wrong"}
 
 
@@ -65,19 +65,19 @@ def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(
     (tmp_path / "runs").symlink_to(ROOT / "data" / "runs")
     store = open_store(str(tmp_path))
     committed = lineage.load_lineages(location.open_root(str(tmp_path)), store)["attention"]
-    correct_deepest_first = [one.version.id for one in committed.correct_deepest_first]
+    correct_deepest_first = [status.version.id for status in committed.correct_deepest_first]
     assert correct_deepest_first[0] == "v2d_c", "not fp8_stage_c, the last of the catalogue"
     assert correct_deepest_first[-1] == "v1"
 
 
 def test_latencies_decide_the_best_once_there_are_any_and_a_wrong_version_never_is(tmp_path: Path) -> None:
     lineages.dissected(tmp_path, lineages.results(measured=True), gpu="Test GPU")
-    found = of(tmp_path)
-    best = found.best("1x1x8x64", "Test GPU")
+    insights = of(tmp_path)
+    best = insights.best("1x1x8x64", "Test GPU")
     assert best is not None
     assert best.version.id == "zero"
     assert best.latency_ns == {("1x1x8x64", "Test GPU"): 400.0}
-    assert found.gpus == ("Test GPU",)
+    assert insights.gpus == ("Test GPU",)
 
 
 def test_a_version_that_the_catalogue_calls_good_is_wrong_where_a_check_failed(tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_a_version_that_the_catalogue_calls_good_is_wrong_where_a_check_failed(t
 
 def test_a_rejected_version_that_nothing_caught_says_so(tmp_path: Path) -> None:
     made = tuple(
-        one if one.version != "bad" else type(one)(**{**vars(one), "status": "done", "reason": None})
-        for one in lineages.results()
+        row if row.version != "bad" else type(row)(**{**vars(row), "status": "done", "reason": None})
+        for row in lineages.results()
     )
     lineages.dissected(tmp_path, made)
     bad = of(tmp_path).by_id["bad"]
@@ -100,7 +100,7 @@ def test_a_rejected_version_that_nothing_caught_says_so(tmp_path: Path) -> None:
 
 
 def test_a_good_version_without_a_check_is_not_called_checked(tmp_path: Path) -> None:
-    made = tuple(one for one in lineages.results() if one.check is None)
+    made = tuple(row for row in lineages.results() if row.check is None)
     lineages.dissected(tmp_path, made)
     assert of(tmp_path).by_id["alpha"].note == "not checked"
 
@@ -200,11 +200,11 @@ class TestApart:
 
 
 def test_what_failed_or_was_left_out_on_a_gpu_does_not_make_a_right_version_wrong(tmp_path: Path) -> None:
-    made = list(lineages.results(measured=True))
+    rows = list(lineages.results(measured=True))
     about = {"family": lineages.FAMILY, "version": "alpha", "workload": "1x8x512x64"}
-    made.append(Result(**about, status="skipped", reason="time: the time budget of 60 s was used up"))
-    made.append(Result(**{**about, "workload": "2x8x2048x64"}, status="failed", reason="lean: NaN"))
-    lineages.dissected(tmp_path, tuple(made), gpu="Test GPU")
+    rows.append(Result(**about, status="skipped", reason="time: the time budget of 60 s was used up"))
+    rows.append(Result(**{**about, "workload": "2x8x2048x64"}, status="failed", reason="lean: NaN"))
+    lineages.dissected(tmp_path, tuple(rows), gpu="Test GPU")
     alpha = of(tmp_path).by_id["alpha"]
     assert alpha.state == "good"
     assert alpha.note == "failed on Test GPU, 2x8x2048x64: lean: NaN"

@@ -24,9 +24,9 @@ def store(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
     import_paths([reports / "mistic" / "prof2.ncu-rep"], workload="large")
     import_paths([reports / "hyperspec"], family="ncar", version="elsewhere")
     import_paths([reports / "mistic" / "profileHIGGS.ncu-rep"], family="higgs")
-    found = open_store()
+    index = open_store()
     patch.undo()
-    return found
+    return index
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_workloads_and_gpus_are_cells_of_their_own(found: Overview) -> None:
 
 def test_what_came_and_went_is_named(found: Overview, store: Store) -> None:
     esmm = cell(found, "esmm")
-    order = [one.version for one in store.versions("esmm")]
+    order = [info.version for info in store.versions("esmm")]
     assert (esmm.version, esmm.before) == (order[-1], order[-2])
     new = {row.base_name for row in esmm.rows if row.verdict is None}
     assert new or esmm.gone, "kernels come and go between any two of these versions"
@@ -95,8 +95,8 @@ def test_a_failed_duration_comes_first_and_is_no_number(found: Overview, store: 
     failed = store.side(family="esmm", version="profile@5c6231e5")
     states = [launch.values.value("gpu__time_duration.sum").state for launch in failed.launches]
     assert State.FAILED in states
-    for one in found.cells:
-        numbers = [row.duration.number for row in one.rows]
+    for cell in found.cells:
+        numbers = [row.duration.number for row in cell.rows]
         present = [number for number in numbers if number is not None]
         assert numbers == [None] * (len(numbers) - len(present)) + sorted(present, reverse=True)
 
@@ -124,9 +124,9 @@ def test_limits_cut_and_count(store: Store, found: Overview) -> None:
     small = load_overview(store, metric_table.load_metrics(), cells=2, rows=1)
     assert len(small.cells) == 2
     assert small.hidden_cells == len(found.cells) - 2
-    assert all(len(one.rows) == 1 for one in small.cells)
-    whole = {(one.family, one.gpu, one.workload): one for one in found.cells}
-    for one in small.cells:
-        full = whole[one.family, one.gpu, one.workload]
-        assert one.hidden_rows == len(full.rows) + full.hidden_rows - 1
-        assert one.tally == full.tally
+    assert all(len(cell.rows) == 1 for cell in small.cells)
+    whole = {(cell.family, cell.gpu, cell.workload): cell for cell in found.cells}
+    for cell in small.cells:
+        full = whole[cell.family, cell.gpu, cell.workload]
+        assert cell.hidden_rows == len(full.rows) + full.hidden_rows - 1
+        assert cell.tally == full.tally

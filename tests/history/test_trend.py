@@ -125,7 +125,7 @@ def test_a_kernel_that_came_later_has_a_gap_that_says_so(table: metric_table.Met
     answers = Answers([run("r1", "v1", 1), run("r2", "v2", 2), run("r3", "v3", 3)])
     answers.add("old#0", DURATION, {"r1": 5.0, "r2": 6.0})
     answers.add("new#0", DURATION, {"r2": 1.0, "r3": 2.0})
-    told = {one.part: shown(one) for one in answers.ask("duration", table)}
+    told = {history.part: shown(history) for history in answers.ask("duration", table)}
     assert told == {
         "old#0": [("v1", 5.0, ""), ("v2", 6.0, ""), ("v3", None, ABSENT)],
         "new#0": [("v1", None, ABSENT), ("v2", 1.0, ""), ("v3", 2.0, "")],
@@ -135,9 +135,9 @@ def test_a_kernel_that_came_later_has_a_gap_that_says_so(table: metric_table.Met
 def test_every_state_stays_itself(table: metric_table.MetricTable) -> None:
     answers = Answers([run("r1", "v1", 1), run("r2", "v2", 2)])
     answers.add("k#0", DURATION, {"r1": Value(None, "ns", state=State.FAILED), "r2": NOT_COLLECTED})
-    (one,) = answers.ask("duration", table)
-    assert shown(one) == [("v1", None, "failed"), ("v2", None, "not collected")]
-    assert one.newest.state is State.NOT_COLLECTED
+    (history,) = answers.ask("duration", table)
+    assert shown(history) == [("v1", None, "failed"), ("v2", None, "not collected")]
+    assert history.newest.state is State.NOT_COLLECTED
 
 
 def test_a_change_of_driver_or_ncu_breaks_the_line_unless_asked_across(
@@ -151,28 +151,28 @@ def test_a_change_of_driver_or_ncu_breaks_the_line_unless_asked_across(
         ]
     )
     answers.add("k#0", DURATION, {"r1": 1.0, "r2": 2.0, "r3": 3.0})
-    (one,) = answers.ask("duration", table)
-    assert [point.breaks for point in one.points] == [
+    (history,) = answers.ask("duration", table)
+    assert [point.breaks for point in history.points] == [
         "",
         "driver differs: 560 and 570",
         "ncu differs: 2024.1 and 2025",
     ]
-    (one,) = answers.ask("duration", table, across={"driver"})
-    assert [bool(point.breaks) for point in one.points] == [False, False, True]
+    (history,) = answers.ask("duration", table, across={"driver"})
+    assert [bool(point.breaks) for point in history.points] == [False, False, True]
 
 
 def test_a_break_is_seen_across_a_gap(table: metric_table.MetricTable) -> None:
     answers = Answers([run("r1", "v1", 1), run("r2", "v2", 2), run("r3", "v3", 3, driver="570")])
     answers.add("k#0", DURATION, {"r1": 1.0, "r2": Value(None, "ns", state=State.FAILED), "r3": 3.0})
-    (one,) = answers.ask("duration", table)
-    assert one.points[2].breaks == "driver differs: 560 and 570"
+    (history,) = answers.ask("duration", table)
+    assert history.points[2].breaks == "driver differs: 560 and 570"
 
 
 def test_an_unknown_driver_breaks_nothing(table: metric_table.MetricTable) -> None:
     answers = Answers([run("r1", "v1", 1), run("r2", "v2", 2, driver=None)])
     answers.add("k#0", DURATION, {"r1": 1.0, "r2": 2.0})
-    (one,) = answers.ask("duration", table)
-    assert one.points[1].breaks == ""
+    (history,) = answers.ask("duration", table)
+    assert history.points[1].breaks == ""
 
 
 def test_another_spelling_of_a_concept_or_another_unit_breaks_the_line(
@@ -181,14 +181,14 @@ def test_another_spelling_of_a_concept_or_another_unit_breaks_the_line(
     answers = Answers([run("r1", "v1", 1), run("r2", "v2", 2), run("r3", "v3", 3)])
     answers.add("k#0", "clock.a", {"r1": Value(1.0, "hz"), "r2": NOT_COLLECTED, "r3": Value(3.0, "mhz")})
     answers.add("k#0", "clock.b", {"r1": Value(1.0, "hz"), "r2": Value(2.0, "hz"), "r3": NOT_COLLECTED})
-    (one,) = answers.ask("clock", table)
-    assert [(point.metric, point.value.number) for point in one.points] == [
+    (history,) = answers.ask("clock", table)
+    assert [(point.metric, point.value.number) for point in history.points] == [
         ("clock.a", 1.0),
         ("clock.b", 2.0),
         ("clock.a", 3.0),
     ]
-    assert one.points[1].breaks == "different counters: clock.a and clock.b"
-    assert "different units: hz and mhz" in one.points[2].breaks
+    assert history.points[1].breaks == "different counters: clock.a and clock.b"
+    assert "different units: hz and mhz" in history.points[2].breaks
 
 
 def test_a_name_of_another_chip_is_not_available_rather_than_not_collected(
@@ -196,8 +196,8 @@ def test_a_name_of_another_chip_is_not_available_rather_than_not_collected(
 ) -> None:
     answers = Answers([run("r1", "v1", 1), run("r2", "v2", 2)])
     answers.add("k#0", "tensor.sm90", {"r1": NOT_COLLECTED, "r2": NOT_COLLECTED})
-    (one,) = answers.ask("tensor", table)
-    assert [point.gap for point in one.points] == ["not available on this GPU"] * 2
+    (history,) = answers.ask("tensor", table)
+    assert [point.gap for point in history.points] == ["not available on this GPU"] * 2
 
 
 def test_over_versions_the_newest_run_of_each_counts_and_its_first_gives_the_place(
@@ -205,10 +205,10 @@ def test_over_versions_the_newest_run_of_each_counts_and_its_first_gives_the_pla
 ) -> None:
     answers = Answers([run("r1", "v1", 1), run("r2", "v2", 2), run("r1b", "v1", 3)])
     answers.add("k#0", DURATION, {"r1": 1.0, "r2": 2.0, "r1b": 1.5}, old=["r1"])
-    (one,) = answers.ask("duration", table)
-    assert shown(one) == [("v1", 1.5, ""), ("v2", 2.0, "")]
-    (one,) = answers.ask("duration", table, over="time")
-    assert shown(one) == [("v1", 1.0, ""), ("v2", 2.0, ""), ("v1", 1.5, "")]
+    (history,) = answers.ask("duration", table)
+    assert shown(history) == [("v1", 1.5, ""), ("v2", 2.0, "")]
+    (history,) = answers.ask("duration", table, over="time")
+    assert shown(history) == [("v1", 1.0, ""), ("v2", 2.0, ""), ("v1", 1.5, "")]
 
 
 def test_an_older_run_does_not_fill_in_for_a_kernel_that_the_newest_run_left_out(
@@ -217,7 +217,7 @@ def test_an_older_run_does_not_fill_in_for_a_kernel_that_the_newest_run_left_out
     answers = Answers([run("r1", "v1", 1), run("r1b", "v1", 3), run("r2", "v2", 2)])
     answers.add("gone#0", DURATION, {"r1": 5.0, "r2": 6.0})
     answers.add("kept#0", DURATION, {"r1": 1.0, "r1b": 2.0, "r2": 3.0}, old=["r1"])
-    told = {one.part: shown(one) for one in answers.ask("duration", table)}
+    told = {history.part: shown(history) for history in answers.ask("duration", table)}
     assert told == {
         "gone#0": [("v1", None, ABSENT), ("v2", 6.0, "")],
         "kept#0": [("v1", 2.0, ""), ("v2", 3.0, "")],
@@ -230,7 +230,7 @@ def test_a_newer_run_on_another_gpu_hides_nothing(table: metric_table.MetricTabl
     answers = Answers([run("r1", "v1", 1), run("r1b", "v1", 3, gpu="other")])
     answers.add("k#0", DURATION, {"r1": 5.0})
     answers.add("k#0", DURATION, {"r1b": 7.0}, gpu="other")
-    told = {one.gpu: shown(one) for one in answers.ask("duration", table)}
+    told = {history.gpu: shown(history) for history in answers.ask("duration", table)}
     assert told == {"GPU": [("v1", 5.0, "")], "other": [("v1", 7.0, "")]}
 
 
@@ -238,8 +238,8 @@ def test_a_kernel_pattern_keeps_the_columns_of_the_others(table: metric_table.Me
     answers = Answers([run("r1", "v1", 1), run("r2", "v2", 2)])
     answers.add("gemm#0", DURATION, {"r2": 5.0})
     answers.add("softmax#0", DURATION, {"r1": 5.0})
-    (one,) = answers.ask("duration", table, kernel="GEMM")
-    assert shown(one) == [("v1", None, ABSENT), ("v2", 5.0, "")]
+    (history,) = answers.ask("duration", table, kernel="GEMM")
+    assert shown(history) == [("v1", None, ABSENT), ("v2", 5.0, "")]
 
 
 def test_an_exact_ncu_name_that_is_no_concept_has_a_series_of_its_own(
@@ -247,8 +247,13 @@ def test_an_exact_ncu_name_that_is_no_concept_has_a_series_of_its_own(
 ) -> None:
     answers = Answers([run("r1", "v1", 1)])
     answers.add("k#0", "lts__t_bytes.sum", {"r1": Value(7, "byte")})
-    (one,) = answers.ask("lts__t_bytes.sum", table)
-    assert (one.concept, one.label, one.unit, one.newest.number) == ("", "lts__t_bytes.sum", "byte", 7)
+    (history,) = answers.ask("lts__t_bytes.sum", table)
+    assert (history.concept, history.label, history.unit, history.newest.number) == (
+        "",
+        "lts__t_bytes.sum",
+        "byte",
+        7,
+    )
 
 
 def test_a_concept_that_does_not_exist_names_the_nearest(table: metric_table.MetricTable) -> None:
@@ -314,7 +319,7 @@ def test_over_versions_a_store_gives_what_it_would_of_all_runs(tmp_path: Path) -
     store.add(*imported("v1", launch("a", 1.0), launch("b", 2.0, ordinal=1)))
     store.add(*imported("v1", launch("a", 3.0), minute=1))
     store.add(*imported("v2", launch("b", 4.0), minute=2))
-    found = load_trends(store, DURATION, metric_table.load_metrics())
+    trends = load_trends(store, DURATION, metric_table.load_metrics())
     store.close()
-    told = {one.part: [(point.value.number, point.gap) for point in one.points] for one in found}
+    told = {trend.part: [(point.value.number, point.gap) for point in trend.points] for trend in trends}
     assert told == {"a#0": [(3.0, ""), (None, ABSENT)], "b#0": [(None, ABSENT), (4.0, "")]}

@@ -27,7 +27,7 @@ from tests.timed_runs import GPU, WARM, WORKLOAD, run
 def look(data: Path) -> RegressionReport:
     store, root = open_store(str(data)), location.open_root(str(data))
     records = decisions.load_decisions(root)
-    found = find_regressions(
+    report = find_regressions(
         store,
         metric_table.load_metrics(),
         lineages=lineage.load_lineages(root, store),
@@ -36,12 +36,12 @@ def look(data: Path) -> RegressionReport:
         pins=baselines.list_pins(records),
     )
     store.close()
-    return found
+    return report
 
 
 def only(data: Path) -> Regression:
-    (one,) = look(data).regressions
-    return one
+    (regression,) = look(data).regressions
+    return regression
 
 
 def due_to(data: Path, one: Regression) -> tuple[str, str]:
@@ -69,41 +69,48 @@ class TestCalls:
             run({"v1": 170e3}, 0, sass={"v1": "a"}),
             run({"v1": 175.1e3}, 1, sass={"v1": "b"}),
         )
-        one = only(tmp_path)
-        assert (one.kind, one.series.concept, one.series.version) == (RegressionKind.RUNS, "latency", "v1")
-        assert one.effect == pytest.approx(0.03, abs=0.008)
-        assert one.interval is not None
-        assert one.interval.low > 0
-        assert one.floor is not None
-        assert one.since == "v1 2026-03-02 12:00"
-        assert "noise floor: " in one.how_sure
-        assert due_to(tmp_path, one) == ("code", "SASS of main differs")
+        regression = only(tmp_path)
+        assert (regression.kind, regression.series.concept, regression.series.version) == (
+            RegressionKind.RUNS,
+            "latency",
+            "v1",
+        )
+        assert regression.effect == pytest.approx(0.03, abs=0.008)
+        assert regression.interval is not None
+        assert regression.interval.low > 0
+        assert regression.floor is not None
+        assert regression.since == "v1 2026-03-02 12:00"
+        assert "noise floor: " in regression.how_sure
+        assert due_to(tmp_path, regression) == ("code", "SASS of main differs")
 
     def test_the_same_build_twice_is_no_regression(self, tmp_path: Path) -> None:
         timed_runs.seal(
             tmp_path, timed_runs.noise(170e3, 0.003), run({"v1": 170e3}, 0), run({"v1": 170.3e3}, 1)
         )
-        found = look(tmp_path)
-        assert found.regressions == ()
-        assert found.coverage.pairs == 1
-        assert not found.coverage.unclear
+        report = look(tmp_path)
+        assert report.regressions == ()
+        assert report.coverage.pairs == 1
+        assert not report.coverage.unclear
 
     def test_without_a_floor_two_runs_cannot_be_judged_and_the_command_is_named(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 170e3}, 0), run({"v1": 200e3}, 1))
-        found = look(tmp_path)
-        assert found.regressions == ()
-        ((unclear, count),) = found.coverage.unclear.items()
+        report = look(tmp_path)
+        assert report.regressions == ()
+        ((unclear, count),) = report.coverage.unclear.items()
         assert count == 1
         assert unclear.why == f"no A/A floor of {GPU}, {WARM}"
         assert unclear.command == "profiler noise VERSION"
 
     def test_a_slower_version_of_one_run_is_judged_by_the_rounds(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 170e3, "v2": 175.1e3}, 0))
-        one = only(tmp_path)
-        assert (one.kind, one.held_against) == (RegressionKind.BASELINE, "the version before, v1")
-        assert one.before.run_id == one.now.run_id
-        assert one.interval_kind == "99 %"
-        assert one.detectable is not None
+        regression = only(tmp_path)
+        assert (regression.kind, regression.held_against) == (
+            RegressionKind.BASELINE,
+            "the version before, v1",
+        )
+        assert regression.before.run_id == regression.now.run_id
+        assert regression.interval_kind == "99 %"
+        assert regression.detectable is not None
 
     def test_a_faster_version_is_none(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 175.1e3, "v2": 170e3}, 0))
@@ -118,13 +125,13 @@ class TestCalls:
             for day, ns in enumerate(levels)
         ]
         timed_runs.seal(tmp_path, *runs)
-        one = only(tmp_path)
-        assert one.kind == RegressionKind.STEP
-        assert [spot.run_id for spot in one.possible] == [runs[12].run_id]
-        assert one.now.run_id == runs[-1].run_id
-        assert one.interval is not None
-        assert one.interval.low < 178 / 170 - 1 < one.interval.high
-        word, words = due_to(tmp_path, one)
+        regression = only(tmp_path)
+        assert regression.kind == RegressionKind.STEP
+        assert [spot.run_id for spot in regression.possible] == [runs[12].run_id]
+        assert regression.now.run_id == runs[-1].run_id
+        assert regression.interval is not None
+        assert regression.interval.low < 178 / 170 - 1 < regression.interval.high
+        word, words = due_to(tmp_path, regression)
         assert word == "environment"
         assert words == "the machine code is the same: the environment moved; driver 570.1 → 580.2"
 
@@ -143,10 +150,10 @@ class TestCalls:
         levels = (170e3, 170.2e3, 177e3, 177.2e3, 176.9e3)
         runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
-        one = only(tmp_path)
-        assert (one.kind, one.held_against) == (RegressionKind.RUNS, "")
-        assert (one.before.run_id, one.possible[0].run_id) == (runs[1].run_id, runs[2].run_id)
-        assert one.now.run_id == runs[4].run_id
+        regression = only(tmp_path)
+        assert (regression.kind, regression.held_against) == (RegressionKind.RUNS, "")
+        assert (regression.before.run_id, regression.possible[0].run_id) == (runs[1].run_id, runs[2].run_id)
+        assert regression.now.run_id == runs[4].run_id
 
     def test_one_fast_run_among_equal_ones_is_no_step(self, tmp_path: Path) -> None:
         levels = (170e3, 170.2e3, 163e3, 170.1e3, 170.3e3)
@@ -158,10 +165,10 @@ class TestCalls:
         levels = [170e3 * at for at in wander(3, 12)] + [178e3 * at for at in wander(4, 8)] + [210e3]
         runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
-        one = only(tmp_path)
-        assert (one.kind, one.earlier_steps) == (RegressionKind.RUNS, 1)
-        assert one.effect == pytest.approx(210 / 178 - 1, abs=0.01)
-        assert one.b.number == pytest.approx(210e3, rel=0.01)
+        regression = only(tmp_path)
+        assert (regression.kind, regression.earlier_steps) == (RegressionKind.RUNS, 1)
+        assert regression.effect == pytest.approx(210 / 178 - 1, abs=0.01)
+        assert regression.b.number == pytest.approx(210e3, rel=0.01)
 
     def test_a_version_of_a_catalogue_is_held_against_its_nearest_correct_ancestor(
         self, tmp_path: Path
@@ -170,8 +177,8 @@ class TestCalls:
         timed_runs.seal(
             tmp_path, run({"zero": 170e3, "alpha": 175.1e3}, 1, family=lineages.FAMILY, workload="1x1x8x64")
         )
-        one = only(tmp_path)
-        assert (one.series.version, one.held_against) == ("alpha", "parent zero")
+        regression = only(tmp_path)
+        assert (regression.series.version, regression.held_against) == ("alpha", "parent zero")
 
     def test_a_pinned_baseline_comes_before_the_parent(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 170e3, "v2": 160e3, "v3": 165e3}, 0))
@@ -192,8 +199,8 @@ class TestCalls:
         )
 
     def test_a_run_without_samples_is_a_gap_that_says_so(self, tmp_path: Path) -> None:
-        (one,) = run({"v1": 170e3}, 1).results
-        empty = replace(run({"v1": 1.0}, 1), results=(replace(one, samples=(Samples(WARM, (), ()),)),))
+        (row,) = run({"v1": 170e3}, 1).results
+        empty = replace(run({"v1": 1.0}, 1), results=(replace(row, samples=(Samples(WARM, (), ()),)),))
         timed_runs.seal(tmp_path, run({"v1": 170e3}, 0), empty)
         (series,) = load_latency_trends(open_store(str(tmp_path)))
         assert [point.on_line for point in series.points] == [True, False]
@@ -269,7 +276,7 @@ class TestFacts:
         self, tmp_path: Path
     ) -> None:
         def without_facts(one: Run, **changed: Any) -> Run:
-            results = tuple(replace(each, facts=(), **changed) for each in one.results)
+            results = tuple(replace(row, facts=(), **changed) for row in one.results)
             return replace(one, results=results)
 
         other = {"gpu": "NVIDIA L4", "compute_capability": "8.9"}
@@ -295,8 +302,8 @@ class TestAnswers:
     def test_its_command_acknowledges_it_and_then_it_stands_last(
         self, slower: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        one = only(slower)
-        words = one.command.replace("--why TEXT", "--why known")
+        regression = only(slower)
+        words = regression.command.replace("--why TEXT", "--why known")
         assert words == (
             f"profiler acknowledge flash/v1 --concept latency --workload {WORKLOAD} --gpu '{GPU}' --why known"
         )
@@ -305,10 +312,10 @@ class TestAnswers:
         arguments[at + 1 : at + 3] = [GPU]
         assert cli.main(arguments) == 0
         capsys.readouterr()
-        found = look(slower)
-        assert found.open == ()
-        assert found.regressions[0].acknowledged is not None
-        assert "known" in found.regressions[0].acknowledged.words
+        report = look(slower)
+        assert report.open == ()
+        assert report.regressions[0].acknowledged is not None
+        assert "known" in report.regressions[0].acknowledged.words
 
     def test_one_let_pass_up_to_an_older_run_is_open_again_and_says_so(
         self, slower: Path, capsys: pytest.CaptureFixture[str]
@@ -357,16 +364,16 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
     import_paths([reports / "ncar"], data=str(tmp_path))
     assert look(tmp_path).regressions == (), "the newer of the two is the faster one"
     assert cli.main(["baseline", "set", "ncar", "MW_DivToMult", "--why", "it ships"]) == 0
-    one = only(tmp_path)
-    assert (one.series.version, one.series.concept, one.kind) == (
+    regression = only(tmp_path)
+    assert (regression.series.version, regression.series.concept, regression.kind) == (
         "MW_Baseline",
         "duration",
         RegressionKind.BASELINE,
     )
-    assert one.held_against == "pinned ncar/MW_DivToMult"
-    assert one.basis == "unreplicated: one launch a side"
-    assert one.change == "+77.8 %"
-    assert "waiting" in due_to(tmp_path, one)[1]
+    assert regression.held_against == "pinned ncar/MW_DivToMult"
+    assert regression.basis == "unreplicated: one launch a side"
+    assert regression.change == "+77.8 %"
+    assert "waiting" in due_to(tmp_path, regression)[1]
     store = open_store(str(tmp_path))
     causes = CauseFinder(
         store,
@@ -374,5 +381,5 @@ def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_i
         metric_table.load_metrics(),
         NoiseModel(counter_noise=lambda _key, kernel, *_: CounterNoise(1.0, 9, kernel)),
     )
-    assert "waiting" not in causes.find(one).words, "A/A pairs move as far: splitting noise misleads"
+    assert "waiting" not in causes.find(regression).words, "A/A pairs move as far: splitting noise misleads"
     store.close()

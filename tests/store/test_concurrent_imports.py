@@ -64,9 +64,9 @@ def importing(bundles: Path, place: Mapping[str, str]) -> subprocess.Popen[bytes
 def answers(place: Mapping[str, str]) -> str:
     """Everything that the index says once it is in step with the bundles."""
     store = sync.open_store(place["PROFILER_DATA"], place["PROFILER_DB"])
-    told = made.everything(store)
+    statements = made.everything(store)
     store.close()
-    return told
+    return statements
 
 
 @pytest.fixture(scope="module")

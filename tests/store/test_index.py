@@ -34,8 +34,8 @@ def store(url: str) -> Iterator[Store]:
 
 def durations(store: Store, **wanted: str) -> list[tuple[str, list[float | None]]]:
     return [
-        (one.part, [point.value.number for point in one.points])
-        for one in store.series([DURATION], family="gemms", **wanted)
+        (series.part, [point.value.number for point in series.points])
+        for series in store.series([DURATION], family="gemms", **wanted)
     ]
 
 
@@ -159,7 +159,9 @@ def test_a_series_has_a_point_for_every_launch_and_says_where_the_metric_is_miss
         if prepared:
             assert store.prepare_series([DURATION, WARPS], tail=1) == 2
             assert store.prepare_series([DURATION, WARPS], tail=1) == 0
-        found = {(one.part, one.metric): one for one in store.series([WARPS, DURATION], family="gemms")}
+        found = {
+            (series.part, series.metric): series for series in store.series([WARPS, DURATION], family="gemms")
+        }
         assert set(found) == {("gemm#0", WARPS), ("gemm#0", DURATION), ("other#0", DURATION)}
         warps = found["gemm#0", WARPS]
         assert warps.unit == "%"
@@ -189,8 +191,8 @@ def test_prepared_series_give_what_payloads_give(store: Store) -> None:
         Value(2**60 + 1, "inst"),
     ]
     assert plain[33].points[2].value.text == "text 2"
-    one = store.series(["metric_33", "metric_3", "metric_33"])
-    assert one == [plain[33], plain[3]]
+    series = store.series(["metric_33", "metric_3", "metric_33"])
+    assert series == [plain[33], plain[3]]
     store.add(*imported("v9", launch(**{"metric_3": Value(1, "inst")}), minute=9))
     assert [point.version for point in store.series(["metric_3"])[0].points][-1] == "v9"
 
@@ -206,10 +208,10 @@ def test_timings_are_all_rows_of_timed_calls_however_many_statements_they_take(
     store.add(forgotten, {}, Labels(hidden=True))
     rows = store.results(kind="latency", latest=False)
     monkeypatch.setattr(statements, "ROW_LIMIT", 3)
-    found = store.median_latencies()
-    assert [one.created for one in found] == sorted(one.created for one in rows)
-    assert len(found) == 4
-    assert sorted(found) == sorted(
+    timings = store.median_latencies()
+    assert [one.created for one in timings] == sorted(one.created for one in rows)
+    assert len(timings) == 4
+    assert sorted(timings) == sorted(
         (
             *(row.result_id, row.run_id, row.version, row.created, row.median_ns),
             *(row.workload, row.gpu, row.mode, row.part, row.base_name),
@@ -356,7 +358,7 @@ def test_a_version_on_several_workloads_of_one_run_has_one_run(store: Store) -> 
     run = collected()
     more = (*run.results, replace(run.results[0], workload="b2"), replace(run.results[0], workload="b3"))
     store.add(replace(run, results=more), {})
-    assert [(one.version, one.runs, one.workloads) for one in store.versions()] == [
+    assert [(info.version, info.runs, info.workloads) for info in store.versions()] == [
         ("v2", 1, ("b1", "b2", "b3")),
         ("v3", 1, ("b1",)),
     ]
@@ -373,13 +375,16 @@ def test_the_kernel_filter_is_a_piece_of_the_name_or_a_pattern_for_all_of_it(sto
     assert found("gemm?b#*") == ["gemm_b", "gemmXb"]
     assert found("gemm*b") == []
     assert found("%") == ["soft%max"]
-    assert [one.base_name for one in store.series([DURATION], kernel="GEMM_B")] == ["gemm_b"]
+    assert [series.base_name for series in store.series([DURATION], kernel="GEMM_B")] == ["gemm_b"]
 
 
 def test_unknown_workloads_are_apart_from_known_ones(store: Store) -> None:
     store.add(*imported("v1", workload=None))
     store.add(*imported("v2", workload="big", minute=1))
-    assert [(one.workload, one.versions) for one in store.workloads("gemms")] == [(None, 1), ("big", 1)]
+    assert [(workload.workload, workload.versions) for workload in store.workloads("gemms")] == [
+        (None, 1),
+        ("big", 1),
+    ]
     assert [info.version for info in store.results(workload="")] == ["v1"]
     assert [info.version for info in store.results(workload="big")] == ["v2"]
     assert len(store.results()) == 2
@@ -389,17 +394,17 @@ def test_unknown_workloads_are_apart_from_known_ones(store: Store) -> None:
 def test_modes_that_may_not_be_compared_are_two_series(store: Store) -> None:
     store.add(*imported("v1", session=Session(clock_control="base")))
     store.add(*imported("v2", session=Session(clock_control="none"), minute=1))
-    modes = [one.mode for one in store.series([DURATION])]
+    modes = [series.mode for series in store.series([DURATION])]
     assert modes == ["ncu; clock base; cache unknown", "ncu; clock none; cache unknown"]
 
 
 def test_versions_come_in_the_order_of_their_first_run(store: Store) -> None:
     for version, minute in (("v10", 3), ("v2", 1), ("v10", 0), ("v2", 9)):
         store.add(*imported(version, minute=minute))
-    found = store.versions("gemms")
-    assert [(one.version, one.runs) for one in found] == [("v10", 2), ("v2", 2)]
-    assert found[1].last_created == START + timedelta(minutes=9)
-    assert found[0].gpus == ("NVIDIA Test 1",)
+    versions = store.versions("gemms")
+    assert [(info.version, info.runs) for info in versions] == [("v10", 2), ("v2", 2)]
+    assert versions[1].last_created == START + timedelta(minutes=9)
+    assert versions[0].gpus == ("NVIDIA Test 1",)
     assert store.versions("nothing") == []
 
 

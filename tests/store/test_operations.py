@@ -88,7 +88,7 @@ def test_reports_come_in_under_the_names_of_folder_and_file(paths: list[Path], s
     summary = import_paths(
         paths, progress=lambda done, total, what: seen.append((done, total, what)), store=store
     )
-    assert [(one.family, one.version, one.launches) for one in summary.imported] == [
+    assert [(item.family, item.version, item.launches) for item in summary.imported] == [
         ("mistic", "prof1", 4),
         ("mistic", "prof2", 4),
         ("esmm", "profile@5c6231e5", 6),
@@ -129,8 +129,8 @@ def test_importing_again_changes_nothing_and_names_the_run(
     shutil.copyfile(paths[0], copy)
     again = import_paths([*paths, copy], family="other", version="v9")
     assert again.imported == again.refused == ()
-    assert [one.run_id for one in again.already] == [
-        *(one.run_id for one in first.imported),
+    assert [item.run_id for item in again.already] == [
+        *(item.run_id for item in first.imported),
         first.imported[0].run_id,
     ]
     assert content(data) == before
@@ -142,8 +142,8 @@ def test_one_content_under_two_names_is_one_run(paths: list[Path], tmp_path: Pat
     for copy in copies:
         shutil.copyfile(paths[0], copy)
     summary = import_paths(copies, store=store)
-    assert [one.version for one in summary.imported] == ["a"]
-    assert [(Path(one.path).name, one.run_id) for one in summary.already] == [
+    assert [item.version for item in summary.imported] == ["a"]
+    assert [(Path(item.path).name, item.run_id) for item in summary.already] == [
         ("b.ncu-rep", summary.imported[0].run_id)
     ]
     assert len(store.runs()) == 1
@@ -156,7 +156,7 @@ def test_damaged_reports_are_refused_alone_and_leave_nothing(
     summary = import_paths([*bad[:6], paths[0], *bad[6:]])
     assert [Path(path).name for path, _ in summary.refused] == [path.name for path in bad]
     assert all("\n" not in message and path in message for path, message in summary.refused)
-    assert [one.version for one in summary.imported] == ["prof1"]
+    assert [item.version for item in summary.imported] == ["prof1"]
     assert [path.name for path in (data / "runs").iterdir()] == [summary.imported[0].run_id]
     assert [path for path in (data / "staging").iterdir() if path.is_dir()] == []
 
@@ -169,7 +169,7 @@ def test_folders_are_searched_and_other_files_counted(reports: Path, tmp_path: P
     for name, source in (("a/v1.ncu-rep", "prof1"), ("b/deep/v2.ncu-rep", "prof2")):
         shutil.copyfile(reports / "mistic" / f"{source}.ncu-rep", folder / name)
     summary = import_paths([folder], store=store)
-    assert [(one.family, one.version) for one in summary.imported] == [("a", "v1"), ("deep", "v2")]
+    assert [(item.family, item.version) for item in summary.imported] == [("a", "v1"), ("deep", "v2")]
     assert (summary.refused, summary.skipped) == ((), 3)
     missing = import_paths([folder / "none", folder / "a" / "notes.txt"], store=store)
     assert ["no such file" in message or "neither" in message for _, message in missing.refused] == [
@@ -255,26 +255,26 @@ def test_a_bundle_travels_as_zip_or_folder_and_is_imported_once(
     assert content(tmp_path / "there") == content(data)
     assert answer_of(open_store(there)) == answer_of(open_store())
     elsewhere = str(tmp_path / "elsewhere")
-    [kept] = import_paths([packed], family="mine", version="v9", data=elsewhere).imported
-    assert (kept.family, kept.version) == ("mistic", "prof1")  # a bundle says its own
+    [item] = import_paths([packed], family="mine", version="v9", data=elsewhere).imported
+    assert (item.family, item.version) == ("mistic", "prof1")  # a bundle says its own
 
 
 def test_the_report_of_a_bundle_that_is_here_under_another_name_is_here_already(
     paths: list[Path], tmp_path: Path
 ) -> None:
-    [mine] = import_paths(paths[:1], family="mine").imported
+    [item] = import_paths(paths[:1], family="mine").imported
     [theirs] = import_paths(paths[:1], family="theirs", data=str(tmp_path / "theirs")).imported
     packed = export_run(theirs.run_id, tmp_path, data=str(tmp_path / "theirs"))
     summary = import_paths([packed])
-    assert [one.run_id for one in summary.already] == [mine.run_id]
+    assert [one.run_id for one in summary.already] == [item.run_id]
 
 
 def test_a_bundle_with_a_damaged_report_is_refused_whole(
     paths: list[Path], reports: Path, data: Path, tmp_path: Path
 ) -> None:
-    [one] = import_paths(paths[:1]).imported
+    [item] = import_paths(paths[:1]).imported
     folder = tmp_path / "copy"
-    shutil.copytree(data / "runs" / one.run_id, folder)
+    shutil.copytree(data / "runs" / item.run_id, folder)
     bad = reports / "bad" / "truncated_near_end.ncu-rep"
     shutil.copyfile(bad, folder / "reports" / "prof1.ncu-rep")
     body = json.loads((folder / "run.json").read_text())
@@ -452,10 +452,10 @@ def seal_badly(data: Path, run_id: str, **captured: object) -> str:
 def test_a_run_that_fits_into_no_index_stops_no_other_and_is_refused_on_its_way_in(
     paths: list[Path], data: Path, tmp_path: Path, captured: dict[str, object]
 ) -> None:
-    [one] = import_paths(paths[:1]).imported
-    bad = seal_badly(data, one.run_id, **captured)
+    [item] = import_paths(paths[:1]).imported
+    bad = seal_badly(data, item.run_id, **captured)
     store = open_store()
-    assert [run.run_id for run in store.runs()] == [one.run_id]
+    assert [run.run_id for run in store.runs()] == [item.run_id]
     [(refused, message)] = store.refused()
     assert refused == bad
     assert "\n" not in message
@@ -472,13 +472,13 @@ def test_a_run_that_fits_into_no_index_stops_no_other_and_is_refused_on_its_way_
 
 
 def test_a_run_that_cannot_be_read_is_told_to_whoever_asks(paths: list[Path], data: Path) -> None:
-    [one] = import_paths(paths[:1]).imported
-    (data / "runs" / one.run_id / "reports" / "prof1.ncu-rep").write_bytes(b"")
+    [item] = import_paths(paths[:1]).imported
+    (data / "runs" / item.run_id / "reports" / "prof1.ncu-rep").write_bytes(b"")
     for left in (*data.glob("index.db*"), *(data / "cache").rglob("*.bin")):
         left.unlink()
     for _ in range(2):
         store = open_store()
-        assert [run for run, _ in store.refused()] == [one.run_id]
+        assert [run for run, _ in store.refused()] == [item.run_id]
         store.close()
 
 
@@ -496,7 +496,7 @@ def test_whatever_is_wrong_with_one_file_the_others_come_in(
 
     monkeypatch.setattr(import_files.Importer, "_new_run", fails)
     summary = import_paths(paths[:3])
-    assert [one.version for one in summary.imported] == ["profile@5c6231e5"]
+    assert [item.version for item in summary.imported] == ["profile@5c6231e5"]
     assert [path for path, _ in summary.refused] == [str(paths[0]), str(paths[1])]
     assert "nobody thought of this" in summary.refused[0][1]
     assert all(path in message for path, message in summary.refused)
@@ -533,30 +533,31 @@ def test_names_that_are_no_text_come_in_under_some_that_are(paths: list[Path], t
 
 
 def test_labels_given_to_what_is_there_already_are_not_dropped_without_a_word(paths: list[Path]) -> None:
-    [one] = import_paths(paths[:1]).imported
+    [item] = import_paths(paths[:1]).imported
     again = import_paths(paths[:1], family="fam 2", version="prof1").already
-    assert again == (AlreadyImported(str(paths[0]), one.run_id, other_labels=(("family", "fam 2"),)),)
+    assert again == (AlreadyImported(str(paths[0]), item.run_id, other_labels=(("family", "fam 2"),)),)
     said = profiler("import", paths[0], "--family", "fam 2", "--version", "prof1").stdout
     assert str(paths[0]) in said
-    assert f"profiler relabel {one.run_id} --family 'fam 2'`" in said
-    relabel_run(one.run_id, family="fam 2")
+    assert f"profiler relabel {item.run_id} --family 'fam 2'`" in said
+    relabel_run(item.run_id, family="fam 2")
     assert import_paths(paths[:1], family="fam 2").already[0].other_labels == ()
 
 
 def test_what_is_so_already_is_not_decided_again(paths: list[Path]) -> None:
-    [one] = import_paths(paths[:1]).imported
-    assert forget_run(one.run_id, undo=True) is False
-    assert [forget_run(one.run_id), forget_run(one.run_id)] == [True, False]
+    [item] = import_paths(paths[:1]).imported
+    assert forget_run(item.run_id, undo=True) is False
+    assert [forget_run(item.run_id), forget_run(item.run_id)] == [True, False]
     for _ in range(2):
-        labels = relabel_run(one.run_id, version="v2", workload="w")
+        labels = relabel_run(item.run_id, version="v2", workload="w")
         assert (labels.family, labels.version, labels.workload) == ("mistic", "v2", "w")
     assert [decision.kind for decision in decisions.load_decisions(location.open_root())] == [
         "forget",
         "relabel",
     ]
-    assert f"{one.run_id} was hidden before" in profiler("forget", one.run_id).stdout
+    assert f"{item.run_id} was hidden before" in profiler("forget", item.run_id).stdout
     assert (
-        f"{one.run_id} is mistic/v3, workload w" in profiler("relabel", one.run_id, "--version", "v3").stdout
+        f"{item.run_id} is mistic/v3, workload w"
+        in profiler("relabel", item.run_id, "--version", "v3").stdout
     )
 
 
@@ -572,13 +573,13 @@ def test_a_data_folder_that_cannot_be_is_one_line(command: tuple[str, ...]) -> N
 
 
 def test_an_export_to_nowhere_is_one_line_and_leaves_nothing(paths: list[Path], tmp_path: Path) -> None:
-    [one] = import_paths(paths[:1]).imported
+    [item] = import_paths(paths[:1]).imported
     for target in (tmp_path / "none" / "z.zip", Path("/dev/null/z.zip")):
         with pytest.raises(ProfilerError, match=str(target)):
-            export_run(one.run_id, target)
-    (tmp_path / "data" / "runs" / one.run_id / "reports" / "prof1.ncu-rep").unlink()
+            export_run(item.run_id, target)
+    (tmp_path / "data" / "runs" / item.run_id / "reports" / "prof1.ncu-rep").unlink()
     with pytest.raises(ProfilerError, match=r"prof1\.ncu-rep"):
-        export_run(one.run_id, tmp_path)
+        export_run(item.run_id, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 
@@ -598,7 +599,7 @@ def test_an_index_of_other_data_is_left_alone(
 ) -> None:
     monkeypatch.setenv("PROFILER_DB", f"sqlite:///{tmp_path / 'shared.db'}")
     mine, theirs = str(tmp_path / "mine"), str(tmp_path / "theirs")
-    [one] = import_paths(paths[:1], data=mine).imported
+    [item] = import_paths(paths[:1], data=mine).imported
     for call in (open_store, lambda data: import_paths(paths[1:2], data=data)):
         with pytest.raises(ProfilerError, match=r"mine.*index --rebuild"):
             call(theirs)
@@ -606,7 +607,7 @@ def test_an_index_of_other_data_is_left_alone(
     shutil.copytree(mine, tmp_path / "moved")
     for data in (mine, str(tmp_path / "moved")):
         store = open_store(data)
-        assert [run.run_id for run in store.runs()] == [one.run_id]
+        assert [run.run_id for run in store.runs()] == [item.run_id]
         store.close()
     rebuild_index(theirs)
     import_paths(paths[1:2], data=theirs)
@@ -677,7 +678,7 @@ def test_a_file_somebody_named_as_the_index_is_never_thrown_away(
 def test_a_folder_that_may_only_be_read_is_read_and_nothing_in_it_is_touched(
     paths: list[Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    [one] = import_paths(paths[:1]).imported
+    [item] = import_paths(paths[:1]).imported
     access = os.access  # and not chmod: root may write everywhere
     monkeypatch.setattr(
         os, "access", lambda path, mode: data not in (path, path.parent) and access(path, mode)
@@ -693,12 +694,12 @@ def test_a_folder_that_may_only_be_read_is_read_and_nothing_in_it_is_touched(
         return {path.name: (path.stat().st_mtime_ns, path.stat().st_size) for path in data.iterdir()}
 
     before = there()
-    assert asked() == [one.run_id]
+    assert asked() == [item.run_id]
     assert there() == before
-    for change in (rebuild_index, lambda: forget_run(one.run_id)):
+    for change in (rebuild_index, lambda: forget_run(item.run_id)):
         with pytest.raises(ProfilerError, match=r"PROFILER_DB=sqlite:////"):
             change()
-    shutil.rmtree(data / "runs" / one.run_id)
+    shutil.rmtree(data / "runs" / item.run_id)
     with pytest.raises(ProfilerError, match=r"PROFILER_DB=sqlite:////"):  # no longer in step
         open_store()
     monkeypatch.setenv("PROFILER_DB", f"sqlite:///{tmp_path / 'elsewhere.db'}")

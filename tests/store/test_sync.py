@@ -82,8 +82,8 @@ def test_a_run_that_another_process_took_in_before_a_decision_about_it_follows_t
     late = sealed(where, 1)
     before = decisions.load_labels(where)
     decisions.write_decision(where, decisions.FORGET, late)
-    found = bundle.load_run(where, late)
-    interrupted(monkeypatch, lambda: theirs.add_many([(found, {}, None)], decided=before))
+    run = bundle.load_run(where, late)
+    interrupted(monkeypatch, lambda: theirs.add_many([(run, {}, None)], decided=before))
     sync.sync_store(where, ours)
     assert state(ours) == true_state(where, decisions.load_labels(where), first, late)
     ours.close()
@@ -119,9 +119,9 @@ def test_rows_made_before_a_decision_are_not_added_after_it(where: Root, url: st
     before = decisions.load_labels(where)
     decisions.write_decision(where, decisions.FORGET, first)
     sync.sync_store(where, store)
-    found = bundle.load_run(where, sealed(where, 1))
+    run = bundle.load_run(where, sealed(where, 1))
     with pytest.raises(WriteConflict):
-        store.add_many([(found, {}, None)], decided=before)
+        store.add_many([(run, {}, None)], decided=before)
     assert list(store.applied_labels()) == [first]
     store.close()
 
@@ -143,7 +143,7 @@ def test_an_import_during_which_something_is_decided_follows_it(
 
     monkeypatch.setattr(bundle, "flush_runs", settled)
     summary = import_paths([coming / "runs" / late])
-    assert [one.run_id for one in summary.imported] == [late]
+    assert [item.run_id for item in summary.imported] == [late]
     store = open_store(sync=False)
     assert state(store) == true_state(where, decisions.load_labels(where), first, late)
     store.close()
