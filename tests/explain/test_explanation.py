@@ -35,13 +35,16 @@ def sides(reports: Path, a: str, b: str) -> tuple[Side, Side]:
     return one, other
 
 
-def told(reports: Path, a: str, b: str) -> dict[str, Explanation]:
-    return {one.kernel: one for one in explain(compare(*sides(reports, a, b), TABLE), TABLE)}
+def explanations_by_kernel(reports: Path, a: str, b: str) -> dict[str, Explanation]:
+    return {
+        explanation.kernel: explanation
+        for explanation in explain(compare(*sides(reports, a, b), TABLE), TABLE)
+    }
 
 
 @pytest.fixture(scope="module")
 def ncar(reports: Path) -> dict[str, Explanation]:
-    return told(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult")
+    return explanations_by_kernel(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult")
 
 
 def test_the_changed_kernel_is_explained_by_work_and_partly_offset_by_waiting(
@@ -84,7 +87,7 @@ def test_the_longest_comes_first(ncar: dict[str, Explanation]) -> None:
 
 
 def test_swapping_the_sides_flips_every_sign(reports: Path, ncar: dict[str, Explanation]) -> None:
-    back = told(reports, "ncar/MW_DivToMult", "ncar/MW_Baseline")
+    back = explanations_by_kernel(reports, "ncar/MW_DivToMult", "ncar/MW_Baseline")
     assert back[CHANGED].verdict is Verdict.WORSE
     a, b = ncar[CHANGED].split, back[CHANGED].split
     assert a is not None
@@ -108,7 +111,9 @@ def test_a_report_against_itself_is_unchanged_everywhere(good_reports: list[Path
 
 
 def test_reports_with_cycles_and_clock_alone_split_into_these(reports: Path) -> None:
-    moved = told(reports, "esmm/profile@ee5ce738", "esmm/profile@17f278cb")["one_warptiling"]
+    moved = explanations_by_kernel(reports, "esmm/profile@ee5ce738", "esmm/profile@17f278cb")[
+        "one_warptiling"
+    ]
     assert moved.split is not None
     assert moved.split.depth == "cycles"
     assert [term.cause for term in moved.causes] == ["cycles", "clock"]
@@ -119,7 +124,9 @@ def test_reports_with_cycles_and_clock_alone_split_into_these(reports: Path) -> 
 
 
 def test_without_cycles_and_clock_there_is_no_split_and_the_lines_to_collect_are_named(reports: Path) -> None:
-    moved = told(reports, "esmm/profile@ee5ce738", "esmm/profile@049ec612")["one_warptiling"]
+    moved = explanations_by_kernel(reports, "esmm/profile@ee5ce738", "esmm/profile@049ec612")[
+        "one_warptiling"
+    ]
     assert (moved.verdict, moved.split, moved.causes) == (Verdict.BETTER, None, ())
     assert "no split" in moved.sentence
     lacking = {one.concept: one for one in moved.missing}
@@ -134,7 +141,7 @@ def test_without_cycles_and_clock_there_is_no_split_and_the_lines_to_collect_are
 
 
 def test_a_clock_that_nobody_collected_is_cycles_over_time(reports: Path) -> None:
-    for moved in told(reports, "mistic/prof1", "mistic/prof2").values():
+    for moved in explanations_by_kernel(reports, "mistic/prof1", "mistic/prof2").values():
         assert moved.split is not None
         assert (moved.split.depth, moved.split.clock_from_time) == ("cycles", True)
         assert "sm_clock" in {counter.concept for counter in moved.missing}
@@ -162,7 +169,7 @@ def test_a_wrong_version_has_no_speed_and_so_no_split(reports: Path) -> None:
 
 
 def test_a_failed_duration_is_missing_on_its_side_only(reports: Path) -> None:
-    broken = told(reports, "esmm/profile@5c6231e5", "esmm/profile@049ec612")["one_d_vec"]
+    broken = explanations_by_kernel(reports, "esmm/profile@5c6231e5", "esmm/profile@049ec612")["one_d_vec"]
     assert (broken.verdict, broken.a_us, broken.delta_us, broken.split) == (Verdict.MISSING, None, None, None)
     assert broken.b_us == pytest.approx(342.88)
     assert broken.sentence == "No split: the duration is failed in A."

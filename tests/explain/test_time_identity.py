@@ -36,14 +36,16 @@ Read = tuple[dict[str, Value], dict[str, Value]]  # by concept, by stall reason
 
 def read_all(reports: Path, *names: str) -> list[tuple[str, Read]]:
     """Every launch of the reports: its values by concept and by stall reason."""
-    found = []
-    for path, one in zip(
+    values_by_launch = []
+    for path, report in zip(
         names, read.read_reports([reports / f"{name}.ncu-rep" for name in names]), strict=True
     ):
-        assert isinstance(one, Report)
-        chip = chip_of(side_of_report(one, path).compute_capability or "")
-        found += [(f"{path}#{launch.ordinal}", values_of(launch, chip)) for launch in one.launches]
-    return found
+        assert isinstance(report, Report)
+        chip = chip_of(side_of_report(report, path).compute_capability or "")
+        values_by_launch += [
+            (f"{path}#{launch.ordinal}", values_of(launch, chip)) for launch in report.launches
+        ]
+    return values_by_launch
 
 
 def values_of(launch: Launch, chip: str) -> Read:
@@ -60,14 +62,14 @@ def both(a: Read, b: Read) -> tuple[TimeIdentity, TimeIdentity]:
     return read_identities(a[0], b[0], {reason: (a[1][reason], b[1][reason]) for reason in a[1]})
 
 
-def terms(found: TimeSplit) -> dict[str, float]:
-    return {term.cause: term.us for term in found.terms}
+def terms(split: TimeSplit) -> dict[str, float]:
+    return {term.cause: term.us for term in split.terms}
 
 
-def adds_up(found: TimeSplit) -> bool:
+def adds_up(split: TimeSplit) -> bool:
     """Whether terms and residue are the difference, to the last bit of whichever of the two is larger."""
-    total = math.fsum((*(term.us for term in found.terms), found.residue_us))
-    return abs(total - found.delta_us) <= math.ulp(max(abs(found.delta_us), abs(found.residue_us)))
+    total = math.fsum((*(term.us for term in split.terms), split.residue_us))
+    return abs(total - split.delta_us) <= math.ulp(max(abs(split.delta_us), abs(split.residue_us)))
 
 
 @pytest.fixture(scope="module")

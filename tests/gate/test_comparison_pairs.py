@@ -328,43 +328,43 @@ class TestReports:
     """Plain files, made by the tests; two need no index."""
 
     @pytest.fixture
-    def both(self, made_reports: Path) -> tuple[str, str]:
+    def report_paths(self, made_reports: Path) -> tuple[str, str]:
         return tuple(str(made_reports / f"ncar/MW_{name}.ncu-rep") for name in ("Baseline", "DivToMult"))  # type: ignore[return-value]
 
-    def test_a_file_beside_a_file(self, workspace: Workspace, both: tuple[str, str]) -> None:
-        (pair,) = workspace.pairs(both[1], against=both[0])
-        assert (pair.baseline, pair.subject, pair.evidence) == (*both, "measured")
+    def test_a_file_beside_a_file(self, workspace: Workspace, report_paths: tuple[str, str]) -> None:
+        (pair,) = workspace.pairs(report_paths[1], against=report_paths[0])
+        assert (pair.baseline, pair.subject, pair.evidence) == (*report_paths, "measured")
         assert (pair.rerun_command, pair.diff_names) == ("", None)
 
-    def test_a_file_needs_a_baseline(self, workspace: Workspace, both: tuple[str, str]) -> None:
+    def test_a_file_needs_a_baseline(self, workspace: Workspace, report_paths: tuple[str, str]) -> None:
         with pytest.raises(UnknownName, match="has no baseline of its own"):
-            workspace.pairs(both[1])
+            workspace.pairs(report_paths[1])
 
     @pytest.mark.parametrize("cells", [{"gpu": "NVIDIA L4"}, {"evidence": [STATIC]}])
     def test_a_filter_that_leaves_a_file_out_compares_nothing(
-        self, workspace: Workspace, both: tuple[str, str], cells: dict[str, Any]
+        self, workspace: Workspace, report_paths: tuple[str, str], cells: dict[str, Any]
     ) -> None:
-        (pair,) = workspace.pairs(both[1], against=both[0], **cells)
+        (pair,) = workspace.pairs(report_paths[1], against=report_paths[0], **cells)
         assert (pair.a, pair.b) == (None, None)
         assert "that was not asked for" in pair.why
 
     def test_a_copy_of_the_baseline_is_no_new_report(
-        self, workspace: Workspace, both: tuple[str, str], tmp_path: Path
+        self, workspace: Workspace, report_paths: tuple[str, str], tmp_path: Path
     ) -> None:
         """Two captures are never equal byte by byte: a step of the pipeline brought the old one."""
-        copy = str(shutil.copy(both[1], tmp_path / "copy.ncu-rep"))
-        import_paths([Path(both[1])], data=str(workspace.folder), family="ncar")
-        for a, b in ((both[1], copy), ("ncar/MW_DivToMult", copy), (copy, "ncar/MW_DivToMult")):
+        copy = str(shutil.copy(report_paths[1], tmp_path / "copy.ncu-rep"))
+        import_paths([Path(report_paths[1])], data=str(workspace.folder), family="ncar")
+        for a, b in ((report_paths[1], copy), ("ncar/MW_DivToMult", copy), (copy, "ncar/MW_DivToMult")):
             pairs = workspace.pairs(b, against=a)
             assert compared(pairs) == []
             assert all(pair.same_results and not pair.noted for pair in pairs), (a, b)
 
     def test_an_imported_report_is_what_the_file_is_and_no_command_could_collect_it(
-        self, workspace: Workspace, both: tuple[str, str]
+        self, workspace: Workspace, report_paths: tuple[str, str]
     ) -> None:
-        import_paths([Path(name) for name in both], data=str(workspace.folder))
+        import_paths([Path(name) for name in report_paths], data=str(workspace.folder))
         (pair,) = workspace.pairs("ncar/MW_DivToMult", against="ncar/MW_Baseline")
-        (of_files,) = workspace.pairs(both[1], against=both[0])
+        (of_files,) = workspace.pairs(report_paths[1], against=report_paths[0])
         assert pair.a
         assert of_files.a
         assert [launch.function for launch in pair.a.launches] == [

@@ -18,47 +18,54 @@ from tests.conftest import ROOT
 
 
 def of(data: Path) -> Lineage:
-    found = lineage.load_lineages(location.open_root(str(data)), open_store(str(data)))
-    return found[lineages.FAMILY]
+    loaded = lineage.load_lineages(location.open_root(str(data)), open_store(str(data)))
+    return loaded[lineages.FAMILY]
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> Lineage:
+def made_lineage(tmp_path: Path) -> Lineage:
     lineages.dissected(tmp_path)
     return of(tmp_path)
 
 
-def test_versions_stand_in_the_catalogues_order(mine: Lineage) -> None:
-    assert mine.order == ("zero", "bad", "alpha", "later", "theirs")
-    assert [status.state for status in mine.statuses] == ["good", "wrong", "good", "planned", "baseline"]
-    assert mine.wrong == {"bad": "wrong"}
+def test_versions_stand_in_the_catalogues_order(made_lineage: Lineage) -> None:
+    assert made_lineage.order == ("zero", "bad", "alpha", "later", "theirs")
+    assert [status.state for status in made_lineage.statuses] == [
+        "good",
+        "wrong",
+        "good",
+        "planned",
+        "baseline",
+    ]
+    assert made_lineage.wrong == {"bad": "wrong"}
 
 
-def test_a_version_is_held_against_its_nearest_correct_ancestor(mine: Lineage) -> None:
+def test_a_version_is_held_against_its_nearest_correct_ancestor(made_lineage: Lineage) -> None:
     against = {
-        name: one.correct_ancestor.id if one.correct_ancestor else None for name, one in mine.by_id.items()
+        name: one.correct_ancestor.id if one.correct_ancestor else None
+        for name, one in made_lineage.by_id.items()
     }
     assert against == {"zero": None, "bad": "zero", "alpha": "zero", "later": "alpha", "theirs": None}
 
 
-def test_facts_are_told_apart_by_architecture_size_and_workload(mine: Lineage) -> None:
-    alpha = mine.by_id["alpha"]
+def test_facts_are_told_apart_by_architecture_size_and_workload(made_lineage: Lineage) -> None:
+    alpha = made_lineage.by_id["alpha"]
     assert alpha.static["sm_90a", "head dim 128"].values.number("static__registers") == 65
     assert alpha.modelled["1x1x8x64"].values.number("modelled__bank_conflicts") == 4000
     assert alpha.evidence == {Evidence.STATIC, Evidence.MODELLED}
-    assert mine.by_id["later"].evidence == set()
-    assert (mine.architectures, mine.static_workloads, mine.run_workloads) == (
+    assert made_lineage.by_id["later"].evidence == set()
+    assert (made_lineage.architectures, made_lineage.static_workloads, made_lineage.run_workloads) == (
         ["sm_80", "sm_90a"],
         ["head dim 64", "head dim 128"],
         ["1x1x8x64"],
     )
 
 
-def test_without_a_gpu_the_newest_correct_version_ends_the_path(mine: Lineage) -> None:
-    best = mine.best()
+def test_without_a_gpu_the_newest_correct_version_ends_the_path(made_lineage: Lineage) -> None:
+    best = made_lineage.best()
     assert best is not None
-    assert mine.ancestry(best) == {"zero", "bad", "alpha"}
-    assert mine.gpus == ()
+    assert made_lineage.ancestry(best) == {"zero", "bad", "alpha"}
+    assert made_lineage.gpus == ()
 
 
 def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(tmp_path: Path) -> None:
@@ -132,12 +139,19 @@ def test_a_catalogue_that_cannot_be_read_names_the_run(tmp_path: Path) -> None:
         of(tmp_path)
 
 
-def test_sources_and_line_tables_come_from_the_run(tmp_path: Path, mine: Lineage) -> None:
+def test_sources_and_line_tables_come_from_the_run(tmp_path: Path, made_lineage: Lineage) -> None:
     root = location.open_root(str(tmp_path))
-    assert mine.snapshot.source_text(root, mine.by_id["bad"].version) == lineages.SOURCE
-    assert mine.snapshot.source_text(root, mine.by_id["theirs"].version) is None
-    assert mine.snapshot.shared_traffic(root, "alpha")["1x1x8x64"][0] == ("k.cu", 10, "store", 10, 4010, 10)
-    assert mine.snapshot.shared_traffic(root, "bad") == {}
+    assert made_lineage.snapshot.source_text(root, made_lineage.by_id["bad"].version) == lineages.SOURCE
+    assert made_lineage.snapshot.source_text(root, made_lineage.by_id["theirs"].version) is None
+    assert made_lineage.snapshot.shared_traffic(root, "alpha")["1x1x8x64"][0] == (
+        "k.cu",
+        10,
+        "store",
+        10,
+        4010,
+        10,
+    )
+    assert made_lineage.snapshot.shared_traffic(root, "bad") == {}
 
 
 class TestARunOfSomeVersions:
@@ -150,11 +164,11 @@ class TestARunOfSomeVersions:
         return of(folder)
 
     def test_what_it_lacks_comes_from_older_runs(self, tmp_path: Path) -> None:
-        found, root = self.later(tmp_path), location.open_root(str(tmp_path))
-        assert found.snapshot.created == lineages.CREATED + timedelta(days=1)
-        assert found.snapshot.source_text(root, found.by_id["bad"].version) == lineages.SOURCE
-        assert found.snapshot.source_texts(root) == {"k.cu": lineages.SOURCE}
-        assert found.snapshot.shared_traffic(root, "alpha")["1x1x8x64"][0][4] == 4010
+        loaded, root = self.later(tmp_path), location.open_root(str(tmp_path))
+        assert loaded.snapshot.created == lineages.CREATED + timedelta(days=1)
+        assert loaded.snapshot.source_text(root, loaded.by_id["bad"].version) == lineages.SOURCE
+        assert loaded.snapshot.source_texts(root) == {"k.cu": lineages.SOURCE}
+        assert loaded.snapshot.shared_traffic(root, "alpha")["1x1x8x64"][0][4] == 4010
 
     def test_lines_of_another_source_or_other_flags_are_none_of_this_one(self, tmp_path: Path) -> None:
         other = self.later(tmp_path / "a", source="int y;\n")
@@ -181,22 +195,22 @@ class TestApart:
         (folder / "catalog.toml").write_text(text)
         return folder / "catalog.toml"
 
-    def test_the_same_catalogue_and_sources_need_no_word(self, mine: Lineage, tmp_path: Path) -> None:
-        assert working_tree_difference(mine.snapshot, self.tree(tmp_path / "kernels")) == ""
+    def test_the_same_catalogue_and_sources_need_no_word(self, made_lineage: Lineage, tmp_path: Path) -> None:
+        assert working_tree_difference(made_lineage.snapshot, self.tree(tmp_path / "kernels")) == ""
 
-    def test_versions_that_came_and_went_are_named(self, mine: Lineage, tmp_path: Path) -> None:
+    def test_versions_that_came_and_went_are_named(self, made_lineage: Lineage, tmp_path: Path) -> None:
         path = self.tree(tmp_path / "kernels", lineages.CATALOG.replace('id = "later"', 'id = "sooner"'))
-        assert "it adds sooner; it lacks later" in working_tree_difference(mine.snapshot, path)
+        assert "it adds sooner; it lacks later" in working_tree_difference(made_lineage.snapshot, path)
 
-    def test_changed_entries_and_sources_are_named(self, mine: Lineage, tmp_path: Path) -> None:
+    def test_changed_entries_and_sources_are_named(self, made_lineage: Lineage, tmp_path: Path) -> None:
         path = self.tree(tmp_path / "kernels", lineages.CATALOG.replace("a warp a row", "x"), "int y;\n")
-        assert "entries differ; sources differ: k.cu" in working_tree_difference(mine.snapshot, path)
+        assert "entries differ; sources differ: k.cu" in working_tree_difference(made_lineage.snapshot, path)
 
     def test_no_kernels_beside_it_and_another_family_are_no_difference(
-        self, mine: Lineage, tmp_path: Path
+        self, made_lineage: Lineage, tmp_path: Path
     ) -> None:
-        assert working_tree_difference(mine.snapshot, tmp_path / "none" / "catalog.toml") == ""
-        assert working_tree_difference(mine.snapshot, ROOT / "kernels" / "catalog.toml") == ""
+        assert working_tree_difference(made_lineage.snapshot, tmp_path / "none" / "catalog.toml") == ""
+        assert working_tree_difference(made_lineage.snapshot, ROOT / "kernels" / "catalog.toml") == ""
 
 
 def test_what_failed_or_was_left_out_on_a_gpu_does_not_make_a_right_version_wrong(tmp_path: Path) -> None:
