@@ -1,21 +1,21 @@
-"""Which baseline counts for a version on a workload and GPU: the one place that decides.
+"""Decides which baseline counts for a version on a workload and GPU. No other module does.
 
-The order, from what was asked for to what there always is:
+The order, from what the user asked for to what always exists:
 
 1. the baseline that was named: a run or a version, or `pinned`, `parent`, `best` and `torch:ID` (`named`)
-2. what somebody pinned: for this workload and GPU, else for the workload, for the GPU, for the whole family
+2. the pinned one: for this workload and GPU, else for the workload, for the GPU, for the whole family
 3. the parent: the nearest correct ancestor in the family's catalogue
-4. what came before: the last earlier run of the same version, or the version before this one
+4. what came before: the last earlier run of the same version, or the version before it
 
-Callers begin and stop at different steps on purpose, so each asks a question of its own:
+Callers begin and stop at different steps on purpose, and each has a function of its own:
 
 - `for_gate`: 2, and where nothing is pinned the gate goes on to the run before (4, `run_before`). A change
-  must not make a version worse than it was; being slower than its parent is no regression of it.
+  must not make a version worse than it was; that it is slower than its parent is no regression.
 - `for_regressions`: 2, then 3; the version before (4) only where no catalogue says which the parent is. A pin
-  whose run is gone ends the search: nobody asked for what would stand in for it.
-- `for_advice`: 3 alone. What to try next is learned from the idea that separates a version from the one it
-  came from, whatever is pinned as released.
-- `newest_and_before`: 4 alone, for the overview, which shows what moved last.
+  whose run is gone ends the search: nobody asked to be compared with anything else.
+- `for_advice`: 3 alone. Advice is about the idea that separates a version from the one it was made from,
+  whatever is pinned.
+- `newest_and_before`: 4 alone, for the overview, which shows what changed last.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ if TYPE_CHECKING:
     from profiler.store import Store
 
 PINNED, PARENT, BEST, BEFORE = "pinned", "parent", "best", "before"
-TORCH = "torch:"  # before the id of a catalogue's version of state baseline: torch:sdpa_flash
-IMPLICIT = (PARENT, BEST)  # what a catalogue implies
+TORCH = "torch:"  # prefix of the id of a catalogue's version of state baseline: torch:sdpa_flash
+IMPLICIT = (PARENT, BEST)  # baselines that a catalogue implies
 
 _Scope = tuple[str, str | None, str | None]  # family, workload, GPU; None: every one
 
 
 @dataclass(frozen=True)
 class Pin:
-    """A baseline that somebody set. No workload or GPU: on every one."""
+    """A baseline that somebody set for a family, on one workload and GPU or on all of them."""
 
     family: str
     workload: str | None
     gpu: str | None
-    run_id: str | None  # either a run
-    version: str | None  # or a version, by its newest results
+    run_id: str | None  # either this run
+    version: str | None  # or this version, by its newest results
     who: str
     created: datetime
     why: str
@@ -61,12 +61,12 @@ class Pin:
 
     @property
     def name(self) -> str:
-        """What the command line takes for it."""
+        """The name that the command line accepts."""
         return self.run_id or f"{self.family}/{self.version}"
 
     @property
     def scope(self) -> str:
-        """Where it counts, in words."""
+        """The workload and GPU that it is for, in words."""
         return " · ".join((self.workload or "every workload", self.gpu or "every GPU"))
 
     @property
@@ -89,40 +89,40 @@ class Baseline:
 
     @property
     def name(self) -> str:
-        """What the command line takes for it."""
+        """The name that the command line accepts."""
         return self.run_id or f"{self.family}/{self.version}"
 
     @property
     def label(self) -> str:
-        """How it was chosen and its name, in a few words."""
+        """How it was chosen, and its name, in a few words."""
         if self.how == BEFORE:
             return f"the version before, {self.version}"
         return f"{self.how} {self.name if self.pin else self.version}"
 
 
 class NoBaseline(NamedTuple):
-    """Why there is no baseline."""
+    """Why a version has no baseline."""
 
     why: str
 
 
 class LostPin(NamedTuple):
-    """Why nothing can be compared with what is pinned."""
+    """Why nothing can be compared with the pinned baseline."""
 
     why: str
-    command: str  # the way out
-    words: str  # both, in one line
+    command: str  # brings it back, or sets another
+    words: str  # both in one line
 
 
 class RunBefore(NamedTuple):
-    """The last run of a version before one of its runs."""
+    """The last earlier run of a version, seen from one of its runs."""
 
     run_id: str | None
-    tied: str | None = None  # another run that says the same time: nobody knows which of the two is newer
+    tied: str | None = None  # another run of the same time, so that it is unknown which is newer
 
 
 def list_pins(records: Iterable[DecisionRecord]) -> list[Pin]:
-    """The baselines that are set now, of all records oldest first; by family, the most general first."""
+    """The baselines that are set now, from all records, oldest first; by family, most general first."""
     pins: dict[_Scope, Pin] = {}
     for record in records:
         if record.kind not in (BASELINE, UNSET_BASELINE):
@@ -139,7 +139,7 @@ def list_pins(records: Iterable[DecisionRecord]) -> list[Pin]:
 
 
 def effective_pin(pins: Iterable[Pin], family: str, workload: str | None, gpu: str | None) -> Pin | None:
-    """The pin that counts there: one for this workload and GPU before one for all, workload before GPU."""
+    """The pin that counts there: the most specific one, where a workload is more specific than a GPU."""
     matches = [
         pin
         for pin in pins
@@ -157,7 +157,7 @@ def _text(content: object) -> str | None:
 
 
 def find_loss(pin: Pin, store: Store) -> LostPin | None:
-    """What became of a pin whose run or version is not there any more; None where all is well."""
+    """Why a pin is lost: its run or version no longer exists; None where it does."""
     pin_another = f"profiler baseline set {shlex.quote(pin.family)} RUN_OR_VERSION"
     run = store.run(pin.run_id) if pin.run_id is not None else None
     if run is not None and run.hidden:
@@ -173,27 +173,27 @@ def find_loss(pin: Pin, store: Store) -> LostPin | None:
 
 @dataclass(frozen=True)
 class Baselines:
-    """Everything that the versions of one family can be compared with, looked up once."""
+    """Everything that the versions of one family can be compared with, loaded once."""
 
     store: Store
     family: str
     pins: tuple[Pin, ...]
-    lineage: Lineage | None  # None: no run keeps a catalogue of it
+    lineage: Lineage | None  # None: no run has a catalogue of it
 
     @staticmethod
     def load(root: Root, store: Store, family: str) -> Baselines:
-        """Of a family, by the decisions and catalogues there are now."""
+        """The baselines of a family, by the present decisions and catalogues."""
         pins = tuple(pin for pin in list_pins(decisions.load_decisions(root)) if pin.family == family)
         return Baselines(store, family, pins, history_lineage.load_lineage(root, store, family))
 
     @cached_property
     def losses(self) -> dict[str, LostPin | None]:
-        """What became of each pin, by the pin's id."""
+        """Whether each pin is lost, and why, by the pin's id."""
         return {pin.id: find_loss(pin, self.store) for pin in self.pins}
 
     @cached_property
     def versions(self) -> tuple[str, ...]:
-        """The versions of the family by their first run."""
+        """The versions of the family, sorted by their first run."""
         return tuple(info.version for info in self.store.versions(self.family))
 
     def pin_for(self, workload: str | None, gpu: str | None) -> Pin | None:
@@ -201,9 +201,9 @@ class Baselines:
         return effective_pin(self.pins, self.family, workload, gpu)
 
     def named(self, name: str, version: str, workload: str | None = None, gpu: str | None = None) -> Baseline:
-        """A version's baseline on one workload and GPU by its name: pinned, parent, best or torch:ID.
+        """The baseline of a version on one workload and GPU by its name: pinned, parent, best or torch:ID.
 
-        Raises CannotJudge where there is none, with the way to one; UnknownName for another name.
+        Raises CannotJudge, with a way to set one, where there is none, and UnknownName for another name.
         """
         way_out = f"`profiler baseline set {self.family} RUN_OR_VERSION`"
         if name not in (PINNED, *IMPLICIT) and not name.startswith(TORCH):
@@ -218,9 +218,9 @@ class Baselines:
         return _implied(name, self.lineage, version, workload or "", gpu or "")
 
     def for_gate(self, workload: str | None = None, gpu: str | None = None) -> Baseline | None:
-        """What the gate compares with where no baseline is named; None: the last run of the version before.
+        """The pinned baseline, which a gate takes where none is named; None: it takes the run before.
 
-        Raises CannotJudge for a pin that is lost: the gate must not pass by what nobody pinned.
+        Raises CannotJudge for a lost pin: a gate must not pass by a baseline that nobody pinned.
         """
         pin = self.pin_for(workload, gpu)
         if pin is None:
@@ -232,9 +232,9 @@ class Baselines:
     def for_regressions(
         self, version: str, workload: str, gpu: str, versions_present: Collection[str]
     ) -> Baseline | LostPin | None:
-        """What a version's newest results are held against; None where nothing is, or it is itself pinned.
+        """The baseline of a version's newest results; None without one, or if it is pinned itself.
 
-        `versions_present`: those with results there, of which one is the version before.
+        `versions_present` are the versions with results there, one of which is the version before.
         """
         pin = self.pin_for(workload, gpu)
         if pin is not None:
@@ -251,7 +251,7 @@ class Baselines:
         return Baseline(BEFORE, self.family, None, before, "the version before")
 
     def available(self, version: str, workload: str | None = None, gpu: str | None = None) -> list[Baseline]:
-        """Every baseline that a version has on one workload and GPU: the pinned one first."""
+        """Every baseline that a version has on one workload and GPU, the pinned one first."""
         statuses = self.lineage.statuses if self.lineage else ()
         backends = [
             f"{TORCH}{status.version.id}" for status in statuses if status.state == history_lineage.BASELINE
@@ -263,7 +263,7 @@ class Baselines:
         return baselines
 
     def places(self, version: str) -> list[tuple[str, str]]:
-        """The workloads and GPUs of a version: where it was measured, else where it has other evidence."""
+        """The workloads and GPUs that a version was measured on, else those of other evidence."""
         cells = [cell for cell in self.store.cells(self.family) if cell.version == version]
         measured = [cell for cell in cells if cell.evidence is Evidence.MEASURED]
         places = {(cell.workload, cell.gpu) for cell in measured or cells}
@@ -272,7 +272,7 @@ class Baselines:
     def by_place(
         self, version: str, workload: str | None = None, gpu: str | None = None
     ) -> list[tuple[tuple[str, str], Baseline]]:
-        """Every baseline of a version with its workload and GPU; of one workload or GPU where it is named."""
+        """Every baseline of a version, with its workload and GPU; filtered where one is named."""
         return [
             (place, baseline)
             for place in self.places(version)
@@ -286,14 +286,14 @@ def _target(pin: Pin) -> tuple[str, str | None, str | None]:
 
 
 def _parent(family: str, status: VersionStatus | None) -> Baseline | None:
-    """The nearest correct ancestor of a version; None where it has none, or no catalogue names it."""
+    """The nearest correct ancestor of a version; None where it has none, or is in no catalogue."""
     if status is None or status.correct_ancestor is None:
         return None
     return Baseline(PARENT, family, None, status.correct_ancestor.id, "the nearest correct ancestor")
 
 
 def _implied(name: str, lineage: Lineage, version: str, workload: str, gpu: str) -> Baseline:
-    """What the catalogue implies: the parent, the fastest version there, or a torch backend."""
+    """The baseline that the catalogue implies: the parent, the fastest version there, or a torch backend."""
     family, status = lineage.family, lineage.by_id.get(version)
     if name.startswith(TORCH):
         backends = {
@@ -328,9 +328,9 @@ def _implied(name: str, lineage: Lineage, version: str, workload: str, gpu: str)
 
 
 def for_advice(family: str | None, status: VersionStatus | None) -> Baseline | NoBaseline:
-    """What advice compares a version with where no baseline is named: its nearest correct ancestor.
+    """The baseline of advice where none is named: the nearest correct ancestor.
 
-    `status` is None where no catalogue names the version, as of an imported report.
+    `status` is None for a version in no catalogue, such as an imported report.
     """
     if status is None:
         return NoBaseline("no baseline: no catalogue names its parent; --against BASELINE names one")
@@ -349,14 +349,14 @@ def for_advice(family: str | None, status: VersionStatus | None) -> Baseline | N
 def newest_and_before(
     versions: Sequence[str], versions_present: Collection[str]
 ) -> tuple[str | None, str | None]:
-    """The newest version that is present and the one before it; `versions` are in the order of their runs."""
+    """The newest version that is present and the one before it; `versions` are sorted by their runs."""
     present = [version for version in versions if version in versions_present]
     newest, before = [*present[-2:][::-1], None, None][:2]
     return newest, before
 
 
 def run_before(own: str, created: Mapping[str, datetime]) -> RunBefore:
-    """The last run before a version's own, of all its runs there with the time each was made."""
+    """The last run before a version's own run, of all its runs there with the time that each was made."""
     earlier = [(when, run_id) for run_id, when in created.items() if when < created[own]]
     tied = [run_id for run_id, when in created.items() if when == created[own] and run_id != own]
     return RunBefore(max(earlier)[1] if earlier else None, max(tied, default=None))

@@ -19,33 +19,33 @@ from profiler.sass import TrafficRow
 if TYPE_CHECKING:
     from profiler.store import Store
 
-LOOK_BACK = 50  # newest runs of a family in which a catalogue is looked for
+LOOK_BACK = 50  # newest runs of a family that are searched for a catalogue
 _CATALOG_SUFFIX = ".toml"
 _HEADER_SUFFIXES = (".h", ".cuh")
 
 
 @dataclass(frozen=True)
 class CatalogSnapshot:
-    """The catalogue, sources and line tables as one run keeps them, completed from older runs."""
+    """A catalogue with its sources and line tables as a run stored them, completed from older runs."""
 
     run_id: str
     created: datetime
     catalog: Catalog
     sha256: str  # of the catalogue's text
     files: Mapping[str, str]  # sha256 by path inside the bundle
-    kept_by: Mapping[str, str] = field(default_factory=dict)  # the older run that keeps a file, by path
+    kept_by: Mapping[str, str] = field(default_factory=dict)  # the older run that has a file, by path
 
     def read(self, root: Root, path: str) -> bytes:
-        """A file's content, from the run that keeps it."""
+        """The content of a file, from the run that has it."""
         return root.read(f"{bundle.RUNS_FOLDER}/{self.kept_by.get(path, self.run_id)}/{path}")
 
     def source_path(self, version: Version) -> str | None:
-        """Where the bundle has the version's source; None where it keeps none, as of a Python callable."""
+        """The path of the version's source in the bundle; None where there is none, as for Python."""
         path = _source_path(self.catalog, version)
         return path if path in self.files else None
 
     def source_text(self, root: Root, version: Version) -> str | None:
-        """The version's source; None where no run keeps it."""
+        """The version's source; None where no run has it."""
         path = self.source_path(version)
         return None if path is None else self.read(root, path).decode(errors="replace")
 
@@ -58,11 +58,11 @@ class CatalogSnapshot:
         }
 
     def is_source(self, path: str) -> bool:
-        """Whether a path inside the bundle is a source or header that lay beside the catalogue."""
+        """Whether a path in the bundle is a source or header from beside the catalogue."""
         return path.startswith(f"{self.catalog.folder.name}/") and not path.endswith(_CATALOG_SUFFIX)
 
     def shared_traffic(self, root: Root, version: str) -> dict[str, list[TrafficRow]]:
-        """The version's shared-memory traffic by workload, a row per access; empty where none is kept."""
+        """The version's shared-memory traffic by workload, one row an access; empty if not stored."""
         path = _line_table_path(version)
         if path not in self.files:
             return {}
@@ -73,7 +73,7 @@ class CatalogSnapshot:
 
 
 def load_snapshot(root: Root, run: Run, family: str | None = None) -> CatalogSnapshot | None:
-    """The catalogue that a run keeps of that family, or of any; None where it keeps none.
+    """The catalogue in a run, of that family or of any; None where the run has none.
 
     Raises BadBundle for a catalogue that cannot be read.
     """
@@ -93,10 +93,10 @@ def load_snapshot(root: Root, run: Run, family: str | None = None) -> CatalogSna
 
 
 def load_newest_snapshot(root: Root, store: Store, family: str) -> CatalogSnapshot | None:
-    """The catalogue of the family's newest run that keeps one; None where no run does.
+    """The catalogue in the family's newest run that has one; None where no run has.
 
-    A run may cover some versions only, and one on a GPU need not have run the CPU model. What it lacks is
-    taken from older runs: sources, and the line tables of versions whose sources are still the same.
+    A run may cover some versions only, and a run on a GPU may lack the CPU model. Sources that it lacks are
+    taken from older runs, and so are line tables of versions whose sources have not changed since.
     """
     snapshot: CatalogSnapshot | None = None
     for run in store.runs(family, limit=LOOK_BACK):
@@ -120,7 +120,7 @@ def load_newest_snapshot(root: Root, store: Store, family: str) -> CatalogSnapsh
 def working_tree_difference(snapshot: CatalogSnapshot, path: Path | None = None) -> str:
     """How the catalogue in the working tree differs from the snapshot, in words.
 
-    "" where it does not differ, is of another family, or does not exist.
+    "" where it is equal, belongs to another family, or does not exist.
     """
     path = path or catalog_catalog.default_catalog()
     if not path.is_file():
@@ -149,7 +149,7 @@ def working_tree_difference(snapshot: CatalogSnapshot, path: Path | None = None)
 
 
 def _changed_sources(snapshot: CatalogSnapshot, current: Catalog) -> list[str]:
-    """The file names of sources whose content in the working tree is another."""
+    """The names of source files whose content differs in the working tree."""
     names = []
     for path, digest in snapshot.files.items():
         if not snapshot.is_source(path):
@@ -161,7 +161,7 @@ def _changed_sources(snapshot: CatalogSnapshot, current: Catalog) -> list[str]:
 
 
 def _lacking_paths(snapshot: CatalogSnapshot) -> set[str]:
-    """The sources and line tables that a run of the whole catalogue would keep and this one does not."""
+    """The sources and line tables that a run of the whole catalogue would have and this one lacks."""
     versions = [version for version in snapshot.catalog.versions if version.buildable]
     expected = {_source_path(snapshot.catalog, version) for version in versions}
     expected |= {_line_table_path(version.id) for version in versions}
@@ -169,7 +169,7 @@ def _lacking_paths(snapshot: CatalogSnapshot) -> set[str]:
 
 
 def _completed(snapshot: CatalogSnapshot, older: CatalogSnapshot) -> CatalogSnapshot:
-    """The snapshot with what an older run keeps and it lacks, as far as that is of the same sources."""
+    """The snapshot with the files that it lacks and an older run has, if they are of the same sources."""
     missing = _lacking_paths(snapshot) & set(older.files)
     added = {path for path in missing if snapshot.is_source(path)}
     if added:  # a source is of no use without its headers, so they come with the first one
@@ -186,7 +186,7 @@ def _completed(snapshot: CatalogSnapshot, older: CatalogSnapshot) -> CatalogSnap
 def _same_code(
     version: Version, files: Mapping[str, str], snapshot: CatalogSnapshot, older: CatalogSnapshot
 ) -> bool:
-    """Whether the older run has the version's source, every header and its flags as they are now."""
+    """Whether the older run has the version's source, every header and the flags as they are now."""
     before = older.catalog.by_id.get(version.id)
     path = _source_path(snapshot.catalog, version)
     if before is None or before.flags != version.flags or files.get(path) != older.files.get(path):
@@ -196,7 +196,7 @@ def _same_code(
 
 
 def _source_path(catalog: Catalog, version: Version) -> str:
-    """Where a bundle keeps a version's source, if it keeps it; "" for a Python callable."""
+    """The path of a version's source in the bundle, if it has it; "" for a Python callable."""
     if version.source is None:
         return ""
     inside = version.source.is_relative_to(catalog.folder)

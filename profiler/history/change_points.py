@@ -71,7 +71,7 @@ class History:
 
 
 class SeriesView(NamedTuple):
-    """Points of a series that are looked at together, as one line."""
+    """Points of a series that are searched together, as one line."""
 
     over: str  # runs, or versions: the newest run of each
     version: str | None  # the only one; None: all
@@ -96,10 +96,9 @@ def find_change_points(
     """The histories of a concept, of `latency`, or of an exact ncu name.
 
     A series whose versions follow one another in time, as commits do, is one history over all its runs.
-    Where runs hold several versions, each version is a history over its runs, and the newest run of each
-    version one over versions. `version` leaves that one over its runs. `orders` and `wrong` are those of
-    `load_trends`; what is wrong is no part of any level. Raises UnknownName for a name or filter that stands
-    for nothing.
+    Otherwise each version is a history over its runs, and the newest runs of the versions are one more.
+    `version` selects the history of that version alone. `orders` and `wrong` are as for `load_trends`; wrong
+    results are part of no level. Raises UnknownName for a name or filter that stands for nothing.
     """
     metric = LATENCY_METRIC if name == LATENCY else table.by_concept.get(name)
     if name == LATENCY:
@@ -160,9 +159,9 @@ def change_points_in(series: Trend, metric: Metric | None) -> list[ChangePoint]:
 
 
 def series_views(series: Trend, order: Sequence[str], version: str | None) -> list[SeriesView]:
-    """How a series is looked at: over its runs where one version follows another, else version by version.
+    """The lines to search in a series: all its runs where versions follow one another, else each version's.
 
-    `order` is that of the versions; those that it does not name come after, as they came.
+    `order` sorts the versions; those that it lacks come last, in the order of their runs.
     """
     if version is not None:
         return [SeriesView(RUNS, version, series)]
@@ -191,7 +190,7 @@ def only_version(series: Trend, version: str) -> Trend:
 
 
 def _of_one_version(trends: Sequence[Trend], version: str) -> list[Trend]:
-    """The points of one version in their order; UnknownName where no series has any."""
+    """The series with the points of one version alone. Raises UnknownName where no series has any."""
     own = [
         replace(series, points=tuple(point for point in series.points if point.version == version))
         for series in trends
@@ -206,7 +205,7 @@ def _of_one_version(trends: Sequence[Trend], version: str) -> list[Trend]:
 
 
 def describe_too_few(fewest: int, most: int) -> str:
-    """Why steps are not judged in histories of so many points."""
+    """Why steps are not searched in histories with so many points."""
     count = str(most) if fewest == most else f"{fewest} to {most}"
     return f"{count} of the {MIN_POINTS} points that a step needs"
 
@@ -227,7 +226,7 @@ def _history(
     view: SeriesView, metric: Metric | None, find_run: _FindRun, load_bundle: _LoadBundle
 ) -> History:
     over, version, series = view
-    # Change points are looked for in each stretch by itself, so the longest one says what could be found.
+    # Each stretch is searched by itself, so the longest one decides whether a step could be found.
     count = max(
         sum(point.on_line for point in series.points[begin:end]) for begin, end in _stretches(series.points)
     )
@@ -263,7 +262,7 @@ def _step(
 
 
 def _verdict(change_point: ChangePoint, metric: Metric | None) -> tuple[Verdict, str]:
-    """The verdict by the metric's direction, and the reason for it."""
+    """The verdict on a step, by the metric's direction, and the reason for it."""
     certainty = f"t {change_point.t:.1f} over the {MIN_TAIL} points or more of its level"
     if metric is None:
         return Verdict.CHANGED, f"{certainty}; metrics.txt does not judge it"

@@ -1,4 +1,4 @@
-"""How the versions of a catalogue stand: its entries joined with the newest results in the index."""
+"""The lineage of a family: the versions of its catalogue joined with the newest results in the index."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ if TYPE_CHECKING:
 
 MAIN = "main"  # the role of a version's kernel function where it has several
 GOOD, WRONG, REJECTED, PLANNED, BASELINE = "good", "wrong", "rejected", "planned", "baseline"
-REFUSALS = ("over-budget", "launch-refused")  # what rejects a version before a number could be wrong
+REFUSALS = ("over-budget", "launch-refused")  # reasons to reject a version that gave no result at all
 _DONE = "done"
 
 
 @dataclass(frozen=True)
 class VersionStatus:
-    """One version: what its catalogue says, what the index holds of it, and what it is compared with."""
+    """One version: what its catalogue says, its newest results, and its nearest correct ancestor."""
 
     version: Version
     state: str  # good, wrong, rejected, planned or baseline
     reason: str  # why it is not good, or what a planned version waits for
-    note: str  # what a good or rejected version still lacks: not checked, not caught, over its budget
+    note: str  # what is missing although it is good or rejected: not checked, not caught, over its budget
     correct_ancestor: Version | None  # the nearest one
-    static: Mapping[tuple[str, str], Launch]  # the main function's facts by architecture and workload
-    modelled: Mapping[str, Launch]  # the facts of the CPU's run by workload, without the dtype
-    latencies: Mapping[tuple[str, str], VersionLatency]  # the newest one by workload and GPU
+    static: Mapping[tuple[str, str], Launch]  # facts of the main function by architecture and workload
+    modelled: Mapping[str, Launch]  # facts of the run on the CPU by workload, which has no dtype
+    latencies: Mapping[tuple[str, str], VersionLatency]  # the newest ones by workload and GPU
     evidence: frozenset[Evidence]
 
     @property
     def latency_ns(self) -> dict[tuple[str, str], float]:
-        """The medians by workload and GPU."""
+        """The median latencies by workload and GPU, in ns."""
         return {cell: latency.ns for cell, latency in self.latencies.items()}
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it has no speed, whatever was measured of it."""
+        """Whether its results are wrong or it was rejected, so that it has no speed."""
         return self.state in (WRONG, REJECTED)
 
 
 @dataclass(frozen=True)
 class Lineage:
-    """Every version of a catalogue in its order, and what the index has beside them."""
+    """Every version of a catalogue, in its order, with the newest results."""
 
     snapshot: CatalogSnapshot
     statuses: tuple[VersionStatus, ...]
-    uncatalogued: tuple[str, ...] = ()  # versions of the family that the catalogue does not name
-    gpus: tuple[str, ...] = ()  # that a latency was measured on
+    uncatalogued: tuple[str, ...] = ()  # versions of the family that the catalogue lacks
+    gpus: tuple[str, ...] = ()  # those that latencies were measured on
 
     @property
     def family(self) -> str:
@@ -64,27 +64,27 @@ class Lineage:
 
     @cached_property
     def by_id(self) -> Mapping[str, VersionStatus]:
-        """The status of each version."""
+        """The status of each version, by its id."""
         return {status.version.id: status for status in self.statuses}
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Version ids in the catalogue's order, then those that it does not name."""
+        """The version ids in the catalogue's order, then those that the catalogue lacks."""
         return (*(status.version.id for status in self.statuses), *self.uncatalogued)
 
     @property
     def wrong(self) -> dict[str, str]:
-        """The versions that have no speed, each with the word for it."""
+        """The versions that have no speed, each with its state: wrong or rejected."""
         return {status.version.id: status.state for status in self.statuses if status.is_wrong}
 
     @property
     def architectures(self) -> list[str]:
-        """What static facts were compiled for, in natural order."""
+        """The architectures that static facts were compiled for, in natural order."""
         return sorted({arch for status in self.statuses for arch, _ in status.static}, key=natural_key)
 
     @property
     def static_workloads(self) -> list[str]:
-        """The workloads that static facts are told apart by, those of most versions first."""
+        """The workloads that static facts are given for, those of most versions first."""
         return _most_frequent_first(
             workload for status in self.statuses for workload in {workload for _, workload in status.static}
         )
@@ -99,7 +99,7 @@ class Lineage:
         )
 
     def best(self, workload: str = "", gpu: str = "") -> VersionStatus | None:
-        """The fastest correct version there; where nothing was timed, the correct one of most ancestors."""
+        """The fastest correct version there; where nothing was timed, the one with most ancestors."""
         correct = self.correct_deepest_first
         timed = [status for status in correct if (workload, gpu) in status.latencies]
         if timed:
@@ -108,20 +108,20 @@ class Lineage:
 
     @property
     def correct_deepest_first(self) -> list[VersionStatus]:
-        """The correct versions, those of most ancestors first; of as many, the catalogue's later one."""
+        """The correct versions, those with most ancestors first; of equals, the catalogue's later one."""
         correct = [status for status in self.statuses if status.state == GOOD]
         correct.reverse()
         return sorted(correct, key=lambda status: -len(self.ancestry(status)))
 
     @property
     def timed_cells(self) -> list[tuple[str, str]]:
-        """The GPUs and workloads that a version with a speed was timed on."""
+        """The (GPU, workload) pairs on which correct versions were timed, sorted."""
         cells = {cell for status in self.statuses if not status.is_wrong for cell in status.latencies}
         pairs = ((gpu, workload) for workload, gpu in cells)
         return sorted(pairs, key=lambda pair: (pair[0], natural_key(pair[1])))
 
     def best_baseline(self, workload: str, gpu: str) -> VersionStatus | None:
-        """The fastest of others' kernels there; None where none was timed."""
+        """The fastest kernel of others there; None where none was timed."""
         timed = [
             status
             for status in self.statuses
@@ -130,7 +130,7 @@ class Lineage:
         return min(timed, key=lambda status: status.latencies[workload, gpu].ns, default=None)
 
     def ancestry(self, status: VersionStatus | None) -> frozenset[str]:
-        """The ids of a version and of all that it descends from."""
+        """The ids of a version and of all its ancestors."""
         ids = set()
         while status is not None:
             ids.add(status.version.id)
@@ -140,7 +140,7 @@ class Lineage:
 
 
 def build_lineage(store: Store, snapshot: CatalogSnapshot) -> Lineage:
-    """How each version of the catalogue stands, by the newest results in the index."""
+    """The status of each version of the catalogue, by the newest results in the index."""
     catalog = snapshot.catalog
     rows = store.results(family=catalog.family)
     fact_ids = [row.result_id for row in rows if row.kind == "facts"]
@@ -164,20 +164,20 @@ def build_lineage(store: Store, snapshot: CatalogSnapshot) -> Lineage:
 
 
 def load_lineage(root: Root, store: Store, family: str) -> Lineage | None:
-    """The lineage of one family; None where no run keeps a catalogue of it."""
+    """The lineage of one family; None where no run has a catalogue of it."""
     snapshot = load_newest_snapshot(root, store, family)
     return None if snapshot is None else build_lineage(store, snapshot)
 
 
 def load_lineages(root: Root, store: Store, family: str | None = None) -> dict[str, Lineage]:
-    """The lineage of each family that has a catalogue, or of that one family alone."""
+    """The lineage of each family that has a catalogue, or of one family alone."""
     families = store.families() if family is None else [family]
     lineages = {name: load_lineage(root, store, name) for name in families}
     return {name: lineage for name, lineage in lineages.items() if lineage is not None}
 
 
 def workload_without_dtype(workload: str, version: Version) -> str:
-    """A workload's label without the dtype that it names, so that versions of several dtypes share a row."""
+    """A workload's label without the dtype, so that versions of several dtypes share a row."""
     return workload.removesuffix(f" {version.dtype}")
 
 
@@ -205,7 +205,7 @@ def _status(
 
 
 def _state(version: Version, rows: Sequence[ResultInfo]) -> tuple[str, str, str]:
-    """The state, the reason for it, and what is left to say."""
+    """The state of a version, the reason for it, and a note on what is still missing."""
     checked = [row for row in rows if row.evidence is Evidence.MODELLED]
     failing = [row for row in rows if row.status == "wrong"]
     failing += [row for row in checked if row.status not in (_DONE, "wrong")]
@@ -231,7 +231,7 @@ def _state(version: Version, rows: Sequence[ResultInfo]) -> tuple[str, str, str]
 def _correct_ancestor(
     version: Version, catalog: Catalog, statuses: Mapping[str, VersionStatus]
 ) -> Version | None:
-    """The nearest ancestor whose results are right by the index as well as by the catalogue."""
+    """The nearest ancestor whose results are right, by the index as well as by the catalogue."""
     parent = version.parent
     while parent is not None:
         if statuses[parent].state == GOOD:

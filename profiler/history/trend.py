@@ -107,10 +107,10 @@ def load_trends(
     """The series of a concept or exact ncu name, largest value first.
 
     Over versions: the newest run of each, in the order of `orders` (by family, from a catalogue), else in the
-    order in which the versions first appeared. Over time: every run when it was made. `across` names what may
-    change without a break: driver, ncu. `wrong` has, by family, the versions without a speed, each with the
-    word for it. No series where no launch carries the concept; UnknownName for a name or filter that stands
-    for nothing.
+    order in which the versions first appeared. Over time: every run, at its time. `across` names what may
+    change without a break: driver, ncu. `wrong` has, by family, the versions without a speed, each with its
+    state. There is no series where no launch has the concept. Raises UnknownName for a name or filter that
+    stands for nothing.
     """
     metric = _find_metric(table, name)
     ncu_names = [alternative.name for alternative in metric.alternatives] if metric else [name]
@@ -165,8 +165,8 @@ def load_latency_trends(
 ) -> list[Trend]:
     """The medians of timed calls, oldest first: a series for each family, workload, GPU and mode.
 
-    A point for each run and version. `wrong` as in `load_trends`. Raises UnknownName for a filter that stands
-    for nothing.
+    There is a point for each run and version. `wrong` is as for `load_trends`. Raises UnknownName for a
+    filter that stands for nothing.
     """
     matches = name_filter(kernel)
     trends = []
@@ -199,7 +199,7 @@ def load_latency_trends(
 
 
 def newest_of_each_version(trend: Trend, order: Sequence[str]) -> Trend:
-    """The newest run of each version, in `order`; versions that it does not name come after, as they came."""
+    """The newest run of each version, sorted by `order`; versions that it lacks come last."""
     newest = {point.version: point for point in trend.points}
     names = [*(name for name in order if name in newest), *(name for name in newest if name not in order)]
     return replace(trend, points=tuple(newest[name] for name in names))
@@ -208,14 +208,14 @@ def newest_of_each_version(trend: Trend, order: Sequence[str]) -> Trend:
 def driver_and_ncu_differences(
     a: Environment | RunInfo, b: Environment | RunInfo, across: Collection[str] = ()
 ) -> Iterator[str]:
-    """Why two runs' counters do not compare; what is in `across`, driver or ncu, may differ."""
+    """Why two runs' counters are not comparable; `across` names what may differ: driver, ncu."""
     for word, of_a, of_b in (("driver", a.driver, b.driver), ("ncu", a.ncu_version, b.ncu_version)):
         if of_a is not None and of_b is not None and of_a != of_b and word not in across:
             yield f"{word} differs: {of_a} and {of_b}"
 
 
 def _find_metric(table: MetricTable, name: str) -> Metric | None:
-    """The concept of that name, or None for an ncu name."""
+    """The metric of a concept; None for an ncu name."""
     if name in table.by_concept:
         return table.by_concept[name]
     if "__" in name or any(name == alt.name for metric in table.metrics for alt in metric.alternatives):
@@ -226,7 +226,7 @@ def _find_metric(table: MetricTable, name: str) -> Metric | None:
 
 
 def _version_order(store: Store, family: str, orders: Mapping[str, Sequence[str]] | None) -> dict[str, int]:
-    """The place of each version: those that the catalogue names first, then the others as they appeared."""
+    """The position of each version: those of the catalogue first, then the others as they appeared."""
     present = [info.version for info in store.versions(family)]
     ordered = [version for version in (orders or {}).get(family, ()) if version in present]
     ordered += [version for version in present if version not in ordered]
@@ -234,7 +234,7 @@ def _version_order(store: Store, family: str, orders: Mapping[str, Sequence[str]
 
 
 def _check_filters(store: Store, family: str | None, workload: str | None, gpu: str | None) -> None:
-    """Refuse a family, workload or GPU that the index does not have; "" asks for what nobody named."""
+    """Raise UnknownName for a family, workload or GPU that the index lacks; "" means an unnamed one."""
     families = store.families()
     if family is not None and family not in families:
         raise UnknownName(_not_in_index("family", family, families))
@@ -248,7 +248,7 @@ def _check_filters(store: Store, family: str | None, workload: str | None, gpu: 
 
 
 def _check_ncu_name(store: Store, name: str, table: MetricTable) -> None:
-    """Refuse an ncu name that neither metrics.txt nor any launch has."""
+    """Raise UnknownName for an ncu name that neither metrics.txt nor any launch has."""
     declared = {alternative.name for metric in table.metrics for alternative in metric.alternatives}
     carried = store.metric_names()
     if carried and name not in declared.union(table.captured, carried):
@@ -286,13 +286,13 @@ def _latency_point(timing: MedianLatency, wrong: Mapping[str, str]) -> TrendPoin
 
 
 def _age(point: Point) -> tuple[datetime, str]:
-    """What orders runs, here and in the index."""
+    """A sort key for runs, the same as in the index."""
     return point.created, point.run_id
 
 
 @dataclass(frozen=True)
 class _TrendBuilder:
-    """What the series of one workload, GPU and mode share."""
+    """Builds the series of one workload, GPU, evidence and mode."""
 
     cell: _Cell
     runs: Mapping[str, Environment]
@@ -320,7 +320,7 @@ class _TrendBuilder:
         ]
 
     def _moment(self, point: Point) -> _Moment:
-        """Where a point is on the axis: over versions all runs of a version are one place."""
+        """The position of a point on the axis: over versions, all runs of a version share one."""
         return point.version, "" if self.order else point.run_id
 
     def _sort_key(self, point: Point) -> tuple[int, datetime, str]:
@@ -393,7 +393,7 @@ class _TrendBuilder:
         )
 
     def _choose(self, readings: dict[str, Point]) -> tuple[str, Point]:
-        """The first name with a number, else the first that the launch carries in any state, else any."""
+        """The first ncu name with a number, else the first that the launch has at all, else any."""
         run_id = next(iter(readings.values())).run_id
         names = [name for name in self._ncu_names(run_id) if name in readings] or list(readings)
         for name in names:
@@ -405,7 +405,7 @@ class _TrendBuilder:
         return names[0], readings[names[0]]
 
     def _ncu_names(self, run_id: str) -> tuple[str, ...]:
-        """The metric's names on the chip of the run; an ncu name that is no concept stands for itself."""
+        """The metric's names on the chip of the run; an ncu name that is no concept is its own name."""
         if self.metric is None:
             return (self.name,)
         run = self.runs.get(run_id)
@@ -413,7 +413,7 @@ class _TrendBuilder:
         return self.metric.names_for(chip_of(capability) if capability else None)
 
     def _breaks(self, previous: TrendPoint, run_id: str, name: str, value: Value) -> str:
-        """Why the value may not be joined to the number before it: what differs, or ""."""
+        """Why the value must not be joined to the number before it; "" where it may."""
         differences = []
         if previous.metric != name:
             differences.append(f"different counters: {previous.metric} and {name}")

@@ -1,4 +1,4 @@
-"""What a version's calls took, in the timing mode that all are compared in, beside the run's lower bound."""
+"""The latency of each version in the timing mode that all are compared in, beside its run's lower bound."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class VersionLatency:
 def newest_latencies(
     rows: Iterable[ResultInfo], provenance: Mapping[str, Mapping[str, Any]]
 ) -> dict[tuple[str, str, str], VersionLatency]:
-    """The latencies by version, workload and GPU. `provenance` is that of the runs, by id.
+    """The newest latencies by version, workload and GPU; `provenance` is that of the runs, by run id.
 
-    All versions on one workload and GPU are taken in one mode, so that no cold call is compared with a warm
-    one; of several runs in that mode the newest counts.
+    All versions on one workload and GPU are taken in one mode, so that a cold call is never compared with a
+    warm one.
     """
     timed = [row for row in rows if row.kind == "latency" and row.median_ns is not None]
     modes: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -57,7 +57,7 @@ def newest_latencies(
 def lower_bound_of(
     provenance: Mapping[str, Any], workload: str, mode: str
 ) -> tuple[float | None, str | None]:
-    """A workload's lower bound in ns for calls timed in a mode, and which bound binds; None where unknown."""
+    """A workload's lower bound in ns for calls in this timing mode, and its kind; None where unknown."""
     bounds = (provenance.get("floors") or {}).get(workload) or {}
     # Timers differ in their launch overhead, so a run may have recorded one bound for each timer.
     bounds_of_timer = (bounds.get("by_timer") or {}).get(mode.partition(";")[0]) or bounds

@@ -1,4 +1,4 @@
-"""Versions that a catalogue names and no run has results of: found by name, and explained to whoever asks."""
+"""Versions that a catalogue names but no run has results of: found by name, with an explanation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 def find_version_without_results(root: Root, store: Store, name: str) -> tuple[str, Version] | None:
-    """The family and catalogue entry of a version that no run has any result of.
+    """The family and catalogue entry of a version that no run has results of.
 
-    `name` is `family/version`, or `version`; None where no catalogue names it, or several do.
+    `name` is `family/version`, or `version`; None where no catalogue has it, or several have.
     """
     with_results = {(info.family, info.version) for info in store.versions()}
     matches = []
