@@ -298,18 +298,9 @@ def side_of_report(report: Report, label: str) -> Side:
         label,
         report.launches,
         gpu=report.gpu,
-        compute_capability=_compute_capability(report),
+        compute_capability=report.compute_capability,
         session=report.session,
     )
-
-
-def _compute_capability(report: Report) -> str | None:
-    for launch in report.launches:
-        major = launch.values.number("device__attribute_compute_capability_major")
-        minor = launch.values.number("device__attribute_compute_capability_minor")
-        if major is not None and minor is not None:
-            return f"{major:.0f}.{minor:.0f}"
-    return None
 
 
 def _is_folder_path(name: str) -> bool:

@@ -83,6 +83,16 @@ class Report:
                 return text
         return None
 
+    @property
+    def compute_capability(self) -> str | None:
+        """The GPU's compute capability, "9.0", from the device attributes of the first launch with them."""
+        for launch in self.launches:
+            major = launch.values.number("device__attribute_compute_capability_major")
+            minor = launch.values.number("device__attribute_compute_capability_minor")
+            if major is not None and minor is not None:
+                return f"{major:.0f}.{minor:.0f}"
+        return None
+
 
 def kernel_base_name(name: str) -> str:
     """The kernel name without return type, template arguments and parameters.

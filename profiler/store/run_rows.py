@@ -94,7 +94,9 @@ class _Builder:
                 "hidden": self.labels.hidden,
                 "labels": labels_json(self.labels),
                 "gpu": self.gpu,
-                "compute_capability": text("compute_capability", compute_capability(first)),
+                "compute_capability": text(
+                    "compute_capability", None if first is None else first.compute_capability
+                ),
                 "driver": text("driver", session.driver),
                 "ncu_version": text("ncu_version", session.ncu_version),
                 "cuda": text("cuda", session.cuda),
@@ -117,7 +119,7 @@ class _Builder:
                     "size_bytes": file.size_bytes,
                     "path": file.path,
                     "gpu": _text(report.gpu),
-                    "compute_capability": compute_capability(report),
+                    "compute_capability": report.compute_capability,
                     "session": packing.session_json(report.session),
                 }
             )
@@ -298,18 +300,6 @@ class _Builder:
 def labels_json(labels: Labels) -> str:
     """The decisions about a run as the index stores which ones it applied."""
     return packing.compact_json([labels.family, labels.version, labels.workload, labels.hidden])
-
-
-def compute_capability(report: Report | None) -> str | None:
-    """The GPU's compute capability, "9.0", from the device attributes of the first launch that has them."""
-    for launch in report.launches if report is not None else ():
-        major, minor = (
-            launch.values.number(f"device__attribute_compute_capability_{part}")
-            for part in ("major", "minor")
-        )
-        if major is not None and minor is not None:
-            return f"{major:.0f}.{minor:.0f}"
-    return None
 
 
 def size_text(size: tuple[int, int, int] | None) -> str | None:
