@@ -200,17 +200,20 @@ def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
             raise UnknownName(f"nobody judges {concept}: {table.path}:{metric.line} gives it no direction")
 
 
-def _chip(side: Side) -> str | None:
-    return chip_of(side.compute_capability) if side.compute_capability else None
-
-
 def _metric_judge(
     a: Side, b: Side, table: MetricTable, blocking: Sequence[str], noise: NoiseModel
 ) -> _MetricJudge:
     table = replace(table, metrics=table.of(a.evidence))  # a side has no metrics of other evidence
     # Sides that are not comparable are not judged, so the index need not be read for noise.
     counter_noise = None if blocking else noise.counter_noise
-    return _MetricJudge(table, _chip(a), _chip(b), "; ".join(blocking), CounterKey.of_side(a), counter_noise)
+    return _MetricJudge(
+        table,
+        chip_of(a.compute_capability),
+        chip_of(b.compute_capability),
+        "; ".join(blocking),
+        CounterKey.of_side(a),
+        counter_noise,
+    )
 
 
 def _longest_first(pair: PairComparison) -> float:

@@ -40,7 +40,7 @@ def code_change(
     counts.
     """
     results_before, results_after = (_results(run, version) for run, version in (before, after))
-    chip = chip_of(capability) if capability else None
+    chip = chip_of(capability)
     hashes_a, hashes_b = (_sass_hashes(results, chip) for results in (results_before, results_after))
     if shared := hashes_a.keys() & hashes_b.keys():
         shared = {place for place in shared if place[2] == part.partition("#")[0]} or shared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import overload
 
 # A binary for sm_90a has instructions that only sm_90 has, one for sm_100f those of its family.
 # Source: CUDA C++ Programming Guide, "Feature-Set Compiler Targets".
@@ -157,8 +158,18 @@ ARCHITECTURES: dict[str, Architecture] = {
 }
 
 
-def chip_of(compute_capability: str) -> str:
+@overload
+def chip_of(compute_capability: str) -> str: ...
+
+
+@overload
+def chip_of(compute_capability: str | None) -> str | None: ...
+
+
+def chip_of(compute_capability: str | None) -> str | None:
     """The name of the architecture with a compute capability: "9.0" is sm_90, "12.0" is sm_120."""
+    if not compute_capability:  # unknown
+        return None
     major, minor = (int(part) for part in compute_capability.split("."))
     return f"sm_{major}{minor}"
 

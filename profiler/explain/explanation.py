@@ -81,7 +81,7 @@ def explain(comparison: Comparison, table: MetricTable) -> tuple[Explanation, ..
     split, but its terms are no causes.
     """
     # Sides on different chips are not comparable, so A's chip is that of both.
-    chip = chip_of(comparison.a.compute_capability) if comparison.a.compute_capability else None
+    chip = chip_of(comparison.a.compute_capability)
     evidence = comparison.a.evidence
     if evidence is not Evidence.MEASURED:
         return tuple(_without_time(pair, evidence) for pair in comparison.pairs)

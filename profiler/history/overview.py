@@ -167,7 +167,7 @@ class _CellJudge:
 
     def duration(self, launch: Launch, side: Side) -> Value:
         """The duration of a launch under the profiler, or the state that says why there is none."""
-        chip = chip_of(side.compute_capability) if side.compute_capability else None
+        chip = chip_of(side.compute_capability)
         return _values(launch, (HEADLINE,), self.table, chip).get(HEADLINE, NOT_COLLECTED)
 
 
@@ -211,7 +211,7 @@ def _rows(side: Side, comparison: Comparison | None, judge: _CellJudge) -> list[
     why_ambiguous = (
         {id(launch): group.why for group in comparison.ambiguous for launch in group.b} if comparison else {}
     )
-    chip = chip_of(side.compute_capability) if side.compute_capability else None
+    chip = chip_of(side.compute_capability)
     launches = [
         (launch, part, judge.duration(launch, side))
         for launch, part in zip(side.launches, launch_labels(side.launches), strict=True)

@@ -410,7 +410,7 @@ class _TrendBuilder:
             return (self.name,)
         run = self.runs.get(run_id)
         capability = run.compute_capability if run else None
-        return self.metric.names_for(chip_of(capability) if capability else None)
+        return self.metric.names_for(chip_of(capability))
 
     def _breaks(self, previous: TrendPoint, run_id: str, name: str, value: Value) -> str:
         """Why the value must not be joined to the number before it; "" where it may."""
