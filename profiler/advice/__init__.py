@@ -1,4 +1,4 @@
-"""What to try next with a version: at most six statements, each with the numbers that it rests on."""
+"""Advice on a version: what limits it, what changed and what to try next, each with its numbers."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Where a measured launch's time goes by its own counters: what limits it, what waits, what stands idle."""
+"""Rules on a launch's own counters: which unit limits it, what its warps wait for, which SMs are idle."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MAX_WAITS = 2  # stall reasons with a statement
 _STALL_SLACK = 0.1  # of the latency: how far the stalls' sum and the latency may lie apart
 _MAX_STALL_RATIO = 1.2  # of the stalls' sum to the latency: 1.14 was seen, of a launch of 11 µs
 _LANES = 32.0  # of a warp
-_MORE_CONFLICTS = 1.05  # times the baseline's, from which on somebody will ask about them
+_MORE_CONFLICTS = 1.05  # times the baseline's conflicts: from here on the rise deserves an explanation
 _NEAR_PP = 5.0  # a pipe this near to the compute throughput is what makes it
 
 
@@ -332,7 +332,7 @@ def _bank_conflicts(metrics: LaunchMetrics) -> _Answers:
             conflicts.baseline is not None
             and conflicts.number > (conflicts.baseline_number or 0) * _MORE_CONFLICTS
         )
-        weight = 0.5 if has_more else 0.0  # somebody is about to look for their cause in the code
+        weight = 0.5 if has_more else 0.0  # a reader would look for their cause in the code
         before = "" if conflicts.baseline_text is None else f" (baseline {conflicts.baseline_text})"
         text = (
             f"{conflicts.text} hardware bank conflicts{before}, but no excess wavefront: that is lost "

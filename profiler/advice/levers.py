@@ -1,4 +1,4 @@
-"""The levers that several rules give, in words, and the share of its peak from which on a unit limits."""
+"""Levers that several rules share, and the share of its peak from which on a unit limits a kernel."""
 
 from __future__ import annotations
 

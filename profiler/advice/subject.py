@@ -25,7 +25,7 @@ from profiler.sass import TrafficRow
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
 
-TrafficByWorkload = Mapping[str, Sequence[TrafficRow]]  # as a catalogue's snapshot keeps it
+TrafficByWorkload = Mapping[str, Sequence[TrafficRow]]  # of CatalogSnapshot.shared_traffic
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What the compiler's code and a run on the CPU say of a version: budgets, spills, opcodes, conflicts."""
+"""Rules on facts that need no GPU: budget, spills, opcodes, and conflicts of a run on the CPU."""
 
 from __future__ import annotations
 

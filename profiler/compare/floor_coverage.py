@@ -1,4 +1,4 @@
-"""Which timed calls have a noise floor of their own build, which lack one, and what would make it."""
+"""Finds timed calls that lack a noise floor, and the command that would measure it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from profiler.store import WORKLOAD_CLASSES, workload_class
 
 @dataclass(frozen=True)
 class MissingFloor:
-    """Calls of one length on one GPU that were timed, in modes that have no floor."""
+    """Timed calls of one workload class on one GPU, in modes without a floor."""
 
-    gpu: str  # "" where nobody says
+    gpu: str  # "" if unknown
     workload_class: str
     modes: tuple[str, ...]
-    pairs: int  # A/A pairs there are, the fewest of the modes
-    command: str  # that collects what lacks
+    pairs: int  # how many A/A pairs there are in the mode with the fewest
+    command: str  # a command that measures the missing pairs
 
     def to_dict(self) -> dict[str, object]:
         """For JSON."""
@@ -37,10 +37,10 @@ class MissingFloor:
 
 
 def floors_in(root: Root) -> list[StoredFloor]:
-    """The floors out of the noise runs of a folder, without an index; what cannot be read is left out."""
+    """The floors of a folder's noise runs, without an index; runs that cannot be read are left out."""
     runs = []
     for name in list_runs(root):
-        if f"-{NOISE}-" in name:
+        if f"-{NOISE}-" in name:  # only noise runs are worth reading, and their ids say what they are
             with contextlib.suppress(ProfilerError):
                 runs.append(load_run(root, name))
     return floors_of_runs(runs)
@@ -49,9 +49,9 @@ def floors_in(root: Root) -> list[StoredFloor]:
 def missing_floors(
     floors: Sequence[StoredFloor], timed: Mapping[FloorKey, tuple[str, str]]
 ) -> list[MissingFloor]:
-    """The GPUs and classes in which calls were timed and some mode has no floor.
+    """The GPUs and workload classes in which calls were timed, but a mode has no floor.
 
-    timed: by key a version and a workload that were timed there.
+    `timed` has one version and workload for each key (see `noise_floor.timed_keys`).
     """
     pairs = {floor.key: floor.floor.pairs for floor in floors}
     modes: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -74,7 +74,7 @@ def missing_floors(
 
 
 def calls_without_floor(run: Run, floors: Collection[StoredFloor]) -> str:
-    """For which calls of a run no floor says how far equal builds lie apart; empty where all have one."""
+    """A sentence on the calls of a run that have no noise floor, with a command; "" where all have one."""
     gpu, keys = run.provenance.get("gpu") or "", {floor.key for floor in floors if floor.judges}
     by_version: dict[str, dict[str, str]] = defaultdict(dict)  # version -> class -> workload
     for result in run.results:
@@ -84,7 +84,7 @@ def calls_without_floor(run: Run, floors: Collection[StoredFloor]) -> str:
                 by_version[result.version].setdefault(length, result.workload)
     if not by_version:
         return ""
-    # One version whose workloads together are of the most classes: one command makes the most floors.
+    # The version with workloads of most classes, so that one command measures as many floors as possible.
     widest = max(by_version, key=lambda name: len(by_version[name]))
     without = {length for classes in by_version.values() for length in classes}
     lengths = ", ".join(length for length in WORKLOAD_CLASSES if length in without)

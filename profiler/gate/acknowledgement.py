@@ -1,4 +1,4 @@
-"""Regressions that somebody let pass: of what, why, and until when."""
+"""Acknowledgements: regressions that somebody lets pass, with reason, limit and end."""
 
 from __future__ import annotations
 

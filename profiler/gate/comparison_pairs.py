@@ -171,9 +171,8 @@ class PairFinder:
             if not is_run:
                 yield from self._outdated(subject)
             for pair in pairs:
-                if (
-                    pair.b or pair.gave_no_result or not rejected_in_run
-                ):  # nobody misses a cell of what is wrong
+                # Of a rejected version no cell is missed.
+                if pair.b or pair.gave_no_result or not rejected_in_run:
                     yield replace(pair, rejected=rejected, rejected_in_run=rejected_in_run)
         if is_run and not is_alone:
             yield from self._lost_versions(name, versions)

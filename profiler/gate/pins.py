@@ -1,4 +1,4 @@
-"""Setting the baseline of a family, and taking it away: decisions that are kept beside the bundles."""
+"""Sets and removes the baselines of a family: decisions that are stored beside the bundles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answer of a gate, and the two ways to ask for it: by names, or of comparisons that are there."""
+"""The answer of a gate, by names or for comparisons that were made already."""
 
 from __future__ import annotations
 

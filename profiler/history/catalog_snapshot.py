@@ -1,4 +1,4 @@
-"""The catalogue that a run keeps, with its sources and line tables: read out of bundles, not a checkout."""
+"""The catalogue stored in a run, with its sources and line tables: read from bundles, not from a checkout."""
 
 from __future__ import annotations
 

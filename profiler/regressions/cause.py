@@ -1,4 +1,4 @@
-"""What a regression is due to: the split of its time, the machine code, and what else differed there."""
+"""Finds what a regression is due to: the split of its time, the machine code, and the environment."""
 
 from __future__ import annotations
 

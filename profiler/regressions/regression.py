@@ -1,4 +1,4 @@
-"""What one regression is: of which series, since when, how sure, and who let it pass."""
+"""One regression: its series, since when, how sure it is, and who lets it pass."""
 
 from __future__ import annotations
 

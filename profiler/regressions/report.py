@@ -1,4 +1,4 @@
-"""All that is worse now in an index: each series once, with what lets it pass, in the order of weight."""
+"""Everything that is worse now in an index: each series once, sorted by weight, with acknowledgements."""
 
 from __future__ import annotations
 

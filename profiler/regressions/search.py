@@ -1,4 +1,4 @@
-"""What a search for regressions goes by, and what it has looked at so far."""
+"""The input of a search for regressions, and how much it has examined so far."""
 
 from __future__ import annotations
 

@@ -155,9 +155,8 @@ def _baseline_pair(
         and baseline.version in (None, point.version)
         and baseline.run_id in (None, point.run_id)
     ]
-    if (
-        len({point.version for point in of_baseline}) > 1
-    ):  # a pinned run with several versions: its own counts
+    # A pinned run may have several versions: then its own results of the version count.
+    if len({point.version for point in of_baseline}) > 1:
         of_baseline = [point for point in of_baseline if point.version == version]
     if not of_baseline or of_baseline[-1] is newest[version]:
         return None

@@ -203,11 +203,8 @@ class Column(NamedTuple):
         if marks is None:
             state, unit, kind, _ = forms[0]
             if kind == "f" and state == _PRESENT:
-                return (
-                    unit,
-                    slots.view(_FLOAT),
-                    present,
-                )  # nearly all columns, of thousands: this path is kept short
+                # Nearly all columns, of thousands, end here: this path is kept short.
+                return unit, slots.view(_FLOAT), present
         return (self.unit, self.numbers(), self.states()) if self.carried else None
 
     def numbers(self) -> NDArray[np.float64]:

@@ -20,9 +20,8 @@ class Prefetch(Iterator[T]):
     """
 
     def __init__(self, items: Iterator[T]) -> None:
-        self._queue: queue.Queue[tuple[bool, Any]] = queue.Queue(
-            _ITEMS_AHEAD
-        )  # (True, item) or (False, exception)
+        # Entries are (True, item); the last one is (False, exception).
+        self._queue: queue.Queue[tuple[bool, Any]] = queue.Queue(_ITEMS_AHEAD)
         self._closed = False
         self._thread = threading.Thread(target=self._run, args=(items,), daemon=True)
         self._thread.start()

@@ -232,9 +232,7 @@ series_chunk = Table(  # the values of a BAND of names at a CHUNK of points, for
     "series_chunk",
     metadata,
     Column("config", Key, primary_key=True, autoincrement=False),
-    Column(
-        "band", SmallInteger, primary_key=True, autoincrement=False
-    ),  # number of the BAND in the list of names
+    Column("band", SmallInteger, primary_key=True, autoincrement=False),  # number of the BAND of names
     Column("segment", SmallInteger, primary_key=True, autoincrement=False),  # number of the CHUNK of points
     Column("slots", LargeBinary, nullable=False),
     Column("marks", LargeBinary),  # NULL: every column has one form
@@ -243,7 +241,7 @@ series_chunk = Table(  # the values of a BAND of names at a CHUNK of points, for
 CHUNK = 500  # points
 BAND = 8  # names: fetching a row costs Python more than its 32 KB, even where one of the 8 is asked for
 
-# PostgreSQL would try in vain to compress these columns.
+# EXTERNAL: PostgreSQL does not compress these columns, which would cost time at every read.
 _storage = cast(Any, DDL)  # untyped in SQLAlchemy
 for _table, _column in (
     (series_head, "head"),

@@ -17,7 +17,7 @@ from profiler.store.rows import ROW_LIMIT
 from profiler.store.statements import Selection, capped, moment, narrow, select_results
 
 _MAX_LATENCIES = 48  # rows of samples that a side carries: a dozen runs of a few modes
-# What a side is made of where nobody asks for a kind of evidence.
+# Which evidence a side consists of where none is asked for: the first that exists.
 _EVIDENCE_ORDER = (Evidence.MEASURED, Evidence.MODELLED, Evidence.STATIC)
 
 
