@@ -54,12 +54,12 @@ class LatencyComparison:
     @property
     def a_ns(self) -> float | None:
         """The typical latency of A, in ns (see statistics.typical_ns); None without samples."""
-        return _typical(self.a)
+        return _latency_ns(self.a)
 
     @property
     def b_ns(self) -> float | None:
         """The typical latency of B, in ns."""
-        return _typical(self.b)
+        return _latency_ns(self.b)
 
 
 def compare_latencies(
@@ -73,7 +73,9 @@ def compare_latencies(
     """
     blocking = [difference for difference in differences if difference.blocks]
     modes = dict.fromkeys(latency.mode for latency in (*b.latencies, *a.latencies))
-    return tuple(_with_code(_compare_mode(a, b, mode, blocking, noise), a, b, noise) for mode in modes)
+    return tuple(
+        _note_machine_code(_compare_mode(a, b, mode, blocking, noise), a, b, noise) for mode in modes
+    )
 
 
 def noise_command(version: str, workload: str | None) -> str:
@@ -81,7 +83,9 @@ def noise_command(version: str, workload: str | None) -> str:
     return shlex.join(["profiler", "noise", version, *(["--workloads", workload] if workload else [])])
 
 
-def _with_code(comparison: LatencyComparison, a: Side, b: Side, noise: NoiseModel) -> LatencyComparison:
+def _note_machine_code(
+    comparison: LatencyComparison, a: Side, b: Side, noise: NoiseModel
+) -> LatencyComparison:
     """The comparison after a look at the machine code: with equal code nothing got faster or slower."""
     if not comparison.verdict.traits.moved:
         return comparison
@@ -154,5 +158,5 @@ def _collect_command(a: Side, b: Side, rounds: int) -> str:
     return shlex.join([*words, "--rounds", str(rounds)])
 
 
-def _typical(latency: Latency | None) -> float | None:
+def _latency_ns(latency: Latency | None) -> float | None:
     return float(typical_ns(latency.ns)) if latency is not None and len(latency.ns) else None

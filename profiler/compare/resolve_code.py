@@ -157,7 +157,7 @@ class _Resolver:
             return self._measured(side, name, ordinal, like)
         if _is_binary(name):
             listing = disassemble(Path(name), self.arch)
-            return self._chosen_functions(listing, name, CodeOrigin(Evidence.STATIC, arch=self.arch))
+            return self._select_functions(listing, name, CodeOrigin(Evidence.STATIC, arch=self.arch))
         entry = self._entry(name)
         version = self._version(name, entry)
         if entry and not entry.buildable:
@@ -256,7 +256,7 @@ class _Resolver:
         if self.ran_on and not stored_code.newest_running_on(self.ran_on, [stored.arch]):
             notes.append(f"the other side ran on compute capability {self.ran_on}, which this is not for")
         origin = CodeOrigin(Evidence.STATIC, stored.run_id, stored.arch, stored.compiler, "; ".join(notes))
-        return self._chosen_functions(stored.listing, name, origin)
+        return self._select_functions(stored.listing, name, origin)
 
     def _has_changed(self, entry: Version | None, stored: StoredCode) -> bool:
         """Whether the version's sources here differ from those that the stored code was compiled from."""
@@ -272,11 +272,11 @@ class _Resolver:
         if isinstance(built, library.FailedBuild):
             raise BuildFailed(built.error)
         listing = disassemble(built.library, self.arch)
-        return self._chosen_functions(
+        return self._select_functions(
             listing, name, CodeOrigin(Evidence.STATIC, None, self.arch, built.compiler)
         )
 
-    def _chosen_functions(self, listing: Listing, name: str, origin: CodeOrigin) -> SideCode:
+    def _select_functions(self, listing: Listing, name: str, origin: CodeOrigin) -> SideCode:
         """The functions of compiled code that match the kernel pattern."""
         kernel = self.choice.kernel
         chosen = select_functions(listing, name_filter(kernel)) if kernel else listing

@@ -84,8 +84,8 @@ def explain(comparison: Comparison, table: MetricTable) -> tuple[Explanation, ..
     chip = chip_of(comparison.a.compute_capability)
     evidence = comparison.a.evidence
     if evidence is not Evidence.MEASURED:
-        return tuple(_without_time(pair, evidence) for pair in comparison.pairs)
-    return tuple(_explained(pair, table, chip) for pair in comparison.pairs)
+        return tuple(_explain_without_time(pair, evidence) for pair in comparison.pairs)
+    return tuple(_explain_pair(pair, table, chip) for pair in comparison.pairs)
 
 
 def counters_to_collect(explanations: Sequence[Explanation]) -> tuple[CounterToCollect, ...]:
@@ -136,7 +136,7 @@ def stall_metrics(table: MetricTable, chip: str | None) -> dict[str, Metric]:
     return by_reason
 
 
-def _explained(pair: PairComparison, table: MetricTable, chip: str | None) -> Explanation:
+def _explain_pair(pair: PairComparison, table: MetricTable, chip: str | None) -> Explanation:
     changes = {change.concept: change for change in pair.metrics if _is_usable(change, pair)}
     stalls = stall_metrics(table, chip)
     stall_values = {reason: _both_values(changes.get(metric.concept)) for reason, metric in stalls.items()}
@@ -183,7 +183,7 @@ def _why_no_time(a: Value, b: Value) -> str:
     return missing_reason(a, b) or f"no usable time in {' and '.join(sides)}"
 
 
-def _without_time(pair: PairComparison, evidence: Evidence) -> Explanation:
+def _explain_without_time(pair: PairComparison, evidence: Evidence) -> Explanation:
     reason = f"{evidence} evidence has no duration: there is no time to split"
     parts = SentenceParts(f"{reason[:1].upper()}{reason[1:]}")
     return Explanation(pair, pair.kernel, None, None, None, None, Verdict.MISSING, reason, (), parts)

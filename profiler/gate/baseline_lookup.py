@@ -53,7 +53,7 @@ class BaselineLookup:
         """
         name = self.name
         if name is None:
-            return self._pinned_or_before(subject)
+            return self._find_pinned_or_before(subject)
         if is_file_name(name):
             return resolve_all([name], self.opener)[0]
         if self.inventory.is_run(name):
@@ -64,20 +64,20 @@ class BaselineLookup:
             return CellBaselines(by_cell, {})
         if name in (PINNED, *IMPLICIT) or name.startswith(TORCH):
             named = partial(self.baselines(subject.family).named, name, subject.version)
-            return self._chosen(subject, name, named)
+            return self._choose_by_cell(subject, name, named)
         results = self.inventory.of_version(*resolve_family_version(self.inventory.store, name))
         return CellBaselines(dict.fromkeys(results.run_ids, CellBaseline(results.name, results)), {})
 
-    def _pinned_or_before(self, subject: VersionResults) -> CellBaselines:
+    def _find_pinned_or_before(self, subject: VersionResults) -> CellBaselines:
         """The pinned baseline; where nothing is pinned, the last earlier run of the same version."""
-        before, why_tied = self._runs_before(subject)
-        pinned = self._chosen(subject, PINNED, self.baselines(subject.family).for_gate)
+        before, why_tied = self._find_runs_before(subject)
+        pinned = self._choose_by_cell(subject, PINNED, self.baselines(subject.family).for_gate)
         by_cell = {cell: baseline for cell, baseline in before.items() if cell not in pinned.refused}
         why_none = {cell: pinned.why_none[cell] for cell in pinned.refused}
         why_none |= {cell: why for cell, why in why_tied.items() if cell not in pinned.by_cell}
         return CellBaselines({**by_cell, **pinned.by_cell}, why_none, {*why_none}, on_any_gpu=False)
 
-    def _chosen(
+    def _choose_by_cell(
         self,
         subject: VersionResults,
         name: str,
@@ -119,7 +119,7 @@ class BaselineLookup:
             versions if len(versions) == 1 else []
         )
 
-    def _runs_before(self, subject: VersionResults) -> tuple[dict[Cell, CellBaseline], dict[Cell, str]]:
+    def _find_runs_before(self, subject: VersionResults) -> tuple[dict[Cell, CellBaseline], dict[Cell, str]]:
         """For each cell the last run before the version's own; or why it is unknown which run that is."""
         load = partial(
             self.inventory.store.results, family=subject.family, version=subject.version, latest=False

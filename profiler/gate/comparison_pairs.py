@@ -169,7 +169,7 @@ class PairFinder:
                 else self._pairs_by_cell(subject, baselines)
             )
             if not is_run:
-                yield from self._outdated(subject)
+                yield from self._outdated_pairs(subject)
             for pair in pairs:
                 # Of a rejected version no cell is missed.
                 if pair.b or pair.gave_no_result or not rejected_in_run:
@@ -189,7 +189,7 @@ class PairFinder:
                 yield ComparisonPair(lost.name, lost.name, None, None, why=why)
 
     def _pairs_with_file(self, subject: VersionResults, a: Side, file: str) -> Iterator[ComparisonPair]:
-        for cell in self._sorted(subject.run_ids):
+        for cell in self._sort_cells(subject.run_ids):
             if cell.evidence is Evidence.MEASURED:
                 pair = self._pair(subject, cell, a.label, a)
                 is_same = pair.b and _is_report_of(pair.b, pair.subject, file, self.lookup.opener)
@@ -200,21 +200,21 @@ class PairFinder:
         kinds = {cell.evidence for cell in subject.run_ids}
         places = {(cell.evidence, cell.gpu) for cell in subject.run_ids}
         kinds_shared = {cell.evidence for cell in baselines.by_cell if cell in subject.run_ids}
-        for cell in self._sorted({**subject.run_ids, **baselines.by_cell}):
+        for cell in self._sort_cells({**subject.run_ids, **baselines.by_cell}):
             baseline = baselines.by_cell.get(cell)
             if baseline is None:
-                yield self._without_baseline(subject, cell, baselines)
+                yield self._pair_without_baseline(subject, cell, baselines)
             elif cell in subject.run_ids:
                 yield self._cell_pair(subject, cell, baseline)
             elif cell.workload in subject.failures:
                 continue  # why it has no results there is reported below
             elif cell.evidence not in kinds:
                 noted = self._may_lack_kind(subject, cell, kinds)
-                yield self._gap(subject, cell, baseline.name, noted=noted)
+                yield self._gap_pair(subject, cell, baseline.name, noted=noted)
             elif cell.evidence in kinds_shared and (
                 baselines.on_any_gpu or (cell.evidence, cell.gpu) in places
             ):
-                yield self._gap(subject, cell, baseline.name, noted=False)
+                yield self._gap_pair(subject, cell, baseline.name, noted=False)
         for workload, reason in subject.failures.items():
             if self.cells.workload in (None, workload):
                 why = f"{subject.name} gave no result: {reason}"
@@ -230,10 +230,10 @@ class PairFinder:
         # With --baseline best, the best version meets itself: that is no mistake of the user.
         return _same_results(pair, noted=True) if is_same and self.lookup.name != BEST else pair
 
-    def _outdated(self, subject: VersionResults) -> Iterator[ComparisonPair]:
+    def _outdated_pairs(self, subject: VersionResults) -> Iterator[ComparisonPair]:
         """Pairs for cells whose results are of an older build than the version's newest ones."""
         outdated = self.inventory.outdated_cells(subject)
-        for cell in self._sorted(outdated):
+        for cell in self._sort_cells(outdated):
             why = (
                 f"its {cell.evidence} results there are of an older build ({subject.run_ids[cell]}): "
                 f"{outdated[cell]} built it anew and lacks them"
@@ -257,7 +257,7 @@ class PairFinder:
             return all((cell.evidence, cell.gpu) != (gap.evidence, gap.gpu) for cell in cells_of_run)
         return gap.evidence is Evidence.MEASURED or not {Evidence.STATIC, Evidence.MODELLED} & set(kinds)
 
-    def _without_baseline(
+    def _pair_without_baseline(
         self, subject: VersionResults, cell: Cell, baselines: CellBaselines
     ) -> ComparisonPair:
         """The pair of a cell without a baseline; noted only if cell or evidence is new."""
@@ -287,7 +287,7 @@ class PairFinder:
             created=subject.created.get(cell),
         )
 
-    def _gap(self, subject: VersionResults, cell: Cell, baseline: str, *, noted: bool) -> ComparisonPair:
+    def _gap_pair(self, subject: VersionResults, cell: Cell, baseline: str, *, noted: bool) -> ComparisonPair:
         """The pair of a cell that only the baseline has."""
         why = f"nothing {cell.evidence} of {subject.name}, where {baseline} has it"
         command = self.rerun_command(subject, cell)
@@ -350,7 +350,7 @@ class PairFinder:
             side = replace(side, latencies=load().latencies)
         return replace(side, wrong=results.wrong)
 
-    def _sorted(self, cells: Iterable[Cell]) -> list[Cell]:
+    def _sort_cells(self, cells: Iterable[Cell]) -> list[Cell]:
         """The cells that were asked for: measured, modelled, then static, each by workload and GPU."""
         kinds = list(Evidence)
         return sorted(

@@ -59,8 +59,8 @@ def judge_comparisons(
             # A pair with nothing but remarks on comparability was not compared.
             compared += any(finding.check is not Check.COMPARABILITY for finding in own)
         findings += [_with_acknowledgement(finding, pair, side, acknowledged) for finding in own]
-    findings += _asked_for_in_vain(pairs, comparisons, table, on)
-    return Verdicts(tuple(_merged(findings)), compared)
+    findings += _find_uncompared_concepts(pairs, comparisons, table, on)
+    return Verdicts(tuple(_merge_findings(findings)), compared)
 
 
 def _latencies_together(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
@@ -107,7 +107,7 @@ def _with_acknowledgement(
     return replace(finding, outcome=outcome, acknowledged=acknowledgement.words)
 
 
-def _asked_for_in_vain(
+def _find_uncompared_concepts(
     pairs: Sequence[ComparisonPair],
     comparisons: Sequence[Comparison | None],
     table: MetricTable,
@@ -129,7 +129,7 @@ def _asked_for_in_vain(
             )
 
 
-def _merged(findings: Sequence[Finding]) -> list[Finding]:
+def _merge_findings(findings: Sequence[Finding]) -> list[Finding]:
     """The findings, with those that say the same of one version in several places merged into one.
 
     Only what does not depend on the place is merged. A regression stays a finding of each place.
@@ -148,10 +148,10 @@ def _merged(findings: Sequence[Finding]) -> list[Finding]:
             finding.line,
         )
         groups.setdefault(key if everywhere else (*key, index), []).append(finding)
-    return [_joined(group) for group in groups.values()]
+    return [_merge_group(group) for group in groups.values()]
 
 
-def _joined(group: Sequence[Finding]) -> Finding:
+def _merge_group(group: Sequence[Finding]) -> Finding:
     """One finding for a group of equal ones, with all their places."""
     first = group[0]
     if len(group) == 1:

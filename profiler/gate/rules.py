@@ -48,7 +48,7 @@ class PairRules:
         """
         pair, side = self.pair, self.pair.b
         if pair.rejected_in_run:  # nobody asked for this version by name, so it is only checked
-            yield self._of_rejected((side and side.wrong) or (pair.why if pair.gave_no_result else ""))
+            yield self._rejected_finding((side and side.wrong) or (pair.why if pair.gave_no_result else ""))
         elif pair.gave_no_result:
             yield self._wrong(pair.why)
         elif side and side.wrong:
@@ -67,7 +67,7 @@ class PairRules:
         """The findings of a comparison. Correctness comes first: wrong results have no speed to judge."""
         wrong, baseline_wrong = comparison.b.wrong, comparison.a.wrong
         if self.pair.rejected_in_run:
-            yield self._of_rejected(wrong)
+            yield self._rejected_finding(wrong)
             return
         if wrong and not baseline_wrong:
             yield self._wrong(f"wrong: {wrong}")
@@ -143,7 +143,7 @@ class PairRules:
     def _wrong(self, line: str) -> Finding:
         return self._finding(Check.CORRECTNESS, Outcome.FAILED, Verdict.WORSE, line)
 
-    def _of_rejected(self, wrong: str | None) -> Finding:
+    def _rejected_finding(self, wrong: str | None) -> Finding:
         """The finding of a rejected version: it fails only if the check missed what is wrong."""
         if not wrong and self.pair.b is not None and self.pair.evidence == Evidence.MODELLED:
             return self._wrong("rejected by its catalogue, and not caught: the check found nothing wrong")
@@ -234,7 +234,7 @@ class PairRules:
         worse = [change for change in judged if change.verdict is Verdict.WORSE]
         if not baseline_wrong:
             for change in worse:
-                yield self._changed(Check.FACTS, Outcome.FAILED, change)
+                yield self._metric_finding(Check.FACTS, Outcome.FAILED, change)
         if not decision.failures and not over_budget and not worse:
             count = len([change for change in judged if change.b.number is not None])
             changed = len(decision.changes)
@@ -255,12 +255,12 @@ class PairRules:
             asked_for = headline.concept in self.on
             if headline.verdict is Verdict.WORSE or asked_for:
                 outcome = _outcome(headline.verdict) if asked_for else Outcome.NOTED
-                yield self._changed(Check.REGRESSION, outcome, headline)
+                yield self._metric_finding(Check.REGRESSION, outcome, headline)
         elif headline is None:
             line = f"{self.table.path} declares no {HEADLINE}, by which a gate decides"
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
         elif (headline.a.number, headline.b.number) != (None, None) or not headline.verdict.traits.decided:
-            yield self._changed(Check.REGRESSION, _outcome(headline.verdict), headline)
+            yield self._metric_finding(Check.REGRESSION, _outcome(headline.verdict), headline)
         # More instructions in less time are no regression, and neither are those in calls timed as fast.
         time_decides = timed or launches.verdict is Verdict.BETTER
         for change in launches.metrics:
@@ -269,14 +269,16 @@ class PairRules:
             asked_for = change.concept in self.on
             exact = is_exact(self.table.by_concept[change.concept], change.unit)
             if asked_for and not exact:
-                change = self._beyond_noise(change)
+                change = self._judge_without_noise(change)
             if asked_for and not change.verdict.traits.fails and change.verdict is not Verdict.CHANGED:
-                yield self._changed(Check.REGRESSION, _outcome(change.verdict), change)
+                yield self._metric_finding(Check.REGRESSION, _outcome(change.verdict), change)
             elif change.verdict is Verdict.WORSE:
                 weighs = asked_for or (exact and not time_decides)
-                yield self._changed(Check.REGRESSION, Outcome.FAILED if weighs else Outcome.NOTED, change)
+                yield self._metric_finding(
+                    Check.REGRESSION, Outcome.FAILED if weighs else Outcome.NOTED, change
+                )
 
-    def _beyond_noise(self, change: MetricChange) -> MetricChange:
+    def _judge_without_noise(self, change: MetricChange) -> MetricChange:
         """The change of a counter that varies from run to run: unclear where its noise is unknown."""
         a, b = change.a.number, change.b.number
         moved = change.verdict.traits.moved and change.noise_share is None
@@ -307,7 +309,7 @@ class PairRules:
             concept = names[0] if len(names) == 1 else ""
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line, concept=concept)
 
-    def _changed(self, check: Check, outcome: Outcome, change: MetricChange) -> Finding:
+    def _metric_finding(self, check: Check, outcome: Outcome, change: MetricChange) -> Finding:
         """The finding of one metric: both values, the change, and the reason for the verdict."""
         a, b = (str(formatting.quantity(value)) for value in (change.a, change.b))
         size = formatting.change(change.a, change.b)

@@ -111,7 +111,7 @@ def load_newest_snapshot(root: Root, store: Store, family: str) -> CatalogSnapsh
         if snapshot is None:
             snapshot = older
         elif older is not None:
-            snapshot = _completed(snapshot, older)
+            snapshot = _complete_from(snapshot, older)
         if snapshot is not None and not _lacking_paths(snapshot):
             break
     return snapshot
@@ -168,7 +168,7 @@ def _lacking_paths(snapshot: CatalogSnapshot) -> set[str]:
     return expected - set(snapshot.files) - {""}
 
 
-def _completed(snapshot: CatalogSnapshot, older: CatalogSnapshot) -> CatalogSnapshot:
+def _complete_from(snapshot: CatalogSnapshot, older: CatalogSnapshot) -> CatalogSnapshot:
     """The snapshot with the files that it lacks and an older run has, if they are of the same sources."""
     missing = _lacking_paths(snapshot) & set(older.files)
     added = {path for path in missing if snapshot.is_source(path)}

@@ -175,7 +175,7 @@ class Importer:
                 self._import_report(paths, report, indexed.get(report.sha256))
             except Exception as error:  # whatever is wrong with this file, the others are imported
                 for path in paths:
-                    self._refuse(path, self._reason(path, error))
+                    self._refuse(path, self._refusal_message(path, error))
             if not reports.has_next or len(self.sealed) >= _AT_ONCE:
                 self.index_sealed()
 
@@ -187,7 +187,7 @@ class Importer:
                 run = bundle.load_run_folder(path) if path.is_dir() else zip_file.unpack(path, folder)
                 self._import_run(path, run, {file.path: folder / file.path for file in run.contents})
         except Exception as error:  # whatever is wrong with this bundle, the others are imported
-            self._refuse(path, self._reason(path, error))
+            self._refuse(path, self._refusal_message(path, error))
         if len(self.sealed) >= _AT_ONCE:
             self.index_sealed()
 
@@ -285,12 +285,12 @@ class Importer:
                 rows.run["launches"],
             )
         )
-        self._tell(path)
+        self._report_progress(path)
 
     def _note_already(self, path: Path, run_id: str, other_labels: tuple[tuple[str, str], ...] = ()) -> None:
         hidden = self.decided.labels.get(run_id, Labels()).hidden
         self.already.append(AlreadyImported(_printable(path), run_id, hidden, other_labels))
-        self._tell(path)
+        self._report_progress(path)
 
     def _other_labels(self, run_id: str) -> tuple[tuple[str, str], ...]:
         """The given labels that differ from those that the run has now."""
@@ -305,9 +305,9 @@ class Importer:
 
     def _refuse(self, path: Path, message: str) -> None:
         self.refused.append((_printable(path), message.encode(errors="replace").decode()))
-        self._tell(path)
+        self._report_progress(path)
 
-    def _reason(self, path: Path, error: Exception) -> str:
+    def _refusal_message(self, path: Path, error: Exception) -> str:
         if isinstance(error, ProfilerError):
             return str(error) if str(path) in str(error) else f"{path}: {error}"
         if isinstance(error, OSError):
@@ -315,7 +315,7 @@ class Importer:
             return f"{path}: cannot be taken into {self.root.url}: {error.strerror or error}{named}"
         return f"{path}: cannot be imported ({brief_error(error)})"
 
-    def _tell(self, path: Path) -> None:
+    def _report_progress(self, path: Path) -> None:
         if self.progress is not None:
             done = len(self.imported) + len(self.already) + len(self.refused)
             self.progress(done, self.files.total, path.name)

@@ -60,8 +60,8 @@ def versions(connection: Connection, family: str | None) -> Rows[VersionInfo]:
             first_created=moment(min(row.first for row in rows)),
             last_created=moment(max(row.last for row in rows)),
             runs=sum(row.runs for row in rows),
-            gpus=_known(row.gpu for row in rows),
-            workloads=_known(row.workload for row in rows),
+            gpus=_distinct_names(row.gpu for row in rows),
+            workloads=_distinct_names(row.workload for row in rows),
         )
         for rows in by_version.values()
     ]
@@ -77,7 +77,10 @@ def workloads(connection: Connection, family: str | None) -> Rows[WorkloadInfo]:
         by_workload[row.family, row.workload].append(row)
     infos = [
         WorkloadInfo(
-            of_family, name or None, len({row.version for row in rows}), _known(row.gpu for row in rows)
+            of_family,
+            name or None,
+            len({row.version for row in rows}),
+            _distinct_names(row.gpu for row in rows),
         )
         for (of_family, name), rows in sorted(by_workload.items())
     ]
@@ -171,7 +174,7 @@ def _combinations(connection: Connection, family: str | None) -> Rows[Any]:
     return capped(connection, statement.order_by(groups.c.version, groups.c.workload, groups.c.gpu))
 
 
-def _known(names: Iterable[str | None]) -> tuple[str, ...]:
+def _distinct_names(names: Iterable[str | None]) -> tuple[str, ...]:
     return tuple(sorted({name for name in names if name}))
 
 

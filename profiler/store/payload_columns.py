@@ -34,12 +34,12 @@ def from_payloads(
 
     Hidden runs are left out. Of a history longer than ROW_LIMIT the newest points are taken.
     """
-    statement, config_column = _tails(connection) if tails else _points()
+    statement, config_column = _select_tails(connection) if tails else _select_points()
     for batch in key_batches(configs) if tails else _batches(connection, configs):
-        yield from _of_configs(connection, cache, batch, tuple(names), statement, config_column)
+        yield from _read_configs(connection, cache, batch, tuple(names), statement, config_column)
 
 
-def _of_configs(
+def _read_configs(
     connection: Connection,
     cache: LookupCache,
     batch: list[int],
@@ -51,7 +51,7 @@ def _of_configs(
     rows = connection.execute(statement.where(config_column.in_(batch))).all()
     if len(rows) >= ROW_LIMIT and len(batch) > 1:
         for half in (batch[: len(batch) // 2], batch[len(batch) // 2 :]):
-            yield from _of_configs(connection, cache, half, names, statement, config_column)
+            yield from _read_configs(connection, cache, half, names, statement, config_column)
         return
     payloads = dict(_payloads(connection, [row.id for row in rows]))
     metric_sets = cache.metric_sets.get(connection, {row.metric_set for row in rows})
@@ -62,7 +62,7 @@ def _of_configs(
         yield config, _gather(points, payloads, metric_sets, names)
 
 
-def _points() -> tuple[Select[Any], Any]:
+def _select_points() -> tuple[Select[Any], Any]:
     """The query for points with values of visible runs, newest first; and its column of configs."""
     result, run = schema.result.c, schema.run.c
     statement = (
@@ -75,8 +75,8 @@ def _points() -> tuple[Select[Any], Any]:
     return statement, result.config
 
 
-def _tails(connection: Connection) -> tuple[Select[Any], Any]:
-    """As `_points`, for points newer than their prepared series alone.
+def _select_tails(connection: Connection) -> tuple[Select[Any], Any]:
+    """As `_select_points`, for points newer than their prepared series alone.
 
     For the plain query PostgreSQL reads the whole history of every config to find its few new points. The
     lateral join makes it go config by config.
@@ -84,7 +84,7 @@ def _tails(connection: Connection) -> tuple[Select[Any], Any]:
     result, run, head = schema.result.c, schema.run.c, schema.series_head.c
     newer = and_(head.config == result.config, result.created > head.until)
     if connection.dialect.name != "postgresql":
-        statement, config_column = _points()
+        statement, config_column = _select_points()
         return statement.join(schema.series_head, newer), config_column
     columns = [result[name] for name in (*_COLUMNS, "position")]
     newest_points = (

@@ -221,10 +221,12 @@ def _load(
                 (pieces[config][segment], Column.absent(min(CHUNK, points - segment * CHUNK)))
                 for segment in range(first_segment, -(-points // CHUNK))
             ] or [({}, Column.absent(0))]
-            yield config, Columns(head, _whole(segments, names))
+            yield config, Columns(head, _join_segments(segments, names))
 
 
-def _whole(segments: list[tuple[dict[str, Column], Column]], names: Sequence[str]) -> dict[str, Column]:
+def _join_segments(
+    segments: list[tuple[dict[str, Column], Column]], names: Sequence[str]
+) -> dict[str, Column]:
     """The columns of all segments joined; each segment brings the column that stands for names it lacks."""
     if len(segments) == 1 and len(segments[0][0]) == len(names):
         return segments[0][0]
