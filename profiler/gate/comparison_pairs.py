@@ -138,7 +138,7 @@ class PairFinder:
         return self.lookup.inventory
 
     def pairs_of(self, name: str) -> list[ComparisonPair]:
-        """The pairs of every version and cell that a name stands for; one at least, with the reason."""
+        """The pairs of every version and cell that a name stands for; if there are none, one that says so."""
         pairs = list(self._pairs(name))
         compared = {pair.evidence for pair in pairs if pair.a and pair.b and not pair.same_results}
         if not compared:  # without any real comparison, what is missing has weight
@@ -196,7 +196,7 @@ class PairFinder:
                 yield _same_results(pair, noted=True) if is_same else pair
 
     def _pairs_by_cell(self, subject: VersionResults, baselines: CellBaselines) -> Iterator[ComparisonPair]:
-        """The pairs of shared cells, of those without a baseline, and of those it alone has."""
+        """The pairs of shared cells, of those without a baseline, and of those only the baseline has."""
         kinds = {cell.evidence for cell in subject.run_ids}
         places = {(cell.evidence, cell.gpu) for cell in subject.run_ids}
         kinds_shared = {cell.evidence for cell in baselines.by_cell if cell in subject.run_ids}

@@ -261,7 +261,7 @@ class PairRules:
             yield self._finding(Check.MISSING, Outcome.UNJUDGED, Verdict.MISSING, line)
         elif (headline.a.number, headline.b.number) != (None, None) or not headline.verdict.traits.decided:
             yield self._metric_finding(Check.REGRESSION, _outcome(headline.verdict), headline)
-        # More instructions in less time are no regression, and neither are those in calls timed as fast.
+        # Timed calls decide where there are any, and more instructions in less time are no regression.
         time_decides = timed or launches.verdict is Verdict.BETTER
         for change in launches.metrics:
             if change is headline or not change.judged:
