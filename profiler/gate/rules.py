@@ -23,10 +23,10 @@ from profiler.statistics import (
     MIN_COUNTER_PAIRS,
     OVER_BUDGET,
     WATCHED_FACTS,
-    WITHIN_BUDGET,
     Fact,
     Interval,
     Verdict,
+    excess_over_budget,
     judge_facts,
 )
 
@@ -350,5 +350,4 @@ def _facts_of(launch: Launch) -> dict[str, Fact]:
 
 def _over_budget(launch: Launch) -> str:
     """The part of its budget that a version exceeds; "" where it has none or is within."""
-    text = launch.values.value(OVER_BUDGET).text
-    return "" if text is None or text == WITHIN_BUDGET else text
+    return excess_over_budget(launch.values.value(OVER_BUDGET).text)

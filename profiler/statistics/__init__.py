@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from profiler.statistics.facts import BUDGET_LABEL as BUDGET_LABEL
     from profiler.statistics.facts import OVER_BUDGET as OVER_BUDGET
     from profiler.statistics.facts import WATCHED_FACTS as WATCHED_FACTS
-    from profiler.statistics.facts import WITHIN_BUDGET as WITHIN_BUDGET
     from profiler.statistics.facts import Fact as Fact
     from profiler.statistics.facts import FactChange as FactChange
     from profiler.statistics.facts import FactsDecision as FactsDecision
     from profiler.statistics.facts import WatchedFact as WatchedFact
+    from profiler.statistics.facts import excess_over_budget as excess_over_budget
     from profiler.statistics.facts import judge_facts as judge_facts
     from profiler.statistics.facts import note_same_code as note_same_code
     from profiler.statistics.live_pair import LIVE_PAIR as LIVE_PAIR
@@ -44,8 +44,8 @@ __getattr__ = lazy(
     changepoint="MIN_POINTS ChangePoint change_points change_points_of",
     counters="MIN_COUNTER_PAIRS counter_noise judge_counter",
     decision="Decision Interval change_text share_text",
-    facts="""BUDGET_LABEL OVER_BUDGET WATCHED_FACTS WITHIN_BUDGET Fact FactChange FactsDecision WatchedFact
-    judge_facts note_same_code""",
+    facts="""BUDGET_LABEL OVER_BUDGET WATCHED_FACTS Fact FactChange FactsDecision WatchedFact
+    excess_over_budget judge_facts note_same_code""",
     noise_floor="""MIN_FLOOR_PAIRS STORED_BASELINE NoiseFloor floor_of_ratios floor_of_sessions
     judge_stored_baseline typical_ns""",
     multiple_testing="judge_together",

@@ -95,10 +95,15 @@ def judge_facts(a: Mapping[str, Fact], b: Mapping[str, Fact]) -> FactsDecision:
         for name, watched in WATCHED_FACTS.items()
         if (failure := _failure(name, watched, a.get(name), b.get(name)))
     ]
-    over = b.get(OVER_BUDGET)
-    if isinstance(over, str) and over != WITHIN_BUDGET and over != a.get(OVER_BUDGET):
+    over = excess_over_budget(b.get(OVER_BUDGET))
+    if over and over != a.get(OVER_BUDGET):
         failures.append(FactFailure(OVER_BUDGET, f"over its budget: {over}"))
     return FactsDecision(changes, tuple(failures), missing)
+
+
+def excess_over_budget(fact: Fact) -> str:
+    """What of its budget a version exceeds, of the fact OVER_BUDGET; "" where it has none or is within."""
+    return fact if isinstance(fact, str) and fact != WITHIN_BUDGET else ""
 
 
 def note_same_code(latency: Decision, same: bool | None) -> Decision:

@@ -9,7 +9,7 @@ from profiler.evidence import Evidence, Value, formatting
 from profiler.history import Lineage, VersionLatency, VersionStatus
 from profiler.history.lineage import GOOD, PLANNED
 from profiler.regressions import RegressionReport
-from profiler.statistics import OVER_BUDGET, WITHIN_BUDGET, Verdict
+from profiler.statistics import OVER_BUDGET, Verdict, excess_over_budget
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track
 from profiler.ui.markup import Column, Html, Row, Tile
@@ -229,8 +229,7 @@ def _worse(lineage: Lineage, report: RegressionReport) -> _TileContent:
 
 
 def _is_over_budget(status: VersionStatus) -> bool:
-    budgets = (launch.values.value(OVER_BUDGET).text for launch in status.static.values())
-    return any(text not in (None, WITHIN_BUDGET) for text in budgets)
+    return any(excess_over_budget(launch.values.value(OVER_BUDGET).text) for launch in status.static.values())
 
 
 def _names(statuses: Sequence[VersionStatus]) -> Html:

@@ -9,7 +9,7 @@ from profiler.catalog import Claim, Version
 from profiler.evidence import Evidence, Launch, State, Value, formatting
 from profiler.history import Lineage, Speedup, VersionLatency, VersionStatus
 from profiler.history.lineage import BASELINE, GOOD, PLANNED
-from profiler.statistics import OVER_BUDGET, WITHIN_BUDGET
+from profiler.statistics import OVER_BUDGET, excess_over_budget
 from profiler.ui import addresses, markup
 from profiler.ui.charts import latency_track, lineage_graph
 from profiler.ui.markup import Column, Html, Row
@@ -170,10 +170,10 @@ def _state(status: VersionStatus, static: Launch | None) -> Html:
     if status.state == PLANNED:
         return _two_lines(markup.muted("planned"), markup.tag("span", status.reason, "m", status.reason))
     words = [text for text in (status.reason, status.note) if text]
-    over_budget = static.values.value(OVER_BUDGET).text if static else None
+    excess = excess_over_budget(static.values.value(OVER_BUDGET).text) if static else ""
     # A budget is of no interest while a version is wrong.
-    if status.state == GOOD and over_budget not in (None, WITHIN_BUDGET):
-        words.append(f"over its budget: {over_budget}")
+    if status.state == GOOD and excess:
+        words.append(f"over its budget: {excess}")
     reason = "; ".join(words)
     state = markup.status_tag(status.state) if status.is_wrong else markup.muted(status.state)
     return _two_lines(state, markup.tag("span", reason, "m", reason)) if reason else state
