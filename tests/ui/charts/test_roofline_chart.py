@@ -28,14 +28,14 @@ def mark(x: float, y: float = 3e12, label: str = "DRAM", row: str = "fp64") -> r
 
 
 def words(figure: dict[str, Any]) -> list[str]:
-    return [one["text"] for one in figure["layout"]["annotations"]]
+    return [note["text"] for note in figure["layout"]["annotations"]]
 
 
 def test_every_roof_and_every_row_of_points_is_named_on_the_chart() -> None:
     figure = roofline_chart.figure(SLOPES, CEILINGS, [mark(3.4, label="L1"), mark(8.6)])
-    said = " ".join(words(figure))
+    all_words = " ".join(words(figure))
     for name in ("L1 13.0 TB/s", "L2 2.50 TB/s", "DRAM 900 GB/s", "fp64 6.60 TFLOP/s", "fp32 13.2 TFLOP/s"):
-        assert name in said
+        assert name in all_words
     assert words(figure).count("<b>fp64</b>") == 1, "once a row, not once a point"
     assert figure["layout"]["showlegend"] is False
 
@@ -52,16 +52,16 @@ def test_both_axes_are_logarithmic_with_plain_ticks_and_hold_everything() -> Non
 
 def test_a_slope_ends_at_the_highest_ceiling_and_a_ceiling_begins_at_the_steepest_slope() -> None:
     figure = roofline_chart.figure(SLOPES, CEILINGS, [mark(8.6)])
-    lines = [one for one in figure["data"] if one["mode"] == "lines"]
-    dram = next(one for one in lines if "DRAM" in one["hovertemplate"])
+    lines = [trace for trace in figure["data"] if trace["mode"] == "lines"]
+    dram = next(trace for trace in lines if "DRAM" in trace["hovertemplate"])
     assert dram["y"][1] == pytest.approx(13.2e12)
-    fp64 = next(one for one in lines if one["hovertemplate"].startswith("<b>fp64"))
+    fp64 = next(trace for trace in lines if trace["hovertemplate"].startswith("<b>fp64"))
     assert fp64["x"][0] == pytest.approx(6.6 / 13)
 
 
 def test_points_alone_are_a_chart_where_no_peak_is_known() -> None:
     figure = roofline_chart.figure([], [], [mark(8.6)])
-    assert [one["mode"] for one in figure["data"]] == ["markers+text"]
+    assert [trace["mode"] for trace in figure["data"]] == ["markers+text"]
     assert not figure["layout"]["shapes"]
 
 
@@ -92,18 +92,18 @@ def test_a_cluster_of_labels_covers_neither_points_nor_each_other() -> None:
 
 
 def test_a_roof_that_is_not_known_is_not_drawn_and_its_metric_is_named() -> None:
-    found = roofline_of(launch(whole(**{PEAK.format("ffma"): None})), TABLE, "sm_80")
-    slopes, ceilings = roofline_points.slopes_and_ceilings(found)
-    assert [one.label for one in slopes] == ["DRAM"]
+    roofline = roofline_of(launch(whole(**{PEAK.format("ffma"): None})), TABLE, "sm_80")
+    slopes, ceilings = roofline_points.slopes_and_ceilings(roofline)
+    assert [slope.label for slope in slopes] == ["DRAM"]
     assert ceilings == []
-    told = " ".join(roofline_points.notes(found, "sm_80"))
-    assert PEAK.format("ffma") in told
-    assert "failed (NaN)" in told
-    assert "profiler metrics --chip sm_80" in told
-    assert "peak missing" in roofline_points.points(found)
+    words_of_notes = " ".join(roofline_points.notes(roofline, "sm_80"))
+    assert PEAK.format("ffma") in words_of_notes
+    assert "failed (NaN)" in words_of_notes
+    assert "profiler metrics --chip sm_80" in words_of_notes
+    assert "peak missing" in roofline_points.points(roofline)
 
 
 def test_a_launch_with_nothing_has_no_table_of_zeros() -> None:
-    found = roofline_of(launch({}), TABLE, "sm_80")
-    assert "No roof" in roofline_points.roofs(found)
-    assert "<td" not in roofline_points.roofs(found)
+    roofline = roofline_of(launch({}), TABLE, "sm_80")
+    assert "No roof" in roofline_points.roofs(roofline)
+    assert "<td" not in roofline_points.roofs(roofline)

@@ -164,11 +164,11 @@ def test_log_ticks_are_plain_numbers_inside_the_range() -> None:
 def test_thinning_keeps_gaps_breaks_and_the_last_point() -> None:
     line = [Point(index, float(index), joined=index != 501) for index in range(1000)]
     line[700] = Point(700, None, gap="not collected")
-    kept = thinned(line, 100)
-    assert len(kept) <= 103
-    assert kept[-1].x == 999
-    assert [point.x for point in kept if point.y is None] == [700]
-    assert [point.x for point in kept if not point.joined] == [510]
+    drawn = thinned(line, 100)
+    assert len(drawn) <= 103
+    assert drawn[-1].x == 999
+    assert [point.x for point in drawn if point.y is None] == [700]
+    assert [point.x for point in drawn if not point.joined] == [510]
 
 
 def test_a_chart_of_many_points_stays_under_what_svg_draws_smoothly() -> None:

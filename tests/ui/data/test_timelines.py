@@ -19,40 +19,40 @@ def point(run: int, version: str, ns: float, breaks: str = "") -> TrendPoint:
     return TrendPoint(f"run-{run}", version, when, Value(ns, "ns"), "d", None, None, run, "", breaks)
 
 
-def of(*points: TrendPoint, mode: str = "events; cache warm; clock none") -> Trend:
-    told = ("latency", "latency", "lower", "ns", "f", None, "H100", Evidence.MEASURED, mode)
-    return Trend(*told, "total", "total", points)
+def latencies(*points: TrendPoint, mode: str = "events; cache warm; clock none") -> Trend:
+    fields = ("latency", "latency", "lower", "ns", "f", None, "H100", Evidence.MEASURED, mode)
+    return Trend(*fields, "total", "total", points)
 
 
 def test_versions_of_one_run_are_never_joined_to_each_other() -> None:
-    one = of(*(point(run, name, ns) for run in range(3) for name, ns in (("a", 1e6), ("b", 2e6))))
-    assert [(name, [p.value.number for p in told.points]) for name, told in timelines(one)] == [
+    trend = latencies(*(point(run, name, ns) for run in range(3) for name, ns in (("a", 1e6), ("b", 2e6))))
+    assert [(name, [point.value.number for point in line.points]) for name, line in timelines(trend)] == [
         ("a", [1e6] * 3),
         ("b", [2e6] * 3),
     ]
-    panel = trend_panels.picture({"latency": [one]}, ("a", "b"), True, []).panels[0]
+    panel = trend_panels.picture({"latency": [trend]}, ("a", "b"), True, []).panels[0]
     assert [line.label for line in panel.lines] == ["a", "b"]
     for line in panel.lines:
-        assert len({shown.x for shown in line.points}) == 3
-        assert len({shown.y for shown in line.points}) == 1
+        assert len({point.x for point in line.points}) == 3
+        assert len({point.y for point in line.points}) == 1
 
 
 def test_versions_that_follow_as_commits_do_stay_one_line() -> None:
-    one = of(*(point(run, f"c{run}", 1e6) for run in range(3)))
-    assert timelines(one) == [(None, one)]
+    trend = latencies(*(point(run, f"c{run}", 1e6) for run in range(3)))
+    assert timelines(trend) == [(None, trend)]
 
 
 def test_a_break_that_one_version_met_breaks_the_line_of_each() -> None:
     breaks = "driver differs: 1 and 2"
-    one = of(point(0, "a", 1.0), point(0, "b", 2.0), point(1, "a", 1.0, breaks), point(1, "b", 2.0))
-    assert [told.points[1].breaks for _, told in timelines(one)] == [breaks, breaks]
-    assert [told.points[0].breaks for _, told in timelines(one)] == ["", ""]
+    trend = latencies(point(0, "a", 1.0), point(0, "b", 2.0), point(1, "a", 1.0, breaks), point(1, "b", 2.0))
+    assert [line.points[1].breaks for _, line in timelines(trend)] == [breaks, breaks]
+    assert [line.points[0].breaks for _, line in timelines(trend)] == ["", ""]
 
 
 def test_with_several_modes_a_line_says_version_and_mode() -> None:
     points = [point(run, name, ns) for run in range(2) for name, ns in (("a", 1e6), ("b", 2e6))]
-    both = [of(*points), of(*points, mode="events; cache cold; clock none")]
-    (panel,) = trend_panels.picture({"latency": both}, ("a", "b"), True, []).panels
+    trends = [latencies(*points), latencies(*points, mode="events; cache cold; clock none")]
+    (panel,) = trend_panels.picture({"latency": trends}, ("a", "b"), True, []).panels
     assert [line.label for line in panel.lines] == [
         "a events; cache warm",
         "b events; cache warm",
@@ -64,28 +64,28 @@ def test_with_several_modes_a_line_says_version_and_mode() -> None:
 def test_the_mark_of_a_version_stands_on_its_own_line() -> None:
     slow, fast = series((5e6, 6e6)).points, series((2e6, 2e6)).points
     points = [
-        TrendPoint(a.run_id, name, a.created, each.value, a.metric, None, None, place)
+        TrendPoint(a.run_id, name, a.created, source.value, a.metric, None, None, place)
         for place, (a, b) in enumerate(zip(fast, slow, strict=True))
-        for name, each in (("fast", a), ("slow", b))
+        for name, source in (("fast", a), ("slow", b))
     ]
-    one = of(*points)
-    told = next(told for name, told in timelines(one) if name == "slow")
-    found = history(told, version="slow")
-    picture = trend_panels.picture({"latency": [one]}, ("fast", "slow"), True, [])
-    drawn = history_steps.mark(picture, [found], ("fast", "slow"), True)
+    trend = latencies(*points)
+    slow_line = next(line for name, line in timelines(trend) if name == "slow")
+    slow_history = history(slow_line, version="slow")
+    picture = trend_panels.picture({"latency": [trend]}, ("fast", "slow"), True, [])
+    drawn = history_steps.mark(picture, [slow_history], ("fast", "slow"), True)
     mark = drawn["data"][-1]
-    number = told.points[10].value.number
+    number = slow_line.points[10].value.number
     assert number is not None
     assert mark["y"] == [number / 1e6]
 
 
 def test_rows_and_notes_of_calls_name_the_mode() -> None:
-    both = [
-        history(of(*series((5e6, 6e6)).points, mode=f"events; cache {how}; clock none"), version="v")
+    histories = [
+        history(latencies(*series((5e6, 6e6)).points, mode=f"events; cache {how}; clock none"), version="v")
         for how in ("warm", "cold")
     ]
-    shown = str(history_steps.table(both))
-    assert "v events; cache warm" in shown
-    assert "v events; cache cold" in shown
-    short = History(both[0].series, RUNS, "v", (), "3 of the 8 points that a step needs", 3)
+    output = str(history_steps.table(histories))
+    assert "v events; cache warm" in output
+    assert "v events; cache cold" in output
+    short = History(histories[0].series, RUNS, "v", (), "3 of the 8 points that a step needs", 3)
     assert "v events; cache warm" in history_steps.notes([short])[0]

@@ -32,7 +32,7 @@ def plain(markup: str) -> str:
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", markup)).split())
 
 
-def said(kind: str, words: str, lever: str | None = None, share: float | None = None) -> Statement:
+def statement(kind: str, words: str, lever: str | None = None, share: float | None = None) -> Statement:
     return Statement(words, kind, words, (), Evidence.MEASURED, "one launch", lever, share)
 
 
@@ -46,46 +46,46 @@ def unknown(question: str, *to_collect: str) -> Statement:
 def test_the_advice_is_of_the_chosen_launch_and_not_of_the_longest(ncar: Comparison) -> None:
     for kernel, at_most in (("compute_tendencies_x_279_gpu", 81), ("semi_discrete_step_232_gpu", 77)):
         (pair,) = [pair for pair in ncar.pairs if pair.kernel == kernel]
-        told = plain(advice.table(statements_of_pair(ncar, pair, TABLE), "sm_70"))
-        assert f"{at_most} %" in told
-        assert told.count(DRAM) == 1, "what several statements ask for stands once"
-        assert "ncu --metrics $(profiler metrics --chip sm_70) PROGRAM" in told
+        words = plain(advice.table(statements_of_pair(ncar, pair, TABLE), "sm_70"))
+        assert f"{at_most} %" in words
+        assert words.count(DRAM) == 1, "what several statements ask for stands once"
+        assert "ncu --metrics $(profiler metrics --chip sm_70) PROGRAM" in words
 
 
 def test_a_launch_alone_is_told_the_same_without_a_change(ncar: Comparison) -> None:
     (pair,) = [pair for pair in ncar.pairs if pair.kernel == "semi_discrete_step_232_gpu"]
-    told = plain(advice.table(statements_of_launch(pair.b, "7.0", TABLE), "sm_70"))
-    assert DRAM in told
-    assert "77 %" in told
+    words = plain(advice.table(statements_of_launch(pair.b, "7.0", TABLE), "sm_70"))
+    assert DRAM in words
+    assert "77 %" in words
 
 
 def test_what_changed_is_left_to_why_unless_only_it_calls_for_something() -> None:
-    told = plain(
+    words = plain(
         advice.table(
             [
-                said(BOTTLENECK, "DRAM limits it.", "reuse tiles", 0.8),
-                said(CHANGE, "2 ms faster."),
-                said(CHANGE, "+1 ms by waiting for data.", "reuse tiles", 0.2),
-                said(CHANGE, "+1 ms by barriers.", "fewer barriers", 0.1),
+                statement(BOTTLENECK, "DRAM limits it.", "reuse tiles", 0.8),
+                statement(CHANGE, "2 ms faster."),
+                statement(CHANGE, "+1 ms by waiting for data.", "reuse tiles", 0.2),
+                statement(CHANGE, "+1 ms by barriers.", "fewer barriers", 0.1),
                 unknown("whether SMs stand idle", "To collect: metrics.txt:24 (a)."),
             ]
         )
     )
-    assert "faster" not in told
-    assert "waiting for data" not in told
-    assert "→ fewer barriers +1 ms by barriers. 10 %" in told
-    assert told.endswith("unknown: whether SMs stand idle. To collect: metrics.txt:24 (a).")
+    assert "faster" not in words
+    assert "waiting for data" not in words
+    assert "→ fewer barriers +1 ms by barriers. 10 %" in words
+    assert words.endswith("unknown: whether SMs stand idle. To collect: metrics.txt:24 (a).")
 
 
 def test_a_share_that_nobody_knows_is_a_dash_and_no_zero() -> None:
-    told = plain(advice.table([said(LEVER, "a", "b", 0.5), said(LEVER, "c", "d")]))
-    assert told == "try of its time, at most → b a 50 % → d c –"
+    words = plain(advice.table([statement(LEVER, "a", "b", 0.5), statement(LEVER, "c", "d")]))
+    assert words == "try of its time, at most → b a 50 % → d c –"
 
 
 def test_a_command_in_a_statement_is_code_and_no_backtick_is_shown() -> None:
-    shown = advice.table([said(BOTTLENECK, "The compiler tells <them> apart (`profiler static`).")])
-    assert 'tells &lt;them&gt; apart (<span class="c">profiler static</span>).' in shown
-    assert "`" not in shown
+    output = advice.table([statement(BOTTLENECK, "The compiler tells <them> apart (`profiler static`).")])
+    assert 'tells &lt;them&gt; apart (<span class="c">profiler static</span>).' in output
+    assert "`" not in output
 
 
 def test_nothing_to_say_is_said() -> None:
@@ -100,11 +100,11 @@ def test_what_was_measured_elsewhere_needs_no_measuring() -> None:
 
 @pytest.mark.usefixtures("pages_of")
 def test_the_diff_answers_what_next_below_why(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = text(page("diff", full_data, monkeypatch, **NCAR))
-    assert told.index("Why") < told.index("What next") < told.index(DRAM)
+    words = text(page("diff", full_data, monkeypatch, **NCAR))
+    assert words.index("Why") < words.index("What next") < words.index(DRAM)
 
 
 @pytest.mark.usefixtures("pages_of")
 def test_a_launch_of_a_run_answers_what_next(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = text(page("runs", full_data, monkeypatch, find="MW_DivToMult"))
-    assert DRAM in told
+    words = text(page("runs", full_data, monkeypatch, find="MW_DivToMult"))
+    assert DRAM in words

@@ -36,40 +36,40 @@ def series(levels: tuple[float, ...], name: str = "k#0") -> Trend:
         )
         for day, ns in enumerate(numbers.tolist())
     )
-    told = ("duration", METRIC.label, "lower", "ns", "f", None, "H100", Evidence.MEASURED, "ncu")
-    return Trend(*told, name, name.partition("#")[0], points)
+    fields = ("duration", METRIC.label, "lower", "ns", "f", None, "H100", Evidence.MEASURED, "ncu")
+    return Trend(*fields, name, name.partition("#")[0], points)
 
 
-def history(one: Trend, verdict: Verdict = Verdict.WORSE, version: str | None = None) -> History:
+def history(trend: Trend, verdict: Verdict = Verdict.WORSE, version: str | None = None) -> History:
     around = RunChanges((EnvironmentChange("driver", "1", "2", "run-10"),), (), CodeChange("same", "SASS"))
     changes = [
         Step(
             step,
             verdict,
             "",
-            one.points[step.earliest - 1],
-            one.points[step.earliest : step.latest + 1],
-            one.points[step.index],
+            trend.points[step.earliest - 1],
+            trend.points[step.earliest : step.latest + 1],
+            trend.points[step.index],
             around,
         )
-        for step in change_points_in(one, METRIC)
+        for step in change_points_in(trend, METRIC)
     ]
-    return History(one, RUNS, version, tuple(changes))
+    return History(trend, RUNS, version, tuple(changes))
 
 
-def marks(one: History, is_over_time: bool) -> list[dict[str, object]]:
-    versions = [point.version for point in one.series.points]
-    picture = trend_panels.picture({"duration": [one.series]}, versions, is_over_time, [one.series])
-    drawn = history_steps.mark(picture, [one], versions, is_over_time)
+def marks(of_trend: History, is_over_time: bool) -> list[dict[str, object]]:
+    versions = [point.version for point in of_trend.series.points]
+    picture = trend_panels.picture({"duration": [of_trend.series]}, versions, is_over_time, [of_trend.series])
+    drawn = history_steps.mark(picture, [of_trend], versions, is_over_time)
     return list(drawn["data"][len(picture.figure["data"]) :])
 
 
 def test_a_step_is_marked_on_its_line_by_version_and_by_time() -> None:
-    one = history(series((5e6, 6e6)))
+    stepped = history(series((5e6, 6e6)))
     for is_over_time, x in ((False, 10.0), (True, (START + timedelta(days=10)).timestamp() * 1000)):
-        (mark,) = marks(one, is_over_time)
+        (mark,) = marks(stepped, is_over_time)
         assert mark["x"] == [x]
-        number = one.series.points[10].value.number
+        number = stepped.series.points[10].value.number
         assert number is not None
         assert mark["y"] == [number / 1e6], "in the panel's unit"
         look = mark["marker"]
@@ -86,18 +86,18 @@ def test_a_fall_points_down_and_nobody_s_verdict_has_no_colour() -> None:
 
 
 def test_a_step_between_runs_of_one_version_has_no_place_over_versions() -> None:
-    one = history(series((5e6, 6e6)), version="c3")
-    assert marks(one, False) == []
-    assert len(marks(one, True)) == 1
+    stepped = history(series((5e6, 6e6)), version="c3")
+    assert marks(stepped, False) == []
+    assert len(marks(stepped, True)) == 1
 
 
 def test_a_row_says_size_runs_code_and_cause() -> None:
-    shown = str(history_steps.table([history(series((5e6, 6e6)))]))
-    assert 'title="c10 2026-01-11 00:00">c10<' in shown
-    assert "driver 1 → 2" in shown
-    assert "same: SASS" in shown
-    assert ">environment<" in shown
-    assert "worse" in shown
+    output = str(history_steps.table([history(series((5e6, 6e6)))]))
+    assert 'title="c10 2026-01-11 00:00">c10<' in output
+    assert "driver 1 → 2" in output
+    assert "same: SASS" in output
+    assert ">environment<" in output
+    assert "worse" in output
 
 
 def test_a_series_without_steps_says_so_and_a_short_one_that_it_is_short() -> None:

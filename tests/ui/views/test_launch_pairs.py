@@ -56,7 +56,7 @@ def test_the_longest_pair_is_shown_first_with_its_verdict(ncar: Comparison) -> N
 
 def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(ncar: Comparison) -> None:
     for pair in ncar.pairs:
-        shown = rows(metric_changes.table(pair))
+        output = rows(metric_changes.table(pair))
         for change in pair.metrics:
             if change.a.number is None or change.b.number is None or change.a.number == change.b.number == 0:
                 continue
@@ -64,39 +64,39 @@ def test_every_metric_with_a_number_is_in_the_table_as_the_comparison_has_it(nca
             moved = formatting.change(change.a, change.b)
             verdict = change.verdict.label
             expected = " ".join(f"{change.label} {a} {b} {moved} {verdict}".split())
-            assert expected in shown
+            assert expected in output
 
 
 def test_metrics_without_a_number_stand_once_in_a_closing_line_and_never_as_zero(ncar: Comparison) -> None:
     pair = ncar.pairs[0]
-    shown = rows(metric_changes.table(pair))
+    output = rows(metric_changes.table(pair))
     absent = [change for change in pair.metrics if change.a.number is None and change.b.number is None]
     assert absent
     for change in absent:
-        (line,) = [row for row in shown if change.label in row.partition(": ")[2].split(" · ")]
+        (line,) = [row for row in output if change.label in row.partition(": ")[2].split(" · ")]
         assert line.startswith(formatting.state_words(change.a))
 
 
 def test_a_metric_that_only_one_side_has_keeps_its_row_and_is_missing(esmm: Comparison) -> None:
     pair = next(pair for pair in esmm.pairs if pair.kernel == "one_d_vec")
-    shown = rows(metric_changes.table(pair))
-    assert "ncu duration failed (NaN) 343 µs – missing" in shown
+    output = rows(metric_changes.table(pair))
+    assert "ncu duration failed (NaN) 343 µs – missing" in output
 
 
 def test_the_largest_change_comes_first_within_a_group(ncar: Comparison) -> None:
-    shown = rows(metric_changes.table(ncar.pairs[0]))
-    start = shown.index("Stalls")
-    found = [
+    output = rows(metric_changes.table(ncar.pairs[0]))
+    start = output.index("Stalls")
+    changes = [
         float(row.split(" %")[0].split()[-1].replace("−", "").replace("+", ""))
-        for row in shown[start + 3 : start + 8]
+        for row in output[start + 3 : start + 8]
     ]
-    assert found == sorted(found, reverse=True)
+    assert changes == sorted(changes, reverse=True)
 
 
 def test_launches_without_a_partner_are_listed_with_their_side(esmm: Comparison) -> None:
-    shown = rows(launch_pairs.table(esmm, None, VIEW))
-    assert len(shown) == 1 + len(esmm.pairs) + len(esmm.only_in_a) + len(esmm.only_in_b)
-    assert "warptiling – 195 µs only in B" in shown
+    output = rows(launch_pairs.table(esmm, None, VIEW))
+    assert len(output) == 1 + len(esmm.pairs) + len(esmm.only_in_a) + len(esmm.only_in_b)
+    assert "warptiling – 195 µs only in B" in output
 
 
 def test_a_failed_duration_reads_as_failed(esmm: Comparison) -> None:
@@ -111,17 +111,17 @@ def test_the_first_pair_shown_has_a_duration_on_both_sides(esmm: Comparison) -> 
 
 
 def test_a_link_leads_to_the_same_view_of_another_launch(ncar: Comparison) -> None:
-    shown = launch_pairs.table(ncar, ncar.pairs[0], VIEW)
-    assert 'href="./diff?a=ncar%2FMW_Baseline&amp;b=ncar%2FMW_DivToMult&amp;launch=set_halo' in shown
-    assert shown.count('class="sel"') == 1
+    output = launch_pairs.table(ncar, ncar.pairs[0], VIEW)
+    assert 'href="./diff?a=ncar%2FMW_Baseline&amp;b=ncar%2FMW_DivToMult&amp;launch=set_halo' in output
+    assert output.count('class="sel"') == 1
 
 
 def test_ambiguous_launches_are_listed_with_the_reason(reports: Path) -> None:
     comparison = of(reports, "cutlass/report75", "cutlass/report80@eba551e9")
-    shown = text(launch_pairs.table(comparison, None, VIEW))
+    output = text(launch_pairs.table(comparison, None, VIEW))
     notes = " ".join(map(text, launch_pairs.notes(comparison)))
     for group in comparison.ambiguous:
-        assert "unclear ambiguous" in shown
+        assert "unclear ambiguous" in output
         assert group.why in notes
     listed = len(rows(launch_pairs.table(comparison, None, VIEW))) - 1
     pairs, alone = len(comparison.pairs), len(comparison.only_in_a) + len(comparison.only_in_b)
@@ -130,14 +130,14 @@ def test_ambiguous_launches_are_listed_with_the_reason(reports: Path) -> None:
 
 def test_other_gpus_are_not_comparable_and_the_strip_says_why(reports: Path) -> None:
     comparison = of(reports, "mistic/prof1", "hyperspec/profile")
-    shown = text(comparison_head.comparability(comparison))
-    assert shown.startswith("Comparable: no ≠ GPU differs")
+    output = text(comparison_head.comparability(comparison))
+    assert output.startswith("Comparable: no ≠ GPU differs")
 
 
 def test_what_neither_report_says_is_named_and_not_taken_as_equal(ncar: Comparison) -> None:
-    shown = text(comparison_head.comparability(ncar))
-    assert "neither side says: workload, dtype, clock control" in shown
-    assert "same: GPU" in shown
+    output = text(comparison_head.comparability(ncar))
+    assert "neither side says: workload, dtype, clock control" in output
+    assert "same: GPU" in output
     assert "clock control not in the report" in text(metric_changes.environment(ncar, ncar.pairs[0]))
 
 
@@ -160,30 +160,30 @@ def test_a_failed_duration_is_not_drawn(esmm: Comparison) -> None:
 
 
 def test_opcodes_show_how_many_more_or_fewer_ran(ncar: Comparison) -> None:
-    shown = rows(metric_changes.opcodes(ncar.pairs[0].opcodes))
-    assert shown[1].startswith("IMAD 274 M 110 M −164 M")
-    assert len(shown) == 1 + metric_changes.OPCODES_SHOWN
+    output = rows(metric_changes.opcodes(ncar.pairs[0].opcodes))
+    assert output[1].startswith("IMAD 274 M 110 M −164 M")
+    assert len(output) == 1 + metric_changes.OPCODES_SHOWN
 
 
 def version(name: str, day: int, family: str = "f") -> VersionInfo:
-    made = datetime(2026, 1, day, tzinfo=UTC)
-    return VersionInfo(family, name, made, made, 1, ("H100",), ())
+    created = datetime(2026, 1, day, tzinfo=UTC)
+    return VersionInfo(family, name, created, created, 1, ("H100",), ())
 
 
 VERSIONS = [version("v1", 1), version("v2", 2), version("v3", 3), version("x", 9, "g")]
 
 
 def test_previous_and_next_step_through_the_family() -> None:
-    shown = unescape(addresses.Diff("f/v2", "f/v3", launch="k").links(VERSIONS))
-    assert "?a=f%2Fv1&b=f%2Fv2" in shown
-    assert "next" not in shown
-    assert "?a=f%2Fv3&b=f%2Fv2&launch=k" in shown  # swap keeps the launch
+    output = unescape(addresses.Diff("f/v2", "f/v3", launch="k").links(VERSIONS))
+    assert "?a=f%2Fv1&b=f%2Fv2" in output
+    assert "next" not in output
+    assert "?a=f%2Fv3&b=f%2Fv2&launch=k" in output  # swap keeps the launch
 
 
 def test_versions_of_two_families_have_no_previous_or_next() -> None:
-    shown = addresses.Diff("f/v2", "g/x").links(VERSIONS)
-    assert "previous" not in shown
-    assert "swap" in shown
+    output = addresses.Diff("f/v2", "g/x").links(VERSIONS)
+    assert "previous" not in output
+    assert "swap" in output
 
 
 def test_an_empty_address_opens_the_newest_pair_of_a_family_that_has_one() -> None:
@@ -206,13 +206,13 @@ def test_long_template_arguments_are_cut_to_where_they_begin_to_differ() -> None
 
 
 def test_two_that_share_no_kind_of_evidence_are_told_so() -> None:
-    found = [
+    some_cells = [
         cells.Cell("f/v1", "w", "", Evidence.MODELLED),
         cells.Cell("f/v1", "w", "sm_90a", Evidence.STATIC),
         cells.Cell("f/v2", "w", "sm_90a", Evidence.STATIC),
         cells.Cell("g/x", "w", "L4", Evidence.MEASURED),
     ]
-    why = cells.why_nothing_shared(found, ("f/v1", "g/x"))
+    why = cells.why_nothing_shared(some_cells, ("f/v1", "g/x"))
     assert why.startswith("f/v1 is static and modelled, g/x is measured")
-    assert not cells.why_nothing_shared(found, ("f/v1", "f/v2"))
-    assert not cells.why_nothing_shared(found, ("f/v1", "nobody/knows"))
+    assert not cells.why_nothing_shared(some_cells, ("f/v1", "f/v2"))
+    assert not cells.why_nothing_shared(some_cells, ("f/v1", "nobody/knows"))

@@ -20,12 +20,12 @@ def pair_of(reports: Path, kernel: str) -> PairComparison:
 
 def test_the_pair_of_an_edited_kernel_lists_what_is_new_and_counts_what_stayed(reports: Path) -> None:
     pair = pair_of(reports, "279")
-    shown = rule_results.changed(pair)
-    assert shown.index("new in B") < shown.index("long_scoreboard") < shown.index("changed")
-    assert "10 the same in both" in shown
-    assert "High Utilization → Balanced" in shown
-    assert "gone from A" not in shown
-    assert '<b class="nw">High Throughput</b>' in shown
+    output = rule_results.changed(pair)
+    assert output.index("new in B") < output.index("long_scoreboard") < output.index("changed")
+    assert "10 the same in both" in output
+    assert "High Utilization → Balanced" in output
+    assert "gone from A" not in output
+    assert '<b class="nw">High Throughput</b>' in output
     assert rule_results.caption(pair) == "in their own words; 2 new, 2 changed"
 
 

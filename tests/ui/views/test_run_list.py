@@ -14,24 +14,23 @@ from tests.reportfiles import is_made
 
 
 def run(family: str, version: str, day: int, **other: object) -> RunInfo:
-    made = datetime(2026, 1, day, tzinfo=UTC)
-    known: dict[str, object] = dict.fromkeys(
+    nothing_known: dict[str, object] = dict.fromkeys(
         ("workload", "gpu", "compute_capability", "driver", "ncu_version", "cuda")
     )
-    known |= dict.fromkeys(("host", "command_line", "clock_control", "cache_control"))
+    nothing_known |= dict.fromkeys(("host", "command_line", "clock_control", "cache_control"))
     return RunInfo(
         run_id=f"{day}-{family}-{version}",
         family=family,
         version=version,
         kind="import",
-        created=made,
+        created=datetime(2026, 1, day, tzinfo=UTC),
         launches=1,
         reports=(),
         evidence=frozenset({Evidence.MEASURED}),
         hidden=False,
         families=(family,),
         versions=(version,),
-        **{**known, **other},
+        **{**nothing_known, **other},
     )
 
 
@@ -61,8 +60,8 @@ RUNS = [run("a", "v1", 1, gpu="H100"), run("a", "v2", 2, gpu="L4"), run("b", "v1
 
 
 def test_runs_are_found_by_family_and_by_every_word_newest_first() -> None:
-    assert [one.run_id for one in run_list.matching(RUNS, "", "")] == ["3-b-v1", "2-a-v2", "1-a-v1"]
-    assert [one.run_id for one in run_list.matching(RUNS, "a", "l4")] == ["2-a-v2"]
+    assert [match.run_id for match in run_list.matching(RUNS, "", "")] == ["3-b-v1", "2-a-v2", "1-a-v1"]
+    assert [match.run_id for match in run_list.matching(RUNS, "a", "l4")] == ["2-a-v2"]
     assert run_list.matching(RUNS, "b", "h100") == []
 
 
@@ -91,10 +90,10 @@ def test_what_a_report_does_not_say_is_not_left_blank() -> None:
 
 
 def test_whatever_else_a_run_recorded_of_its_making_is_shown() -> None:
-    shown = run_list.provenance(run("a", "v", 1, provenance={"throttle_reasons": ["none"], "driver": "550"}))
-    assert "throttle reasons" in shown
-    assert "[&quot;none&quot;]" in shown
-    assert shown.count(">driver<") == 1
+    output = run_list.provenance(run("a", "v", 1, provenance={"throttle_reasons": ["none"], "driver": "550"}))
+    assert "throttle reasons" in output
+    assert "[&quot;none&quot;]" in output
+    assert output.count(">driver<") == 1
 
 
 def test_the_outcome_of_an_import_counts_and_names_what_was_refused() -> None:
@@ -117,7 +116,7 @@ def test_a_bundle_that_cannot_be_read_is_named_with_its_reason() -> None:
 
 
 def test_the_longest_launch_comes_first_and_one_that_failed_before_it() -> None:
-    found = launch_list.matching(
+    matches = launch_list.matching(
         [
             launch("k#0", Value(1.0, "ns")),
             launch("k#1", Value(9.0, "ns")),
@@ -125,15 +124,15 @@ def test_the_longest_launch_comes_first_and_one_that_failed_before_it() -> None:
         ],
         "",
     )
-    assert [one.part for one in found] == ["l#0", "k#1", "k#0"]
+    assert [match.part for match in matches] == ["l#0", "k#1", "k#0"]
 
 
 def test_launches_over_the_limit_are_counted_and_the_filter_reaches_them() -> None:
     many = [launch(f"k{index}#0", Value(float(index), "ns"), index) for index in range(100)]
     assert launch_list.caption(launch_list.matching(many, ""), many) == "30 of 100, longest first"
-    found = launch_list.matching(many, "k7#")
-    assert [one.part for one in found] == ["k7#0"]
-    assert launch_list.caption(found, many) == "1 of 100, longest first (filtered)"
+    matches = launch_list.matching(many, "k7#")
+    assert [match.part for match in matches] == ["k7#0"]
+    assert launch_list.caption(matches, many) == "1 of 100, longest first (filtered)"
 
 
 def test_a_launch_is_chosen_by_the_name_that_the_diff_gives_it() -> None:
@@ -165,15 +164,15 @@ def test_a_failed_metric_has_its_state_and_no_number(reports: Path) -> None:
 
 
 def test_the_metrics_of_a_launch_start_with_those_of_metrics_txt_under_their_labels(reports: Path) -> None:
-    one = read.read_report(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0]
+    launch = read.read_report(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0]
     table = metric_table.load_metrics()
-    columns = launch_list.metric_columns(one, table, "")
-    assert sorted(map(str, columns["metric"])) == sorted(one.values)
+    columns = launch_list.metric_columns(launch, table, "")
+    assert sorted(map(str, columns["metric"])) == sorted(launch.values)
     assert (columns["metric"][0], columns["label"][0]) == (
         "gpu__time_duration.sum",
         table.by_concept["duration"].label,
     )
-    declared = [name for metric in table.metrics for name in metric.names_for(None) if name in one.values]
+    declared = [name for metric in table.metrics for name in metric.names_for(None) if name in launch.values]
     count = len(dict.fromkeys(declared))
     assert columns["metric"][:count] == list(dict.fromkeys(declared))
     assert all(columns["label"][:count])

@@ -46,18 +46,20 @@ def bars(figure: dict) -> dict[str, dict]:
 def test_the_waterfall_leads_from_a_through_every_cause_to_b(ncar: dict[str, Explanation]) -> None:
     figure = time_split.waterfall(ncar[CHANGED])
     assert figure is not None
-    found = bars(figure)
-    labels = list(found)
+    bar_by_label = bars(figure)
+    labels = list(bar_by_label)
     assert (labels[0], labels[1], labels[-2], labels[-1]) == ("A", "work", "residue", "B")
-    assert (found["A"]["base"], found["A"]["x"]) == ([0.0], [pytest.approx(6.190944)])
-    reached = found["A"]["x"][0]
+    assert (bar_by_label["A"]["base"], bar_by_label["A"]["x"]) == ([0.0], [pytest.approx(6.190944)])
+    reached = bar_by_label["A"]["x"][0]
     for label in labels[1:-1]:
-        assert found[label]["base"] == [pytest.approx(reached)], label
-        reached += found[label]["x"][0]
-    assert reached == pytest.approx(found["B"]["x"][0]), "the last step ends where B ends"
+        assert bar_by_label[label]["base"] == [pytest.approx(reached)], label
+        reached += bar_by_label[label]["x"][0]
+    assert reached == pytest.approx(bar_by_label["B"]["x"][0]), "the last step ends where B ends"
     low, high = figure["layout"]["xaxis"]["range"]
     assert all(
-        low <= edge <= high for bar in found.values() for edge in (*bar["base"], bar["base"][0] + bar["x"][0])
+        low <= edge <= high
+        for bar in bar_by_label.values()
+        for edge in (*bar["base"], bar["base"][0] + bar["x"][0])
     )
 
 
@@ -66,12 +68,12 @@ def test_a_cause_has_the_colour_of_its_direction_and_the_residue_is_hatched(
 ) -> None:
     figure = time_split.waterfall(ncar[CHANGED])
     assert figure is not None
-    found = {label: bar["marker"] for label, bar in bars(figure).items()}
-    assert found["work"]["color"] == light("better")
-    assert found["waiting: long_scoreboard"]["color"] == light("worse")
-    assert found["balance"]["color"] == light("neutral"), "it rounds to nothing"
-    assert found["residue"]["pattern"]["fgcolor"] == HATCH[0]
-    assert (found["A"]["color"], found["B"]["color"]) == (light("muted"), light("ink"))
+    bar_by_label = {label: bar["marker"] for label, bar in bars(figure).items()}
+    assert bar_by_label["work"]["color"] == light("better")
+    assert bar_by_label["waiting: long_scoreboard"]["color"] == light("worse")
+    assert bar_by_label["balance"]["color"] == light("neutral"), "it rounds to nothing"
+    assert bar_by_label["residue"]["pattern"]["fgcolor"] == HATCH[0]
+    assert (bar_by_label["A"]["color"], bar_by_label["B"]["color"]) == (light("muted"), light("ink"))
 
 
 def test_what_nobody_judged_is_grey_and_says_that_it_is_no_cause(ncar: dict[str, Explanation]) -> None:
@@ -84,18 +86,18 @@ def test_what_nobody_judged_is_grey_and_says_that_it_is_no_cause(ncar: dict[str,
         light("ink"),
         light("muted"),
     }
-    shown = plain(time_split.answer(unclear))
-    assert "the verdict is unclear: this is how the counters split, and no cause" in shown
-    assert "residue flagged: 4.4 % of the time" in shown
+    output = plain(time_split.answer(unclear))
+    assert "the verdict is unclear: this is how the counters split, and no cause" in output
+    assert "residue flagged: 4.4 % of the time" in output
 
 
 def test_what_a_flag_doubts_has_no_colour(ncar: dict[str, Explanation]) -> None:
-    told = ncar[CHANGED]
-    assert told.split is not None
+    explanation = ncar[CHANGED]
+    assert explanation.split is not None
 
     def coloured(**flags: str) -> set[str]:
-        assert told.split is not None
-        figure = time_split.waterfall(replace(told, split=replace(told.split, **flags)))  # type: ignore[arg-type]
+        assert explanation.split is not None
+        figure = time_split.waterfall(replace(explanation, split=replace(explanation.split, **flags)))  # type: ignore[arg-type]
         assert figure is not None
         judged = (light("better"), light("worse"))
         return {label for label, bar in bars(figure).items() if bar["marker"]["color"] in judged}
@@ -124,21 +126,21 @@ def test_what_to_collect_stands_where_there_is_no_split_and_not_where_nothing_ch
     explanations = of(reports, "esmm/profile@ee5ce738", "esmm/profile@049ec612")
     moved, same = explanations["one_warptiling"], explanations["basic"]
     assert time_split.waterfall(moved) is None
-    shown = plain(time_split.missing_counters(moved))
-    assert shown.startswith("no split from what these reports carry. Collect:")
-    assert "gpc__cycles_elapsed.max not collected in B" in shown
+    output = plain(time_split.missing_counters(moved))
+    assert output.startswith("no split from what these reports carry. Collect:")
+    assert "gpc__cycles_elapsed.max not collected in B" in output
     assert (
         f"{TABLE.by_concept['inst_issued'].line} issued smsp__inst_issued.sum not collected in either"
-        in shown
+        in output
     )
     assert same.missing
     assert time_split.missing_counters(same) == ""
 
 
 def test_a_number_keeps_its_unit_on_its_line(ncar: dict[str, Explanation]) -> None:
-    shown = time_split.answer(ncar[CHANGED])
-    assert '<span class="nw">−3.71 ms</span>' in shown
-    assert '<span class="m">Residue <span class="nw">+0.01 ms</span>' in shown
+    output = time_split.answer(ncar[CHANGED])
+    assert '<span class="nw">−3.71 ms</span>' in output
+    assert '<span class="m">Residue <span class="nw">+0.01 ms</span>' in output
 
 
 @pytest.mark.usefixtures("pages_of")

@@ -24,11 +24,11 @@ VERSIONS = ["v1", "v2", "v3"]
 
 def point(version: str, value: Value, gap: str = "", breaks: str = "") -> TrendPoint:
     day = int(version[1:])
-    made = datetime(2026, 1, day, tzinfo=UTC)
+    created = datetime(2026, 1, day, tzinfo=UTC)
     return TrendPoint(
         f"run-{version}",
         version,
-        made,
+        created,
         value,
         "gpu__time_duration.sum",
         (4, 1, 1),
@@ -61,47 +61,47 @@ def ns(number: float) -> Value:
 
 
 def test_a_failed_run_is_a_gap_that_says_so_and_not_a_zero() -> None:
-    one = kernel("k", point("v1", ns(5e6)), point("v2", NAN, "failed"), point("v3", ns(4e6)))
-    picture = trend_panels.picture({"duration": [one]}, VERSIONS, False, [one])
+    trend = kernel("k", point("v1", ns(5e6)), point("v2", NAN, "failed"), point("v3", ns(4e6)))
+    picture = trend_panels.picture({"duration": [trend]}, VERSIONS, False, [trend])
     points = picture.panels[0].lines[0].points
     assert [p.y for p in points] == [5.0, None, 4.0]
     assert points[1].gap == FAILED
 
 
 def test_a_kernel_that_did_not_run_is_a_gap_of_its_own_kind() -> None:
-    one = kernel("k", point("v1", ns(5e6)), point("v2", NOT_COLLECTED, ABSENT))
-    picture = trend_panels.picture({"duration": [one]}, VERSIONS, False, [one])
+    trend = kernel("k", point("v1", ns(5e6)), point("v2", NOT_COLLECTED, ABSENT))
+    picture = trend_panels.picture({"duration": [trend]}, VERSIONS, False, [trend])
     assert picture.panels[0].lines[0].points[1].gap == ABSENT
 
 
 def test_a_break_is_not_joined_and_its_reason_is_written_once() -> None:
     broken = point("v2", ns(5e6), breaks="driver differs: 1 and 2")
-    found = {
+    by_metric = {
         "duration": [kernel("k", point("v1", ns(5e6)), broken), kernel("l", point("v1", ns(1e6)), broken)]
     }
-    picture = trend_panels.picture(found, VERSIONS, False, found["duration"])
+    picture = trend_panels.picture(by_metric, VERSIONS, False, by_metric["duration"])
     assert [p.joined for p in picture.panels[0].lines[0].points] == [True, False]
-    written = [line for line in trend_panels.notes(picture, found, WORDS) if "driver differs" in line]
+    written = [line for line in trend_panels.notes(picture, by_metric, WORDS) if "driver differs" in line]
     assert len(written) == 1
     assert "not joined at v2" in written[0]
 
 
 def test_one_unit_holds_for_all_lines_of_a_panel() -> None:
-    found = {"duration": [kernel("long", point("v1", ns(5e6))), kernel("short", point("v1", ns(5e3)))]}
-    (panel,) = trend_panels.picture(found, VERSIONS, False, found["duration"]).panels
+    by_metric = {"duration": [kernel("long", point("v1", ns(5e6))), kernel("short", point("v1", ns(5e3)))]}
+    (panel,) = trend_panels.picture(by_metric, VERSIONS, False, by_metric["duration"]).panels
     assert panel.unit == "ms"
     assert [line.points[0].y for line in panel.lines] == [5.0, 0.005]
 
 
 def test_more_kernels_than_can_be_told_apart_are_cut_by_time_and_named() -> None:
     many = [kernel(f"k{index}", point("v1", ns(1e6 - index))) for index in range(12)]
-    found = {"duration": many, "occupancy": list(reversed(many))}
-    picture = trend_panels.picture(found, VERSIONS, False, many)
+    by_metric = {"duration": many, "occupancy": list(reversed(many))}
+    picture = trend_panels.picture(by_metric, VERSIONS, False, many)
     for panel in picture.panels:
         assert {line.label for line in panel.lines} == {
             f"k{index}" for index in range(trend_panels.LINES_SHOWN)
         }
-    (note,) = trend_panels.notes(picture, found, WORDS)
+    (note,) = trend_panels.notes(picture, by_metric, WORDS)
     assert "4 shorter kernels are not drawn: k8, k9, k10 and 1 more" in note
 
 
@@ -111,8 +111,11 @@ def test_a_filter_that_fits_no_kernel_names_those_that_are_there() -> None:
 
 
 def test_a_filter_keeps_the_metrics_that_other_kernels_lack() -> None:
-    found = {"duration": [kernel("k", point("v1", ns(1e6)))], "occupancy": []}
-    assert trend_choice.trends_of_kernels(found, found["duration"], "k") == (found, found["duration"])
+    by_metric = {"duration": [kernel("k", point("v1", ns(1e6)))], "occupancy": []}
+    assert trend_choice.trends_of_kernels(by_metric, by_metric["duration"], "k") == (
+        by_metric,
+        by_metric["duration"],
+    )
 
 
 def test_modes_of_one_kernel_are_lines_of_their_own() -> None:
@@ -122,33 +125,33 @@ def test_modes_of_one_kernel_are_lines_of_their_own() -> None:
 
 
 def test_over_time_the_axis_holds_moments() -> None:
-    one = kernel("k", point("v1", ns(5e6)), point("v3", ns(4e6)))
-    picture = trend_panels.picture({"duration": [one]}, VERSIONS, True, [one])
+    trend = kernel("k", point("v1", ns(5e6)), point("v3", ns(4e6)))
+    picture = trend_panels.picture({"duration": [trend]}, VERSIONS, True, [trend])
     assert picture.axis.time
     assert picture.axis.span[1] - picture.axis.span[0] == 2 * 86_400_000
     assert picture.figure["layout"]["xaxis"]["type"] == "date"
 
 
 def test_a_metric_that_no_run_has_is_named_by_its_label() -> None:
-    one = kernel("k", point("v1", ns(5e6)))
-    found = {"duration": [one], "tensor_busy": [], "my__metric.sum": []}
-    picture = trend_panels.picture(found, VERSIONS, False, [one])
-    (note,) = trend_panels.notes(picture, found, WORDS)
+    trend = kernel("k", point("v1", ns(5e6)))
+    by_metric = {"duration": [trend], "tensor_busy": [], "my__metric.sum": []}
+    picture = trend_panels.picture(by_metric, VERSIONS, False, [trend])
+    (note,) = trend_panels.notes(picture, by_metric, WORDS)
     assert "not collected in any of these runs: tensor busy, my__metric.sum" in note
 
 
 def test_the_table_links_each_version_to_the_diff_with_the_one_before() -> None:
-    shown = trend_numbers.table(
+    output = trend_numbers.table(
         [kernel("k", point("v1", ns(5e6)), point("v3", NAN, "failed"))], VERSIONS, "f", []
     )
-    assert "?a=f%2Fv1&amp;b=f%2Fv2" in shown
-    assert "?a=f%2Fv2&amp;b=f%2Fv3" in shown
-    assert "failed (NaN)" in shown
+    assert "?a=f%2Fv1&amp;b=f%2Fv2" in output
+    assert "?a=f%2Fv2&amp;b=f%2Fv3" in output
+    assert "failed (NaN)" in output
 
 
 def test_the_csv_holds_every_point_in_base_units_and_no_number_for_a_failure() -> None:
-    one = kernel("k", point("v1", ns(5e6)), point("v2", NAN, "failed", ""))
-    head, first, second = trends_csv.as_csv([one]).splitlines()
+    trend = kernel("k", point("v1", ns(5e6)), point("v2", NAN, "failed", ""))
+    head, first, second = trends_csv.as_csv([trend]).splitlines()
     cells = dict(zip(head.split(","), first.split(","), strict=True))
     assert (cells["value"], cells["unit"], cells["state"]) == ("5000000.0", "ns", "")
     cells = dict(zip(head.split(","), second.split(","), strict=True))
@@ -156,26 +159,30 @@ def test_the_csv_holds_every_point_in_base_units_and_no_number_for_a_failure() -
 
 
 def test_a_version_without_any_result_is_a_gap_and_no_blank_that_reads_as_nothing_there() -> None:
-    one = kernel("k", point("v1", ns(5e6)), point("v3", ns(4e6)))
-    (panel,) = trend_panels.picture({"duration": [one]}, VERSIONS, False, [one]).panels
+    trend = kernel("k", point("v1", ns(5e6)), point("v3", ns(4e6)))
+    (panel,) = trend_panels.picture({"duration": [trend]}, VERSIONS, False, [trend]).panels
     assert gaps_of_all_lines(panel) == [(1.0, trend_panels.NO_RESULT)]
-    filtered = trend_panels.picture({"duration": [one]}, VERSIONS, True, [one])
+    filtered = trend_panels.picture({"duration": [trend]}, VERSIONS, True, [trend])
     assert not gaps_of_all_lines(filtered.panels[0]), "over time there are runs and no versions to miss"
 
 
 def test_a_line_leads_to_a_version_only_from_what_it_was_made_from(tmp_path: Path) -> None:
     lineages.dissected(tmp_path)
-    found = load_lineages(location.open_root(str(tmp_path)), open_store(str(tmp_path)))[lineages.FAMILY]
-    names = [one.version.id for one in found.statuses]
-    child = next(one for one in found.statuses if one.correct_ancestor is not None and not one.is_wrong)
+    lineage = load_lineages(location.open_root(str(tmp_path)), open_store(str(tmp_path)))[lineages.FAMILY]
+    names = [status.version.id for status in lineage.statuses]
+    child = next(
+        status for status in lineage.statuses if status.correct_ancestor is not None and not status.is_wrong
+    )
     parent = child.correct_ancestor.id if child.correct_ancestor else ""
     other = next(name for name in names if name not in (child.version.id, parent))
 
     def joined(before: str, after: str = child.version.id) -> bool:
         points = (replace(point("v1", ns(5e6)), version=before), point("v2", ns(4e6)))
-        one = kernel("k", points[0], replace(points[1], version=after))
+        trend = kernel("k", points[0], replace(points[1], version=after))
         versions = [before, after]
-        (panel,) = trend_panels.picture({"duration": [one]}, versions, False, [one], lineage=found).panels
+        (panel,) = trend_panels.picture(
+            {"duration": [trend]}, versions, False, [trend], lineage=lineage
+        ).panels
         return panel.lines[0].points[1].joined
 
     assert joined(parent)
