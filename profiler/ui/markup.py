@@ -204,14 +204,14 @@ def table(name: str, columns: Sequence[Column], rows: Iterable[Row], css: str = 
     heads = "".join(_cell("th", column.css, column.head) for column in columns)
     body = []
     for row in rows:
-        css = f' class="{"sel" if row.selected else row.kind}"' if row.selected or row.kind else ""
+        row_css = "sel" if row.selected else row.kind
         if row.kind:
             cells = f'<td colspan="{len(columns)}">{escaped(row.cells[0])}</td>'
         else:
             cells = "".join(
                 _cell("td", column.css, cell) for column, cell in zip(columns, row.cells, strict=True)
             )
-        body.append(f"<tr{css}>{cells}</tr>")
+        body.append(f'<tr class="{row_css}">{cells}</tr>' if row_css else f"<tr>{cells}</tr>")
     head = f"<thead><tr>{heads}</tr></thead>" if any(str(column.head) for column in columns) else ""
     box = f"k k-box {css}".rstrip()
     return Html(f'<div class="{box}">{table_start(name)}{head}<tbody>{"".join(body)}</tbody></table></div>')

@@ -69,6 +69,13 @@ def test_a_change_nobody_judges_has_a_grey_bar() -> None:
     assert "class=" not in markup.change_bar(0.5).split("<i")[1]
 
 
+def test_a_table_keeps_its_own_class_whatever_its_rows_are() -> None:
+    rows = [Row(("a",)), Row(("b",), selected=True), markup.closing_row("c")]
+    assert markup.table("t", (Column("x"),), rows, css="lin").startswith('<div class="k k-box lin"><table')
+    assert markup.table("t", (Column("x"),), rows).startswith('<div class="k k-box"><table')
+    assert '<tr class="sel"><td>b</td></tr><tr class="last">' in markup.table("t", (Column("x"),), rows)
+
+
 def test_a_row_with_too_few_cells_is_refused() -> None:
     try:
         markup.table("t", (Column("a"), Column("b")), [Row(("only one",))])
