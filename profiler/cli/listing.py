@@ -6,15 +6,14 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, print_json, print_table, say
+from profiler.cli.output import add_filters, add_json, print_document, print_table, say
 from profiler.evidence import formatting
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.store import RunInfo, VersionInfo, WorkloadInfo
+    from profiler.documents import RunsDocument, VersionsDocument, WorkloadsDocument
 
-EMPTY = "nothing yet: `profiler import PATH` takes reports, folders and bundles"
-_NOBODY_SAID = "–"
+_UNKNOWN = "–"
 
 
 def add(commands: Commands) -> None:
@@ -23,109 +22,42 @@ def add(commands: Commands) -> None:
     runs.add_argument("--hidden", action="store_true", help="also runs that were forgotten")
     versions = commands.add_parser("versions", help="list the versions, in the order they first appeared")
     workloads = commands.add_parser("workloads", help="list the workloads")
-    for command, handler in ((runs, list_runs), (versions, list_versions), (workloads, list_workloads)):
+    for command, handler in (
+        (runs, runs_command),
+        (versions, versions_command),
+        (workloads, workloads_command),
+    ):
         add_filters(command, "family")
         add_json(command)
         command.set_defaults(handler=handler)
 
 
-def list_runs(arguments: argparse.Namespace) -> int:
+def runs_command(arguments: argparse.Namespace) -> int:
     """List the runs, newest first."""
-    from profiler.cli import output
+    from profiler.cli.output import open_store
+    from profiler.documents import list_runs
 
-    store = output.open_store()
-    runs = store.runs(arguments.family, hidden=arguments.hidden)
-    if not runs:
-        output.check_family(store, arguments.family)
-    if arguments.json:
-        print_json({"runs": [run_document(run) for run in runs]})
-    else:
-        print_runs(runs)
-    return 0
+    document = list_runs(open_store(), arguments.family, hidden=arguments.hidden)
+    return print_document(document, arguments, print_runs)
 
 
-def list_versions(arguments: argparse.Namespace) -> int:
+def versions_command(arguments: argparse.Namespace) -> int:
     """List the versions of each family."""
-    from profiler.cli import output
+    from profiler.cli.output import open_store
+    from profiler.documents import list_versions
 
-    store = output.open_store()
-    output.check_family(store, arguments.family)
-    versions = store.versions(arguments.family)
-    if arguments.json:
-        print_json({"versions": [version_document(version) for version in versions]})
-    else:
-        print_versions(versions)
-    return 0
+    return print_document(list_versions(open_store(), arguments.family), arguments, print_versions)
 
 
-def list_workloads(arguments: argparse.Namespace) -> int:
+def workloads_command(arguments: argparse.Namespace) -> int:
     """List the workloads of each family."""
-    from profiler.cli import output
+    from profiler.cli.output import open_store
+    from profiler.documents import list_workloads
 
-    store = output.open_store()
-    output.check_family(store, arguments.family)
-    workloads = store.workloads(arguments.family)
-    if arguments.json:
-        print_json({"workloads": [workload_document(workload) for workload in workloads]})
-    else:
-        print_workloads(workloads)
-    return 0
+    return print_document(list_workloads(open_store(), arguments.family), arguments, print_workloads)
 
 
-def run_document(run: RunInfo) -> dict[str, object]:
-    """A run for JSON."""
-    return {
-        "run_id": run.run_id,
-        "family": run.family,
-        "version": run.version,
-        "workload": run.workload,
-        "families": run.families,
-        "versions": run.versions,
-        "workloads": run.workloads,
-        "kind": run.kind,
-        "created": run.created.isoformat(),
-        "gpu": run.gpu,
-        "compute_capability": run.compute_capability,
-        "driver": run.driver,
-        "ncu_version": run.ncu_version,
-        "cuda": run.cuda,
-        "command_line": run.command_line,
-        "clock_control": run.clock_control,
-        "cache_control": run.cache_control,
-        "launches": run.launches,
-        "evidence": sorted(run.evidence),
-        "hidden": run.hidden,
-        "reports": [
-            {"name": file.name, "sha256": file.sha256, "size_bytes": file.size_bytes, "path": file.path}
-            for file in run.reports
-        ],
-    }
-
-
-def version_document(version: VersionInfo) -> dict[str, object]:
-    """A version for JSON."""
-    return {
-        "family": version.family,
-        "version": version.version,
-        "first_created": version.first_created.isoformat(),
-        "last_created": version.last_created.isoformat(),
-        "runs": version.runs,
-        "gpus": version.gpus,
-        "workloads": version.workloads,
-    }
-
-
-def workload_document(workload: WorkloadInfo) -> dict[str, object]:
-    """A workload for JSON."""
-    return {
-        "family": workload.family,
-        "workload": workload.workload,
-        "versions": workload.versions,
-        "gpus": workload.gpus,
-    }
-
-
-def print_runs(runs: Sequence[RunInfo]) -> None:
+def print_runs(document: RunsDocument, _arguments: argparse.Namespace) -> None:
     """Print the runs as a table."""
     header = ("run", "family/version", "workload", "made", "GPU", "ncu", "launches", "")
     rows = [
@@ -139,12 +71,12 @@ def print_runs(runs: Sequence[RunInfo]) -> None:
             str(run.launches),
             "forgotten" if run.hidden else "",
         )
-        for run in runs
+        for run in document.runs
     ]
-    _print(header, rows, right=(6,), truncated=getattr(runs, "truncated", False))
+    _print(header, rows, right=(6,), truncated=document.is_truncated)
 
 
-def print_versions(versions: Sequence[VersionInfo]) -> None:
+def print_versions(document: VersionsDocument, _arguments: argparse.Namespace) -> None:
     """Print the versions as a table."""
     rows = [
         (
@@ -153,37 +85,39 @@ def print_versions(versions: Sequence[VersionInfo]) -> None:
             formatting.timestamp(version.first_created),
             formatting.timestamp(version.last_created),
             str(version.runs),
-            ", ".join(version.workloads) or _NOBODY_SAID,
+            ", ".join(version.workloads) or _UNKNOWN,
             ", ".join(version.gpus) or "unknown",
         )
-        for version in versions
+        for version in document.versions
     ]
     header = ("family", "version", "first made", "last made", "runs", "workloads", "GPUs")
-    _print(header, rows, right=(4,), truncated=getattr(versions, "truncated", False))
+    _print(header, rows, right=(4,), truncated=document.is_truncated)
 
 
-def print_workloads(workloads: Sequence[WorkloadInfo]) -> None:
+def print_workloads(document: WorkloadsDocument, _arguments: argparse.Namespace) -> None:
     """Print the workloads as a table."""
     rows = [
         (
             workload.family,
-            workload.workload or _NOBODY_SAID,
+            workload.workload or _UNKNOWN,
             str(workload.versions),
             ", ".join(workload.gpus) or "unknown",
         )
-        for workload in workloads
+        for workload in document.workloads
     ]
     header = ("family", "workload", "versions", "GPUs")
-    _print(header, rows, right=(2,), truncated=getattr(workloads, "truncated", False))
+    _print(header, rows, right=(2,), truncated=document.is_truncated)
 
 
 def _several(names: Sequence[str]) -> str:
-    return f"{len(names)} of them" if len(names) > 1 else next(iter(names), _NOBODY_SAID)
+    return f"{len(names)} of them" if len(names) > 1 else next(iter(names), _UNKNOWN)
 
 
 def _print(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int], truncated: bool
 ) -> None:
+    from profiler.documents.listing import EMPTY
+
     if not rows:
         say(EMPTY)
         return

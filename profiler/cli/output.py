@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO, TypeAlias, TypeVar, cast
 
-from profiler.errors import Exit, ProfilerError, UnknownName
+from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,17 +50,6 @@ def note_forgotten(names: Iterable[str], store_opener: StoreOpener) -> None:
 
     for run_id in forgotten_runs(names, store_opener):
         print(f"profiler: run {run_id} was forgotten: nothing is judged by it", file=sys.stderr)
-
-
-def check_family(store: Store, family: str | None) -> None:
-    """Refuse a family that the index does not have, rather than list nothing."""
-    from profiler.evidence import brief_list, nearest_first
-
-    families = store.families()
-    if family is not None and family not in families:
-        there = brief_list(nearest_first(family, families))
-        way_out = f"there are {there}" if there else "the index is empty: `profiler import PATH`"
-        raise UnknownName(f"no family {family!r} in the index; {way_out}")
 
 
 def printable(text: str) -> str:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, print_json
+from profiler.cli.output import add_filters, add_json, print_document, print_table, say
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
+    from profiler.documents import RegressionsDocument
+    from profiler.regressions import Regression
+
+ROWS_SHOWN = 40
+_HEAD = ("version", "metric", "verdict", "on", "since", "due to", "acknowledged")
 
 _DESCRIPTION = """\
 What is worse now in the index. The latency of calls and ncu durations: by the steps of their history, by the
@@ -34,18 +39,60 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Find what is worse, ask why, and print it."""
-    from profiler.bundles import location
-    from profiler.cli import output, regression_text
-    from profiler.compare import NoiseModel
-    from profiler.evidence import metric_table
-    from profiler.regressions import CauseFinder, load_regressions
+    from profiler.cli.output import open_store
+    from profiler.documents import list_regressions
+    from profiler.evidence import load_metrics
 
-    root, store, table = location.open_root(), output.open_store(), metric_table.load_metrics()
-    noise = NoiseModel.of_store(lambda: store)
-    report = load_regressions(root, store, table, noise, arguments.family)
-    causes = CauseFinder(store, root, table, noise)
-    if arguments.json:
-        print_json(regression_text.document(report, causes))
+    store = open_store()
+    document = list_regressions(load_metrics(), store, family=arguments.family)
+    return print_document(document, arguments, print_text)
+
+
+def print_text(document: RegressionsDocument, _arguments: argparse.Namespace) -> None:
+    """A row a regression, then for each why and how sure; what nobody could judge comes last."""
+    report, coverage = document.report, document.report.coverage
+    if report.regressions:
+        _print_regressions(document)
     else:
-        regression_text.print_text(report, causes)
-    return 0
+        say("nothing is worse now" if coverage.series else "no run yet that could be held against another")
+    if len(report.regressions) > ROWS_SHOWN:
+        say(f"and {len(report.regressions) - ROWS_SHOWN} more: --family, or --json for all")
+    for unclear, count in coverage.unclear.items():
+        command = f": `{unclear.command}`" if unclear.command else ""
+        say(f"? {count} cannot be judged, {unclear.why}{command}")
+    say(coverage.words)
+    if report.open:
+        command = report.open[0].command
+        say(f"to acknowledge the first: {command}" if command else "")
+
+
+def _print_regressions(document: RegressionsDocument) -> None:
+    # A cause is found by reading bundles: only those of what is shown.
+    regressions = document.report.regressions[:ROWS_SHOWN]
+    causes = [document.causes.find(regression) for regression in regressions]
+    pairs = list(zip(regressions, causes, strict=True))
+    print_table(_HEAD, [_row(regression, cause.due_to) for regression, cause in pairs])
+    for regression, cause in pairs:
+        has_acknowledgement = regression.acknowledged or regression.lapsed
+        acknowledged = f"acknowledged: {regression.passed_words}" if has_acknowledgement else ""
+        words = "; ".join(filter(None, (regression.how_sure, cause.words, acknowledged)))
+        say(f"  {regression.subject} {regression.label}: {words}")
+
+
+def _row(regression: Regression, due_to: str) -> tuple[str, ...]:
+    from profiler.history import LATENCY
+    from profiler.statistics import Verdict
+
+    series = regression.series
+    word = "⊘ wrong" if regression.became_wrong else Verdict.WORSE.label
+    mode = series.mode if series.concept == LATENCY else ""
+    place = ", ".join(filter(None, (series.workload, series.gpu, mode, series.evidence.value)))
+    return (
+        regression.subject,
+        regression.label,
+        f"{word} {regression.change}".strip(),
+        place,
+        regression.since,
+        due_to,
+        regression.passed,
+    )

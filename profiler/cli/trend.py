@@ -13,15 +13,15 @@ from profiler.cli.output import (
     add_json,
     evidence_of,
     positive,
-    print_json,
+    print_document,
     print_table,
     say,
 )
-from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, formatting
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
+    from profiler.documents import TrendDocument
     from profiler.history import Trend, TrendPoint
 
 _DESCRIPTION = """\
@@ -51,62 +51,21 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print one metric over versions or runs."""
-    from profiler.bundles import location
-    from profiler.cli import output
-    from profiler.evidence import metric_table
-    from profiler.history import lineage
-    from profiler.history import trend as history_trend
+    from profiler.cli.output import open_store
+    from profiler.documents import load_trend
+    from profiler.evidence import load_metrics
 
-    filters = {
-        name: getattr(arguments, name) for name in ("family", "workload", "gpu", "kernel", "over", "across")
-    }
-    store, table = output.open_store(), metric_table.load_metrics()
-    lineages = lineage.load_lineages(location.open_root(), store, arguments.family)
-    series = history_trend.load_trends(
-        store,
-        arguments.concept,
-        table,
-        **filters,
-        evidence=evidence_of(arguments),
-        orders={family: standing.order for family, standing in lineages.items()},
-        wrong={family: standing.wrong for family, standing in lineages.items()},
-    )
-    check(series, arguments.concept)
-    if arguments.json:
-        print_json({"concept": arguments.concept, "series": [document(trend) for trend in series]})
-    else:
-        print_trends(series, arguments.last)
-    return 0
+    names = ("family", "workload", "gpu", "kernel", "over", "across")
+    filters = {name: getattr(arguments, name) for name in names} | {"evidence": evidence_of(arguments)}
+    store = open_store()
+    document = load_trend(arguments.concept, load_metrics(), store, **filters)
+    return print_document(document, arguments, print_text)
 
 
-def document(trend: Trend) -> dict[str, object]:
-    """A series for JSON, numbers in base units."""
-    return {
-        "concept": trend.concept,
-        "label": trend.label,
-        "family": trend.family,
-        "workload": trend.workload,
-        "gpu": trend.gpu,
-        "evidence": trend.evidence.value,
-        "mode": trend.mode,
-        "part": trend.part,
-        "kernel": trend.base_name,
-        "unit": trend.unit,
-        "points": [_point_document(point) for point in trend.points],
-    }
-
-
-def check(trends: Sequence[Trend], name: str) -> None:
-    """Refuse a trend of nothing: no launch that was asked about carries the metric."""
-    if not trends:
-        raise CannotJudge(
-            f"no launch asked about carries {name}: import reports that hold it (`profiler import PATH`)"
-        )
-
-
-def print_trends(trends: Sequence[Trend], last: int) -> None:
-    """Print one table for each family, workload, GPU and mode; `last` columns of it."""
-    for table in _tables(trends):
+def print_text(document: TrendDocument, arguments: argparse.Namespace) -> None:
+    """Print one table for each family, workload, GPU and mode; the last columns of it."""
+    last = arguments.last
+    for table in _tables(document.trends):
         first = table[0]
         gpu = first.gpu or ("" if first.evidence is Evidence.MODELLED else "GPU unknown")
         where = ", ".join(filter(None, (first.workload, gpu, first.evidence, first.mode)))
@@ -158,19 +117,3 @@ def _cell(point: TrendPoint, unit: str, scale: formatting.Scale | None) -> str:
     if point.wrong:
         return f"⊘ {text}"
     return f"| {text}" if point.breaks else text
-
-
-def _point_document(point: TrendPoint) -> dict[str, object]:
-    from profiler.history.trend import ABSENT
-
-    return {
-        "run_id": point.run_id,
-        "version": point.version,
-        "created": point.created.isoformat(),
-        "metric": point.metric or None,
-        **(formatting.as_json(point.value) if point.gap != ABSENT else {"state": ABSENT}),
-        "grid": point.grid,
-        "block": point.block,
-        "breaks": point.breaks or None,
-        "wrong": point.wrong,
-    }

@@ -15,6 +15,18 @@ if TYPE_CHECKING:
     from profiler.documents.explanation import explain_names as explain_names
     from profiler.documents.gate import GateDocument as GateDocument
     from profiler.documents.gate import gate_versions as gate_versions
+    from profiler.documents.history import HistoryDocument as HistoryDocument
+    from profiler.documents.history import find_history as find_history
+    from profiler.documents.listing import RunsDocument as RunsDocument
+    from profiler.documents.listing import VersionsDocument as VersionsDocument
+    from profiler.documents.listing import WorkloadsDocument as WorkloadsDocument
+    from profiler.documents.listing import list_runs as list_runs
+    from profiler.documents.listing import list_versions as list_versions
+    from profiler.documents.listing import list_workloads as list_workloads
+    from profiler.documents.regressions import RegressionsDocument as RegressionsDocument
+    from profiler.documents.regressions import list_regressions as list_regressions
+    from profiler.documents.trend import TrendDocument as TrendDocument
+    from profiler.documents.trend import load_trend as load_trend
 
 __getattr__ = lazy(
     __name__,
@@ -22,4 +34,8 @@ __getattr__ = lazy(
     document="Document",
     explanation="ExplanationDocument UnmeasuredDocument explain_comparison explain_names",
     gate="GateDocument gate_versions",
+    history="HistoryDocument find_history",
+    listing="RunsDocument VersionsDocument WorkloadsDocument list_runs list_versions list_workloads",
+    regressions="RegressionsDocument list_regressions",
+    trend="TrendDocument load_trend",
 )

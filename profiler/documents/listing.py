@@ -1,0 +1,234 @@
+"""What an index holds: its runs, versions and workloads, each list as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profiler.documents.document import Document
+from profiler.errors import UnknownName
+from profiler.evidence import brief_list, nearest_first
+
+if TYPE_CHECKING:
+    from profiler.store import RunInfo, Store, VersionInfo, WorkloadInfo
+
+EMPTY = "nothing yet: `profiler import PATH` takes reports, folders and bundles"
+
+
+class _Listing(Document):
+    """A list out of the index, which holds back rows beyond a limit."""
+
+    @property
+    def items(self) -> Sequence[object]:
+        """What is listed."""
+        raise NotImplementedError
+
+    @property
+    def is_truncated(self) -> bool:
+        """Whether the index has more than these."""
+        return bool(getattr(self.items, "truncated", False))
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """How many there are, and whether that is all."""
+        if not self.items:
+            return (EMPTY,)
+        return (f"only the first {len(self.items)}",) if self.is_truncated else ()
+
+
+@dataclass(frozen=True)
+class RunsDocument(_Listing):
+    """Runs, newest first."""
+
+    runs: Sequence[RunInfo]
+
+    title = "Runs"
+    columns = (
+        "run_id",
+        "family",
+        "version",
+        "workload",
+        "kind",
+        "created",
+        "gpu",
+        "driver",
+        "ncu_version",
+        "cuda",
+        "launches",
+        "hidden",
+    )
+
+    @property
+    def items(self) -> Sequence[RunInfo]:
+        """The runs."""
+        return self.runs
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a run; of several families, versions or workloads the names, comma-separated."""
+        return [
+            (
+                run.run_id,
+                run.family or _names(run.families),
+                run.version or _names(run.versions),
+                run.workload or _names(run.workloads),
+                run.kind,
+                run.created,
+                run.gpu,
+                run.driver,
+                run.ncu_version,
+                run.cuda,
+                run.launches,
+                run.hidden,
+            )
+            for run in self.runs
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """Each run with its environment and its reports."""
+        return {"runs": [_run_dict(run) for run in self.runs]}
+
+
+@dataclass(frozen=True)
+class VersionsDocument(_Listing):
+    """Versions, in the order in which they first appeared."""
+
+    versions: Sequence[VersionInfo]
+
+    title = "Versions"
+    columns = ("family", "version", "first_created", "last_created", "runs", "workloads", "gpus")
+
+    @property
+    def items(self) -> Sequence[VersionInfo]:
+        """The versions."""
+        return self.versions
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a version, with the number of its runs."""
+        return [
+            (
+                version.family,
+                version.version,
+                version.first_created,
+                version.last_created,
+                version.runs,
+                _names(version.workloads),
+                _names(version.gpus),
+            )
+            for version in self.versions
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """Each version with when and where it was run."""
+        return {
+            "versions": [
+                {
+                    "family": version.family,
+                    "version": version.version,
+                    "first_created": version.first_created.isoformat(),
+                    "last_created": version.last_created.isoformat(),
+                    "runs": version.runs,
+                    "gpus": version.gpus,
+                    "workloads": version.workloads,
+                }
+                for version in self.versions
+            ]
+        }
+
+
+@dataclass(frozen=True)
+class WorkloadsDocument(_Listing):
+    """Workloads of each family."""
+
+    workloads: Sequence[WorkloadInfo]
+
+    title = "Workloads"
+    columns = ("family", "workload", "versions", "gpus")
+
+    @property
+    def items(self) -> Sequence[WorkloadInfo]:
+        """The workloads."""
+        return self.workloads
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a workload, with the number of its versions."""
+        return [
+            (workload.family, workload.workload, workload.versions, _names(workload.gpus))
+            for workload in self.workloads
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """Each workload with its GPUs and the number of its versions."""
+        return {
+            "workloads": [
+                {
+                    "family": workload.family,
+                    "workload": workload.workload,
+                    "versions": workload.versions,
+                    "gpus": workload.gpus,
+                }
+                for workload in self.workloads
+            ]
+        }
+
+
+def list_runs(store: Store, family: str | None = None, *, hidden: bool = False) -> RunsDocument:
+    """The runs of a family or of all; `hidden` with those that were forgotten. Raises UnknownName."""
+    runs = store.runs(family, hidden=hidden)
+    if not runs:
+        _check_family(store, family)
+    return RunsDocument(runs)
+
+
+def list_versions(store: Store, family: str | None = None) -> VersionsDocument:
+    """The versions of a family or of all. Raises UnknownName."""
+    _check_family(store, family)
+    return VersionsDocument(store.versions(family))
+
+
+def list_workloads(store: Store, family: str | None = None) -> WorkloadsDocument:
+    """The workloads of a family or of all. Raises UnknownName."""
+    _check_family(store, family)
+    return WorkloadsDocument(store.workloads(family))
+
+
+def _check_family(store: Store, family: str | None) -> None:
+    """Refuse a family that the index does not have, rather than list nothing."""
+    families = store.families()
+    if family is not None and family not in families:
+        present = brief_list(nearest_first(family, families))
+        way_out = f"there are {present}" if present else "the index is empty: `profiler import PATH`"
+        raise UnknownName(f"no family {family!r} in the index; {way_out}")
+
+
+def _run_dict(run: RunInfo) -> dict[str, object]:
+    return {
+        "run_id": run.run_id,
+        "family": run.family,
+        "version": run.version,
+        "workload": run.workload,
+        "families": run.families,
+        "versions": run.versions,
+        "workloads": run.workloads,
+        "kind": run.kind,
+        "created": run.created.isoformat(),
+        "gpu": run.gpu,
+        "compute_capability": run.compute_capability,
+        "driver": run.driver,
+        "ncu_version": run.ncu_version,
+        "cuda": run.cuda,
+        "command_line": run.command_line,
+        "clock_control": run.clock_control,
+        "cache_control": run.cache_control,
+        "launches": run.launches,
+        "evidence": sorted(run.evidence),
+        "hidden": run.hidden,
+        "reports": [
+            {"name": file.name, "sha256": file.sha256, "size_bytes": file.size_bytes, "path": file.path}
+            for file in run.reports
+        ],
+    }
+
+
+def _names(names: Sequence[str]) -> str | None:
+    return ", ".join(names) or None

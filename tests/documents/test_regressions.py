@@ -1,0 +1,34 @@
+"""What is worse now as JSON, rows and HTML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profiler.documents import list_regressions
+from profiler.evidence import load_metrics
+from profiler.store import Store
+from tests.documents.printed import assert_html_escapes, assert_same_as_printed
+
+
+def test_a_regression_is_printed_and_is_a_row(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    document = list_regressions(load_metrics(), store)
+    answer = assert_same_as_printed(document, capsys, "regressions")
+    (row,) = document.to_frame().to_dict("records")
+    (regression,) = answer["regressions"]
+    assert (row["concept"], row["found_by"], row["unit"]) == ("latency", "step", "ns")
+    assert row["effect"] == regression["effect"] == pytest.approx(0.05, abs=0.01)
+    assert row["low"] < row["effect"] < row["high"]
+    assert not row["acknowledged"]
+    first, looked_at = document.sentences
+    assert first.startswith(f"{row['family']}/v1 latency: +")
+    assert looked_at == document.report.coverage.words
+
+
+def test_a_family_with_a_tag_in_its_name_stands_escaped_in_html(store: Store) -> None:
+    document = list_regressions(load_metrics(), store)
+    (regression,) = document.report.regressions
+    tagged = replace(regression, series=regression.series._replace(family="<i>f"))
+    report = replace(document.report, regressions=(tagged,))
+    assert_html_escapes(replace(document, report=report), "<i>f", "&lt;i&gt;f/v1 latency")
