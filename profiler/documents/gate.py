@@ -10,8 +10,6 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from profiler.bundles import location
-from profiler.compare import check_concepts
 from profiler.documents import markdown
 from profiler.documents.document import Document
 from profiler.documents.junit import junit_xml
@@ -20,7 +18,6 @@ from profiler.errors import Exit
 from profiler.evidence import Evidence, MetricTable
 from profiler.gate import CellFilter, Finding, GateReport, Outcome, run_gate
 from profiler.gate.finding import TITLES
-from profiler.history.without_results import versions_without_results_explained
 
 if TYPE_CHECKING:
     from profiler.compare import StoreOpener
@@ -148,13 +145,10 @@ def gate_versions(
     `run_gate`; `data` is the folder or URL of the index's bundles, PROFILER_DATA's where None. Raises
     UnknownName, UnreadableReport, and CannotJudge for a version without results.
     """
-    check_concepts(table, on)  # before any name: what a catalogue says of those is no answer to it
     cells = CellFilter(workload, gpu, list(evidence))
-    with versions_without_results_explained((*names, baseline or ""), store_opener, data):
-        root = location.open_root(data)
-        report = run_gate(
-            names, baseline, store_opener, root, table, cells=cells, on=on, across=across, allow=allow
-        )
+    report = run_gate(
+        names, baseline, store_opener, table, cells=cells, on=on, across=across, allow=allow, data=data
+    )
     return GateDocument(report, dashboard)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.bundles import decisions
+from profiler.bundles import decisions, location
 from profiler.compare import Comparison, NoiseModel, check_concepts, is_file_name
 from profiler.errors import Exit
 from profiler.evidence import MetricTable
@@ -53,29 +53,31 @@ def run_gate(
     names: Sequence[str],
     baseline: str | None,
     opener: StoreOpener,
-    root: Root,
     table: MetricTable,
     *,
     cells: CellFilter = EVERY_CELL,
     on: Sequence[str] = (),
     across: Collection[str] = (),
     allow: Collection[str] = (),
+    data: str | None = None,
 ) -> GateReport:
     """Judge reports, runs and versions against their baselines; names and baseline are as for `find_pairs`.
 
     `on` names concepts that are judged besides time and exact counts, `across` what may differ (driver, ncu),
-    `allow` the undecided verdicts that may pass. Raises UnknownName, and CannotJudge where it is unknown
-    which results are the newest.
+    `allow` the undecided verdicts that may pass. `data` is the folder or URL of the index's bundles,
+    PROFILER_DATA's where None. Raises UnknownName, CannotJudge for a version without results, and where it is
+    unknown which results are the newest.
     """
-    check_concepts(table, on)
-    with versions_without_results_explained((*names, baseline or ""), opener):
+    check_concepts(table, on)  # before any name: what a catalogue says of those is no answer to it
+    root = location.open_root(data)
+    with versions_without_results_explained((*names, baseline or ""), opener, data):
         pairs = find_pairs(names, baseline, opener, root, cells)
     verdicts = judge(
         pairs,
         table,
         on=on,
         across=across,
-        noise=NoiseModel.of_store(opener),
+        noise=NoiseModel.of_store(opener, data),
         acknowledged=list_acknowledgements(decisions.load_decisions(root)),
     )
     return GateReport(verdicts, verdicts.exit_code(allow), baseline or "")
