@@ -171,10 +171,10 @@ def test_a_library_is_built_once_and_found_again(mine: catalog.Catalog) -> None:
     assert not first.cached
     assert ctypes.CDLL(str(first.library)).attention_forward
     assert [(one.arch, one.spill_bytes) for one in first.resources] == [("sm_80", 0)]
-    begun = time.perf_counter()
+    built = first.library.stat().st_mtime_ns
     second = made(mine)
     assert second.cached
-    assert time.perf_counter() - begun < 0.5
+    assert second.library.stat().st_mtime_ns == built
     assert (second.library, second.resources) == (first.library, first.resources)
     assert (first.library.parent / "ptxas.txt").read_text().count("Compiling entry function") == 1
 
@@ -324,13 +324,12 @@ def test_a_compiler_that_hangs_costs_its_version_alone_and_leaves_nothing_runnin
     )
     nvcc.chmod(0o755)
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    begun = time.monotonic()
-    made = {one.version: one for one in library.build(mine, mine.versions, ["sm_90a"], limit_s=1.5)}
-    assert time.monotonic() - begun < 10
+    limit_s = 4  # in which the shell script ends for the other versions, on a busy machine too
+    made = {one.version: one for one in library.build(mine, mine.versions, ["sm_90a"], limit_s=limit_s)}
     failed = [name for name, one in made.items() if isinstance(one, library.FailedBuild)]
     assert failed == [hanging]
     assert len(made) > 1
-    assert "nvcc did not finish within 1.5 s" in made[hanging].error
+    assert f"nvcc did not finish within {limit_s} s" in made[hanging].error
     assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if b"987654" in said(path)]
 
 

@@ -14,13 +14,14 @@ from profiler.emulator import Defect, SourceLine, cpu_check
 from profiler.emulator.cpu_check import ExpectedDefect
 from profiler.errors import BuildFailed
 from tests.conftest import ROOT
+from tests.toolchain import needs_gxx
 
 KERNELS = ROOT / "kernels"
 GEMM = catalog.load_catalog(Path(__file__).resolve().parents[1] / "gemm")
 PROBLEM = sources.load_object(GEMM, GEMM.problem)
 LINEAGE_LIMIT_S = 90
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+pytestmark = needs_gxx
 
 
 @pytest.fixture(scope="module", autouse=True)

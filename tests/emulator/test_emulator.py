@@ -14,6 +14,7 @@ from profiler.emulator import Emulator, Schedule, cpu_library
 from profiler.emulator.__main__ import main
 from profiler.emulator.cpu_library import build_cpu_library
 from profiler.errors import BuildFailed, CannotJudge
+from tests.toolchain import needs_gxx
 
 HERE = Path(__file__).resolve().parents[1] / "emulated"
 SCHEDULES = range(10)
@@ -25,7 +26,7 @@ NO_LINE = {
 }
 DIES = {"never_ends": "timeout", "overflows_its_stack": "crash"}
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++")
+pytestmark = needs_gxx
 
 
 @pytest.fixture(scope="module")

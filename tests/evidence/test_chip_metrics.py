@@ -416,5 +416,5 @@ def test_listing_loads_neither_the_library_nor_anything_heavy() -> None:
         "assert not heavy, heavy\n"
         "assert nvperf.load.cache_info().currsize == 0\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -142,9 +142,9 @@ def longest(a: list[int], b: list[int]) -> int:
 def test_six_thousand_lines_align_faster_than_difflib_does(reports: Path) -> None:
     a, b = listing(reports, "cutlass/report75", 2), listing(reports, "cutlass/report80", 2)
     opcodes_a, opcodes_b = ([line.opcode for line in listing.lines] * 2 for listing in (a, b))
-    started = time.perf_counter()
+    started = time.process_time()
     alignment.longest_common_subsequence(opcodes_a, opcodes_b)
-    ours = time.perf_counter() - started
-    started = time.perf_counter()
+    ours = time.process_time() - started
+    started = time.process_time()
     SequenceMatcher(None, opcodes_a, opcodes_b, autojunk=False).get_opcodes()
-    assert ours < time.perf_counter() - started
+    assert ours < time.process_time() - started
