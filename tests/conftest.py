@@ -59,6 +59,15 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callab
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def build_cache(made_once: Callable[[str, Callable[[Path], object]], Path]) -> Iterator[Path]:
+    """Where this run's workers keep what they compile, so that none compiles a version again."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = made_once("build", lambda _: None)
+        patch.setenv("PROFILER_BUILD", str(folder))
+        yield folder
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
     """The URL of the one PostgreSQL server of this run; each test takes a database of its own."""

@@ -15,6 +15,8 @@ import pytest
 from profiler.cli import parser
 from tests import lineages
 
+pytestmark = pytest.mark.slow  # each command is a process
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -22,6 +22,8 @@ from profiler.evidence import Evidence, Launch, Side, Value, metric_table
 from profiler.evidence.values import pack_values
 from tests import lineages
 
+pytestmark = pytest.mark.slow  # each command is a process
+
 HEAVY = ("sqlalchemy", "pandas", "streamlit", "plotly", "ncu_report", "fsspec")
 
 

@@ -120,10 +120,7 @@ def test_a_place_without_text_is_printed_with_its_source_line(reports: Path, cap
 
 
 @needs_sass
-def test_a_version_of_another_catalogue_is_built_from_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Caught
-) -> None:
-    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
+def test_a_version_of_another_catalogue_is_built_from_there(tmp_path: Path, capsys: Caught) -> None:
     shutil.copytree(ROOT / "kernels", tmp_path / "own")
     entry = (tmp_path / "own" / "catalog.toml").read_text("utf-8").replace('"v1"', '"mine"')
     (tmp_path / "own" / "catalog.toml").write_text(entry, "utf-8")
@@ -134,20 +131,14 @@ def test_a_version_of_another_catalogue_is_built_from_there(
 
 
 @needs_sass
-def test_a_listing_names_its_functions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Caught
-) -> None:
-    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
+def test_a_listing_names_its_functions(capsys: Caught) -> None:
     _, text = told(capsys, "v1", "--arch", "sm_80", "--hot", 1)
     assert "Li128" in text.partition("[2]")[0]
     assert "Li64" in text.partition("[2]")[2]
 
 
 @needs_sass
-def test_two_versions_of_the_catalogue_are_built_and_aligned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Caught
-) -> None:
-    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path / "build"))
+def test_two_versions_of_the_catalogue_are_built_and_aligned(capsys: Caught) -> None:
     found = document(capsys, "v2d_a", "attention/v2d_b", "--kernel", "Li64", "--arch", "sm_80")
     assert found["different"]
     assert len(found["functions"]) == 1

@@ -20,6 +20,8 @@ from profiler.store import Store, sync
 from tests import made
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow  # each import is a process
+
 RUNS, ROWS = 120, 4  # runs that are imported, and rows of results in each
 
 

@@ -38,6 +38,8 @@ from profiler.store import (
 )
 from tests import made
 
+pytestmark = pytest.mark.slow  # each import is a process
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = (
     "mistic/prof1.ncu-rep",

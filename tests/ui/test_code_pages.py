@@ -22,6 +22,8 @@ from profiler.ui.views import aligned_code, code_grid, code_listing, drilldown, 
 from tests.reportfiles import is_made
 from tests.ui.test_pages import page, text
 
+pytestmark = pytest.mark.slow  # the pages are run whole
+
 
 def key(reports: Path, name: str) -> str:
     """What a report is called in an address."""

@@ -17,6 +17,8 @@ from tests import lineages, standins
 from tests.ui.test_lineage_pages import rows
 from tests.ui.test_pages import page, text
 
+pytestmark = pytest.mark.slow  # the pages are run whole
+
 H100 = replace(
     standins.GPU,
     name="NVIDIA H100 80GB HBM3",

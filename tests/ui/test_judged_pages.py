@@ -18,7 +18,7 @@ from tests import lineages, timed_runs
 from tests.timed_runs import GPU, run
 from tests.ui.test_pages import charts, page, text
 
-pytestmark = pytest.mark.usefixtures("pages_of")
+pytestmark = [pytest.mark.usefixtures("pages_of"), pytest.mark.slow]  # the pages are run whole
 WORKLOAD = "1x1x8x64"
 
 

@@ -18,6 +18,8 @@ from tests import timed_runs
 from tests.timed_runs import COLD, WARM
 from tests.ui.test_pages import charts, page, text
 
+pytestmark = pytest.mark.slow  # the pages are run whole
+
 
 def latency(version: str, level: float, seed: int = 3, run: str = "r", **more: object) -> Latency:
     held = timed_runs.rounds({"v1": 170e3, version: level}, seed)[version]

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import ROOT
 from tests.ui.test_pages import charts, page, text
 
-pytestmark = pytest.mark.usefixtures("pages_of")
+pytestmark = [pytest.mark.usefixtures("pages_of"), pytest.mark.slow]  # the pages are run whole
 MENDED = "compute_tendencies_x_279_gpu"
 BASELINE = {"family": "ncar", "find": "Baseline", "launch": MENDED}
 

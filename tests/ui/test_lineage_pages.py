@@ -15,6 +15,8 @@ from tests import lineages
 from tests.conftest import ROOT
 from tests.ui.test_pages import charts, page, text
 
+pytestmark = pytest.mark.slow  # the pages are run whole
+
 RUNS = sorted((ROOT / "data" / "runs").glob("*-attention-dissect-*"))
 
 

@@ -14,6 +14,8 @@ from profiler.evidence import formatting, metric_table
 from profiler.store import import_paths
 from tests.reportfiles import is_made
 
+pytestmark = pytest.mark.slow  # the pages are run whole
+
 APP = Path(__file__).resolve().parents[2] / "app.py"
 PAGES = ("overview", "trends", "diff", "code", "runs")
 NCAR = {"a": "ncar/MW_Baseline", "b": "ncar/MW_DivToMult"}
