@@ -11,7 +11,6 @@ from profiler.evidence import Evidence, Value, load_metrics
 from profiler.history import History, Step, Trend, TrendPoint
 from profiler.history.change_points import RUNS, change_points_in
 from profiler.statistics import Verdict
-from profiler.ui.data.trend_choice import histories_of_lines
 from profiler.ui.theme import light
 from profiler.ui.views import history_steps, trend_panels
 
@@ -116,8 +115,3 @@ def test_series_of_several_lengths_share_one_note() -> None:
     ]
     (note,) = history_steps.notes(short)
     assert "not judged, 1 to 6 of the 8 points that a step needs: v1 k, v2 k, v3 k" in note
-
-
-def test_only_the_kernels_that_are_shown_keep_their_steps() -> None:
-    a, b = history(series((5e6, 6e6), "a#0")), history(series((5e6, 6e6), "b#0"))
-    assert histories_of_lines([a, b], [b.series]) == [b]

@@ -1,17 +1,14 @@
 """The diff page's markup over real reports: every number of the comparison is there, none is invented."""
 
 import re
-from datetime import UTC, datetime
 from html import unescape
 from pathlib import Path
 
 import pytest
 
 from profiler.compare import Comparison, compare, resolve_names
-from profiler.evidence import Evidence, formatting, metric_table
-from profiler.store import VersionInfo
+from profiler.evidence import formatting, metric_table
 from profiler.ui import addresses
-from profiler.ui.data import cells, version_choice
 from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.views import comparison_head, launch_pairs, metric_changes
 
@@ -104,12 +101,6 @@ def test_a_failed_duration_reads_as_failed(esmm: Comparison) -> None:
     assert row == "one_d_vec failed (NaN) 343 µs – missing"
 
 
-def test_the_first_pair_shown_has_a_duration_on_both_sides(esmm: Comparison) -> None:
-    pair = choose_pair(esmm, None)
-    assert pair is not None
-    assert pair.kernel == "basic"
-
-
 def test_a_link_leads_to_the_same_view_of_another_launch(ncar: Comparison) -> None:
     output = launch_pairs.table(ncar, ncar.pairs[0], VIEW)
     assert 'href="./diff?a=ncar%2FMW_Baseline&amp;b=ncar%2FMW_DivToMult&amp;launch=set_halo' in output
@@ -165,36 +156,6 @@ def test_opcodes_show_how_many_more_or_fewer_ran(ncar: Comparison) -> None:
     assert len(output) == 1 + metric_changes.OPCODES_SHOWN
 
 
-def version(name: str, day: int, family: str = "f") -> VersionInfo:
-    created = datetime(2026, 1, day, tzinfo=UTC)
-    return VersionInfo(family, name, created, created, 1, ("H100",), ())
-
-
-VERSIONS = [version("v1", 1), version("v2", 2), version("v3", 3), version("x", 9, "g")]
-
-
-def test_previous_and_next_step_through_the_family() -> None:
-    output = unescape(addresses.Diff("f/v2", "f/v3", launch="k").links(VERSIONS))
-    assert "?a=f%2Fv1&b=f%2Fv2" in output
-    assert "next" not in output
-    assert "?a=f%2Fv3&b=f%2Fv2&launch=k" in output  # swap keeps the launch
-
-
-def test_versions_of_two_families_have_no_previous_or_next() -> None:
-    output = addresses.Diff("f/v2", "g/x").links(VERSIONS)
-    assert "previous" not in output
-    assert "swap" in output
-
-
-def test_an_empty_address_opens_the_newest_pair_of_a_family_that_has_one() -> None:
-    assert version_choice.newest_pair(VERSIONS) == ("f/v2", "f/v3")
-
-
-def test_a_name_that_the_address_asks_for_is_offered_though_unknown() -> None:
-    assert version_choice.versions_to_offer(VERSIONS, "nobody/knows")[0] == "nobody/knows"
-    assert version_choice.versions_to_offer(VERSIONS, "f/v1") == ["g/x", "f/v1", "f/v2", "f/v3"]
-
-
 def test_long_template_arguments_are_cut_to_where_they_begin_to_differ() -> None:
     a, b = (f"<{'x' * 200}, {size}, {'y' * 200}>" for size in (64, 128))
     for text, size in zip(metric_changes.excerpt(a, b), ("64", "128"), strict=True):
@@ -203,16 +164,3 @@ def test_long_template_arguments_are_cut_to_where_they_begin_to_differ() -> None
         assert text.endswith("y…")
         assert len(text) <= 62
     assert metric_changes.excerpt("<1>", "<1>") == ("<1>", "<1>")
-
-
-def test_two_that_share_no_kind_of_evidence_are_told_so() -> None:
-    some_cells = [
-        cells.Cell("f/v1", "w", "", Evidence.MODELLED),
-        cells.Cell("f/v1", "w", "sm_90a", Evidence.STATIC),
-        cells.Cell("f/v2", "w", "sm_90a", Evidence.STATIC),
-        cells.Cell("g/x", "w", "L4", Evidence.MEASURED),
-    ]
-    why = cells.why_nothing_shared(some_cells, ("f/v1", "g/x"))
-    assert why.startswith("f/v1 is static and modelled, g/x is measured")
-    assert not cells.why_nothing_shared(some_cells, ("f/v1", "f/v2"))
-    assert not cells.why_nothing_shared(some_cells, ("f/v1", "nobody/knows"))

@@ -8,7 +8,6 @@ import pytest
 from profiler.evidence import Evidence, State, Value, metric_table
 from profiler.reports import LaunchDetail, read
 from profiler.store import AlreadyImported, Imported, ImportSummary, ResultInfo, RunInfo
-from profiler.ui.data.part_names import short_names
 from profiler.ui.views import instruction_columns, launch_list, run_list
 from tests.reportfiles import is_made
 
@@ -145,15 +144,6 @@ def test_a_launch_is_chosen_by_the_name_that_the_diff_gives_it() -> None:
     assert launch_list.choose(every, "l#1", every) is every[2]
     assert launch_list.choose(every, "gone", every) is every[0]
     assert launch_list.choose([], "k", every) is None
-
-
-def test_a_kernel_that_ran_once_goes_without_its_number() -> None:
-    assert short_names(["a#0", "r/a#0", "b#0", "b#1"]) == {
-        "a#0": "a",
-        "r/a#0": "r/a",
-        "b#0": "b#0",
-        "b#1": "b#1",
-    }
 
 
 def test_a_failed_metric_has_its_state_and_no_number(reports: Path) -> None:

@@ -4,10 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
-
 from profiler.bundles import location
-from profiler.errors import UnknownName
 from profiler.evidence import NOT_COLLECTED, Evidence, State, Value, metric_table
 from profiler.history import Trend, TrendPoint, load_lineages
 from profiler.history.trend import ABSENT
@@ -103,19 +100,6 @@ def test_more_kernels_than_can_be_told_apart_are_cut_by_time_and_named() -> None
         }
     (note,) = trend_panels.notes(picture, by_metric, WORDS)
     assert "4 shorter kernels are not drawn: k8, k9, k10 and 1 more" in note
-
-
-def test_a_filter_that_fits_no_kernel_names_those_that_are_there() -> None:
-    with pytest.raises(UnknownName, match="no kernel matches 'x'; there are k"):
-        trend_choice.trends_of_kernels({"duration": [kernel("k", point("v1", ns(1e6)))]}, [], "x")
-
-
-def test_a_filter_keeps_the_metrics_that_other_kernels_lack() -> None:
-    by_metric = {"duration": [kernel("k", point("v1", ns(1e6)))], "occupancy": []}
-    assert trend_choice.trends_of_kernels(by_metric, by_metric["duration"], "k") == (
-        by_metric,
-        by_metric["duration"],
-    )
 
 
 def test_modes_of_one_kernel_are_lines_of_their_own() -> None:
