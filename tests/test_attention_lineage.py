@@ -23,7 +23,7 @@ ARCH = "sm_90a"
 CORES = 2  # of the machine that the time limits are for
 SCALAR = ("v1", "flashcore_vec", "v2b", "v2c_v3")
 TENSOR = ("v2c_v4", "v2c_v5", "v2d_a", "v2d_b", "v2d_c", "flashcore_wmma", "fp8_stage_c")
-HOW = "`profiler dissect --out data/runs` makes a new one: commit it, and remove the old one"
+HOW = "`profiler dissect --out data/runs` makes a new one: commit it"
 
 
 @pytest.fixture(scope="module")

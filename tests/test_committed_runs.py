@@ -1,0 +1,157 @@
+"""Every run under data/runs, however old, opens in every command and page that can show it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler.bundles import LocalRoot, list_runs, load_run
+from profiler.bundles.run_json import RUN_FILE, dump_run
+from profiler.catalog import load_catalog, load_problem
+from profiler.cli import main
+from profiler.history import load_lineage, load_snapshot
+from profiler.store import open_store
+from tests.conftest import ROOT
+
+RUNS = list_runs(LocalRoot(ROOT / "data"))
+ARCH = "sm_90a"
+LAST_WITHOUT_CODE = "20261121T014424-attention-dissect-6aa6f66e"  # it was made before code was kept
+WITH_CODE = [run_id for run_id in RUNS if run_id > LAST_WITHOUT_CODE]
+Caught = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The committed runs as the data of every command, with an index of their own."""
+    folder = tmp_path_factory.mktemp("committed")
+    (folder / "runs").symlink_to(ROOT / "data" / "runs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PROFILER_DATA", str(folder))
+        patch.delenv("PROFILER_DB", raising=False)
+        yield folder
+
+
+def asked(caught: Caught, *words: str) -> tuple[int, str]:
+    """The exit code of a command and what it printed."""
+    code = main(list(words))
+    printed = caught.readouterr()
+    return code, printed.out or printed.err
+
+
+def version(name: str, run_id: str) -> str:
+    return f"attention/{name}~{run_id}"
+
+
+def test_there_are_runs_of_before_and_after_the_modules_lay_in_rooms() -> None:
+    problems = {
+        line
+        for run_id in RUNS
+        for line in (ROOT / "data/runs" / run_id / "kernels/catalog.toml").read_text().splitlines()
+        if line.startswith("problem")
+    }
+    assert problems == {
+        'problem = "profiler.problem:ATTENTION"',
+        'problem = "profiler.catalog.attention:ATTENTION"',
+    }
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_a_run_is_read_and_written_again_byte_for_byte(run_id: str) -> None:
+    root = LocalRoot(ROOT / "data")
+    assert dump_run(load_run(root, run_id)) == root.read(f"runs/{run_id}/{RUN_FILE}")
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_the_catalogue_in_a_run_finds_its_problem_and_its_torch_backends(run_id: str) -> None:
+    kept = load_catalog(ROOT / "data/runs" / run_id / "kernels")
+    assert load_problem(kept).name == "attention"
+    backends = {entry.callable for entry in kept.versions if entry.callable}
+    assert backends
+    assert all(name.startswith("profiler.catalog.torch_backends:") for name in backends if name)
+
+
+def test_all_runs_are_listed(data: Path, capsys: Caught) -> None:
+    code, text = asked(capsys, "runs", "--json")
+    assert code == 0
+    assert sorted(run["run_id"] for run in json.loads(text)["runs"]) == RUNS
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_two_versions_of_a_run_are_compared_by_static_and_modelled_facts(
+    data: Path, capsys: Caught, run_id: str
+) -> None:
+    code, text = asked(capsys, "compare", version("v2d_b", run_id), version("v2d_c", run_id))
+    assert code == 0
+    assert "49.2 kB/block  65.5 kB/block" in text
+    assert "modelled: from a run on the CPU" in text
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_what_has_no_duration_is_explained_by_saying_so(data: Path, capsys: Caught, run_id: str) -> None:
+    _, text = asked(capsys, "explain", version("v2d_b", run_id), version("v2d_c", run_id))
+    assert "static and modelled evidence has no duration" in text
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_the_conflicts_of_a_version_are_shown_as_the_check_found_them(
+    data: Path, capsys: Caught, run_id: str
+) -> None:
+    found = {}
+    for name in ("v2d_a", "v2d_b"):
+        words = ("show", version(name, run_id), "--workload", "1x2x128x64", "--all", "--json")
+        code, text = asked(capsys, *words)
+        assert code == 0
+        (conflicts,) = conflicts_in(json.loads(text))
+        found[name] = conflicts
+    assert found["v2d_a"] > 1000
+    assert found["v2d_b"] <= 0.05 * found["v2d_a"]
+
+
+def conflicts_in(document: Any) -> set[float]:
+    """The bank conflicts in a document, wherever they stand."""
+    if isinstance(document, dict):
+        own = document.get("modelled__bank_conflicts")
+        inner = [conflicts_in(value) for value in document.values()]
+        return set().union(*inner, {own["value"]} if own else set())
+    if isinstance(document, list):
+        return set().union(*map(conflicts_in, document))
+    return set()
+
+
+@pytest.mark.parametrize("run_id", RUNS)
+def test_the_pages_find_a_lineage_sources_and_traffic_in_each_run(data: Path, run_id: str) -> None:
+    root = LocalRoot(data)
+    snapshot = load_snapshot(root, load_run(root, run_id))
+    assert snapshot
+    assert len(snapshot.source_texts(root)) > 10
+    assert all(row.requests for rows in snapshot.shared_traffic(root, "v2d_a").values() for row in rows)
+
+
+def test_the_pages_show_the_lineage_of_the_newest_run(data: Path) -> None:
+    lineage = load_lineage(LocalRoot(data), open_store(str(data)), "attention")
+    assert lineage
+    assert lineage.snapshot.run_id == max(RUNS)
+    assert {"v2", "v2b_smem", "v2c_v2"} <= lineage.wrong.keys()
+
+
+@pytest.mark.parametrize("run_id", WITH_CODE)
+def test_the_machine_code_of_a_run_is_shown_without_a_compiler(
+    data: Path, capsys: Caught, run_id: str
+) -> None:
+    code, text = asked(capsys, "sass", version("v1", run_id), "--arch", ARCH)
+    assert code == 0
+    assert f"kept in run {run_id}" in text
+
+
+@pytest.mark.parametrize(("before", "after"), list(pairwise(WITH_CODE)))
+def test_the_same_code_in_two_runs_differs_in_nothing(
+    data: Path, capsys: Caught, before: str, after: str
+) -> None:
+    code, text = asked(capsys, "sass", version("v1", before), version("v1", after), "--arch", ARCH)
+    assert code == 0
+    assert text.endswith(" equal: no difference\n")
