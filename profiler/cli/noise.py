@@ -146,23 +146,23 @@ def _settings(arguments: argparse.Namespace, catalog: Catalog) -> Settings:
 def _print_run(run: Run, as_json: bool) -> Exit:
     from profiler.cli import floor_text
     from profiler.cli.collecting import grouped_by_reason, time_taken
+    from profiler.collect import RunSummary
     from profiler.compare import floors_of_runs
 
-    floors = floors_of_runs([run])
-    cells = [result for result in run.results if result.check or result.samples or result.reason]
-    left_out = run.provenance.get("left_out", ())
+    floors, left_out = floors_of_runs([run]), run.provenance.get("left_out", ())
     if as_json:
         documents = [floor_text.to_dict(floor) for floor in floors]
         print_json({"run": run.run_id, "floors": documents, "left_out": left_out})
     else:
         floor_text.print_floors(floors)
-        unwell = [cell for cell in cells if cell.reason]
-        rows = [(cell.version, cell.workload or "", cell.status, cell.reason or "") for cell in unwell]
+        rows = [
+            (result.version, result.workload or "", result.status, result.reason)
+            for result in run.results
+            if result.reason
+        ]
         if rows:
             print_table(("version", "workload", "", "why"), rows)
         for words in grouped_by_reason(left_out):
             say(f"left out: {words}")
         say(f"\n{time_taken(run)}\nsealed as {run.run_id}")
-    if any(cell.status in ("wrong", "failed") for cell in cells):
-        return Exit.REGRESSION
-    return Exit.PASS if floors else Exit.UNJUDGED
+    return RunSummary(run).noise_exit_code(has_floor=bool(floors))

@@ -1,4 +1,4 @@
-"""How A/A pairs come about: sessions of one build, a fresh process each, and which two of them are a pair."""
+"""A/A pairs: sessions of one build, each in a fresh process, and which two of them form a pair."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class AASessions:
         self._ready: dict[str, TimeOutcome] = {}  # outcomes of jobs whose turn is yet to come
 
     def has(self, job: Job) -> bool:
-        """Whether the job's outcome is there already."""
+        """Whether the job was timed in the session of an earlier job."""
         return job.key in self._ready
 
     def outcome(self, job: Job) -> TimeOutcome | NoResults:
-        """The job's outcome, and with it those of the same session that have not ended."""
+        """The job's outcome; the first job of a session times the whole session."""
         if job.key not in self._ready:
             self._ready |= self._run_session(job)
         return self._ready.pop(job.key) if job.key in self._ready else self._context.skip(job)
 
     def _run_session(self, job: Job) -> dict[str, TimeOutcome]:
-        """The outcomes of the session's jobs, by key; none of those no version of which is right."""
+        """The outcomes of the session's jobs, by key; a job without a right version has none."""
         begun, ended = time.monotonic(), self._context.staging.outcomes()
         jobs = [
             other
@@ -67,10 +67,10 @@ class AASessions:
             if other.workload in timed:
                 names = [version.id for version in timing.versions]
                 outcome = check_and_time.outcome_of(other, timed[other.workload], names)
-            else:  # the process died: each workload by itself, and each version where that dies too
+            else:  # the process died: time each workload alone, and each version alone where that dies too
                 outcome = check_and_time.time_versions(self._context, other, timing)
             if "states" in outcome:
-                # The clock stands with every sample; this would be the larger part of the run.
+                # Every sample has its clock already, and these states would be the larger part of the run.
                 outcome["states"] = {**outcome["states"], "during": []}
             outcomes[other.key] = outcome
         return outcomes
@@ -80,7 +80,7 @@ def in_pairs(sessions: Sequence[T]) -> list[T]:
     """The sessions, given in time order, so that the first and second are a pair, the third and fourth, ….
 
     The two of a pair lie half the collection apart: two runs never follow each other at once, and a GPU that
-    warms up or drifts between them is a part of what a floor must hold. An odd last one has nobody.
+    warms up or drifts between them is a part of what a floor must hold. An odd last session has no partner.
     """
     half = len(sessions) // 2
     pairs = zip(sessions[:half], sessions[half : 2 * half], strict=True)
@@ -88,7 +88,7 @@ def in_pairs(sessions: Sequence[T]) -> list[T]:
 
 
 def paired_samples(timed: Iterable[TimeOutcome], name: str) -> list[Samples]:
-    """The sessions of a version on one workload, mode by mode, each mode's in pairs."""
+    """The samples of a version on one workload, mode by mode, the sessions of each mode in pairs."""
     by_mode: dict[str, list[Samples]] = {}
     for outcome in sorted(timed, key=lambda outcome: outcome["block"]):
         result = outcome["results"].get(name)

@@ -62,7 +62,7 @@ def machine_code(
 ) -> tuple[dict[str, bytes], list[str]]:
     """The disassembly of built versions, by its path in the bundle, and why some of it is not kept."""
     contents: dict[str, bytes] = {}
-    problems: dict[str, None] = {}  # said once, not once a version
+    problems: dict[str, None] = {}  # as a set in order: each is reported once, not once a version
 
     def pack(library: BuiltLibrary) -> bytes | ProfilerError:
         try:

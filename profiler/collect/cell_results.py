@@ -1,4 +1,4 @@
-"""What the jobs of one version and workload say together: the results of a run."""
+"""The results of a run, made of the outcomes of all jobs of a version and workload."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from profiler.collect.plan import Job, check_key
 from profiler.collect.provenance import hide_private, why_left_out
 
 Json = dict[str, Any]
-Reports = Mapping[str, tuple[ReportFile, Path]]  # that are kept, by sha256, and where their content lies
+Reports = Mapping[str, tuple[ReportFile, Path]]  # the kept reports by sha256, and where their content lies
 _AFTER_CHECK = ("time", "lean", "full", "sanitize")
 
 
 def results_of(collection: Collection, outcomes: Outcomes, reports: Reports) -> list[Result]:
-    """All results of the run: static and modelled ones as they were kept, then those of the GPU."""
+    """All results of the run: static and modelled ones as they were recorded, then the measured ones."""
     results = [parse_result(body) for outcome in outcomes.facts.values() for body in outcome.get("facts", ())]
     for job in collection.planned:
         if job.stage == "check":
@@ -44,9 +44,9 @@ def results_of(collection: Collection, outcomes: Outcomes, reports: Reports) -> 
 
 @dataclass(frozen=True)
 class _CellOutcomes:
-    """What has ended of one version on one workload."""
+    """The outcomes so far of one version on one workload."""
 
-    jobs: tuple[Job, ...]  # that were planned for it
+    jobs: tuple[Job, ...]  # all that are planned for the cell
     check: CheckOutcome | None
     timings: tuple[TimeOutcome, ...]
     captures: tuple[CounterOutcome, ...]
@@ -104,7 +104,7 @@ def _cell_results(
 
 
 def _check_facts(ended: _CellOutcomes, name: str, state: str) -> Json | None:
-    """What the result says of the check; None where there was none."""
+    """The `check` of the result; None where the version was not checked."""
     facts: Json = {}
     if ended.check:
         result: Mapping[str, Any] = ended.check["results"].get(name, {})
@@ -156,7 +156,7 @@ def _status(
     failed: Sequence[str],
     skipped: Sequence[str],
 ) -> tuple[str, str | None]:
-    """What the cell is; what was left out does not make a measured cell a failed one."""
+    """The status of the cell; a measured cell does not fail because a stage was left out."""
     status, reason = check["status"], check["reason"]
     if status != "done":
         return status, reason

@@ -1,4 +1,4 @@
-"""How a version is checked and timed: one process a check, one a group and block of rounds, retried apart."""
+"""Checking and timing: a process for each check and for each block of rounds; what died is retried alone."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from profiler.collect.outcomes import CheckOutcome, NoResults, TimeOutcome, enve
 from profiler.collect.plan import Job
 
 SMALL_FLOPS = 1e9  # below this a call is short enough for its dispatch to matter: graph replay is timed too
-FEWEST_CHECKS = 8  # side by side: most of a check is torch's import and the reference, not the GPU
+FEWEST_CHECKS = 8  # side by side: a check spends its time on torch's import and the reference, not the GPU
 MOST_CHECKS = 16
-_CHECK_BYTES = 2 << 30  # of the GPU's memory for each: a context, torch's own and the arrays
+_CHECK_BYTES = 2 << 30  # GPU memory of one check: a context, torch's own memory and the arrays
 
 # ---------------------------------------------------------------- checks
 
 
 def parallel_jobs(gpu: Gpu | None) -> dict[str, int]:
-    """How many jobs of a stage run side by side: checks alone, for nothing may run beside what is timed."""
+    """How many jobs of a stage run side by side: only checks, for nothing may run beside a timing."""
     return {"check": parallel_checks(gpu)}
 
 
 def parallel_checks(gpu: Gpu | None) -> int:
-    """How many checks run side by side: one a CPU as far as the GPU's memory allows, never over 16."""
+    """How many checks run side by side: one per CPU as far as the GPU's memory allows, at most 16."""
     memory = gpu.memory_bytes if gpu else None
     checks = min(MOST_CHECKS, max(FEWEST_CHECKS, os.cpu_count() or 1))
     return max(1, min(checks, memory // _CHECK_BYTES)) if memory else checks
 
 
 def check_version(context: JobContext, job: Job) -> CheckOutcome | NoResults:
-    """One version on one workload, against the reference."""
+    """Check one version on one workload against the reference."""
     (name,) = job.versions
     if why := context.why_not_runnable(name):
         return {**envelope(job), "status": "skipped", "reason": why, "results": {}}
@@ -52,7 +52,7 @@ def check_version(context: JobContext, job: Job) -> CheckOutcome | NoResults:
         workload=context.selection.workloads[job.workload].sizes(),
         setup=context.setup,
     )
-    threads = str(max(1, (os.cpu_count() or 1) // parallel_checks(context.machine.gpu)))  # of the reference
+    threads = str(max(1, (os.cpu_count() or 1) // parallel_checks(context.machine.gpu)))  # for the reference
     env = {"OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
     result = context.run_program(CORRECTNESS, request, context.folder(job), job, env)
     return {
@@ -67,13 +67,13 @@ def check_version(context: JobContext, job: Job) -> CheckOutcome | NoResults:
 
 
 def time_block(context: JobContext, job: Job) -> TimeOutcome | NoResults:
-    """One block of rounds of every right version of a workload, in one process."""
+    """Time one block of rounds of every right version of a workload in one process."""
     timing = timing_request(context, job)
     return time_versions(context, job, timing) if timing.versions else context.skip(job)
 
 
 def timing_request(context: JobContext, job: Job) -> TimingRequest:
-    """What a timing job asks for: the versions that are right and have not failed in a block before."""
+    """The request of a timing job, for the versions that are right and did not fail in an earlier block."""
     settings, workload = context.settings, context.selection.workloads[job.workload]
     before = _blocks_before(context, job)
     failed = {
@@ -100,7 +100,7 @@ def timing_request(context: JobContext, job: Job) -> TimingRequest:
         rounds=tuple(blocks[job.block] if blocks else range(settings.rounds)),
         samples=settings.samples,
         modes=modes,
-        clock="none",  # nobody locks the clocks while latency is taken
+        clock="none",  # clocks are not locked while latency is measured
         max_seconds=context.limits.of_work_within("time"),
         batch=batch,
     )
@@ -113,7 +113,7 @@ def _blocks_before(context: JobContext, job: Job) -> list[TimeOutcome]:
 
 
 def time_versions(context: JobContext, job: Job, timing: TimingRequest) -> TimeOutcome:
-    """All in one process, alternating; where it dies, each by itself, so that one costs itself alone."""
+    """Time all versions in one process, alternating; if it dies, each alone: a bad one costs only itself."""
     together = _time_in_process(context, job, timing)
     names = [version.id for version in timing.versions]
     if together["versions"] or len(names) == 1:
@@ -122,10 +122,10 @@ def time_versions(context: JobContext, job: Job, timing: TimingRequest) -> TimeO
     last, streak = together, FailureStreak()
     by_name = {version.id: version for version in timing.versions}
     for place, name in enumerate(interleaved(names), start=1):
-        if streak.why_no_more:  # the next block has another try at it, without those that failed
+        if streak.why_no_more:  # the next block tries again, without those that failed
             results[name] = {"status": "skipped", "reason": streak.why_no_more, "samples": []}
             continue
-        # Rounds of equal numbers would be read as A B B A; these are none.
+        # Rounds of the same number are read as alternating (A B B A), which versions timed alone are not.
         rounds = tuple(number + place * context.settings.rounds for number in timing.rounds)
         limit_s = context.limits.of_work_within("time")
         if timing.max_seconds is not None:
@@ -148,7 +148,7 @@ def time_versions(context: JobContext, job: Job, timing: TimingRequest) -> TimeO
 
 
 def _time_in_process(context: JobContext, job: Job, timing: TimingRequest, part: str = "") -> WorkloadTiming:
-    """The timing of one workload; without versions where the process died or could not begin."""
+    """Time one workload in one process; there are no versions where the process died or could not begin."""
     request = LatencyRequest({job.workload: timing}, context.setup)
     result = context.run_program(LATENCY, request, context.folder(job, part), job)
     timed = result.get("timings", {}).get(job.workload)
@@ -158,7 +158,7 @@ def _time_in_process(context: JobContext, job: Job, timing: TimingRequest, part:
 
 
 def outcome_of(job: Job, timing: WorkloadTiming, names: Sequence[str]) -> TimeOutcome:
-    """The outcome of a job whose workload was timed in one process; names: the versions it was about."""
+    """The outcome of a job whose workload was timed in one process. names: the versions of the job."""
     outcome: TimeOutcome = {
         "stage": job.stage,
         "workload": job.workload,
@@ -180,5 +180,5 @@ def outcome_of(job: Job, timing: WorkloadTiming, names: Sequence[str]) -> TimeOu
 
 
 def untimed(timing: WorkloadTiming) -> VersionTiming:
-    """What a version has of a process that timed none."""
+    """The timing of a version in a process that timed none."""
     return {"status": timing["status"], "reason": timing["reason"], "samples": []}

@@ -1,4 +1,4 @@
-"""What lies under --out while a collection runs: the run as it would be sealed now, whole or not at all."""
+"""The file under --out while a collection runs: the run as it would be sealed now."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from profiler.collect import seal
 from profiler.collect.collection import Collection
 from profiler.collect.staging import JOBS
 
-SHARE = 0.05  # of the time, at most, that writing takes
+SHARE = 0.05  # of the wall time may go into writing
 UNFINISHED_WORDS = (
     "unfinished: this file was written while the collection ran, which was then ended from outside; "
     "what had ended by then is here"
@@ -36,7 +36,7 @@ class Checkpoint:
         self._collection, self._share = collection, SHARE if share is None else share
         self._target = zip_file.zip_path(target, collection.staging.run_id)
         self._begun = time.monotonic()
-        self._last_s = self._total_s = 0.0  # that writing took
+        self._last_s = self._total_s = 0.0  # seconds spent writing
         self._written: frozenset[tuple[str, int]] = frozenset()  # jobs that the file holds: see _ended_jobs
         self._complained = False
 
@@ -47,23 +47,23 @@ class Checkpoint:
     def __exit__(
         self, _kind: type[BaseException] | None, _error: BaseException | None, _at: TracebackType | None
     ) -> None:
-        """The file is brought up to date: whoever is killed while the run is sealed has all of it here."""
+        """Bring the file up to date: it then holds the whole run, even if sealing is killed."""
         self._collection.between_jobs = lambda: None
         self.update()
 
     def update_if_cheap(self) -> None:
-        """Update where that, taking as long as the last time, keeps within the share."""
+        """Update the file if that keeps within the share, assuming that it takes as long as the last time."""
         if self._total_s + self._last_s <= self._share * (time.monotonic() - self._begun):
             self.update()
 
     def update(self) -> bool:
-        """Write the file if a job has ended since; whether it holds all that has ended."""
+        """Write the file if a job has ended since. Returns whether it holds everything that has ended."""
         begun, ended = time.monotonic(), self._ended_jobs()
         if ended == self._written:
             return True
         try:
             self._write()
-        except Exception as error:  # whatever it is, what is measured goes on
+        except Exception as error:  # whatever it is, measuring goes on
             if not self._complained:
                 print(f"profiler: {self._target} is not kept up to date: {error!r}", file=sys.stderr)
             self._complained = True
@@ -75,7 +75,7 @@ class Checkpoint:
         return True
 
     def _ended_jobs(self) -> frozenset[tuple[str, int]]:
-        """The files of ended jobs, and when each was written: a run that goes on may end a job once more."""
+        """The files of ended jobs and their times: in a resumed run a job may end a second time."""
         files = []
         for path in (self._collection.staging.folder / JOBS).glob("*.json"):
             with contextlib.suppress(OSError):
@@ -94,21 +94,21 @@ class Checkpoint:
             making.unlink(missing_ok=True)
 
 
-def _move(made: Path, target: Path) -> None:
-    """To its place, whole or not at all, on another file system too; there one file may be left over."""
+def _move(source: Path, target: Path) -> None:
+    """Move a file so that the target is whole at any time, also to another file system."""
     try:
-        made.replace(target)
+        source.replace(target)
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
         partial = target.with_name(f"{target.name}.part")
         try:
-            shutil.copyfile(made, partial)
+            shutil.copyfile(source, partial)
             partial.replace(target)
         finally:
             partial.unlink(missing_ok=True)
 
 
 def keep_file(collection: Collection, target: Path | None) -> contextlib.AbstractContextManager[object]:
-    """A Checkpoint, or nothing where there is no file to keep."""
+    """A Checkpoint; without a target a context that does nothing."""
     return Checkpoint(collection, target) if target else contextlib.nullcontext()

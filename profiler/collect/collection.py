@@ -1,4 +1,4 @@
-"""How a lineage is measured on this machine: jobs in processes of their own, each kept once it has ended."""
+"""Measuring a lineage on this machine: jobs run in processes of their own, and each outcome is recorded."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ from profiler.collect.run_inputs import UnfinishedRun, refuse_another_gpu
 from profiler.emulator import cpu_check
 from profiler.errors import CannotJudge, ProfilerError
 
-BUILD = "build"  # what compilers took, among the stages
+BUILD = "build"  # the stage under which compile time is counted
 
 
 class Listener:
-    """Who is told how a collection goes on. What is not of interest need not be overridden."""
+    """Callbacks for the progress of a collection; override those of interest."""
 
     def planned(self, collection: Collection) -> None:
-        """It is about to begin."""
+        """The collection is about to begin."""
 
     def progress(self, done: int, total: int, what: str, left_s: float | None) -> None:
-        """So many jobs have ended, and what runs now. left_s: what those that are left will likely take."""
+        """`done` of `total` jobs have ended, and `what` runs now. left_s: seconds that the rest may take."""
 
     def ended(self, collection: Collection) -> None:
-        """Every job that was to be tried has been; what its processes printed is still there."""
+        """Every job has been tried; the logs of the processes are still in the staging folder."""
 
     def interrupted(self, collection: Collection) -> None:
-        """It was ended from outside, and can be resumed."""
+        """The collection was interrupted, and can be resumed."""
 
 
 class Collection:
-    """One run at work: what is planned, what has ended, and how each job is done."""
+    """A run that is being measured: its plan, what was left out, and how each job is run."""
 
     def __init__(self, run: UnfinishedRun, machine: Machine, listener: Listener | None = None) -> None:
         self.staging, self.catalog, self.inputs, self.machine = run.staging, run.catalog, run.inputs, machine
         self.settings = run.inputs.settings
         self.context = JobContext(run.staging, run.catalog, self.settings, machine)
         self.listener = listener or Listener()
-        self.left_out: dict[str, str] = {}  # job key -> why, for those that a resumed run would do
+        self.left_out: dict[str, str] = {}  # job key -> why; a resumed run would do these jobs
         self.pace = Pace()
         self.parallel = check_and_time.parallel_jobs(machine.gpu)
         self.between_jobs: Callable[[], None] = lambda: None  # called when jobs have ended and none runs
@@ -71,9 +71,9 @@ class Collection:
     # ------------------------------------------------------------ jobs
 
     def run_jobs(self, budget_s: float | None = None, spent_s: float = 0.0) -> None:
-        """Do what has not ended. Ctrl-C and a kill at any point leave what has ended.
+        """Run the jobs that have not ended. Ctrl-C or a kill at any point keeps what has ended.
 
-        spent_s: of the budget, before this was called. Raises ProfilerError where the run was begun on
+        spent_s: seconds of the budget used before this call. Raises ProfilerError where the run was begun on
         another GPU.
         """
         refuse_another_gpu(self.staging, self.machine)
@@ -93,7 +93,7 @@ class Collection:
         self.listener.progress(len(self.planned), len(self.planned), "", 0.0)
 
     def _jobs_to_do(self) -> list[Job]:
-        """The jobs that have not ended, or not for every version; the pace is learnt from those that have."""
+        """The jobs that have not ended, or not for every version; those that have teach the pace."""
         outcomes = self.staging.outcomes()
         todo = []
         for job in self.planned:
@@ -129,12 +129,12 @@ class Collection:
         with ThreadPoolExecutor(max(1, len(jobs))) as pool:
             try:
                 list(pool.map(self.run_job, jobs))
-            except BaseException:  # Ctrl-C: nobody waits for the end of what runs
+            except BaseException:  # Ctrl-C: do not wait for the processes to end
                 self.context.stop()
                 raise
 
     def run_job(self, job: Job) -> None:
-        """Do one job and keep its outcome, or note why it was left out."""
+        """Run one job and record its outcome, or note why it was left out."""
         begun = time.monotonic()
         try:
             outcome = self._outcome(job)
@@ -145,11 +145,11 @@ class Collection:
             outcome = self._failure(job, " ".join(str(error).split()))
         except OSError:
             raise  # a full disk is no version's fault
-        except Exception as error:  # a mistake of ours costs the job that met it, and not those after it
+        except Exception as error:  # a mistake of ours costs the job that met it, not the ones after it
             traceback.print_exc()
             outcome = self._failure(job, f"an error of profiler's own: {error!r}")
         seconds = outcome.get("wall_s", time.monotonic() - begun)
-        if outcome["status"] != "skipped":  # what did not run says nothing of how long it takes
+        if outcome["status"] != "skipped":  # what did not run says nothing about how long it takes
             self.pace.learn(job, seconds)
         outcome["wall_s"] = round(seconds, 3)
         self.staging.record(job.key, outcome)
@@ -171,10 +171,10 @@ class Collection:
     def _failure(job: Job, reason: str) -> JobOutcome:
         return {**envelope(job), "status": "failed", "reason": reason, "results": {}}
 
-    # ------------------------------------------------------------ what a session says
+    # ------------------------------------------------------------ the note of a session
 
     def session_note(self) -> SessionNote:
-        """What is known of this session so far."""
+        """The note of this session so far."""
         return {
             "wall_s": round(self._spent_s(), 3),
             "processes_s": self.context.processes_s(),
@@ -184,7 +184,7 @@ class Collection:
         }
 
     def _write_session(self) -> None:
-        """After every job, so that it outlives a kill."""
+        """Write the note of this session; called after every job, so that it survives a kill."""
         self.staging.write_session(self._session, self.session_note())
 
     def _spent_s(self) -> float:
@@ -193,7 +193,7 @@ class Collection:
     # ------------------------------------------------------------ building
 
     def build(self) -> None:
-        """Build for this GPU and keep the static facts; what does not compile goes no further."""
+        """Build for this GPU and record the static facts; a version that does not compile is not measured."""
         begun = time.monotonic()
         self.listener.progress(0, len(self.planned), "build", None)
         try:
@@ -216,7 +216,7 @@ class Collection:
             self.context.count(BUILD, begun)
 
     def _by_arch(self) -> dict[str | None, list[Version]]:
-        """The architecture that each version is compiled for here; without a GPU its own ones (None)."""
+        """The versions by the architecture to compile for; without a GPU None: those that each one names."""
         by_arch: dict[str | None, list[Version]] = {}
         chip = self.machine.chip
         for version in self.context.selection.versions.values():

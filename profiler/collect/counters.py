@@ -1,4 +1,4 @@
-"""How counters are taken: one ncu process a batch, then each version that is missing by itself."""
+"""Collecting counters: one ncu process for a batch of versions, then each version that is missing alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TRIES = 5  # calls for one batch, each simpler than the one before
 
 @dataclass(frozen=True)
 class _Attempt:
-    """How one call finds the launches, and which metrics it asks for."""
+    """How one ncu call finds the launches, and which metrics it collects."""
 
     metrics: tuple[str, ...]
     by_kernel: bool = True  # filter by function name as well as by range
@@ -46,26 +46,26 @@ class _Call:
 
     ended: ProcessResult
     output: str
-    report: Path  # which may not be there
+    report: Path  # may not exist
     result: TargetResult  # of the profiled program
 
     @property
     def cells(self) -> dict[str, CellResult]:
-        """What the profiled program says, by version."""
+        """The cells of the profiled program, by version."""
         return {cell["version"]: cell for cell in self.result.get("cells", ())}
 
 
 @dataclass(frozen=True)
 class _Capture:
-    """What one batch brought."""
+    """The counters of one batch."""
 
     results: dict[str, VersionCounters]
-    reason: str | None = None  # why it brought none
+    reason: str | None = None  # why there are none
     reports: list[ReportEntry] = field(default_factory=list)
 
 
 class CounterCollector:
-    """The capture jobs of one session; what one of them learns of this ncu holds for those after it."""
+    """Runs the capture jobs of one session; what one job learns about this ncu holds for the later ones."""
 
     def __init__(self, context: JobContext) -> None:
         self._context = context
@@ -74,7 +74,7 @@ class CounterCollector:
         self._refused: set[str] = set()  # metrics that this ncu does not take
 
     def collect(self, job: Job) -> CounterOutcome | NoResults:
-        """One batch in one process; each version that it brought nothing of once more, by itself.
+        """Capture a batch in one process, then each version without counters once more, alone.
 
         What a time budget cuts off is named as `unfinished` beside what there is; going on does it.
         """
@@ -110,7 +110,7 @@ class CounterCollector:
         return outcome
 
     def _collect_all(self, job: Job, names: Sequence[str], outcome: CounterOutcome) -> None:
-        """Fill the outcome, first in batches, then version by version."""
+        """Add to the outcome, first in batches, then version by version."""
         missing, why = self._collect_batches(job, names, outcome)
         streak = FailureStreak()
         for name in interleaved(missing):
@@ -126,7 +126,7 @@ class CounterCollector:
     def _collect_batches(
         self, job: Job, names: Sequence[str], outcome: CounterOutcome
     ) -> tuple[list[str], str]:
-        """All in one process, and those that it had no time for in the next.
+        """Capture all in one process, and those that it had no time for in the next.
 
         Returns the versions that are to be tried apart, and why.
         """
@@ -150,7 +150,7 @@ class CounterCollector:
         return (missing if len(names) > 1 else []), reason or "the batch brought nothing of it"
 
     def _add(self, outcome: CounterOutcome, job: Job, capture: _Capture) -> None:
-        """What one more process brought."""
+        """Add the results and reports of one more process to the outcome."""
         outcome["results"] |= capture.results
         outcome["reason"] = capture.reason
         if capture.reports:
@@ -161,7 +161,7 @@ class CounterCollector:
     # ------------------------------------------------------------ one batch
 
     def _capture(self, job: Job, names: Sequence[str], folder: Path) -> _Capture:
-        """Call ncu, in a simpler way where it brings no report, and look at what it brought."""
+        """Call ncu, in simpler ways until there is a report, and read the report."""
         ncu = self._context.machine.ncu
         assert ncu
         folder.mkdir(parents=True, exist_ok=True)
@@ -202,11 +202,11 @@ class CounterCollector:
     def _call(self, ncu: Ncu, job: Job, names: Sequence[str], folder: Path, attempt: _Attempt) -> _Call:
         context = self._context
         report = folder / "report.ncu-rep"
-        report.unlink(missing_ok=True)  # of an attempt before, or of a session that was killed
+        report.unlink(missing_ok=True)  # left by an earlier attempt or a killed session
         sizes = context.selection.workloads[job.workload].sizes()
         request = TargetRequest(
             versions=tuple(context.version_code(name) for name in names),
-            # The newest first: what an ncu that is slower than anybody thought leaves out are the oldest.
+            # The newest version first: if ncu turns out slow, the oldest ones are left out.
             cells=tuple(CellRequest(name, sizes) for name in reversed(names)),
             setup=context.setup,
             profiler=attempt.by_profiler,
@@ -219,7 +219,7 @@ class CounterCollector:
             report=report,
             metrics=attempt.metrics,
             ranges=tuple(range_name(name, job.workload) for name in names),
-            # A version whose kernels nobody knows would be filtered out by the others' names.
+            # A version whose kernel names are unknown would be filtered out by the names of the others.
             kernels=tuple(kernels) if attempt.by_kernel and "" not in kernels else (),
             tier=job.stage,
             clock_control=context.settings.clock_control,
@@ -236,7 +236,7 @@ class CounterCollector:
         return _Call(ended, output, report, program.result(ended))
 
     def _keep(self, ncu: Ncu, job: Job, names: Sequence[str], call: _Call, attempt: _Attempt) -> _Capture:
-        """Look whether all that was asked for is there, overwrite what is private, keep the report."""
+        """Find the launches of each version, redact the report, and keep it."""
         context = self._context
         try:
             launches = read_launches(ncu, call.report)
@@ -250,7 +250,7 @@ class CounterCollector:
         except UnreadableReport as error:
             return _failed(names, " ".join(str(error).split()), call)
         done = [name for name in names if results[name]["status"] == "done"]
-        if not done:  # nothing in it belongs to anybody
+        if not done:  # no launch in it is of any version
             return _Capture(results, results[names[0]]["reason"])
         digest, size, path = context.staging.keep_report(clean)
         for name in done:
@@ -270,7 +270,7 @@ class CounterCollector:
     def _version_counters(
         self, job: Job, name: str, launches: Sequence[Launch], call: _Call, *, alone: bool
     ) -> VersionCounters:
-        """Which launches of the report are the version's, or why none can be used."""
+        """The version's launches in the report, or why none can be used."""
         cell = call.cells.get(name)
         if cell and cell["status"] == UNLAUNCHED:
             return {"status": UNLAUNCHED, "reason": "no time was left for it in this process"}
@@ -280,22 +280,22 @@ class CounterCollector:
             roles = {kernels[0]: "main"}
         inside = range_name(name, job.workload)
         if alone and launches and not any(launch.nvtx for launch in launches):
-            # By cudaProfilerStart and Stop: all there is was launched between them.
+            # Found by cudaProfilerStart and Stop: every launch in the report lies between them.
             launches = [replace(launch, nvtx=(inside,)) for launch in launches]
-        found = launches_of_cell(launches, inside, kernels, roles)
-        told = cell["reason"] if cell else None
-        reason = told or found.reason
+        matched = launches_of_cell(launches, inside, kernels, roles)
+        program_reason = cell["reason"] if cell else None
+        reason = program_reason or matched.reason
         return {
             "status": "failed" if reason else "done",
             "reason": reason,
-            "told": bool(told),
-            "ordinals": list(found.ordinals),
-            "parts": list(found.parts),
+            "told": bool(program_reason),
+            "ordinals": list(matched.ordinals),
+            "parts": list(matched.parts),
         }
 
 
 def _without_report(names: Sequence[str], call: _Call, problem: NcuProblem | None) -> _Capture:
-    """Neither the call nor a simpler one brought a report."""
+    """The capture of a batch for which no call wrote a report."""
     reason = f"ncu {call.ended.description}"
     if problem and call.ended.kind == "exited":
         reason = problem.reason
@@ -305,28 +305,28 @@ def _without_report(names: Sequence[str], call: _Call, problem: NcuProblem | Non
 
 
 def _failed(names: Sequence[str], reason: str, call: _Call) -> _Capture:
-    """No version of a batch has counters: its own reason where the program told one, else the batch's."""
+    """A capture without counters, each version with the reason that the program gave, else the batch's."""
     results: dict[str, VersionCounters] = {}
     for name in names:
-        told = call.cells[name]["reason"] if name in call.cells else None
-        results[name] = {"status": "failed", "reason": told or reason, "told": bool(told)}
+        own_reason = call.cells[name]["reason"] if name in call.cells else None
+        results[name] = {"status": "failed", "reason": own_reason or reason, "told": bool(own_reason)}
     return _Capture(results, reason)
 
 
 def _is_settled(outcome: CounterOutcome, name: str) -> bool:
-    """Whether another call would bring nothing else: it is there, or the program said why it is not."""
+    """Whether another call would change nothing: there are counters, or the program said why not."""
     result = outcome["results"].get(name)
     return result is not None and (result["status"] == "done" or bool(result.get("told")))
 
 
 def _simpler(attempt: _Attempt, call: _Call, *, alone: bool) -> _Attempt | None:
-    """What to try after a call that brought no report; None: nothing that could help."""
+    """The attempt after a call that wrote no report; None: nothing simpler would help."""
     if call.ended.kind != "exited":
         return None
     if refused := ncu_command.refused_metrics(call.output, attempt.metrics):
         return replace(attempt, metrics=tuple(name for name in attempt.metrics if name not in refused))
     if ncu_command.NO_KERNELS in call.output:
-        if call.result["status"] != "done":  # nothing was launched: its own reason counts
+        if call.result["status"] != "done":  # nothing was launched, for the reason that the program gives
             return None
         if attempt.by_kernel:
             return replace(attempt, by_kernel=False)
@@ -339,7 +339,7 @@ def _simpler(attempt: _Attempt, call: _Call, *, alone: bool) -> _Attempt | None:
 
 
 def _redacted(ncu: Ncu, report: Path, launches: int) -> Path:
-    """The report without what it tells of this machine, read again. Raises UnreadableReport."""
+    """The report without host, user and paths, checked to be readable. Raises UnreadableReport."""
     clean = report.with_name("clean.ncu-rep")
     redact.redact_report(report, clean, redact.private_words())
     if len(read_launches(ncu, clean)) != launches:
@@ -358,7 +358,7 @@ class CellLaunches:
 
     ordinals: tuple[int, ...]
     parts: tuple[str, ...]  # one a launch: the kernel's role, or its name, and its number within the cell
-    reason: str | None  # why they cannot be used; None: they can
+    reason: str | None  # why they cannot be used; None: they can be
 
 
 def read_launches(ncu: Ncu, report: Path) -> list[Launch]:
@@ -395,7 +395,7 @@ def launches_of_cell(
     kernels: Sequence[str] = (),
     roles: Mapping[str, str] | None = None,
 ) -> CellLaunches:
-    """The launches in a cell's NVTX range; without any of the kernels that were asked for it is failed."""
+    """The launches in a cell's NVTX range; they cannot be used where one of `kernels` is not among them."""
     inside = [launch for launch in launches if range_name in launch.nvtx]
     if not inside:
         names = sorted({launch.base_name for launch in launches})
@@ -418,7 +418,7 @@ def _is_measured(launch: Launch) -> bool:
 
 
 def _function_name(launch: Launch) -> str:
-    """Without its namespaces."""
+    """The kernel's name without its namespaces."""
     return launch.base_name.rpartition("::")[2]
 
 

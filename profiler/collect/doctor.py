@@ -46,7 +46,7 @@ class DoctorReport:
     gpu: Gpu | None
     state: GpuState | None
     tools: Mapping[str, ToolStatus]  # nvcc, cuobjdump, ncu, compute-sanitizer, g++
-    counters: bool | None  # whether ncu may read them; None: not tried, or it could not be told
+    counters: bool | None  # whether ncu may read them; None: not tried, or unclear
     counters_reason: str
     torch: TorchProbeResult
 
@@ -115,7 +115,7 @@ class DoctorReport:
 
 
 def examine_machine() -> DoctorReport:
-    """Look at this machine; what might crash or hang is tried in processes of its own. Takes up to 30 s."""
+    """Examine this machine; what might crash or hang is tried in a process of its own. Takes up to 30 s."""
     gpu = device.describe()
     ncu = find_tools.find("ncu")
     with (
@@ -166,14 +166,14 @@ def counter_argv(ncu: Path) -> list[str]:
 
 
 def may_read_counters(ncu: Path, folder: Path) -> tuple[bool | None, str]:
-    """Whether ncu may read counters here, tried on the smallest kernel, and why; None where nothing told."""
+    """Whether ncu may read counters here, tried on the smallest kernel, and why; None where it is unclear."""
     log = folder / "counters.log"
     ended = subprocesses.run(counter_argv(ncu), timeout_s=120, log=log, env={"TMPDIR": str(folder)})
     return judge_probe(log.read_text(encoding="utf-8", errors="replace"), ended)
 
 
 def judge_probe(output: str, ended: subprocesses.ProcessResult) -> tuple[bool | None, str]:
-    """What ncu's output says of the permission."""
+    """The permission and its reason, from ncu's output."""
     if "ERR_NVGPUCTRPERM" in output:
         return False, PERMISSION
     values = re.findall(rf'"{re.escape(PROBE_METRIC)}","[^"]*","([\d.,]+)"', output)

@@ -1,4 +1,4 @@
-"""What the processes of failed jobs printed: their logs go with the staging folder."""
+"""The end of the logs of failed jobs, to be shown before the staging folder is removed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from profiler.collect.collection import Collection
 from profiler.collect.outcomes import Outcome, version_ending
 
-MOST_JOBS, MOST_LINES = 6, 12  # so that a terminal still shows the table after them
+MOST_JOBS, MOST_LINES = 6, 12  # few enough for a terminal to show the table after them
 _LOG_NAMES = ("*.log", "log")
 
 
@@ -23,7 +23,7 @@ class FailedJob:
 
 
 def failed_jobs(collection: Collection) -> Iterator[FailedJob]:
-    """The jobs that failed, one of each reason; rejected versions are meant to fail."""
+    """The jobs that failed, one for each reason; not those of rejected versions, which should fail."""
     reasons: set[str] = set()
     for key, outcome in collection.staging.outcomes().items():
         reason = _failure(collection, outcome)
@@ -39,14 +39,14 @@ def failed_jobs(collection: Collection) -> Iterator[FailedJob]:
 
 
 def newest_logs(folder: Path) -> list[Path]:
-    """The logs of a job's processes, the last written first, two at most; those tried apart lie beside it."""
-    folders = (folder.name, f"{folder.name}-*")  # not those of a version whose name begins alike
+    """The newest two logs of a job's processes, also of versions retried alone, the last written first."""
+    folders = (folder.name, f"{folder.name}-*")  # not those of a version whose name merely begins alike
     logs = [path for name in folders for log in _LOG_NAMES for path in folder.parent.glob(f"{name}/{log}")]
     return sorted(logs, key=lambda path: path.stat().st_mtime, reverse=True)[:2]
 
 
 def _failure(collection: Collection, outcome: Outcome) -> str | None:
-    """Why the job failed for a version that should not; None: it did not."""
+    """Why the job failed for a version that should not fail; None: it did not."""
     for name in outcome.get("versions", ()):
         ending = version_ending(outcome, name)
         state = collection.context.selection.versions[name].state

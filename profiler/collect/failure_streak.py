@@ -1,4 +1,4 @@
-"""When versions that are tried one by one fail again and again for the same reason, no more are tried."""
+"""When to stop trying versions one by one: several in a row failed for the same reason."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 from collections.abc import Sequence
 from itertools import zip_longest
 
-# Failures in a row for one reason: it is not the versions', and the time is better spent elsewhere.
+# So many failures in a row for one reason are not the versions' fault; the time is better spent elsewhere.
 SAME_FAILURES = 3
 
 
 class FailureStreak:
-    """How often in a row versions failed for one reason."""
+    """Counts how many versions in a row failed for the same reason."""
 
     def __init__(self) -> None:
         self._reason, self._times = "", 0
 
     def add(self, name: str, status: str, reason: str | None) -> None:
-        """How it ended for one version; reasons that differ in its name alone are the same."""
-        own_name = rf"(?<![A-Za-z0-9]){re.escape(name)}(?=_at_|\W|$)"  # by itself, or in a range's name
+        """Count one version's ending; reasons that differ only in the version's name are the same."""
+        own_name = rf"(?<![A-Za-z0-9]){re.escape(name)}(?=_at_|\W|$)"  # as a word, or in the name of a range
         nameless = re.sub(own_name, "…", str(reason))
         if status != "failed":
             self._times = 0
@@ -28,7 +28,7 @@ class FailureStreak:
 
     @property
     def why_no_more(self) -> str | None:
-        """Why no more are tried; None: go on."""
+        """Why no more versions should be tried; None: go on."""
         if self._times < SAME_FAILURES:
             return None
         return f"not tried: the {SAME_FAILURES} before it failed alike: {self._reason}"

@@ -1,4 +1,4 @@
-"""Where ncu and compute-sanitizer are, and which versions: toolkits and packages keep them off the PATH."""
+"""Finding ncu and compute-sanitizer, which toolkits and packages often keep off the PATH."""
 
 from __future__ import annotations
 
@@ -24,20 +24,19 @@ _VERSION = re.compile(r"\bVersion (\d+(?:\.\d+)+)")
 
 
 def find(name: str) -> Tool | None:
-    """ncu or compute-sanitizer; None where it is nowhere. $CUDA_HOME wins over the PATH."""
+    """ncu or compute-sanitizer; None where it is not installed. $CUDA_HOME wins over the PATH."""
     return _find(name, os.environ.get("CUDA_HOME", ""), os.environ.get("PATH", ""))
 
 
 @cache
 def _find(name: str, cuda_home: str, path: str) -> Tool | None:
     candidates = [Path(cuda_home) / "bin" / name, Path(cuda_home) / name / name] if cuda_home else []
-    if found := shutil.which(name, path=path):
-        candidates.append(Path(found))
+    if on_path := shutil.which(name, path=path):
+        candidates.append(Path(on_path))
     for pattern in _FOLDERS:
         folders = Path("/").glob(pattern.lstrip("/"))
-        candidates += sorted((folder / name for folder in folders), key=lambda one: natural_key(str(one)))[
-            ::-1
-        ]
+        programs = [folder / name for folder in folders]
+        candidates += sorted(programs, key=lambda program: natural_key(str(program)), reverse=True)
     for program in candidates:
         if program.is_file() and os.access(program, os.X_OK) and (version := version_of(program)):
             return Tool(program, version, None)
@@ -45,7 +44,7 @@ def _find(name: str, cuda_home: str, path: str) -> Tool | None:
 
 
 def version_of(program: Path) -> str | None:
-    """What the program says it is: 2025.3.1.0. None where it does not run or says nothing of the kind."""
+    """The version that the program prints, such as 2025.3.1.0; None where it does not run or prints none."""
     try:
         done = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):

@@ -16,7 +16,7 @@ from profiler.collect.settings import Settings
 class Forecast:
     """The plan of a collection. The estimates are guesses: a collection corrects them as it runs."""
 
-    gpu: str | None  # its name; None: there is none here, and the plan is that of a GPU on which all runs
+    gpu: str | None  # its name; None: there is none here, and the plan is for a GPU that runs every version
     budget_s: float | None
     builds: int  # versions to be built
     parallel_checks: int
@@ -33,7 +33,7 @@ class Forecast:
         return sum(ended is None for _, ended in self.jobs)
 
     def groups(self) -> list[list[tuple[Job, float | None]]]:
-        """Jobs in a row that are of one stage and workload."""
+        """The jobs, grouped where consecutive ones are of one stage and workload."""
         groups: list[list[tuple[Job, float | None]]] = []
         for job, ended in self.jobs:
             before = groups[-1][0][0] if groups else None

@@ -1,4 +1,4 @@
-"""Which commit the sources are of, for a run's provenance."""
+"""The commit of the sources, for a run's provenance."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def git_state(folder: Path) -> dict[str, Any]:
 
 
 def command_output(*command: str) -> str:
-    """What a command prints, or nothing where it fails."""
+    """The output of a command; empty where it fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""How a program of collect/gpu is run: a request in a file, a result in another, an ending as a reason."""
+"""Running a program of collect/gpu: its request and result are files, and how it ended is a reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_program(
     timeout_s: float,
     env: Mapping[str, str] | None = None,
 ) -> ResultT:
-    """Run one program in a process of its own and give its result; its files are left in `folder`."""
+    """Run one program in a process of its own and return its result; its files are left in `folder`."""
     prepared = prepare(program, request, folder)
     ended = subprocesses.run(
         prepared.argv,
@@ -46,7 +46,7 @@ class PreparedProgram(Generic[RequestT, ResultT]):
     result_path: Path
 
     def result(self, ended: ProcessResult) -> ResultT:
-        """What the program wrote; where that is nothing, a failed result that says how it ended.
+        """The result that the program wrote; else a failed result that says how the process ended.
 
         ended: how the process ended, or the tool in front of it.
         """
@@ -72,7 +72,7 @@ class PreparedProgram(Generic[RequestT, ResultT]):
 def prepare(
     program: Program[RequestT, ResultT], request: RequestT, folder: Path
 ) -> PreparedProgram[RequestT, ResultT]:
-    """Write the request; a result of a run that was killed before is never taken for a new one."""
+    """Write the request, and remove an old result, which must not be taken for a new one."""
     folder.mkdir(parents=True, exist_ok=True)
     request_path, result_path = (folder / f"{program.name}.{kind}.json" for kind in ("request", "result"))
     result_path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What the jobs of a collection share: versions, folders, and how their processes are started and ended."""
+"""What the jobs of a collection share: versions, folders, time limits, and the processes they start."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from profiler.collect.time_limits import TimeLimits
 
 
 class LeftOut(Exception):
-    """A job has not ended: another machine, or this one later, may do it. The message says why."""
+    """A job was not done, but another session may do it. The message says why."""
 
 
 class JobContext:
-    """One run's contents while jobs work on it."""
+    """What the jobs of one run share, and how they start processes."""
 
     def __init__(self, staging: Staging, catalog: Catalog, settings: Settings, machine: Machine) -> None:
         self.staging, self.catalog, self.settings, self.machine = staging, catalog, settings, machine
@@ -41,12 +41,12 @@ class JobContext:
     # ------------------------------------------------------------ versions
 
     def version_code(self, name: str) -> VersionCode:
-        """What is called of a version."""
+        """The code of a version: its library or its callable."""
         return VersionCode(name, self.libraries.get(name), self.selection.versions[name].callable)
 
     @property
     def setup(self) -> ProblemSetup:
-        """The problem and its inputs, which all versions share."""
+        """The problem and its inputs, the same for all versions."""
         return ProblemSetup(
             catalog=str(self.catalog.path),
             family=self.catalog.family,
@@ -56,11 +56,11 @@ class JobContext:
         )
 
     def folder(self, job: Job, part: str = "") -> Path:
-        """Where the files of a job's processes lie."""
+        """The folder for the files of a job's processes."""
         return self.staging.scratch / f"{job.key}{'-' if part else ''}{part}".replace("/", "_")
 
     def why_not_runnable(self, name: str) -> str | None:
-        """Why a version cannot be called here; None: it can. Raises LeftOut where nothing can be built."""
+        """Why a version cannot be called here; None: it can be. Raises LeftOut where nothing can be built."""
         version = self.selection.versions[name]
         if name in self.libraries or version.callable:
             return None
@@ -71,7 +71,7 @@ class JobContext:
         return self.not_built.get(name, "it does not compile")
 
     def right_versions(self, names: Sequence[str], workload: str) -> list[str]:
-        """Those whose check passed on the workload, and that the catalogue does not reject."""
+        """The versions that passed their check on the workload and that the catalogue does not reject."""
         checks = self.staging.outcomes().checks
         return [
             name
@@ -82,9 +82,9 @@ class JobContext:
         ]
 
     def skip(self, job: Job) -> NoResults:
-        """The outcome of a job no version of which is right.
+        """The outcome of a job that has no right version.
 
-        Raises LeftOut where that is not known of all: a run that goes on may check them, and do the job then.
+        Raises LeftOut where some are not checked yet: a resumed run checks them, and may then do the job.
         """
         checks = self.staging.outcomes().checks
         if any(check_key(name, job.workload) not in checks for name in job.versions):
@@ -95,22 +95,22 @@ class JobContext:
     # ------------------------------------------------------------ processes
 
     def start(self, budget_s: float | None, spent_s: float = 0.0) -> None:
-        """Processes may run from now on, and until the budget is used up."""
+        """Allow processes to run from now on, until the budget is used up."""
         self._stopped.clear()
         self.limits.start(budget_s, spent_s)
 
     def stop(self) -> None:
-        """End every process that runs; none is started any more."""
+        """End every process that runs, and start no more."""
         self._stopped.set()
         subprocesses.kill_leftovers(self.staging.scratch)
 
     @property
     def stopped(self) -> bool:
-        """Whether processes were ended from outside: Ctrl-C."""
+        """Whether the collection was interrupted."""
         return self._stopped.is_set()
 
     def give_up_if_over(self) -> None:
-        """Raises LeftOut where nothing more may be begun, or be believed that was ended on the way."""
+        """Raise LeftOut once interrupted or out of budget: nothing may begin then, and no failure counts."""
         if self._stopped.is_set():
             raise LeftOut("interrupted")
         if self.limits.used_up:
@@ -124,7 +124,7 @@ class JobContext:
         job: Job,
         env: Mapping[str, str] | None = None,
     ) -> ResultT:
-        """Run a program of collect/gpu to its end. Raises LeftOut where it says that this machine cannot."""
+        """Run a program of collect/gpu to its end. Raises LeftOut where it cannot work on this machine."""
         self.give_up_if_over()
         begun = time.monotonic()
         try:
@@ -133,7 +133,7 @@ class JobContext:
         finally:
             self.count(job.stage, begun)
         if result["status"] == "failed":
-            self.give_up_if_over()  # it was ended by us: nothing is known of the version
+            self.give_up_if_over()  # if we ended it, the failure says nothing about the version
         if result.get("machine"):
             raise LeftOut(str(result["reason"]))
         return result
@@ -141,7 +141,7 @@ class JobContext:
     def run_tool(
         self, argv: Sequence[str | Path], job: Job, log: Path, env: Mapping[str, str] | None = None
     ) -> ProcessResult:
-        """Run a profiler or a sanitizer to its end."""
+        """Run ncu or compute-sanitizer to its end."""
         self.give_up_if_over()
         begun = time.monotonic()
         try:
@@ -157,11 +157,11 @@ class JobContext:
     # ------------------------------------------------------------ time
 
     def count(self, stage: str, begun: float) -> None:
-        """Something of a stage ran from then (monotonic) until now."""
+        """Note that a process of the stage ran from `begun` (monotonic) until now."""
         self._spans[stage].append((begun, time.monotonic()))
 
     def processes_s(self) -> dict[str, float]:
-        """How long processes of each stage ran in this session; those side by side are counted once."""
+        """Seconds in which processes of each stage ran in this session; those side by side count once."""
         return {stage: round(_covered(spans), 3) for stage, spans in list(self._spans.items())}
 
 

@@ -1,4 +1,4 @@
-"""What this machine can measure with: its GPU, ncu, the sanitizer, and how many replay passes ncu needs."""
+"""This machine's means of measuring: its GPU, ncu, the sanitizer, and how many replay passes ncu needs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Json = dict[str, Any]
 
 
 class MachineFacts(TypedDict):
-    """What a run says of the machine that it was measured on."""
+    """What a run keeps about the machine that it was measured on."""
 
     gpu: NotRequired[Json | None]  # as Gpu.as_json gives it
     ncu_version: NotRequired[str | None]
@@ -36,22 +36,22 @@ class MachineFacts(TypedDict):
 
 @dataclass
 class Machine:
-    """What this machine can do; a tool that is missing leaves out what it is for, and says so."""
+    """What this machine can measure with; `missing` says what is left out and why."""
 
     gpu: Gpu | None
     ncu: Ncu | None
     sanitizer: Path | None = None
-    missing: list[str] = field(default_factory=list)  # why something is left out, a sentence each
+    missing: list[str] = field(default_factory=list)  # sentences
     passes: dict[str, int | None] = field(default_factory=dict)  # replay passes by tier; None: not known
 
     @property
     def chip(self) -> str | None:
-        """sm_90."""
+        """The architecture of the GPU, such as sm_90."""
         capability = self.gpu.compute_capability if self.gpu else None
         return chip_of(capability) if capability else None
 
     def facts(self) -> MachineFacts:
-        """What a run says of it."""
+        """The facts that a run keeps."""
         nvcc = find_tool("nvcc")
         return {
             "gpu": self.gpu.as_json() if self.gpu else None,
@@ -64,7 +64,7 @@ class Machine:
 
 
 def detect_machine(counters: bool = True) -> Machine:
-    """The GPU and the tools that are here. counters: whether ncu is going to be used.
+    """The GPU and the tools of this machine. counters: whether ncu is going to be used.
 
     The GPU is asked for in a process of its own, so that this one holds nothing of it.
     """
@@ -109,7 +109,7 @@ def _torch_version() -> str | None:
 
 
 def _ask_apart(*question: str) -> tuple[Json | None, subprocesses.ProcessResult]:
-    """What main() prints, and how its process ended; None: nothing is known."""
+    """Run main() in a process of its own: what it prints, None where it fails, and how the process ended."""
     with tempfile.TemporaryDirectory(prefix="profiler-") as folder:
         ended = subprocesses.run(
             [sys.executable, "-m", "profiler.collect.machine", *question],

@@ -24,15 +24,15 @@ _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Limits:
-    """What a collection may take, and where its file goes. Known to be usable before anything runs."""
+    """The time that a collection may take, and where its file goes; validated before anything runs."""
 
-    begun: float  # monotonic: when the command was given, which is before it has looked at the machine
+    begun: float  # monotonic: when the command began, before it examined the machine
     budget_s: float | None = None
-    out: Path | None = None  # a file, or a folder for it
+    out: Path | None = None  # a file, or the folder for it
 
     @staticmethod
     def parse(budget: str | None, out: Path | None) -> Limits:
-        """The limits that begin now. Raises ProfilerError."""
+        """Limits that begin now, from what a person wrote. Raises ProfilerError."""
         begun = time.monotonic()
         if out and not out.resolve().parent.is_dir():
             raise ProfilerError(f"--out {out}: there is no folder {out.resolve().parent}")
@@ -40,7 +40,7 @@ class Limits:
 
 
 def local_root() -> LocalRoot:
-    """Where bundles are made. Raises ProfilerError for a root that is no folder."""
+    """The folder in which bundles are made. Raises ProfilerError where the root is no folder."""
     root = open_root()
     if not isinstance(root, LocalRoot):
         raise ProfilerError(f"PROFILER_DATA={root.url}: collect into a folder, then import the bundle there")
@@ -53,7 +53,7 @@ def local_root() -> LocalRoot:
 def begin_collection(
     root: LocalRoot, catalog: Catalog, settings: Settings, listener: Listener | None = None
 ) -> Collection:
-    """A new run, begun on this machine. Raises CannotJudge where a noise run has no GPU: nothing is begun."""
+    """Begin a new run on this machine. Raises CannotJudge for a noise run without a GPU; none is begun."""
     machine = detect_machine(settings.counters)
     if settings.pairs:
         _need_gpu(machine)
@@ -68,7 +68,7 @@ def resume_collection(
     seal_only: bool = False,
     need_gpu: bool = False,
 ) -> Collection:
-    """An unfinished run, gone on with on this machine.
+    """Resume an unfinished run on this machine.
 
     seal_only: nothing is to be measured. need_gpu: raises CannotJudge where there is none.
     """
@@ -98,7 +98,7 @@ class Sealed:
     """A run that is sealed."""
 
     run: Run
-    file: Path | None  # the zip that was asked for
+    file: Path | None  # the zip, where Limits.out asks for one
 
 
 def measure(
@@ -106,7 +106,7 @@ def measure(
 ) -> Sealed | None:
     """Run the jobs, seal what has ended, write the file; None: it was interrupted, and can be resumed.
 
-    While it runs the file holds what has ended so far: who is killed with all that runs keeps that.
+    While the jobs run, the file is kept up to date: even if everything is killed, it holds what had ended.
     """
     with contextlib.closing(collection.staging), interrupted_by_signals():
         try:
@@ -118,7 +118,7 @@ def measure(
         except KeyboardInterrupt:
             collection.listener.interrupted(collection)
             return None
-        for kind in _ENDINGS:  # all is measured: the seconds that are left are better than none of them
+        for kind in _ENDINGS:  # everything is measured: use the seconds before a SIGKILL to seal it
             signal.signal(kind, signal.SIG_IGN)
         run_id = seal.seal(root, collection, zip_bytes=seal.ZIP_BYTES if limits.out else None)
         file = pack(root, run_id, limits.out) if limits.out else None
@@ -127,9 +127,10 @@ def measure(
 
 @contextlib.contextmanager
 def interrupted_by_signals() -> Iterator[None]:
-    """`kill`, `timeout` and a closed terminal end a collection as Ctrl-C does: nothing runs on.
+    """Let `kill`, `timeout` and a closed terminal end a collection as Ctrl-C does, leaving nothing running.
 
-    Once: `timeout` signals its program and then the program's group, and the second must not end the ending.
+    Only the first signal counts: `timeout` signals its program and then the group, and the second must not
+    interrupt the clean-up.
     """
 
     def interrupt(_number: int, _frame: object) -> None:

@@ -1,4 +1,4 @@
-"""How ncu is called: its command line, what differs between its versions, and what its complaints mean."""
+"""Calling ncu: its command line, what differs between its versions, and what its error messages mean."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ CLOCKS = ("none", "base", "boost")
 CACHES = ("none", "all")
 TIERS = ("lean", "full")
 
-# Of the stock sections those that fill the pages; one that an ncu does not list is left out. The stalls, the
-# scheduler and the memory tables are in no smaller set. Source: --list-sections of ncu 2024.1.
+# The stock sections that the pages show; one that an ncu does not list is left out. The stalls, the scheduler
+# and the memory tables are in no smaller set. Source: --list-sections of ncu 2024.1.
 FULL_SECTIONS = (
     "SpeedOfLight",
     "SpeedOfLight_RooflineChart",
@@ -34,7 +34,7 @@ FULL_SECTIONS = (
     "WorkloadDistribution",
 )
 
-# ncu takes a name that starts with derived__ from no other place than a section file (ncu 2024.1: "derived
+# ncu takes a name that starts with derived__ only from a section file (ncu 2024.1: "derived
 # metrics must be collected through their section file"), and SourceCounters would bring the sampler along.
 DERIVED = {
     "derived__memory_l1_wavefronts_shared_excessive": (
@@ -62,13 +62,13 @@ class Ncu:
     def release(self) -> NcuRelease:
         """The release that the version names."""
         release = NcuRelease.parse(self.version)
-        assert release is not None  # find_tools takes no program for ncu that does not say one
+        assert release is not None  # find_tools finds only an ncu that prints a version
         return release
 
 
 @dataclass(frozen=True)
 class NcuRequest:
-    """What one ncu process is asked for."""
+    """What one ncu process is to collect, and of which launches."""
 
     report: Path  # ends in .ncu-rep
     metrics: tuple[str, ...]
@@ -77,21 +77,21 @@ class NcuRequest:
     tier: str = "lean"
     clock_control: str = "none"
     cache_control: str = "none"
-    section_folder: Path | None = None  # where write_section has been
+    section_folder: Path | None = None  # of the file that write_section wrote
     sections: tuple[str, ...] = FULL_SECTIONS  # of the full tier
-    by_profiler: bool = False  # between cudaProfilerStart and Stop instead of in ranges
+    by_profiler: bool = False  # launches between cudaProfilerStart and Stop instead of in ranges
 
 
 @dataclass(frozen=True)
 class NcuProblem:
-    """Why ncu has brought nothing."""
+    """Why ncu collected nothing."""
 
     reason: str
-    usable: bool = True  # False: no other call would do better on this machine
+    usable: bool = True  # False: no other call would work on this machine
 
 
 def command_line(ncu: Ncu, request: NcuRequest, program: Sequence[str]) -> list[str]:
-    """The whole call. Clock and cache control are always said: their defaults move between versions.
+    """The whole command. Clock and cache control are always given: their defaults differ between versions.
 
     Raises ProfilerError for what this ncu does not take. `--target-processes application-only`: a compiler
     that torch starts is not what was asked for.
@@ -154,7 +154,7 @@ def _refuse_unknown(ncu: Ncu, request: NcuRequest) -> None:
 
 
 def nvtx_filter(name: str) -> str:
-    """The filter for launches inside this push/pop range, which is the outermost one.
+    """The filter for launches inside this push/pop range, which must be the outermost one.
 
     The slash makes it a push/pop range (reports of ncu 2024.1). ncu_target.range_name gives names with
     nothing to escape: no ncu has been seen yet to take what is escaped here.
@@ -163,12 +163,12 @@ def nvtx_filter(name: str) -> str:
 
 
 def import_command(ncu: Ncu, report: Path) -> list[str]:
-    """The call that prints a report as CSV. --print-metric-name is refused on this page (ncu 2024.1)."""
+    """The command that prints a report as CSV. --print-metric-name is refused on this page (ncu 2024.1)."""
     return [str(ncu.path), "--import", str(report), "--page", "raw", "--csv", "--print-units", "base"]
 
 
 def write_section(folder: Path, metrics: Iterable[str]) -> Path | None:
-    """Write the section file that brings derived metrics without their whole section; None: none asked."""
+    """Write a section file for the derived metrics, to spare their whole section; None: there are none."""
     derived = [name for name in metrics if name in DERIVED]
     if not derived:
         return None
@@ -188,7 +188,7 @@ def write_section(folder: Path, metrics: Iterable[str]) -> Path | None:
 
 @cache
 def known_metrics(ncu: Ncu, chip: str) -> frozenset[str] | None:
-    """The base names that this ncu has for the chip (sm_90); None where it does not say. No GPU needed.
+    """The base names of the metrics that this ncu has for a chip (sm_90); None where it lists none. No GPU.
 
     A list without the duration, which every chip has, is none that can be read: nothing is left out by it.
     """
@@ -208,7 +208,7 @@ def parse_query(text: str) -> frozenset[str]:
 
 @cache
 def known_sections(ncu: Ncu) -> frozenset[str] | None:
-    """The identifiers of the sections that this ncu has; None where it does not say."""
+    """The identifiers of the sections that this ncu has; None where it prints none."""
     text = _output_of([str(ncu.path), "--list-sections"]) or ""
     words = [line.split(None, 1)[0] for line in text.splitlines() if line.strip()]
     return frozenset(word for word in words if re.fullmatch(r"[A-Z]\w+", word)) - {"Identifier"} or None
@@ -217,7 +217,7 @@ def known_sections(ncu: Ncu) -> frozenset[str] | None:
 def available(metrics: Iterable[str], known: frozenset[str] | None) -> tuple[list[str], list[str]]:
     """The metrics that an ncu has, and those it lacks, by `known_metrics`.
 
-    What ncu computes itself is in no list of names, and counts as there.
+    What ncu computes itself is in no list of names, and counts as present.
     """
     present: list[str] = []
     lacking: list[str] = []
@@ -231,7 +231,7 @@ def available(metrics: Iterable[str], known: frozenset[str] | None) -> tuple[lis
 def resolve_metrics(
     requested: Mapping[str, str], table: MetricTable, chip: str, known: frozenset[str] | None
 ) -> tuple[dict[str, str], list[str]]:
-    """Requested names with their concepts as this ncu has them, and the names for which it has nothing.
+    """The requested names, with their concepts, as this ncu has them, and those for which it has no metric.
 
     Where it lacks a name, the concept's next alternative is taken: an older ncu has it under the older name.
     """
@@ -253,7 +253,7 @@ def resolve_metrics(
 
 
 def refused_metrics(output: str, metrics: Iterable[str]) -> list[str]:
-    """Those of the metrics that ncu names in a complaint: collected without them, the rest may come."""
+    """The metrics that ncu names in an error or warning: without them the rest may be collected."""
     errors = " ".join(line for line in output.splitlines() if line.startswith(("==ERROR==", "==WARNING==")))
     # Any word counts, for not every metric has a double underscore: memory_l1_… has none.
     words = {word.rstrip(".") for word in re.findall(r"[\w.]+", errors)}
@@ -261,7 +261,7 @@ def refused_metrics(output: str, metrics: Iterable[str]) -> list[str]:
 
 
 NO_KERNELS = "No kernels were profiled"  # ncu's own words
-# Substring of ncu's output -> why, and whether another call could do better here.
+# Substring of ncu's output -> the reason, and whether another call could work here.
 _KNOWN_PROBLEMS: Mapping[str, NcuProblem] = {
     "ERR_NVGPUCTRPERM": NcuProblem(
         "ncu may not read GPU counters (ERR_NVGPUCTRPERM): run as root, or let the administrator load "
@@ -287,7 +287,7 @@ _KNOWN_PROBLEMS: Mapping[str, NcuProblem] = {
 
 
 def find_problem(output: str, exit_code: int | None) -> NcuProblem | None:
-    """What ncu's output says went wrong; None where it says nothing and ended well."""
+    """What went wrong by ncu's output; None where it reports nothing and ended well."""
     for words, problem in _KNOWN_PROBLEMS.items():
         if words in output:
             return problem

@@ -1,4 +1,4 @@
-"""What a job that has ended brought, and what a session says of itself: documents of the staging folder."""
+"""The outcomes of jobs and the notes of sessions: the JSON documents of the staging folder."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ ENDED = ("done", "wrong", "failed", "skipped")
 
 
 class Ending(TypedDict):
-    """How something ended: a job, or a version within one."""
+    """How a job ended, or a version within it."""
 
     status: str  # one of ENDED; of a version in a capture also unlaunched
     reason: str | None
 
 
 class Envelope(TypedDict):
-    """Which job it was."""
+    """The job of an outcome."""
 
     stage: str
     workload: str
     versions: list[str]
     block: int
-    wall_s: NotRequired[float]  # of the job alone, where it ran in one process with others
+    wall_s: NotRequired[float]  # the job's share, where it ran in one process with others
 
 
 def envelope(job: Job) -> Envelope:
-    """The job, for its outcome."""
+    """The part of an outcome that names its job."""
     return {
         "stage": job.stage,
         "workload": job.workload,
@@ -48,13 +48,13 @@ def envelope(job: Job) -> Envelope:
 
 
 class CheckOutcome(Envelope, Ending):
-    """Of a check: one version against the reference."""
+    """Outcome of a check of one version against the reference."""
 
     results: dict[str, CheckResult]
 
 
 class TimeOutcome(Envelope, Ending):
-    """Of one block of rounds."""
+    """Outcome of timing one block of rounds."""
 
     results: dict[str, VersionTiming]
     launch_ns: NotRequired[dict[str, float | None]]
@@ -64,16 +64,16 @@ class TimeOutcome(Envelope, Ending):
 
 
 class VersionCounters(Ending):
-    """Which launches of which report are a version's."""
+    """The launches of a version, and the report that holds them."""
 
-    told: NotRequired[bool]  # the profiled program itself said why there are none
+    told: NotRequired[bool]  # whether the reason is the profiled program's own
     ordinals: NotRequired[list[int]]
     parts: NotRequired[list[str]]
     report: NotRequired[str]  # sha256
 
 
 class ReportEntry(TypedDict):
-    """A report that is kept."""
+    """A report in the staging folder."""
 
     sha256: str
     size: int
@@ -81,12 +81,12 @@ class ReportEntry(TypedDict):
     tier: str
     workload: str
     versions: list[str]
-    metrics: int  # how many were asked for
+    metrics: int  # how many were requested
     found_by: str  # how ncu found the launches
 
 
 class CounterOutcome(Envelope, Ending):
-    """Of a capture under ncu, lean or full."""
+    """Outcome of a capture under ncu, lean or full."""
 
     results: dict[str, VersionCounters]
     reports: NotRequired[list[ReportEntry]]
@@ -96,39 +96,39 @@ class CounterOutcome(Envelope, Ending):
 
 
 class ToolFinding(TypedDict):
-    """What one tool of compute-sanitizer says."""
+    """The answer of one tool of compute-sanitizer."""
 
-    found: int | None  # None: it gave no answer
+    found: int | None  # how many findings; None: no answer
     summary: str
 
 
 class SanitizerOutcome(Envelope, Ending):
-    """Of every tool of compute-sanitizer on one version."""
+    """Outcome of running the tools of compute-sanitizer on one version."""
 
     results: dict[str, dict[str, ToolFinding]]  # by version and tool
 
 
 class ModelOutcome(Envelope, Ending):
-    """Of the check of one version on the CPU."""
+    """Outcome of the check of one version on the CPU."""
 
     facts: list[Json]  # results as run.json has them
 
 
 class StaticOutcome(Ending):
-    """Of the build of one version, which is no job."""
+    """Outcome of building one version, which is not a job."""
 
     stage: str  # static
     facts: list[Json]  # results as run.json has them
 
 
 class NoResults(Envelope, Ending):
-    """Of a job that failed or was skipped before any of its versions was looked at."""
+    """Outcome of a job that failed or was skipped before it tried any of its versions."""
 
     results: dict[str, Any]
 
 
 class FactsOutcome(Ending):
-    """A StaticOutcome or a ModelOutcome as it is read; without facts it failed or was skipped."""
+    """A StaticOutcome or ModelOutcome as read from disk; without facts it failed or was skipped."""
 
     stage: str
     facts: NotRequired[list[Json]]
@@ -139,14 +139,14 @@ class FactsOutcome(Ending):
 JobOutcome: TypeAlias = (
     CheckOutcome | TimeOutcome | CounterOutcome | SanitizerOutcome | ModelOutcome | NoResults
 )
-# As it is read; one of no results is then of its stage, with none.
+# As read from disk, where NoResults is an outcome of its stage without results.
 Outcome: TypeAlias = CheckOutcome | TimeOutcome | CounterOutcome | SanitizerOutcome | FactsOutcome
 
 
 def version_ending(outcome: Outcome, name: str) -> Ending:
-    """How a job ended for one version: what it says of that one, else what it says of all."""
+    """How a job ended for one version: the version's own ending, else that of the whole job."""
     content: Mapping[str, Any] = outcome
-    # Of a version the sanitizer says what each tool found; how that is judged it says of the job.
+    # The sanitizer's results are findings by tool, not endings: the ending is the job's.
     own: Ending | None = None
     if outcome["stage"] != "sanitize":
         own = content.get("results", {}).get(name)
@@ -155,7 +155,7 @@ def version_ending(outcome: Outcome, name: str) -> Ending:
 
 @dataclass
 class Outcomes:
-    """What has ended so far: by stage, and there by job key."""
+    """The outcomes so far, by stage and job key."""
 
     checks: dict[str, CheckOutcome] = field(default_factory=dict)
     timings: dict[str, TimeOutcome] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class Outcomes:
     facts: dict[str, FactsOutcome] = field(default_factory=dict)
 
     def add(self, key: str, content: object) -> None:
-        """One that was read. Raises BadJson where it is no outcome."""
+        """Add an outcome that was read from disk. Raises BadJson where it is none."""
         stage = content.get("stage") if isinstance(content, dict) else None
         if stage == "check":
             self.checks[key] = parse(CheckOutcome, content)
@@ -180,7 +180,7 @@ class Outcomes:
             raise BadJson(f"{key} is of no stage that there is: {stage!r}")
 
     def update(self, others: Outcomes) -> None:
-        """Those of another collection too."""
+        """Add the outcomes of another one."""
         self.checks |= others.checks
         self.timings |= others.timings
         self.captures |= others.captures
@@ -188,7 +188,7 @@ class Outcomes:
         self.facts |= others.facts
 
     def items(self) -> Iterator[tuple[str, Outcome]]:
-        """Every job that has ended, and its outcome; in the order of their keys."""
+        """The keys and outcomes of all ended jobs, in the order of the keys."""
         everything: dict[str, Outcome] = {
             **self.checks,
             **self.timings,
@@ -216,10 +216,10 @@ class Outcomes:
 
 
 class SessionNote(TypedDict):
-    """What one session says of itself: one process that worked on the run."""
+    """What a session (one process that worked on the run) notes about itself."""
 
     wall_s: NotRequired[float]
     processes_s: NotRequired[dict[str, float]]  # by stage
     machine: NotRequired[MachineFacts]
-    missing: NotRequired[list[str]]  # why something is left out, a sentence each
+    missing: NotRequired[list[str]]  # sentences: what is left out, and why
     left_out: NotRequired[dict[str, str]]  # job key -> why

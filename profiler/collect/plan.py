@@ -1,4 +1,4 @@
-"""What a collection does in which order, how long it takes, and what a time budget leaves out."""
+"""The jobs of a collection in their order, how long they take, and which of them a time budget leaves out."""
 
 from __future__ import annotations
 
@@ -12,19 +12,18 @@ from profiler.collect import sample_schedule
 from profiler.collect.settings import Selection, Settings
 from profiler.errors import ProfilerError
 
-# In this order for one workload: nothing is timed or captured that is wrong.
+# In this order for one workload: a wrong version is neither timed nor captured.
 STAGES = ("check", "time", "lean", "full", "sanitize", "model")
 
-# Seconds before anything is known of this machine, guesses and no measurements: starting a process with
-# torch, starting one under ncu, and what a replay pass costs beside the kernel. `Pace` corrects each by what
-# the same stage took before.
+# Estimates in seconds, not measurements: starting a process with torch, starting one under ncu, and what a
+# replay pass costs beside the kernel. `Pace` corrects each by what the same stage took before.
 START_S = {"check": 6.0, "time": 6.0, "lean": 12.0, "full": 15.0, "sanitize": 15.0, "model": 2.0}
-BUILD_S = 30.0  # all versions side by side; not bounded by a budget, but counted against it
+BUILD_S = 30.0  # all versions side by side; a budget does not limit building, but includes it
 PASS_S = 0.05
-CALL_S = 0.002  # of a call nobody has timed
-PREPARE_S = 0.3  # of a version before it is timed
+CALL_S = 0.002  # of a call that has not been timed
+PREPARE_S = 0.3  # for a version before it is timed
 FLOPS_PER_S = 2e12  # the mean of scalar and tensor core versions: larger workloads take longer
-PASSES = {"lean": 9, "full": 40}  # where nobody can count them
+PASSES = {"lean": 9, "full": 40}  # where they cannot be counted
 MODES = 2  # cold and warm
 _BUDGET = re.compile(r"(?:(\d+(?:\.\d+)?)h)?(?:(\d+(?:\.\d+)?)m)?(?:(\d+(?:\.\d+)?)s?)?")
 
@@ -36,19 +35,19 @@ class Job:
     stage: str
     workload: str  # its label
     versions: tuple[str, ...]
-    block: int = 0  # of the timing's fresh processes, from 0
+    block: int = 0  # number of the timing process, from 0
     seconds: float = 0.0  # estimate
 
     @property
     def key(self) -> str:
-        """Its name in the staging folder, the same in every run of the same plan."""
+        """The job's name in the staging folder, the same whenever the run is resumed."""
         workload = re.sub(r"[^A-Za-z0-9]+", "_", self.workload)
         versions = self.versions[0] if len(self.versions) == 1 else f"{len(self.versions)}-versions"
         return f"{self.stage}-{workload}-{self.block}-{versions}"
 
     @property
     def words(self) -> str:
-        """The job for a person."""
+        """The job in words, for messages."""
         versions = self.versions[0] if len(self.versions) == 1 else f"{len(self.versions)} versions"
         return f"{self.stage} {versions} on {self.workload}"
 
@@ -172,27 +171,27 @@ def parse_budget(text: str) -> float:
 
 @dataclass
 class Pace:
-    """How much longer or shorter this machine takes than the estimates say, stage by stage."""
+    """The ratio of real to estimated times on this machine, stage by stage."""
 
     ratios: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def learn(self, job: Job, seconds: float) -> None:
-        """A job has taken so long."""
+        """Note how long a job took."""
         if job.seconds > 0:
             self.ratios[job.stage].append(seconds / job.seconds)
 
     def seconds(self, job: Job) -> float:
-        """What a job will likely take."""
+        """Seconds that a job will likely take."""
         ratios = self.ratios.get(job.stage)
         return job.seconds * (statistics.median(ratios) if ratios else 1.0)
 
     def left(self, jobs: Iterable[Job], parallel: Mapping[str, int] | None = None) -> float:
-        """What all of them will likely take. parallel: how many of a stage run side by side."""
+        """Seconds that all jobs will likely take. parallel: how many of a stage run side by side."""
         return sum(self.seconds(job) / (parallel or {}).get(job.stage, 1) for job in jobs)
 
 
 def next_batch(todo: Sequence[Job], parallel: Mapping[str, int]) -> list[Job]:
-    """The next job; of a stage of which several run side by side, several on one workload."""
+    """The next job, or several of one workload where the stage runs side by side."""
     first = todo[0]
     batch = []
     for job in todo[: parallel.get(first.stage, 1)]:
@@ -203,14 +202,14 @@ def next_batch(todo: Sequence[Job], parallel: Mapping[str, int]) -> list[Job]:
 
 
 def fits(job: Job, pace: Pace, spent_s: float, budget_s: float | None) -> bool:
-    """Whether a job may still begin. One that does not fit does not stop a shorter one after it."""
+    """Whether a job may begin within the budget. After a job that does not fit, a shorter one still may."""
     return budget_s is None or spent_s + pace.seconds(job) <= budget_s
 
 
 def forecast(
     planned: Sequence[Job], parallel: Mapping[str, int], budget_s: float | None = None
 ) -> list[tuple[Job, float | None]]:
-    """Each job with the second at which it would have ended by the estimates; None: the budget leaves it out.
+    """Each job with its estimated end, in seconds; None: the budget leaves it out.
 
     The clock starts when building does.
     """

@@ -1,4 +1,4 @@
-"""What a run says of how it was made: machine, settings, time, and what was left out."""
+"""The provenance of a collected run: machine, settings, time, and what was left out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 def make_provenance(collection: Collection, outcomes: Outcomes, dropped: Sequence[str]) -> Json:
-    """The provenance of the run that these outcomes become. dropped: names of reports that did not fit."""
+    """The provenance of the run made of these outcomes. dropped: names of reports that did not fit."""
     settings, inputs = collection.settings, collection.inputs
     sessions = collection.staging.sessions() or [collection.session_note()]
     machine = measured_on(sessions) or collection.machine.facts()
@@ -72,7 +72,7 @@ def make_provenance(collection: Collection, outcomes: Outcomes, dropped: Sequenc
 
 
 def last_session(collection: Collection) -> SessionNote:
-    """What the last session says: of this process, or, where it only seals, of the one that measured."""
+    """The note of the last session that measured: of this process, unless it only seals."""
     before = collection.staging.sessions()
     if collection.left_out or not before:
         return collection.session_note()
@@ -95,7 +95,7 @@ def _left_out(collection: Collection, outcomes: Outcomes, dropped: Sequence[str]
 
 
 def _processes_s(sessions: Iterable[SessionNote]) -> dict[str, float]:
-    """What processes of each stage took in all sessions."""
+    """Seconds that processes of each stage took in all sessions."""
     total: dict[str, float] = {}
     for session in sessions:
         for stage, seconds in session.get("processes_s", {}).items():
@@ -104,7 +104,7 @@ def _processes_s(sessions: Iterable[SessionNote]) -> dict[str, float]:
 
 
 def _not_modelled(outcomes: Iterable[FactsOutcome]) -> list[str]:
-    """Why versions have no facts of the CPU's model although it was tried, a sentence a reason."""
+    """Why versions have no modelled facts although the CPU check was tried: a sentence per reason."""
     names: dict[str, list[str]] = {}
     for outcome in outcomes:
         if outcome["stage"] == "model" and outcome["status"] in ("failed", "skipped"):
@@ -114,7 +114,7 @@ def _not_modelled(outcomes: Iterable[FactsOutcome]) -> list[str]:
 
 
 def _least_launch_ns(timed: Iterable[TimeOutcome]) -> dict[str, float]:
-    """What an empty launch took by each clock, the least of all processes."""
+    """The time of an empty launch by each timer, the least of all processes."""
     least: dict[str, float] = {}
     for outcome in timed:
         for clock, ns in outcome.get("launch_ns", {}).items():
@@ -124,7 +124,7 @@ def _least_launch_ns(timed: Iterable[TimeOutcome]) -> dict[str, float]:
 
 
 def hide_private(value: Any) -> Any:
-    """The value without what names this machine or its user, at any depth."""
+    """The value without what identifies this machine or its user, at any depth."""
     if isinstance(value, str):
         for word in sorted(redact.private_words(), key=len, reverse=True):
             value = value.replace(word, "…")
@@ -135,7 +135,7 @@ def hide_private(value: Any) -> Any:
 
 
 def overhead(provenance: Mapping[str, Any]) -> tuple[float, float] | None:
-    """The wall time as a multiple of all processes that the collection needed, and of timing and ncu alone.
+    """The wall time as a multiple of the time of all processes, and of timing and ncu alone.
 
     None where nothing was timed or captured, or the run does not say.
     """

@@ -1,4 +1,4 @@
-"""What a run is begun with and may not change until it is sealed: sources, metrics, GPU."""
+"""What a run is begun with and what must not change until it is sealed: sources, metrics, GPU."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class RunInputs:
-    """What the plan of the staging folder says."""
+    """The content of plan.json in the staging folder."""
 
     created: datetime
     catalog_path: Path
     settings: Settings
     source_hashes: Mapping[str, str]  # by version
     metrics_sha256: str
-    git: Mapping[str, Any]  # keys of the provenance
+    git: Mapping[str, Any]  # the entries of the provenance that name the commit
 
     def as_json(self) -> Json:
         """For plan.json."""
@@ -51,7 +51,7 @@ class RunInputs:
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> RunInputs:
-        """What as_json gave. Raises KeyError, TypeError, AttributeError or ValueError for anything else."""
+        """The inverse of as_json. Raises KeyError, TypeError, AttributeError or ValueError otherwise."""
         return RunInputs(
             created=datetime.fromisoformat(content["created"]),
             catalog_path=Path(content["catalog"]),
@@ -64,7 +64,7 @@ class RunInputs:
 
 @dataclass(frozen=True)
 class UnfinishedRun:
-    """A run that can be measured, or sealed: its folder, its catalogue, and what it was begun with."""
+    """A run that can be measured or sealed: its folder, its catalogue, and its inputs."""
 
     staging: Staging
     catalog: Catalog
@@ -72,7 +72,7 @@ class UnfinishedRun:
 
 
 def begin_run(root: LocalRoot, catalog: Catalog, settings: Settings) -> UnfinishedRun:
-    """A new run in the staging folder, with its sources as they are now."""
+    """Begin a run in the staging folder, with a copy of its sources."""
     inputs = RunInputs(
         created=datetime.now(UTC).replace(microsecond=0),
         catalog_path=catalog.path,
@@ -89,7 +89,7 @@ def begin_run(root: LocalRoot, catalog: Catalog, settings: Settings) -> Unfinish
 
 
 def resume_run(root: LocalRoot, run_id: str, *, sealing: bool = False) -> UnfinishedRun:
-    """An unfinished run with what it was asked for. Raises UnknownName, BadBundle.
+    """Open an unfinished run with its inputs. Raises UnknownName, BadBundle.
 
     Raises ProfilerError where sources, flags or metrics.txt are no longer those that the run was begun with:
     one run would then hold two versions of the same name. sealing: nothing is measured, and the catalogue
@@ -115,7 +115,7 @@ def resume_run(root: LocalRoot, run_id: str, *, sealing: bool = False) -> Unfini
 
 
 def _begun_with(staging: Staging, path: Path) -> Catalog:
-    """The catalogue as it was: the copy that the run keeps, where it has one."""
+    """The catalogue as it was when the run began: the run's copy, where it has one."""
     copy = staging.sources.get(f"{bundle_files.SOURCES}/{path.name}")
     if copy is None:
         return load_catalog(path)
@@ -140,7 +140,7 @@ def _refuse_changes(run_id: str, catalog: Catalog, inputs: RunInputs) -> None:
 
 
 def refuse_another_gpu(staging: Staging, machine: Machine) -> None:
-    """Raises ProfilerError where the run was begun on another GPU or driver: it would be no one GPU's run."""
+    """Raise ProfilerError where the run was begun on another GPU or driver: a run is of one GPU."""
     measured = measured_on(staging.sessions())
     if not measured or not machine.gpu:
         return
@@ -158,7 +158,7 @@ def refuse_another_gpu(staging: Staging, machine: Machine) -> None:
 
 
 def measured_on(sessions: Sequence[SessionNote]) -> MachineFacts | None:
-    """What the sessions say of the machine with the GPU; None where none had one."""
+    """The machine that the sessions measured on; None where none had a GPU."""
     machines = (session["machine"] for session in sessions if "machine" in session)
     return next((machine for machine in machines if machine.get("gpu")), None)
 
@@ -168,7 +168,7 @@ def _source_hashes(catalog: Catalog, versions: Sequence[str]) -> dict[str, str]:
 
 
 def _metrics_sha256() -> str:
-    """Of what metrics.txt asks ncu for; labels and thresholds are read anew by whoever judges."""
+    """A hash of what metrics.txt collects; its labels and thresholds do not matter before a verdict."""
     table = load_metrics()
     collected = [
         (metric.concept, metric.tier, *((name.name, sorted(name.chips)) for name in metric.alternatives))
@@ -181,6 +181,6 @@ def _git_provenance(catalog: Catalog) -> Json:
     state = git_state(catalog.folder)
     if state:
         return state
-    # A copy of the tree on a machine without git, for example: whoever copied it can say which commit it is.
+    # In a copy of the tree without git, the variable can say which commit it is.
     commit = os.environ.get("PROFILER_COMMIT", "")
     return {"git_commit": commit} if re.fullmatch(r"[0-9a-f]{7,64}", commit) else {}

@@ -1,4 +1,4 @@
-"""How latency is sampled, decided without a GPU: order of rounds, batches, cache modes, throttling."""
+"""The schedule of latency samples, which needs no GPU: order of rounds, batches, cache modes, throttling."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import TypedDict
 
 from profiler.collect.gpu.properties import GpuState
 
-ROUNDS, SAMPLES = 25, 4  # a version and mode: 100 samples; many short rounds beat few long ones
-BATCH_BELOW_US = 100.0  # event timers tick at up to 1 µs: a call this long is known to 1 %
-BATCHES = (1, 2, 5, 10, 20, 50)  # few steps: fresh processes decide alike although calls vary a little
-GRAPH_CALLS = 10  # fewest calls in a graph of short ones: a replay's own start is spread over them
+ROUNDS, SAMPLES = 25, 4  # 100 samples per version and mode; many short rounds beat few long ones
+BATCH_BELOW_US = 100.0  # event timers tick at up to 1 µs: a call this long is measured to 1 %
+BATCHES = (1, 2, 5, 10, 20, 50)  # few steps, so that all processes choose the same although calls vary
+GRAPH_CALLS = 10  # at least, in a graph of short calls: they share the start of the replay
 MOST_SETS = 256
-L2_UNKNOWN_BYTES = 128 << 20  # more than any GPU of today has
+L2_UNKNOWN_BYTES = 128 << 20  # assumed where L2 is unknown: larger than any today
 
-# mode as asked for -> timer and cache as every output names them
+# mode of a request -> timer and cache as every output names them
 MODES = {
     "cold": ("events", "cold"),
     "warm": ("events", "warm"),
@@ -44,7 +44,7 @@ class SampleBlock(TypedDict):
 
 
 def turns(versions: Sequence[str], rounds: Sequence[int], modes: Sequence[str]) -> Iterator[Turn]:
-    """Every version in every round, A B B A: the order is reversed in rounds of an odd number.
+    """The turns of every version in every round, A B B A: the order is reversed in odd rounds.
 
     A GPU that warms up or drifts then favours no version. The number decides, not the place in the list, so
     that rounds spread over several processes keep their order.
@@ -57,14 +57,14 @@ def turns(versions: Sequence[str], rounds: Sequence[int], modes: Sequence[str]) 
 
 
 def blocks(rounds: int, processes: int) -> list[list[int]]:
-    """The round numbers of each fresh process, as even as they go and in order; none is left without one."""
+    """The round numbers of each process, in order and as even as possible; no process without a round."""
     count = max(1, min(processes, rounds))
     edges = [rounds * index // count for index in range(count + 1)]
     return [list(range(begin, end)) for begin, end in pairwise(edges)]
 
 
 def batch_size(call_ns: float, below_us: float = BATCH_BELOW_US) -> int:
-    """Calls timed together so that a sample takes at least below_us; 1 for a call that does so alone."""
+    """How many calls to time together so that a sample takes at least below_us; 1 for a longer call."""
     for size in BATCHES:
         if size * call_ns >= below_us * 1000:
             return size
@@ -72,13 +72,13 @@ def batch_size(call_ns: float, below_us: float = BATCH_BELOW_US) -> int:
 
 
 def graph_size(call_ns: float, below_us: float = BATCH_BELOW_US) -> int:
-    """Calls in one graph."""
+    """How many calls to capture in one graph."""
     size = batch_size(call_ns, below_us)
     return size if size == 1 else max(size, GRAPH_CALLS)
 
 
 def mode_name(mode: str, clock: str) -> str:
-    """The mode in the words of every output: `events; cache warm; clock none`.
+    """The name of the mode in every output: `events; cache warm; clock none`.
 
     Batches are not named: every version is timed by the same rule, and its batch stands beside the samples.
     """
@@ -87,7 +87,7 @@ def mode_name(mode: str, clock: str) -> str:
 
 
 def input_sets(set_bytes: int, l2_bytes: int | None, free_bytes: int) -> int:
-    """How many sets of arrays to rotate so that none is still in L2 when its turn comes again.
+    """How many sets of arrays to rotate through so that none is still in L2 when it is used again.
 
     Together three times L2, the set in use left out; at most a quarter of the free memory.
     """
@@ -98,7 +98,7 @@ def input_sets(set_bytes: int, l2_bytes: int | None, free_bytes: int) -> int:
 
 
 def wait_cycles(host_ns: float, clock_mhz: float) -> int:
-    """How long the GPU is kept busy while the host queues a sample: twice as long as the queueing takes."""
+    """Cycles to keep the GPU waiting while the host queues a sample: twice as long as queueing takes."""
     return int(min(max(2 * host_ns, 20_000.0), 50_000_000.0) * clock_mhz / 1000)
 
 
@@ -136,12 +136,12 @@ class SampleSeries:
                 self.host_bound.append(position)
 
     def as_block(self, clock: str) -> SampleBlock:
-        """What is kept of it. Clocks are one a sample, or none at all."""
-        known = [clock_mhz for clock_mhz in self.clocks_mhz if clock_mhz is not None]
+        """The block that is kept. It has a clock for every sample, or none at all."""
+        clocks_mhz = [clock_mhz for clock_mhz in self.clocks_mhz if clock_mhz is not None]
         return {
             "mode": mode_name(self.mode, clock),
             "ns": self.ns,
             "rounds": self.rounds,
-            "clocks_mhz": known if len(known) == len(self.ns) else [],
+            "clocks_mhz": clocks_mhz if len(clocks_mhz) == len(self.ns) else [],
             "throttled": self.throttled,
         }

@@ -1,4 +1,4 @@
-"""How a version is run under compute-sanitizer, and what its silence is worth."""
+"""Running a version under compute-sanitizer; no finding counts only if every launch was made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ENVIRONMENT = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
 
 
 def sanitize(context: JobContext, job: Job) -> SanitizerOutcome | NoResults:
-    """Every tool on one version: wrong where one found something, failed where one gave no answer."""
+    """Run every tool on one version: wrong where a tool found something, failed where one gave no answer."""
     (name,) = job.versions
     if context.machine.sanitizer is None:
         raise LeftOut("no compute-sanitizer here")
@@ -34,7 +34,7 @@ def sanitize(context: JobContext, job: Job) -> SanitizerOutcome | NoResults:
         except LeftOut as left_out:
             if context.stopped or not any(finding["found"] for finding in findings.values()):
                 raise
-            findings[tool] = {"found": None, "summary": str(left_out)}  # what was found before stands
+            findings[tool] = {"found": None, "summary": str(left_out)}  # the findings of earlier tools stand
     guilty = [tool for tool, finding in findings.items() if finding["found"]]
     silent = [
         f"{tool}: {finding['summary']}" for tool, finding in findings.items() if finding["found"] is None
@@ -77,7 +77,7 @@ def command_line(sanitizer: Path, tool: str, program: Sequence[str]) -> list[str
 
 
 def judge_output(output: str, result: TargetResult, ended: str = "ended") -> ToolFinding:
-    """How much was found; None where the program did not launch all that it was asked to: that is no pass.
+    """The number of findings; None where the program did not make all its launches, which is not a pass.
 
     ended: how the tool ended, as the end of a sentence.
     """

@@ -1,4 +1,4 @@
-"""How the jobs that have ended become one sealed run, and which reports fit into its file."""
+"""Sealing: the jobs that have ended become one run, with as many reports as fit into its file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from profiler.collect.provenance import make_provenance
 from profiler.collect.staging import REPORTS, Staging
 
 ZIP_BYTES = 12 << 20  # of the file that `--out` writes
-_ENTRY_BYTES = 400  # that a zip takes for a file beside its content, at most
+_ENTRY_BYTES = 400  # at most, of a zip for each file beside its content
 
 
 def seal(root: Root, collection: Collection, *, zip_bytes: int | None = None) -> str:
-    """Make the run of what has ended and keep it for good; the staging folder goes. The run's id.
+    """Make the run of what has ended, seal it, and remove the staging folder. Returns the run's id.
 
     zip_bytes: reports, full ones first and of those the last, are left out until the bundle's zip fits.
     Raises BadBundle where a part of the run lies in its place.
@@ -38,7 +38,7 @@ def seal(root: Root, collection: Collection, *, zip_bytes: int | None = None) ->
 
 
 def make_run(collection: Collection, zip_bytes: int | None = None) -> tuple[Run, dict[str, Path]]:
-    """The run and, for every file in it, where its content lies now."""
+    """The run, and for every file of it the path of its content."""
     collection.staging.forget_damaged()
     outcomes = collection.staging.outcomes()
     entries = [entry for outcome in outcomes.captures.values() for entry in outcome.get("reports", ())]
@@ -54,7 +54,7 @@ def make_run(collection: Collection, zip_bytes: int | None = None) -> tuple[Run,
 def _run_with(
     collection: Collection, outcomes: Outcomes, entries: Sequence[ReportEntry], dropped: Sequence[str]
 ) -> tuple[Run, dict[str, Path]]:
-    """The run with these of its reports."""
+    """The run with these reports, and the path of every file's content."""
     staging = collection.staging
     reports = _report_files(staging, entries)
     sources = {report.path: path for report, path in reports.values()} | staging.sources
@@ -73,7 +73,7 @@ def _run_with(
 
 
 def _report_files(staging: Staging, entries: Sequence[ReportEntry]) -> dict[str, tuple[ReportFile, Path]]:
-    """The reports to keep, by sha256, and where their content lies."""
+    """The reports to keep, by sha256, each with the path of its content."""
     return {
         entry["sha256"]: (
             bundle.imported_report_file(_report_name(entry), entry["sha256"], entry["size"]),
@@ -84,7 +84,7 @@ def _report_files(staging: Staging, entries: Sequence[ReportEntry]) -> dict[str,
 
 
 def _report_name(entry: ReportEntry) -> str:
-    """The report's name in the bundle; the digits stand where a name that is cut keeps them."""
+    """The report's name in the bundle; the digits stand before what may be cut from a long name."""
     versions = entry["versions"]
     who = versions[0] if len(versions) == 1 else f"{len(versions)}-versions"
     name = f"{entry['tier']}-{entry['workload']}-{entry['sha256'][:8]}-{who}.ncu-rep"
@@ -92,7 +92,7 @@ def _report_name(entry: ReportEntry) -> str:
 
 
 def _zipped_bytes(run: Run, sources: Mapping[str, Path]) -> int:
-    """What the bundle's zip takes, at most."""
+    """An upper bound of the size of the bundle's zip."""
     sizes = [len(zlib.compress(dump_run(run)))]
     for path in sources.values():
         stat = path.stat()
@@ -100,6 +100,6 @@ def _zipped_bytes(run: Run, sources: Mapping[str, Path]) -> int:
     return sum(size + _ENTRY_BYTES for size in sizes)
 
 
-@lru_cache(maxsize=1 << 12)  # asked again for every checkpoint, and for every report that is left out
+@lru_cache(maxsize=1 << 12)  # called for every checkpoint, and for every report that is left out
 def _compressed_bytes(path: Path, _size: int, _changed_ns: int) -> int:
     return len(zlib.compress(path.read_bytes()))

@@ -1,4 +1,4 @@
-"""What a collection is asked for: which versions on which workloads, how often, and with which tools."""
+"""The settings of a collection: which versions on which workloads, how often, and with which tools."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ ALL = "all"  # in the place of version names
 
 @dataclass(frozen=True)
 class Settings:
-    """What a collection is asked for. Kept with the run, so that going on means the same."""
+    """What a collection measures, and how. Kept with the run, so that a resumed run does the same."""
 
     versions: tuple[str, ...]
     workloads: tuple[Json, ...]  # sizes, the most important first
     rounds: int = ROUNDS
     samples: int = SAMPLES
-    processes: int = 3  # fresh ones that the rounds are spread over
+    processes: int = 3  # fresh processes that share the rounds
     clock_control: str = "none"
     cache_control: str = "none"
     full: tuple[str, ...] = ()
-    full_on: tuple[str, ...] = ()  # workload labels; none: all
+    full_on: tuple[str, ...] = ()  # workload labels; empty: all
     sanitize: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
     counters: bool = True
     keep_session: bool = False  # reports keep host names, users and paths
     seed: int = 0
     command_line: str = ""
-    pairs: int = 0  # A/A pairs of a noise run: twice as many sessions of `rounds`, a process each; 0: no such
+    pairs: int = 0  # A/A pairs of a noise run, two sessions (processes) of `rounds` each; 0: no noise run
 
     def as_json(self) -> Json:
         """For the plan of the staging folder."""
@@ -45,14 +45,14 @@ class Settings:
 
     @staticmethod
     def from_json(content: Mapping[str, Any]) -> Settings:
-        """What as_json gave. Raises TypeError for the settings of another version of this program."""
+        """The inverse of as_json. Raises TypeError for the settings of another version of this program."""
         fields: dict[str, Any] = {
             key: tuple(value) if isinstance(value, list) else value for key, value in content.items()
         }
         return Settings(**fields)
 
     def select(self, catalog: Catalog) -> Selection:
-        """The versions and workloads themselves."""
+        """The versions and workloads that the settings name."""
         problem: Problem = load_object(catalog, catalog.problem)
         workloads = [problem.workload(**sizes) for sizes in self.workloads]
         return Selection(
@@ -71,7 +71,7 @@ class Selection:
     versions: Mapping[str, Version]
 
     def taking(self, label: str) -> list[str]:
-        """The versions that take a workload: its dtype and its head dim."""
+        """The versions that take a workload's dtype and head dim."""
         sizes = self.workloads[label].sizes()
         return [
             name
@@ -94,7 +94,7 @@ def collection_settings(
     sanitize: Sequence[str] = (),
     model: bool = True,
 ) -> Settings:
-    """What `profiler collect` measures; everything else of the settings is as by default.
+    """The settings of `profiler collect`; what has no argument here is left at its default.
 
     versions: none means all. against: further versions beside them. workloads: labels, none means all.
     full: versions to capture in full, on the first workload. sanitize: versions, or ALL alone. model: check
@@ -122,7 +122,7 @@ def collection_settings(
 def noise_settings(
     catalog: Catalog, versions: Sequence[str], *, workloads: Sequence[str] = (), pairs: int = 20
 ) -> Settings:
-    """What `profiler noise` measures: A/A pairs of correct versions.
+    """The settings of `profiler noise`: A/A pairs of correct versions.
 
     workloads: labels; none means three of the first dtype: the headline, one of middle size and the largest.
     Raises UnknownName, CannotJudge or ProfilerError.
@@ -135,9 +135,9 @@ def noise_settings(
     sizes = workload_sizes(catalog, chosen, workloads)
     if not workloads:
         problem: Problem = load_object(catalog, catalog.problem)
-        sizes = [one for one in sizes if one.get("dtype") == sizes[0].get("dtype")]
-        by_flops = sorted(sizes, key=lambda one: problem.flops(problem.workload(**one)))
-        sizes = [one for one in sizes if one in (sizes[0], by_flops[len(sizes) // 2], by_flops[-1])]
+        sizes = [size for size in sizes if size.get("dtype") == sizes[0].get("dtype")]
+        by_flops = sorted(sizes, key=lambda size: problem.flops(problem.workload(**size)))
+        sizes = [size for size in sizes if size in (sizes[0], by_flops[len(sizes) // 2], by_flops[-1])]
     return Settings(
         versions=tuple(version.id for version in chosen),
         workloads=tuple(sizes),
@@ -165,7 +165,7 @@ def workload_sizes(
 
 
 def _measured(option: str, names: Sequence[str], measured: Names[str], catalog: Catalog) -> tuple[str, ...]:
-    """The names that an option lists, all of them measured; an unknown one is an UnknownName."""
+    """The names that an option lists. Raises UnknownName, or ProfilerError for one that is not measured."""
     catalog.pick(names)
     if others := [name for name in names if name not in measured]:
         raise ProfilerError(f"{option} {others[0]}: it is not measured; name it among the versions too")

@@ -1,4 +1,4 @@
-"""How an unfinished run lies on disk: plan, sources, sessions, ended jobs, reports; each whole or absent."""
+"""The folder of an unfinished run: plan, sources, sessions, ended jobs, reports; each whole or absent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from profiler.errors import BadBundle, ProfilerError, UnknownName
 PLAN = "plan.json"
 JOBS, REPORTS, SCRATCH, SOURCES, SESSIONS = "jobs", "reports", "work", "sources", "sessions"
 LAST_RUN = "last"  # in the place of a run's id
-_GONE = ".old-"  # sealed runs' folders on their way out
+_GONE = ".old-"  # prefix of the folders of sealed runs while they are removed
 _Signature: TypeAlias = tuple[int, int, int]  # of a file: inode, time, size
 
 
@@ -32,7 +32,7 @@ class Staging:
         self.folder = folder
         self.run_id = folder.name
         self._lock: IO[str] | None = None
-        # Outcomes are asked for again and again: each file is read once, until it is another.
+        # Outcomes are needed again and again: a file is read once, and again only when it changes.
         self._read: dict[Path, tuple[_Signature, Outcomes]] = {}
 
     # ------------------------------------------------------------ making and finding
@@ -41,10 +41,10 @@ class Staging:
     def begin(
         root: LocalRoot, run_id: str, plan: Mapping[str, Any], sources: Mapping[str, bytes] | None = None
     ) -> Staging:
-        """A new run: the folder appears with its plan and its sources in it, or not at all."""
+        """Begin a run: the folder appears with its plan and its sources in it, or not at all."""
         folder = root.folder / bundle.STAGING_FOLDER / run_id
         making = folder.with_name(f".new-{uuid.uuid4().hex}")
-        for gone in folder.parent.glob(f"{_GONE}*"):  # of a process that was killed while it removed one
+        for gone in folder.parent.glob(f"{_GONE}*"):  # left by a process that was killed while it removed one
             shutil.rmtree(gone, ignore_errors=True)
         try:
             for name in (JOBS, REPORTS, SCRATCH, SOURCES, SESSIONS):
@@ -63,7 +63,7 @@ class Staging:
 
     @staticmethod
     def resume(root: LocalRoot, run_id: str) -> Staging:
-        """An unfinished run, or the LAST_RUN begun.
+        """Open an unfinished run by its id; LAST_RUN is the one that was begun last.
 
         Raises UnknownName, or ProfilerError where another process is at it.
         """
@@ -71,15 +71,15 @@ class Staging:
             run_id = next(reversed(unfinished_runs(root)), LAST_RUN)
         staging = Staging(root.folder / bundle.STAGING_FOLDER / run_id)
         if not (staging.folder / PLAN).is_file():
-            known = ", ".join(unfinished_runs(root)) or "none"
+            run_ids = ", ".join(unfinished_runs(root)) or "none"
             raise UnknownName(
-                f"no unfinished run {run_id} in {root.url}/{bundle.STAGING_FOLDER}: there is {known}"
+                f"no unfinished run {run_id} in {root.url}/{bundle.STAGING_FOLDER}: there is {run_ids}"
             )
         staging.lock()
         return staging
 
     def lock(self) -> None:
-        """Hold the run until close(), or until this process is gone."""
+        """Keep other processes from the run until close(), or until this process ends."""
         try:
             lock = (self.folder / ".lock").open("w")
         except FileNotFoundError:
@@ -91,19 +91,19 @@ class Staging:
             raise ProfilerError(
                 f"another process is collecting {self.run_id}: wait for it, or end it"
             ) from None
-        if not (self.folder / PLAN).is_file():  # sealed between the look and the lock
+        if not (self.folder / PLAN).is_file():  # sealed before this process got the lock
             lock.close()
             raise UnknownName(f"run {self.run_id} has just been sealed by another process")
         self._lock = lock
 
     def close(self) -> None:
-        """Let another process go on."""
+        """Release the lock: another process may resume the run."""
         if self._lock:
             self._lock.close()
             self._lock = None
 
     def remove(self) -> None:
-        """The run is sealed, and its folder may go. It vanishes as a run first, then file by file."""
+        """Remove the folder of a sealed run; it is renamed first, so that nobody sees half a run."""
         gone = self.folder.with_name(f"{_GONE}{uuid.uuid4().hex}")
         with contextlib.suppress(FileNotFoundError):
             self.folder.rename(gone)
@@ -113,7 +113,7 @@ class Staging:
     # ------------------------------------------------------------ contents
 
     def attach(self, path: str, content: bytes) -> None:
-        """Another file of the bundle, by its path there, beside the sources that the run was begun with."""
+        """Add a file to the bundle under a path, beside the sources that the run was begun with."""
         target = self.folder / SOURCES / path
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = self.folder / f".{uuid.uuid4().hex}"
@@ -125,7 +125,7 @@ class Staging:
 
     @property
     def plan(self) -> dict[str, Any]:
-        """What was asked for when the run began. Raises BadBundle where it is damaged."""
+        """The content of plan.json. Raises BadBundle where it is damaged."""
         path = self.folder / PLAN
         try:
             plan: dict[str, Any] = _read_json(path)
@@ -137,7 +137,7 @@ class Staging:
 
     @property
     def sources(self) -> dict[str, Path]:
-        """The files that the run was begun with and those attached, by their path inside the bundle."""
+        """The sources of the run and the attached files, by their path inside the bundle."""
         folder = self.folder / SOURCES
         return {
             path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*")) if path.is_file()
@@ -145,23 +145,23 @@ class Staging:
 
     @property
     def scratch(self) -> Path:
-        """Requests, results and logs of the processes; nothing there is needed again."""
+        """The folder for requests, results and logs of the processes; nothing in it is needed again."""
         return self.folder / SCRATCH
 
     # ------------------------------------------------------------ jobs
 
     def record(self, key: str, outcome: JobOutcome | StaticOutcome) -> None:
-        """A job has ended: this write is its commit."""
+        """Record the outcome of a job; once this is written, the job has ended."""
         if outcome["status"] not in ENDED:
             raise BadBundle(f"{key} ended as {outcome['status']!r}, which is none of {', '.join(ENDED)}")
         _write_json(self.folder / JOBS / f"{_file_name(key)}.json", {"key": key, **outcome})
 
     def forget(self, key: str) -> None:
-        """A job is to be done again."""
+        """Forget the outcome of a job, which will be done again."""
         (self.folder / JOBS / f"{_file_name(key)}.json").unlink(missing_ok=True)
 
     def outcomes(self) -> Outcomes:
-        """What every job that has ended brought; a damaged file is as if its job had not ended."""
+        """The outcomes of all jobs that have ended; a job with a damaged file has not ended."""
         outcomes = Outcomes()
         for path in sorted((self.folder / JOBS).glob("*.json")):
             with contextlib.suppress(FileNotFoundError):
@@ -192,7 +192,7 @@ class Staging:
         return True
 
     def forget_damaged(self) -> list[str]:
-        """Forget captures whose reports are no longer what they were, to be taken again; their keys."""
+        """Forget the captures whose reports are damaged, which will be taken again. Returns their keys."""
         damaged = []
         for key, outcome in self.outcomes().captures.items():
             for report in outcome.get("reports", ()):
@@ -204,7 +204,7 @@ class Staging:
         return damaged
 
     def keep_report(self, report: Path) -> tuple[str, int, Path]:
-        """Move a report to where it stays: its sha256, size and path. Equal reports are one."""
+        """Move a report into the staging folder: its sha256, size and path. Equal reports are kept once."""
         digest, size = hash_file(report)
         path = self.folder / REPORTS / f"{digest}{report.suffix}"
         with report.open("rb") as file:
@@ -215,12 +215,12 @@ class Staging:
     # ------------------------------------------------------------ sessions
 
     def write_session(self, name: str, note: SessionNote) -> None:
-        """What one session has found out so far: written again and again, the last is what stays."""
+        """Write the note of a session so far, in place of an earlier one."""
         (self.folder / SESSIONS).mkdir(exist_ok=True)
         _write_json(self.folder / SESSIONS / f"{_file_name(name)}.json", note)
 
     def sessions(self) -> list[SessionNote]:
-        """The sessions that worked on the run, in the order of their names; damaged ones are left out."""
+        """The notes of the sessions, in the order of their names; damaged ones are left out."""
         notes = []
         for path in sorted((self.folder / SESSIONS).glob("*.json")):
             with contextlib.suppress(ValueError):  # BadJson too
@@ -229,7 +229,7 @@ class Staging:
 
 
 def unfinished_runs(root: LocalRoot) -> list[str]:
-    """The runs that can be resumed or sealed as they are, oldest first."""
+    """The ids of the runs that can be resumed or sealed, oldest first."""
     return [name for name in root.folders_holding(bundle.STAGING_FOLDER, PLAN) if not name.startswith(".")]
 
 
@@ -242,7 +242,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _write_json(path: Path, content: Mapping[str, object]) -> None:
-    """Whole or not at all, also after a power cut."""
+    """Write a file whole or not at all, also after a power cut."""
     partial = path.with_name(f".{uuid.uuid4().hex}")
     try:
         with partial.open("w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""How a program is run apart: with limits on time, memory and output, and nothing of it left afterwards."""
+"""Running a program with limits on time, memory and output, and leaving nothing of it running."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from typing import IO
 
 LOG_BYTES = 1 << 20  # of a program's output that its log keeps from the start
 TAIL_BYTES = 4 << 10  # and from the end
-POLL_S = 0.05  # how often time and memory are looked at
-# Set in the environment of everything that a program starts, and so inherited by what leaves its group.
+POLL_S = 0.05  # between two looks at time and memory
+# Set in the environment of the program, and so inherited by every child, even one that leaves its group.
 _LOG_VARIABLE = "PROFILER_ISOLATED"  # its log's path
-_RUNNER_VARIABLE = "PROFILER_RUNNER"  # the pid of who runs it; also gpu.program.DIE_WITH_PARENT
+_RUNNER_VARIABLE = "PROFILER_RUNNER"  # the pid of the caller; the same as gpu.program.DIE_WITH_PARENT
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
-_DEATH_S = 10.0  # a process that the driver holds can outlive SIGKILL; nobody waits longer for it
+_DEATH_S = 10.0  # the longest wait for a process that the driver holds, which can outlive SIGKILL
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ProcessResult:
     """How a program ended."""
 
     kind: str  # exited, signalled, timed_out or out_of_memory
-    code: int | None  # exit code, or the signal's number; None where it was ended here
+    code: int | None  # exit code, or the signal's number; None where a limit ended it
     seconds: float
     tail: str  # the last of its output, at most TAIL_BYTES
     description: str  # how it ended, as the end of a sentence
@@ -43,7 +43,7 @@ class ProcessResult:
 
     @property
     def last_line(self) -> str:
-        """The last line of its output that says anything, or nothing."""
+        """The last line of its output that is not blank; empty where there is none."""
         return next((line.strip() for line in reversed(self.tail.splitlines()) if line.strip()), "")
 
 
@@ -73,7 +73,7 @@ def run(
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # a group of its own, and Ctrl-C is the caller's to handle
+                start_new_session=True,  # a group of its own: only the caller gets Ctrl-C
                 env={**os.environ, **(env or {}), **marks},
                 cwd=cwd,
             )
@@ -105,7 +105,7 @@ def run(
 
 
 def package_environment() -> dict[str, str]:
-    """What a Python process needs in its environment to find this package, and to print at once."""
+    """The environment variables with which Python finds this package and does not buffer its output."""
     package = str(Path(__file__).resolve().parents[2])
     others = os.environ.get("PYTHONPATH")
     return {
@@ -116,7 +116,7 @@ def package_environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def kill_on_exit(folder: Path) -> Iterator[None]:
-    """What runs with its log below `folder` does not outlive this process, also after kill -9 of its group.
+    """Let no program with its log below `folder` outlive this process, even after kill -9 of its group.
 
     Every program here has a session of its own, which no signal to this process's group meets. So a guard, in
     another such session, waits for the end of this process and kills them then. Whoever goes on in the same
@@ -134,14 +134,14 @@ def kill_on_exit(folder: Path) -> Iterator[None]:
         yield
     finally:
         assert guard.stdin
-        with contextlib.suppress(OSError):  # it is gone
+        with contextlib.suppress(OSError):  # the guard has ended
             guard.stdin.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
             guard.wait(timeout=_DEATH_S)
 
 
 def guard_main(argv: Sequence[str]) -> int:
-    """Wait for the end of stdin, which is the end of whoever holds its other end; then kill what it left."""
+    """Wait until stdin closes because the caller has ended; then kill the programs that it left running."""
     folder, runner = argv
     while os.read(0, 1):
         pass
@@ -150,9 +150,9 @@ def guard_main(argv: Sequence[str]) -> int:
 
 
 def kill_leftovers(folder: Path, runner: int | None = None) -> int:
-    """Kill what a caller that was itself killed left running with its log below `folder`; how many.
+    """Kill the programs with their log below `folder` that a killed caller left running. Returns how many.
 
-    runner: the caller's pid, of whom alone it may be; None: whoever it was.
+    runner: the pid of the caller whose programs alone are killed; None: of any caller.
     """
     prefix = str(folder.resolve()) + os.sep
     return _kill_marked(
@@ -164,20 +164,20 @@ def kill_leftovers(folder: Path, runner: int | None = None) -> int:
 
 
 class _Output:
-    """A pipe read without end: its start in a file, its end in memory."""
+    """The output of a program: its start goes to a file, its end is kept in memory."""
 
     def __init__(self, pipe: IO[bytes] | None, log_file: IO[bytes]) -> None:
         assert pipe is not None
         self._pipe = pipe
         self._log_file = log_file
         self._written = 0
-        self._last: deque[bytes] = deque()  # the latest parts, at least TAIL_BYTES in all
+        self._last: deque[bytes] = deque()  # the latest parts, together at least TAIL_BYTES
         self._last_bytes = 0
         self._left_out = 0
         self.open = True
 
     def read(self, wait_s: float) -> None:
-        """Take what is there, or wait for it so long."""
+        """Read what is in the pipe, waiting at most so long."""
         if not self.open:
             time.sleep(wait_s)
             return
@@ -197,13 +197,13 @@ class _Output:
             self._last_bytes -= len(self._last.popleft())
 
     def drain(self) -> None:
-        """Take what a dead program left in the pipe; somebody else may still hold its other end."""
+        """Read what an ended program left in the pipe; another process may still hold its other end."""
         until = time.monotonic() + 1.0
         while self.open and time.monotonic() < until and select.select([self._pipe], [], [], 0)[0]:
             self.read(0)
 
     def finish(self) -> str:
-        """Close the pipe and write the end to the log; the tail as text."""
+        """Close the pipe and write the end to the log. Returns the tail as text."""
         tail = b"".join(self._last)[-TAIL_BYTES:]
         if self._left_out:
             between = max(0, self._left_out - len(tail))
@@ -218,7 +218,7 @@ class _Output:
 def _watch(
     process: subprocess.Popen[bytes], output: _Output, until: float, memory_bytes: int | None
 ) -> str | None:
-    """Read until the program has ended (None), or has exceeded a limit: the kind of its end."""
+    """Read until the program ends (None) or exceeds a limit: the kind of that limit, as in ProcessResult."""
     next_look = 0.0
     while process.poll() is None:
         now = time.monotonic()
@@ -233,7 +233,7 @@ def _watch(
 
 
 def _resident_bytes(session: int) -> int:
-    """Memory of all processes of a session, shared pages counted in each."""
+    """Resident memory of all processes of a session; shared pages count in each."""
     total = 0
     for pid in _pids():
         with contextlib.suppress(OSError, ValueError, IndexError):
@@ -247,7 +247,7 @@ def _kill_all(process: subprocess.Popen[bytes], log_path: str) -> None:
     """Kill the program, its group, and what left the group but kept its environment."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    for _ in range(20):  # one that forks while the list is read is met the next time
+    for _ in range(20):  # a process that forks while the list is read is found the next time
         if not _kill_marked(lambda path, _runner: path == log_path):
             break
         time.sleep(0.01)
@@ -256,12 +256,12 @@ def _kill_all(process: subprocess.Popen[bytes], log_path: str) -> None:
 
 
 def _kill_marked(matches: Callable[[str, str | None], bool]) -> int:
-    """Kill every process of this user whose log's path and runner match; how many there were."""
+    """Kill every process of this user whose log path and runner match. Returns how many."""
     killed = 0
     for pid in _pids():
         if pid == os.getpid():
             continue
-        # The descriptor is taken first: a number that is given to another process meanwhile harms nobody.
+        # A descriptor, taken first, names the same process even if its pid is reused meanwhile.
         with contextlib.suppress(OSError):
             descriptor = os.pidfd_open(pid)
             try:
@@ -275,9 +275,9 @@ def _kill_marked(matches: Callable[[str, str | None], bool]) -> int:
 
 
 def _marks_of(pid: int) -> tuple[str, str | None] | None:
-    """Its log's path and its runner's pid; None: nobody here runs it."""
+    """The log path and the runner's pid of a process; None: it was not started by run()."""
     environment = Path(f"/proc/{pid}/environ").read_bytes()
-    if _LOG_VARIABLE.encode() not in environment:  # as of nearly every process that there is
+    if _LOG_VARIABLE.encode() not in environment:  # as in nearly every process
         return None
     entries = (entry.partition(b"=") for entry in environment.split(b"\0"))
     variables = {name: os.fsdecode(value) for name, _, value in entries}
@@ -286,7 +286,7 @@ def _marks_of(pid: int) -> tuple[str, str | None] | None:
 
 
 def _stat_fields(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the state on: a name before it may hold blanks and brackets."""
+    """The fields of /proc/PID/stat from the state on; the name before it may hold blanks and brackets."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 

@@ -1,4 +1,4 @@
-"""What a sealed run says at the end of its collection: its cells, and whether it is as it should be."""
+"""The summary of a sealed run: its cells, and the exit code that they call for."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from profiler.errors import Exit
 
 @dataclass(frozen=True)
 class RunSummary:
-    """A sealed run, as a person or a script is told of it."""
+    """A sealed run, summed up for a person or a script."""
 
     run: Run
 
     @property
     def cells(self) -> list[Result]:
-        """Results of a workload; static facts are of a head dim."""
+        """The results of workloads, without the static facts, which are by head dim."""
         return [
             result
             for result in self.run.results
@@ -28,7 +28,7 @@ class RunSummary:
 
     @property
     def exit_code(self) -> Exit:
-        """Whether anything was measured, and a version that should be right is wrong or failed."""
+        """UNJUDGED where nothing was measured; REGRESSION where a good version is wrong or failed."""
         if not any(_is_measured(cell) for cell in self.cells):
             return Exit.UNJUDGED
         meant_to_fail = {cell.version for cell in self.cells if _may_fail(cell.check)}
@@ -39,8 +39,14 @@ class RunSummary:
         ]
         return Exit.REGRESSION if bad else Exit.PASS
 
+    def noise_exit_code(self, has_floor: bool) -> Exit:
+        """The exit code of a noise run. has_floor: whether it holds A/A pairs."""
+        if any(result.status in ("wrong", "failed") for result in self.run.results):
+            return Exit.REGRESSION  # only versions that should be right are in a noise run
+        return Exit.PASS if has_floor else Exit.UNJUDGED
+
     def to_dict(self, without_floor: str | None) -> dict[str, Any]:
-        """For JSON. without_floor: which calls have no noise floor, and what makes one."""
+        """For JSON. without_floor: a sentence on the calls that have no noise floor."""
         provenance = self.run.provenance
         of_processes, of_timing_and_ncu = overhead(provenance) or (None, None)
         return {
@@ -65,10 +71,10 @@ class RunSummary:
 
 
 def _is_measured(cell: Result) -> bool:
-    """Whether it ran on a GPU."""
+    """Whether the cell was run on a GPU."""
     return bool(cell.samples or cell.captures or (cell.check or {}).get("evidence") == "measured")
 
 
 def _may_fail(check: Mapping[str, Any] | None) -> bool:
-    """Whether nobody expects the version to be right: a rejected one, or somebody else's."""
+    """Whether the version need not be right: a rejected one, or a baseline of others."""
     return (check or {}).get("state") in ("rejected", "baseline")

@@ -1,4 +1,4 @@
-"""How a lineage becomes a run with no GPU: static facts of its functions, modelled facts of its workloads."""
+"""A run made with no GPU: static facts of a lineage's functions, modelled facts of its workloads."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ Progress = Callable[[str, str], None]  # version id, what happened
 
 @dataclass(frozen=True)
 class Dissection:
-    """A run that is not sealed yet, with its files, and what stood out."""
+    """A run that is not sealed yet, with its files and with what is wrong."""
 
     run: Run
     contents: Mapping[str, bytes]  # by path inside the bundle
     failed: tuple[str, ...]  # versions that do not compile: a line each
-    unexpected: tuple[str, ...]  # good versions that are not, rejected ones that were not caught
+    unexpected: tuple[str, ...]  # good versions that are wrong, rejected ones that were not caught
     over_budget: tuple[str, ...]  # good versions over their budget
     missing: tuple[str, ...]  # what is not known, and why
 
     @property
     def exit_code(self) -> Exit:
-        """Of the worst that stood out."""
+        """The exit code of the worst finding."""
         if self.failed:
             return Exit.UNUSABLE_INPUT
         if self.unexpected or self.over_budget:
@@ -46,7 +46,7 @@ class Dissection:
         return Exit.UNJUDGED if self.missing else Exit.PASS
 
     def to_dict(self, place: str) -> dict[str, object]:
-        """What was kept, and where, and what stood out."""
+        """For JSON: the run, its place, and what is wrong."""
         return {
             "run_id": self.run.run_id,
             "place": place,
@@ -67,7 +67,7 @@ def dissect(
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Dissection:
-    """Build every version, take it apart, run it on the CPU. Raises CannotJudge where a tool is missing."""
+    """Build, disassemble and check every version on the CPU. Raises CannotJudge where a tool is missing."""
     chosen = [version for version in versions if version.buildable]
     if not chosen:
         raise CannotJudge(
@@ -141,8 +141,8 @@ def _results(
 
 
 def _over_budget(built: Iterable[VersionResources]) -> tuple[str, ...]:
-    """Functions of good versions that take more than their budget, a line each."""
-    functions = [function for one in built for function in one.functions]
+    """The functions of good versions that exceed their budget, a line each."""
+    functions = [function for version in built for function in version.functions]
     return tuple(
         f"{function.version.id} on {function.arch}, head dim {function.head_dim}: "
         f"{', '.join(function.over_budget)}"
@@ -152,7 +152,7 @@ def _over_budget(built: Iterable[VersionResources]) -> tuple[str, ...]:
 
 
 def keep_dissection(dissection: Dissection, folder: Path | None = None) -> tuple[str, bool]:
-    """Seal the run where the data lies, or as a bundle in a folder: its place, and whether it is new."""
+    """Seal the run among the data, or as a bundle in a folder. Returns its place and whether it is new."""
     run = dissection.run
     with tempfile.TemporaryDirectory(prefix="profiler-") as scratch:
         sources = {}
@@ -167,14 +167,14 @@ def keep_dissection(dissection: Dissection, folder: Path | None = None) -> tuple
         remove_abandoned(folder)
         with tempfile.TemporaryDirectory(prefix=".making-", dir=folder) as making:
             staged = bundle.stage(LocalRoot(Path(making)), run, sources)
-            with contextlib.suppress(OSError):  # it is there: an equal run has an equal id
+            with contextlib.suppress(OSError):  # it exists: equal runs have equal ids
                 staged.folder.rename(folder / run.run_id)
                 return str(folder / run.run_id), True
         return str(folder / run.run_id), False
 
 
 def _provenance(catalog: Catalog, tools: Mapping[str, str], command_line: str) -> dict[str, Any]:
-    """What made the facts. Not the host: nothing here depends on it, and such a bundle may be published."""
+    """The provenance of the facts. Not the host: nothing depends on it, and the bundle may be published."""
     known: dict[str, Any] = {
         "created_from": "clock",
         "command_line": command_line,

@@ -26,7 +26,7 @@ class Buffers:
 
     @property
     def nbytes(self) -> int:
-        """What one launch reads and writes at least once, if it uses all of its arguments."""
+        """Bytes that one launch reads or writes at least once, if it uses all of its arguments."""
         return sum(value.nbytes for value in self.arguments if hasattr(value, "data_ptr"))
 
     def reset(self) -> None:
@@ -41,7 +41,7 @@ class Buffers:
 
 
 def upload(torch: Any, case: Case, shift: int = 0) -> Buffers:
-    """The case on the GPU. shift rolls every input by so many elements: other data of the same kind.
+    """Copy the case to the GPU. shift rolls every input by so many elements: other data of the same kind.
 
     An array that is both an argument and an operand is one tensor.
     """

@@ -44,7 +44,7 @@ class LaunchRefused(Exception):
 
 
 def bind(torch: Any, catalog: Catalog, problem: Problem, version: VersionCode, buffers: Buffers) -> Call:
-    """A version as a call on these arrays. Raises what makes it impossible."""
+    """A version as a call on these arrays. Raises where it cannot be loaded or does not take them."""
     if version.library:
         return _bind_library(torch, Path(version.library), problem.symbol, buffers)
     if not version.callable:
@@ -63,7 +63,7 @@ def _bind_library(torch: Any, path: Path, symbol: str, buffers: Buffers) -> Call
     except AttributeError:
         raise RuntimeError(f"{path.name} has no function {symbol}") from None
     function.restype = ctypes.c_int
-    # Converted once: what a call costs the host is part of a short call's latency.
+    # Converted once, because what a call costs the host is part of a short call's latency.
     arguments = [c_argument(value) for value in buffers.arguments]
     current_stream, output = torch.cuda.current_stream, buffers.output
 

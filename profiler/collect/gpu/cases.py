@@ -1,4 +1,4 @@
-"""How a case is kept on disk with its inputs and its reference, which takes seconds to compute."""
+"""Cases kept on disk with their inputs and their reference, which takes seconds to compute."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from profiler.catalog.problem import Argument, Array
 
 
 def load_or_make(problem: Problem, workload: Workload, seed: int, folder: Path | None) -> Case:
-    """The problem's case of that seed: from the folder where it was made before, else made and kept there."""
+    """The problem's case of that seed, from the folder if it is there, else computed and saved there."""
     if folder is None:
         return problem.case(workload, seed)
     path = folder / f"{_key(problem, workload, seed)}.npz"
-    # Whatever is wrong with the file, it can be made again.
+    # Whatever is wrong with the file, the case can be computed again.
     with contextlib.suppress(OSError, EOFError, ValueError, LookupError, zipfile.BadZipFile):
         return _load(path)
     case = problem.case(workload, seed)
@@ -37,7 +37,7 @@ def _key(problem: Problem, workload: Workload, seed: int) -> str:
 
 
 def _save(case: Case, path: Path) -> None:
-    """Whole or not at all, for several checks may make it at once.
+    """Write the case whole or not at all, for several checks may compute it at once.
 
     An array that stands in several places is written once, and is one array again when it is read.
     """

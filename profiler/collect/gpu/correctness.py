@@ -1,4 +1,4 @@
-"""Whether a version is right on the GPU: one workload, fresh inputs, poisoned output, float64 reference."""
+"""Checking a version on the GPU: one workload, fresh inputs, poisoned output, float64 reference."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check(request: CheckRequest) -> CheckResult:
 
 
 def judge_outputs(outputs: Sequence[Array], case: Case, *, outside: bool, changed: bool) -> CheckResult:
-    """What the outputs of all repeats say together; the worst repeat speaks for all.
+    """Judge the outputs of all repeats; the worst of them decides.
 
     outside: it wrote beside its output. changed: it changed its inputs.
     """
@@ -60,7 +60,7 @@ def judge_outputs(outputs: Sequence[Array], case: Case, *, outside: bool, change
     reasons += ["it wrote outside its output"] if outside else []
     reasons += ["it changed its inputs"] if changed else []
     wrong = bool(reasons)
-    if moved:  # a race, or memory that nobody wrote, even where every output is within tolerance
+    if moved:  # a race or unwritten memory, even where every output is within tolerance
         reasons.append("the same inputs gave different outputs" + ("" if wrong else ", all within tolerance"))
     return {
         "status": "wrong" if wrong else "done",
@@ -90,11 +90,11 @@ def _in_words(numbers: OutputCheck, elements: int) -> str:
 
 
 def _outputs(torch: Any, call: Call, buffers: Buffers, repeats: int) -> tuple[list[Array], bool]:
-    """What every repeat wrote, and whether one wrote outside; an error of a launch shows in the wait."""
+    """The output of every repeat, and whether one wrote outside it; a launch error shows when we wait."""
     outputs, outside = [], False
     for _ in range(repeats):
         buffers.reset()
-        torch.cuda.synchronize()  # what fails from here on is the version's own
+        torch.cuda.synchronize()  # what fails after this is the version's fault
         output = call()
         torch.cuda.synchronize()
         outputs.append(np.ascontiguousarray(output.detach().cpu().numpy()))

@@ -1,4 +1,4 @@
-"""What the GPU is and what state it is in, from the CUDA driver, NVML or nvidia-smi, whichever knows."""
+"""The GPU and its state, from whichever of the CUDA driver, NVML and nvidia-smi reports them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def describe() -> Gpu | None:
 
 
 def state() -> GpuState | None:
-    """Its state now; None where nobody can say."""
+    """The GPU's state now; None where it cannot be read."""
     return StateMonitor().read()
 
 
@@ -35,12 +35,12 @@ class StateMonitor:
         return self._handle is not None
 
     def read(self) -> GpuState | None:
-        """The state now; None where nobody can say."""
+        """The state now; None where it cannot be read."""
         return nvidia_smi.read_state() if self._handle is None else nvml.read_state(self._handle)
 
 
 def merge(*sources: Gpu | None) -> Gpu | None:
-    """What several sources know of one GPU; the first that knows a fact is believed."""
+    """The facts of one GPU from several sources; each fact from the first that has it."""
     facts: dict[str, Any] = {}
     for gpu in sources:
         for field in fields(Gpu):

@@ -1,4 +1,4 @@
-"""How one sample is timed: CUDA events around what the host has queued while the GPU was kept waiting."""
+"""Timing one sample: CUDA events around calls that the host queues while the GPU is kept waiting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from profiler.collect import sample_schedule
 
-SPIN_S = 0.08  # an idle GPU takes tens of milliseconds to reach its clock
+SPIN_S = 0.08  # an idle GPU takes tens of milliseconds to reach its full clock
 _SPIN_CYCLES = 1_000_000
 
 
@@ -17,7 +17,7 @@ class TimedSample(NamedTuple):
 
     ns: float  # between the events, of all calls together
     host_bound: bool  # the GPU waited for the host, whose dispatch is then a part of the time
-    host_ns: float  # that the host took to queue the calls
+    host_ns: float  # what queueing the calls took the host
 
 
 class EventTimer:
@@ -30,7 +30,7 @@ class EventTimer:
         self._clock_mhz = self._spin_clock_mhz()
 
     def _spin_clock_mhz(self) -> float:
-        """Cycles a microsecond of torch's waiting kernel, the most that was seen while the GPU woke up.
+        """Cycles per microsecond of torch's waiting kernel: the most that is seen while the GPU wakes up.
 
         Taken too low, the GPU would not be kept waiting long enough; too high only costs time.
         """
@@ -49,7 +49,7 @@ class EventTimer:
     def time(
         self, queue: Callable[[], None], host_ns: float, then: Callable[[], None] | None = None
     ) -> TimedSample:
-        """Time what `queue` puts on the stream; host_ns is about what that takes the host.
+        """Time what `queue` puts on the stream. host_ns: an estimate of what queueing takes the host.
 
         The GPU is kept waiting until all is queued, so that Python's dispatch is no part of the time. Whether
         that held is seen from the first event, which must not have happened when the last call is queued.

@@ -1,4 +1,4 @@
-"""How a call's latency is taken on the GPU: CUDA events on one stream, alike for libraries and callables."""
+"""Measuring latency on the GPU: CUDA events on one stream, the same for libraries and callables."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ from profiler.collect.sample_schedule import SampleSeries
 LAUNCHES = 50  # empty kernels in a row, for the launch floor
 _LAUNCH_SAMPLES, _LAUNCH_WARM_UP = 20, 3  # of it
 _TRIES = 3  # a sample in which the GPU waited for the host is taken again, with a longer wait
-_FIRST_HOST_NS = 1e6  # that queueing takes before anybody knows: rather too long than too short
+_FIRST_HOST_NS = 1e6  # the first guess of what queueing takes: better too long than too short
 
 
 @dataclass
 class TimedCall:
-    """One version in one mode: what a sample runs, and what came of it."""
+    """One version in one mode: what a sample runs, and the samples."""
 
-    calls: list[Call]  # one a set of arrays; a graph's replay stands alone
-    batch: int  # calls of the version a sample
-    launches: int  # Python calls a sample: 1 for a graph
+    calls: list[Call]  # one for each set of arrays, or the replay of a graph alone
+    batch: int  # calls of the version in a sample
+    launches: int  # Python calls in a sample: 1 for a graph
     series: SampleSeries
-    next: int = 0  # of `calls`
+    next: int = 0  # index into `calls`
     host_ns: float = 0.0  # what queueing one sample takes
     # A callable allocates its output: the last of each set is kept, so that their memory rotates too.
     outputs: dict[int, Any] = field(default_factory=dict)
@@ -174,7 +174,7 @@ class LatencySampler:
     # ------------------------------------------------------------ preparing
 
     def prepare(self, version: VersionCode, mode: str) -> TimedCall:
-        """A version made ready for a mode: warm, its output seen to be written, its batch decided."""
+        """Prepare a version for a mode: warm it up, check that it writes its output, decide on its batch."""
         torch = self._torch
         sets = self.sets if mode == "cold" else self.sets[:1]
         bound = [calls.bind(torch, self._catalog, self._problem, version, arrays) for arrays in sets]
@@ -186,7 +186,7 @@ class LatencySampler:
         del output
         call = TimedCall(bound, 1, 1, SampleSeries(mode))
         call_ns = self._warm_up(call)
-        # Fresh processes of one run use the batch that the first decided on: their samples are then alike.
+        # All processes of a run use the batch that the first decided on: their samples are then comparable.
         batch = (self._timing.batch or {}).get(version.id, {}).get(mode)
         if mode == "graph":
             call.batch = batch or sample_schedule.graph_size(call_ns, self._timing.batch_below_us)
@@ -200,7 +200,7 @@ class LatencySampler:
         return call
 
     def _warm_up(self, call: TimedCall) -> float:
-        """Run until the time is over, at least three times; the last call's nanoseconds."""
+        """Run until the warm-up time is over, at least three times. Returns the last call's nanoseconds."""
         until = time.perf_counter() + self._timing.warm_up_ms / 1000
         count, ns, host_ns = 0, 0.0, _FIRST_HOST_NS
         while count < 3 or time.perf_counter() < until:
@@ -209,7 +209,7 @@ class LatencySampler:
         return ns
 
     def _graph(self, call: Call, times: int) -> Call:
-        """So many calls captured as a CUDA graph: its replay."""
+        """Capture so many calls as a CUDA graph. Returns its replay."""
         torch = self._torch
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -232,7 +232,7 @@ class LatencySampler:
     # ------------------------------------------------------------ rounds
 
     def sample(self, timed: TimedCalls, alive: Sequence[str]) -> tuple[list[Json], list[int]]:
-        """Fill the series of the calls; the states met on the way, and the rounds that are whole.
+        """Take the samples. Returns the GPU's states meanwhile, and the numbers of the whole rounds.
 
         Only whole rounds are kept: with `max_seconds`, no round is begun that would likely end after it.
         """
@@ -242,7 +242,7 @@ class LatencySampler:
         done: list[int] = []
         state = self._monitor.read()
         gc.collect()
-        gc.disable()  # a collection between two samples would be time that the GPU waits
+        gc.disable()  # garbage collection between two samples would keep the GPU waiting
         try:
             for number in timing.rounds:
                 spent = time.perf_counter() - begun
@@ -262,7 +262,7 @@ class LatencySampler:
         return during, done
 
     def _turn(self, call: TimedCall, number: int, before: GpuState | None) -> GpuState | None:
-        """One turn: an untimed sample after the others' calls, then the samples; the state at its end."""
+        """One turn: an untimed sample after other versions' calls, then the samples; the state at its end."""
         self._timer.time(call.queue, call.host_ns)
         samples: list[tuple[float, bool]] = []
         states: list[GpuState | None] = []
@@ -283,13 +283,13 @@ class LatencySampler:
     # ------------------------------------------------------------ launch floor
 
     def launch_ns(self) -> dict[str, float | None]:
-        """What an empty kernel takes by the same clock: alone, in a row, in a graph; null where it failed."""
+        """The time of an empty kernel by the same timer: alone, in a row, in a graph; None if it failed."""
 
         def median(queue: Callable[[], None], launches: int) -> float:
-            taken = [
+            launch_ns = [
                 self._timer.time(queue, 2e6).ns / launches for _ in range(_LAUNCH_WARM_UP + _LAUNCH_SAMPLES)
             ]
-            return statistics.median(taken[_LAUNCH_WARM_UP:])
+            return statistics.median(launch_ns[_LAUNCH_WARM_UP:])
 
         def empty() -> None:
             self._torch.cuda._sleep(0)

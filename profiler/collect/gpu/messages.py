@@ -1,4 +1,4 @@
-"""What each program of this folder is asked for and what it answers: the JSON between two processes.
+"""The request and the result of each program of this folder: the JSON between two processes.
 
 A request is a frozen dataclass, for it has defaults and only this package makes one. A result is a TypedDict:
 it is kept in the staging folder, and in part in the run, as it was written.
@@ -20,7 +20,7 @@ Sizes = Mapping[str, Any]  # a workload's sizes by name, as Problem.workload tak
 
 @dataclass(frozen=True)
 class VersionCode:
-    """What is called of a version: a library's C function, or a Python callable."""
+    """The code of a version: a library's C function, or a Python callable."""
 
     id: str
     library: str | None = None  # path of the shared library
@@ -40,7 +40,7 @@ class ProblemSetup:
 
 @dataclass(frozen=True)
 class CheckRequest:
-    """One version on one workload, to be held against the reference."""
+    """A check of one version on one workload against the reference."""
 
     version: VersionCode
     workload: Sizes
@@ -96,25 +96,25 @@ class TargetRequest:
 
 @dataclass(frozen=True)
 class ProbeRequest:
-    """Nothing is asked for: the probe of torch tries what there is."""
+    """The request of the torch probe, which takes no arguments."""
 
 
 # ---------------------------------------------------------------- results
 
 
 class ProgramResult(TypedDict):
-    """What every program answers, and what is said in the place of one that died."""
+    """The result of every program, also made up for one that died."""
 
     status: str  # done, wrong, failed or skipped
     reason: str | None
-    machine: NotRequired[bool]  # true: it is this machine that cannot, and nothing is known of the versions
-    ended: NotRequired[str]  # how its process ended, where that was not well
-    tail: NotRequired[str]  # the last of the output of one that died
-    seconds: NotRequired[float]  # that its process took
+    machine: NotRequired[bool]  # true: this machine cannot run it, which says nothing about the versions
+    ended: NotRequired[str]  # how its process ended, unless with exit code 0
+    tail: NotRequired[str]  # the end of the output of a program that died
+    seconds: NotRequired[float]  # its process ran
 
 
 class CheckResult(ProgramResult):
-    """Whether a version is right. What is kept of it becomes the `check` of a run's result."""
+    """Whether a version is right. Most of it becomes the `check` of a run's result."""
 
     workload: NotRequired[str]
     seed: NotRequired[int]
@@ -133,7 +133,7 @@ class CheckResult(ProgramResult):
 
 
 class VersionTiming(TypedDict):
-    """What timing brought of one version on one workload."""
+    """The timing of one version on one workload."""
 
     status: str
     reason: str | None
@@ -152,7 +152,7 @@ class GpuStates(TypedDict):
 
 
 class WorkloadTiming(TypedDict):
-    """What timing brought of one workload; no versions where it could not begin."""
+    """The timing of one workload; without versions where it could not begin."""
 
     status: str
     reason: str | None

@@ -1,4 +1,4 @@
-"""The program that ncu and compute-sanitizer look at: versions launched inside NVTX ranges.
+"""The program that ncu and compute-sanitizer run: it launches versions inside NVTX ranges.
 
 With `profiler` in the request the counted calls lie between cudaProfilerStart and Stop as well: the way to
 find them for an ncu to which the ranges tell nothing. Never otherwise, for the stop ends all profiling. With
@@ -20,7 +20,7 @@ from profiler.collect.gpu.buffers import Buffers, upload
 from profiler.collect.gpu.calls import Call
 from profiler.collect.gpu.messages import NCU_TARGET, CellResult, TargetRequest, TargetResult
 
-UNLAUNCHED = "unlaunched"  # a cell for which no time was left: nothing is known of it
+UNLAUNCHED = "unlaunched"  # a cell for which no time was left
 
 # The NVTX library of its own, where torch was built without: CUDA 12 and before, then the wheels of CUDA 13.
 _NVTX_LIBRARIES = ("libnvToolsExt.so.1", "libnvToolsExt.so", "libnvtx3interop.so")
@@ -66,7 +66,7 @@ def launch_cells(request: TargetRequest) -> TargetResult:
 
 
 def range_name(version: str, workload: str) -> str:
-    """The NVTX range of a cell: letters, digits and `_` alone, other characters as their numbers.
+    """The NVTX range of a cell: letters, digits and `_`; other characters as their code points.
 
     ncu's filter and its CSV have rules for `/`, `:`, brackets and others, and those differ between versions.
     """

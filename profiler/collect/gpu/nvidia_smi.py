@@ -1,4 +1,4 @@
-"""What nvidia-smi says of the GPU and its state, where NVML cannot be asked."""
+"""The GPU and its state as nvidia-smi reports them, where NVML is not available."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from profiler.collect.gpu.properties import Gpu, GpuState, first_visible, reason_names
 
 _TIMEOUT_S = 30
-# What is asked for, by our names. Those of nvidia-smi have changed: each is a list, the newest first.
+# Our names and the fields of nvidia-smi, whose names have changed: each is a list, the newest first.
 GPU_FIELDS: dict[str, tuple[str, ...]] = {
     "name": ("name",),
     "uuid": ("uuid",),
@@ -110,7 +110,7 @@ def _query(names: Mapping[str, Sequence[str]]) -> dict[str, str] | None:
 def query_fields(
     names: Mapping[str, Sequence[str]], ask: Callable[[Sequence[str]], str | None]
 ) -> dict[str, str] | None:
-    """Ask for all at once; where this nvidia-smi does not know a field it refuses all: then one by one."""
+    """Query all fields at once; where nvidia-smi refuses because it lacks one, query them one by one."""
     newest = [alternatives[0] for alternatives in names.values()]
     answer = ask(newest)
     if answer is not None and answer.strip():

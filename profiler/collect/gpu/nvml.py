@@ -1,4 +1,4 @@
-"""What NVML says of the GPU and its state, through pynvml; what it refuses to say is None."""
+"""The GPU and its state as NVML reports them, through pynvml; what it does not report is None."""
 
 from __future__ import annotations
 
@@ -66,7 +66,9 @@ def read_gpu() -> Gpu | None:
         max_memory_mhz=_query("nvmlDeviceGetMaxClockInfo", handle, _MEMORY_CLOCK),
         memory_bus_bits=_query("nvmlDeviceGetMemoryBusWidth", handle),
         power_limit_w=None if limit is None else limit / 1000,
-        other_processes=None if processes is None else sum(one.pid != os.getpid() for one in processes),
+        other_processes=None
+        if processes is None
+        else sum(process.pid != os.getpid() for process in processes),
         mig=None if mig is None else bool(mig[0]),
         virtual=None if virtual is None else _VIRTUALIZATION.get(virtual),
     )

@@ -1,4 +1,4 @@
-"""What every program here does alike: a request is read, a result is written, an error becomes a reason."""
+"""What the programs of this folder share: read a request, write a result, turn an error into a reason."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1  # Source: linux/prctl.h
 
 
 class Skipped(Exception):
-    """This machine cannot do it; the message says what is missing. Nothing is known of a version."""
+    """This machine cannot run the program; the message says what is missing."""
 
 
 def main(
@@ -49,21 +49,21 @@ def main(
     except Skipped as missing:
         result = {"status": "skipped", "reason": str(missing), "machine": True}
     except Exception as error:
-        traceback.print_exc()  # into the log, which a person is shown where the job failed
+        traceback.print_exc()  # into the log, whose end is printed where the job failed
         result = {"status": error_status(error), "reason": error_reason(error)}
     _write(result, Path(arguments[1]))
     return 0
 
 
 def _write(result: object, path: Path) -> None:
-    """Whole or not at all: a program may be killed at any time."""
+    """Write the result whole or not at all: a program may be killed at any time."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.part")
     partial.write_text(json.dumps(jsonable(result), allow_nan=False), encoding="utf-8")
     os.replace(partial, path)
 
 
 def jsonable(value: Any) -> Any:
-    """The value in types that JSON has; NaN and the infinities, which it lacks, become null."""
+    """The value as JSON types; NaN and the infinities, which JSON lacks, become null."""
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -94,7 +94,7 @@ def error_reason(error: BaseException) -> str:
 
 
 def _die_with_parent() -> None:
-    """A program whose runner was killed must not go on using the GPU.
+    """End with the runner: a program whose runner was killed must not go on using the GPU.
 
     This is asked for only where the runner is the parent: the kernel sends the signal when the thread that
     made this process ends, and nobody knows which thread of ncu that is.
@@ -123,7 +123,7 @@ def require_gpu() -> Any:
 
 
 def load_problem(setup: ProblemSetup) -> tuple[Catalog, Problem]:
-    """The catalogue, of which only the place is known here, and the problem that it solves."""
+    """The problem, and its catalogue, of which only the path is known here."""
     path = Path(setup.catalog or catalog.default_catalog()).resolve()
     reference = setup.problem or "profiler.catalog.attention:ATTENTION"
     place = Catalog(path, setup.family, reference, (), ())

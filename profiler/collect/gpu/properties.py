@@ -1,4 +1,4 @@
-"""What a GPU is and in which state, as values: what nobody says is None and never zero."""
+"""A GPU's facts and state as values; what is unknown is None, never zero."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class GpuState:
     memory_mhz: float | None = None
     power_w: float | None = None
     temperature_c: float | None = None
-    reasons: tuple[str, ...] | None = None  # why the clock is not higher; () is "nothing holds it"
+    reasons: tuple[str, ...] | None = None  # why the clock is not higher; (): nothing limits it
 
     @property
     def throttled(self) -> bool | None:
-        """Whether something takes speed away; None where nobody says."""
+        """Whether the GPU is slowed down; None where that is unknown."""
         return None if self.reasons is None else not SLOWING.isdisjoint(self.reasons)
 
     def as_json(self) -> dict[str, Any]:
