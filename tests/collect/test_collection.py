@@ -9,7 +9,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,10 +31,11 @@ from profiler.collect import (
     counters,
     sanitizer,
     seal,
-    time_limits,
+    subprocesses,
     unfinished_runs,
 )
 from profiler.collect.outcomes import Outcomes
+from profiler.collect.subprocesses import ProcessResult
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence import NCU_DURATION
 from profiler.reports import csv_export
@@ -44,6 +47,17 @@ from tests.toolchain import needs_gxx
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return prepare(tmp_path, monkeypatch)
+
+
+def end_soon(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
+    """Programs with a word in their command line, which hang, are ended soon; others may take their time."""
+    run = subprocesses.run
+
+    def run_briefly(argv: Sequence[str | Path], *, timeout_s: float, **how: Any) -> ProcessResult:
+        hangs = any(word in str(argument) for argument in argv)
+        return run(argv, timeout_s=0.7 if hangs else timeout_s, **how)
+
+    monkeypatch.setattr(subprocesses, "run", run_briefly)
 
 
 def test_every_version_is_checked_timed_and_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +114,7 @@ def test_a_version_that_kills_its_group_costs_itself_alone(folder: Path, how: st
 def test_a_check_that_hangs_is_ended_and_the_others_go_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(time_limits.LIMIT_S, "check", 1.0)
+    end_soon(monkeypatch, "check-1x1x64x64-0-three")
     tell(folder, correctness__three="hang", correctness__one="flood")
     collection = begin(folder)
     collection.run_jobs()
@@ -415,7 +429,7 @@ def test_the_sanitizer_is_given_time_to_connect_and_memory_that_it_can_judge(fol
 def test_what_a_sanitizer_that_gave_no_answer_said_is_shown(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setitem(time_limits.LIMIT_S, "sanitize", 0.7)
+    end_soon(monkeypatch, "racecheck")
     TerminalListener("collect", argparse.Namespace(json=False, out=None)).ended(
         sanitized(folder, hangs="racecheck")
     )
@@ -426,7 +440,7 @@ def test_what_a_sanitizer_that_gave_no_answer_said_is_shown(
 def test_what_one_sanitizer_found_stands_where_another_hangs(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(time_limits.LIMIT_S, "sanitize", 0.7)
+    end_soon(monkeypatch, "memcheck")
     races = "RACECHECK SUMMARY: 3 hazards displayed (3 errors, 0 warnings)"
     found = cells(finish(folder, sanitized(folder, hangs="memcheck", racecheck=races)))["one"]
     assert (found.status, found.reason) == ("wrong", "sanitize: found by racecheck")
@@ -436,7 +450,7 @@ def test_what_one_sanitizer_found_stands_where_another_hangs(
 def test_a_sanitizer_that_hangs_says_nothing_of_the_version(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(time_limits.LIMIT_S, "sanitize", 0.7)
+    end_soon(monkeypatch, "racecheck")
     run = finish(folder, sanitized(folder, hangs="racecheck"))
     cell, beside = [one for one in run.results if one.version == "one"]
     assert cell.status == "done", "it was checked and timed"

@@ -185,15 +185,15 @@ def test_the_time_of_all_sessions_is_summed_and_set_against_their_processes(fold
     resumed = again(folder, first["run"])
     resumed.run_jobs()
     second_s = resumed.session_note()["wall_s"]
-    run = finish(folder, resumed)
-    about = run.provenance
+    checks_s = [check["wall_s"] for check in resumed.staging.outcomes().checks.values()]
+    about = finish(folder, resumed).provenance
     assert about["sessions"] == 2
     assert about["wall_s"] == pytest.approx(first["wall_s"] + second_s, abs=0.3)
     assert about["processes_s"]["time"] >= 3 * 0.6
-    assert 0.6 <= about["processes_s"]["check"] < 3 * 0.6, "three side by side are counted once"
+    assert 0.6 <= about["processes_s"]["check"] < sum(checks_s), "three side by side are counted once"
     of_all, of_bare = overhead(about) or (0, 0)
     assert 1.0 <= of_all < of_bare
-    assert of_all < 1.5, f"{about['wall_s']} s for processes of {about['processes_s']}"
+    assert of_all < 2, f"{about['wall_s']} s for processes of {about['processes_s']}"
 
 
 # ---------------------------------------------------------------- what may not change meanwhile
