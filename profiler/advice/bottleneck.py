@@ -105,7 +105,7 @@ def _statement(
 
 
 def _limiting_unit(metrics: LaunchMetrics) -> _Answers:
-    """The unit nearest to its peak, if any is near."""
+    """The unit nearest to its peak, or that none is near and latency limits the time."""
     names = ("sol_compute", "sol_memory", "sol_dram", "sol_l2", "sol_l1")
     compute, memory, dram, l2, l1 = inputs = metrics.of(*names)
     if not all_valid(inputs):
@@ -141,7 +141,10 @@ _PIPE_LEVERS = {
 def _compute_limit(
     metrics: LaunchMetrics, inputs: tuple[MetricInput, ...], text: str, share: float
 ) -> Statement:
-    """The busiest pipe; a lever only if every pipe was counted, and this one explains the throughput."""
+    """The compute limit by its busiest pipe; a lever only if that explains the throughput.
+
+    Every pipe of metrics.txt has to be counted, since the busiest may be one that was not.
+    """
     pipes = metrics.of(*_PIPE_LEVERS)
     lever = ""
     if not all_valid(pipes):
@@ -175,6 +178,7 @@ def _waiting(metrics: LaunchMetrics, stalls: Mapping[str, Metric]) -> _Answers:
         question = "what warps wait for: the stalls are more than the latency"
         yield OpenQuestion("waiting", question, contradicting, main=True)
         return
+    # What the missing stalls may account for, with a slack since the sum never matches exactly.
     unaccounted = max(latency.number * (1 + _STALL_SLACK) - total, 0.0) if invalid else 0.0
     waits = sorted(
         (
@@ -281,6 +285,7 @@ def _occupancy(metrics: LaunchMetrics) -> _Answers:
     if gain := _next_register_step(metrics, binding, blocks):
         inputs = (*inputs, *metrics.of("registers", "block_size"))
         text += f" {gain}"
+    # More warps can fill neither more cycles than are idle nor more than they add to the occupancy.
     share = min(no_eligible.number, 100 - theoretical.number) / 100
     confidence = "a guess: more warps help only where latency is what is left"
     yield _statement(

@@ -28,8 +28,8 @@ MIN_CAUSE_SHARE = 0.1  # of the change: a cause below it gets no statement
 _UNCHANGED_WEIGHT = 0.05  # the rank of what did not change
 _ONE_PAIR = "unreplicated: one launch a side, under the profiler"
 _BY_PAIRS = "by A/A pairs, under the profiler"
-_MAX_OPCODES, _MAX_LAUNCHES = 3, 3  # that a statement names
-_FACTORS = {  # what of a launch each cause is read from
+_MAX_OPCODES, _MAX_LAUNCHES = 3, 3  # how many a statement names
+_FACTORS = {  # the concepts that each cause is read from, the most telling one first
     WORK: ("inst_issued",),
     PARALLELISM: ("warps_active", "occupancy_theoretical"),
     BALANCE: ("sm_cycles_active", "sm_cycles_elapsed", "waves", "grid_size"),
@@ -156,6 +156,7 @@ def _causes(
         if abs(term.us) >= least and not (split.reasons_flagged and term.cause.startswith(f"{WAITING}:"))
     ]
     terms.sort(key=lambda term: -abs(term.us))
+    # If the launch got faster its main cause saved time; what to mend is the one that added most.
     adding = [term for term in terms if term.us > 0]
     is_whole = split.depth == FULL and not explanation.missing
     for term in dict.fromkeys((*terms[:1], *adding[:1])):
@@ -179,6 +180,7 @@ def _cause(
     advice = _advice(kind, reason, pair, metrics) if term.us > 0 else Advice()
     words = _opcode_changes(pair) if kind == WORK else advice.words
     inputs = (*factors, *(metric for metric in advice.inputs if metric not in factors))
+    # With counters missing, part of what this cause added may belong to another one.
     lever = advice.lever if is_whole and advice.lever and all_valid(inputs) else None
     details = f"{_factor_change(factors)}{f'; {words}' if words else ''}"
     text = f"{format_change(term.us)} by {_cause_words(kind, reason)}{details}."
@@ -236,6 +238,7 @@ def _fewer_warps(metrics: LaunchMetrics) -> Advice:
     if not all_valid(inputs) or not all(_has_valid_baseline(metric) for metric in inputs):
         return Advice("", "", inputs)
     occupancy, registers, dynamic, static, _ = inputs
+    # Fewer warps were active although as many would fit: no resource of the block is to blame.
     if occupancy.number >= _before(occupancy):
         return Advice("", "as many warps fit as before: the grid or its balance leaves them out", inputs)
     words, levers = [f"theoretical occupancy {_from_to(occupancy)}"], []
@@ -266,7 +269,7 @@ def _before(metric: MetricInput) -> float:
 
 
 def _opcode_changes(pair: PairComparison) -> str:
-    """The opcodes that changed most, or an open question where there is no opcode mix."""
+    """The opcodes that changed most, in words; or that the opcode mix is missing or the same."""
     if not pair.opcodes:
         return "which ones is unknown: no opcode mix on both sides"
     words = []
@@ -315,6 +318,7 @@ def _other_launches(explanation: Explanation, of_report: Sequence[Explanation]) 
 
 def _share_of_time(explanation: Explanation, us: float | None) -> float | None:
     """The change as a share of the longer side's time."""
+    # Of the longer side, so that no share exceeds 1 whichever way the time went.
     longer = max(explanation.a_us or 0.0, explanation.b_us or 0.0)
     return min(abs(us) / longer, 1.0) if us is not None and longer else None
 

@@ -78,6 +78,7 @@ class Acknowledgement:
 
         None means unknown in both arguments: an unknown size exceeds every limit.
         """
+        # Several ends may apply: the short form names the first, the long one all of them.
         brief, reasons = [], []
         if self.until_day is not None and self.is_over(now):
             brief.append(f"ended {self.until_day:%Y-%m-%d}")
@@ -154,6 +155,7 @@ def find_acknowledgement(
         for acknowledgement in acknowledgements
         if acknowledgement.covers(family, version, workload, gpu, concept)
     ]
+    # An older one still counts where a newer one has ended.
     newest_lapse = None
     for acknowledgement in sorted(about_this, key=lambda other: other.created)[::-1]:
         lapse = acknowledgement.lapse(moment, created, effect)
@@ -196,7 +198,7 @@ def acknowledge(
             near = brief_list(nearest_first(name, sorted(names_present - {""}))) or "none"
             raise UnknownName(f"{family}/{version} has no {kind} {name!r}; there are {near}")
     scope = {"family": family, "version": version, "workload": workload, "gpu": gpu, "concept": concept}
-    limit = {} if up_to is None else {"up_to": repr(up_to)}
+    limit = {} if up_to is None else {"up_to": repr(up_to)}  # records hold texts; repr keeps every digit
     record = decisions.write_decision(
         root,
         ACKNOWLEDGE,

@@ -14,7 +14,7 @@ from profiler.history.baselines import TORCH, list_pins
 if TYPE_CHECKING:
     from profiler.store import Store
 
-_NOT_RESULTS = ("noise", "cell")  # kinds of rows that nothing can be compared with
+_NOT_RESULTS = ("noise", "cell")  # kinds of rows that cannot be a baseline
 
 
 def set_baseline(
@@ -46,6 +46,7 @@ def set_baseline(
     elif version not in (versions := [info.version for info in store.versions(family)]):
         names = brief_list(nearest_first(version, versions))
         raise UnknownName(f"no run and no version of {family} is called {name}; there are {names}")
+    # A run before a version of the same name, as everywhere else on the command line.
     target = {"run": name} if run is not None else {"version": version}
     values = {"workload": workload, "gpu": gpu, **target}
     return list_pins([decisions.write_decision(root, BASELINE, family, values, why=why, who=who)])[0]
@@ -62,7 +63,7 @@ def unset_baseline(
 ) -> Pin:
     """Remove the baseline set for exactly this place, and return it. Raises UnknownName where none is set."""
     pins = [pin for pin in list_pins(decisions.load_decisions(root)) if pin.family == family]
-    for pin in pins:
+    for pin in pins:  # exactly this place: a more general pin is another decision
         if (pin.workload, pin.gpu) == (workload, gpu):
             decisions.write_decision(
                 root, UNSET_BASELINE, family, {"workload": workload, "gpu": gpu}, why=why, who=who

@@ -68,7 +68,7 @@ def run_gate(
     PROFILER_DATA's where None. Raises UnknownName, CannotJudge for a version without results, and where it is
     unknown which results are the newest.
     """
-    check_concepts(table, on)  # before any name: what a catalogue says of those is no answer to it
+    check_concepts(table, on)  # before the names, so that a wrong concept is reported as such
     root = location.open_root(data)
     with versions_without_results_explained((*names, baseline or ""), opener, data):
         pairs = find_pairs(names, baseline, opener, root, cells)
@@ -105,7 +105,7 @@ def gate_comparisons(
             Inventory(opener(), root).check_name(name)
     is_stored = any(comparison.b.family for comparison in comparisons)  # a report is of no version
     acknowledged = list_acknowledgements(decisions.load_decisions(root)) if is_stored else []
-    if cells is not None:
+    if cells is not None:  # facts, which repeat exactly: no noise is needed to judge them
         pairs = find_pairs([b], a, opener, root, cells)
         verdicts = judge(pairs, table, on=on, across=across, acknowledged=acknowledged)
     else:
