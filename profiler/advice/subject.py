@@ -69,18 +69,20 @@ def load_subject(
     against: str | None = None,
     workload: str | None = None,
     gpu: str | None = None,
+    data: str | None = None,
 ) -> Subject:
     """A version, run or report file beside its baseline: `against`, else its parent.
 
     The parent is the nearest correct ancestor in the family's catalogue. A version in a catalogue without any
-    results is a subject too, which says so. The index is opened once, and only where it is needed. Raises
-    UnknownName for a name that stands for nothing, CannotJudge for a baseline without results.
+    results is a subject too, which says so. The index is opened once, and only where it is needed; `data` is
+    the folder or URL of its bundles, PROFILER_DATA's where None. Raises UnknownName for a name that stands for
+    nothing, CannotJudge for a baseline without results.
     """
     open_once = lru_cache(maxsize=1)(store_opener)
     try:
         measured = find_measured(name, open_once, workload, gpu)
     except UnknownName:
-        if entry := find_version_without_results(location.open_root(), open_once(), name):
+        if entry := find_version_without_results(location.open_root(data), open_once(), name):
             return _without_results(*entry)
         raise
     facts = find_facts(name, open_once, workload, gpu)
@@ -94,14 +96,14 @@ def load_subject(
     status: VersionStatus | None = None
     traffic: TrafficByWorkload = {}
     if family and version:
-        root = location.open_root()
+        root = location.open_root(data)
         lineage = load_lineage(root, open_once(), family)
         if lineage and version in lineage.by_id:
             status = lineage.by_id[version]
             traffic = lineage.snapshot.shared_traffic(root, version)
     baseline, why = _choose_baseline(against, family, status)
-    comparer = _Comparer(baseline, open_once, table, NoiseModel.of_store(open_once))
-    with versions_without_results_explained((baseline or "",), open_once):
+    comparer = _Comparer(baseline, open_once, table, NoiseModel.of_store(open_once, data))
+    with versions_without_results_explained((baseline or "",), open_once, data):
         compared_facts = tuple(map(comparer.compared, facts))
         compared_launches = comparer.compared(measured) if measured else None
         if against is not None:

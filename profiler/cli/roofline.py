@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, print_json
+from profiler.cli.output import (
+    add_filters,
+    add_json,
+    note_forgotten,
+    open_store,
+    print_document,
+    print_lines,
+    print_table,
+    say,
+)
+from profiler.cli.show import print_hidden, print_launch_head
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
+    from profiler.documents import RooflineDocument
+    from profiler.evidence import Rate
+    from profiler.explain import Roofline, RooflinePoint
 
 _DESCRIPTION = """\
 The roofs of the GPU at each launch's own clocks (fp64, fp32, fp16, tensor cores by type; L1, L2, DRAM), how
@@ -30,22 +44,89 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the roofline of every launch asked for."""
-    from profiler.cli import output, roofs, showing
-    from profiler.compare import resolve_names
-    from profiler.errors import Exit
-    from profiler.evidence import metric_table
-    from profiler.history.without_results import versions_without_results_explained
+    from profiler.documents import rooflines_of_name
+    from profiler.evidence import load_metrics
 
-    table = metric_table.load_metrics()
-    with versions_without_results_explained((arguments.name,), output.open_store):
-        side = resolve_names.resolve_measured(
-            arguments.name, output.open_store, arguments.workload, arguments.gpu
+    options = {name: getattr(arguments, name) for name in ("workload", "gpu", "kernel", "top")}
+    document = rooflines_of_name(arguments.name, load_metrics(), open_store, **options)
+    note_forgotten((arguments.name,), open_store)
+    return print_document(document, arguments, print_text)
+
+
+def print_text(document: RooflineDocument, _: argparse.Namespace) -> None:
+    """Print a table of roofs and one of points for each launch; what holds for all of them once, below."""
+    from profiler.evidence import chip_of
+    from profiler.explain.roofline import collect_command
+
+    selection, rooflines = document.selection, document.rooflines
+    say(document.title)
+    notes = [_notes(roofline) for roofline in rooflines]
+    shared = [line for line in notes[0] if all(line in lines for lines in notes)] if len(notes) > 1 else []
+    for (label, launch), roofline, lines in zip(selection.launches, rooflines, notes, strict=True):
+        print_launch_head(label, launch)
+        _print_roofs(roofline)
+        _print_points(roofline.points)
+        print_lines([line for line in lines if line not in shared], "  ")
+    if shared:
+        say("\nall of them:")
+        print_lines(shared, "  ")
+    if any(roofline.missing for roofline in rooflines):
+        capability = selection.side.compute_capability
+        say(f"\nwhat is missing, at once: {collect_command(chip_of(capability) if capability else None)}")
+    print_hidden(selection)
+
+
+def _print_roofs(roofline: Roofline) -> None:
+    from profiler.documents.roofline import percent
+    from profiler.explain.roofline import UNUSED
+
+    rows = []
+    for roof in roofline.roofs:
+        if roof.rate.number or (roof.peak.number and roof.state != UNUSED):
+            nearest = "nearest roof" if roof is roofline.nearest else ""
+            numbers = (_quantity(roof.rate, roof.unit), _quantity(roof.peak, roof.unit), percent(roof.share))
+            rows.append((roof.name, *numbers, nearest))
+    if rows:
+        print_table(("roof", "reached", "peak", "of it", ""), rows, right=(1, 2, 3))
+    if not roofline.points:
+        say("no point: no operations and bytes of one launch were counted together")
+
+
+def _print_points(points: Sequence[RooflinePoint]) -> None:
+    from profiler.documents.roofline import percent
+    from profiler.evidence import formatting
+
+    rows = [
+        (
+            point.precision,
+            point.level,
+            formatting.digits(point.intensity, whole=False),
+            "–" if point.knee is None else formatting.digits(point.knee, whole=False),
+            point.bound or "unknown",
+            percent(point.share),
         )
-    output.note_forgotten((arguments.name,), output.open_store)
-    chosen = showing.choose(side, arguments.kernel, arguments.top)
-    found = roofs.every(chosen, table)
-    if arguments.json:
-        print_json(roofs.document(chosen, found))
-    else:
-        roofs.print_rooflines(chosen, found)
-    return Exit.PASS if any(one.points for one in found) else Exit.UNJUDGED
+        for point in points
+    ]
+    if rows:
+        head = ("precision", "level", "operations/byte", "knee at", "limited by", "of attainable")
+        print_table(head, rows, right=(2, 3, 5))
+
+
+def _notes(roofline: Roofline) -> list[str]:
+    """The metrics that each roof lacks, by their state, and what a reader has to know of the roofs."""
+    metrics: dict[tuple[str, str], list[str]] = {}
+    for roof, missing in roofline.missing.items():
+        for metric, state in missing:
+            metrics.setdefault((roof, state), []).append(metric)
+    opcodes = {roof.name: f" (its code has {roof.opcodes})" for roof in roofline.precisions if roof.opcodes}
+    lacking = (
+        f"{roof}{opcodes.get(roof, '')}: {state}: {', '.join(names)}"
+        for (roof, state), names in metrics.items()
+    )
+    return [line.replace("`", "") for line in (*lacking, *roofline.notes)]
+
+
+def _quantity(rate: Rate, unit: str) -> str:
+    from profiler.evidence import Value, formatting
+
+    return "–" if rate.number is None else str(formatting.quantity(Value(rate.number, unit)))

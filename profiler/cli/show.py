@@ -5,10 +5,23 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, print_json
+from profiler.cli.output import (
+    add_filters,
+    add_json,
+    note_forgotten,
+    open_store,
+    print_document,
+    print_lines,
+    print_table,
+    say,
+)
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
+    from profiler.documents import LaunchesDocument, LaunchSelection
+    from profiler.evidence import Launch
+
+SHOWN = 10  # launches that a terminal gets unasked
 
 _DESCRIPTION = """\
 The metrics of every launch in a report file, run or version, by group; what has no number is named last, with
@@ -32,18 +45,72 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the launches of one report, run or version."""
-    from profiler.cli import output, showing
-    from profiler.compare import resolve_names
-    from profiler.evidence import metric_table
-    from profiler.history.without_results import versions_without_results_explained
+    from profiler.documents import launches_of_name
+    from profiler.evidence import load_metrics
 
-    table = metric_table.load_metrics()
-    with versions_without_results_explained((arguments.name,), output.open_store):
-        side = resolve_names.resolve(arguments.name, output.open_store, arguments.workload, arguments.gpu)
-    output.note_forgotten((arguments.name,), output.open_store)
-    chosen = showing.choose(side, arguments.kernel, arguments.top)
-    if arguments.json:
-        print_json(showing.document(chosen, table, everything=arguments.all))
-    else:
-        showing.print_launches(chosen, table, everything=arguments.all)
-    return 0
+    options = {name: getattr(arguments, name) for name in ("workload", "gpu", "kernel", "top")}
+    options["every_metric"] = arguments.all
+    document = launches_of_name(arguments.name, load_metrics(), open_store, **options)
+    note_forgotten((arguments.name,), open_store)
+    return print_document(document, arguments, print_text)
+
+
+def print_text(document: LaunchesDocument, arguments: argparse.Namespace) -> None:
+    """Print the launches; without --top at most SHOWN of them, the longest."""
+    say(document.title)
+    print_lines(document.sentences)
+    selection = document.selection.longest(None if arguments.top else SHOWN)
+    for label, launch in selection.launches:
+        print_launch_head(label, launch)
+        if document.every_metric:
+            _print_every_metric(launch)
+        else:
+            _print_groups(document, launch)
+    print_hidden(selection)
+
+
+def print_launch_head(label: str, launch: Launch) -> None:
+    """Print what a launch is called, and its size."""
+    from profiler.evidence import formatting
+
+    grid, block = formatting.dimensions(launch.grid), formatting.dimensions(launch.block)
+    say(f"\n{label}  grid {grid}, block {block}")
+
+
+def print_hidden(selection: LaunchSelection) -> None:
+    """Print how many launches were left out."""
+    if selection.hidden:
+        say(f"\nand {selection.hidden} shorter launches: --top N, or --kernel PATTERN")
+
+
+def _print_every_metric(launch: Launch) -> None:
+    from profiler.evidence import State, formatting
+
+    rows = []
+    for name, value in launch.values.items():
+        if value.state is not State.PRESENT:
+            rows.append((name, formatting.state_words(value), ""))
+        else:
+            rows.append((name, value.text or "" if value.number is None else str(value.number), value.unit))
+    print_table(("metric", "value", "unit"), rows, right=(1,))
+
+
+def _print_groups(document: LaunchesDocument, launch: Launch) -> None:
+    """The metrics of metrics.txt group by group; what has no number is named below, by the reason."""
+    from profiler.evidence import State, formatting
+
+    rows: list[tuple[str, ...]] = []
+    concepts_by_state: dict[str, list[str]] = {}
+    last_group = ""
+    for concept, name, value in document.metrics(launch):
+        metric = document.table.by_concept[concept]
+        if value.state is not State.PRESENT:
+            concepts_by_state.setdefault(formatting.state_words(value), []).append(concept)
+            continue
+        quantity = formatting.quantity(value)
+        group = metric.group if metric.group != last_group else ""
+        last_group = metric.group
+        rows.append((group, metric.label, quantity.number, quantity.unit, name))
+    print_table(("group", "metric", "value", "", "ncu metric"), rows, right=(2,))
+    for state, concepts in concepts_by_state.items():
+        say(f"  {state}: {', '.join(concepts)}")

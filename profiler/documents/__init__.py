@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from profiler.documents.gate import gate_versions as gate_versions
     from profiler.documents.history import HistoryDocument as HistoryDocument
     from profiler.documents.history import find_history as find_history
+    from profiler.documents.insights import InsightsDocument as InsightsDocument
+    from profiler.documents.insights import insights_of_name as insights_of_name
+    from profiler.documents.insights import insights_of_side as insights_of_side
+    from profiler.documents.launches import LaunchesDocument as LaunchesDocument
+    from profiler.documents.launches import LaunchSelection as LaunchSelection
+    from profiler.documents.launches import launches_of_name as launches_of_name
+    from profiler.documents.launches import select_launches as select_launches
     from profiler.documents.listing import RunsDocument as RunsDocument
     from profiler.documents.listing import VersionsDocument as VersionsDocument
     from profiler.documents.listing import WorkloadsDocument as WorkloadsDocument
@@ -25,6 +32,9 @@ if TYPE_CHECKING:
     from profiler.documents.listing import list_workloads as list_workloads
     from profiler.documents.regressions import RegressionsDocument as RegressionsDocument
     from profiler.documents.regressions import list_regressions as list_regressions
+    from profiler.documents.roofline import RooflineDocument as RooflineDocument
+    from profiler.documents.roofline import rooflines_of_name as rooflines_of_name
+    from profiler.documents.roofline import rooflines_of_side as rooflines_of_side
     from profiler.documents.trend import TrendDocument as TrendDocument
     from profiler.documents.trend import load_trend as load_trend
 
@@ -35,7 +45,10 @@ __getattr__ = lazy(
     explanation="ExplanationDocument UnmeasuredDocument explain_comparison explain_names",
     gate="GateDocument gate_versions",
     history="HistoryDocument find_history",
+    insights="InsightsDocument insights_of_name insights_of_side",
+    launches="LaunchSelection LaunchesDocument launches_of_name select_launches",
     listing="RunsDocument VersionsDocument WorkloadsDocument list_runs list_versions list_workloads",
     regressions="RegressionsDocument list_regressions",
+    roofline="RooflineDocument rooflines_of_name rooflines_of_side",
     trend="TrendDocument load_trend",
 )

@@ -1,0 +1,153 @@
+"""What to try next with a version: at most six statements, as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profiler.advice import (
+    ComparedSide,
+    Insights,
+    MetricInput,
+    Statement,
+    Subject,
+    find_insights,
+    load_subject,
+)
+from profiler.advice.statement import UNKNOWN
+from profiler.compare import UNKNOWN_NOISE, NoiseModel, compare
+from profiler.documents import markdown
+from profiler.documents.document import Document
+from profiler.evidence import MetricTable, Side, formatting
+
+if TYPE_CHECKING:
+    from profiler.compare import StoreOpener
+
+_METRICS_HEAD = ("#", "metric", "value", "baseline")
+
+
+@dataclass(frozen=True)
+class InsightsDocument(Document):
+    """The statements about a version, each with the numbers that it rests on."""
+
+    insights: Insights
+
+    columns = ("kind", "statement", "lever", "share_of_time", "evidence", "confidence", "valid")
+
+    @property
+    def title(self) -> str:
+        """The version, and its baseline where it has one."""
+        subject = self.insights.subject
+        return f"{subject.label} against {subject.baseline}" if subject.baseline else subject.label
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """The statements, what concerns most of the time first."""
+        return [statement.text for statement in self.insights.statements]
+
+    @property
+    def statements(self) -> tuple[Statement, ...]:
+        """The statements with their inputs."""
+        return self.insights.statements
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a statement; the share of the launch's time that it concerns at most is from 0 to 1."""
+        return [
+            (
+                statement.kind,
+                statement.text,
+                statement.lever,
+                statement.share,
+                statement.evidence.value,
+                statement.confidence,
+                statement.valid,
+            )
+            for statement in self.insights.statements
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """Numbers are in base units, null with a state where there is none."""
+        return self.insights.to_dict()
+
+    def to_markdown(self) -> str:
+        """For a pull request: the statements as a list, the metrics folded below."""
+        insights, subject = self.insights, self.insights.subject
+        against = f" against `{subject.baseline}`" if subject.baseline else ""
+        lines = [f"### `{subject.label}`{against}", ""]
+        if insights.launch:
+            lines += [f"{markdown.code(insights.launch)}: {insights.launch_why}.", ""]
+        lines += map(_statement_line, insights.statements)
+        if insights.hidden:
+            lines.append(f"- and {insights.hidden} more that concern less")
+        rows = [
+            (str(number), markdown.code(metric.name), *map(markdown.cell, _value_and_baseline(metric)))
+            for number, statement in enumerate(insights.statements, 1)
+            for metric in statement.inputs
+            if statement.kind != UNKNOWN
+        ]
+        if rows:
+            table = markdown.table(_METRICS_HEAD, rows, right=(2, 3))
+            lines += ["", *markdown.folded("the numbers they rest on", table)]
+        if not subject.baseline and subject.baseline_why:
+            lines += ["", f"{subject.baseline_why[:1].upper()}{subject.baseline_why[1:]}."]
+        return "\n".join(lines) + "\n"
+
+
+def insights_of_name(
+    name: str,
+    table: MetricTable,
+    store_opener: StoreOpener,
+    *,
+    against: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    data: str | None = None,
+) -> InsightsDocument:
+    """What to try next with a report file, run or version; the baseline is its parent where none is named.
+
+    Raises UnknownName, UnreadableReport, and CannotJudge where nothing is known of it.
+    """
+    subject = load_subject(name, store_opener, table, against=against, workload=workload, gpu=gpu, data=data)
+    return InsightsDocument(find_insights(subject, table, kernel))
+
+
+def insights_of_side(
+    side: Side,
+    table: MetricTable,
+    against: Side | None = None,
+    noise: NoiseModel = UNKNOWN_NOISE,
+    kernel: str | None = None,
+) -> InsightsDocument:
+    """What to try next with a measured side, beside another where one is given."""
+    comparison = compare(against, side, table, noise=noise) if against else None
+    subject = Subject(
+        side.label,
+        ComparedSide(side, comparison),
+        wrong=side.wrong,
+        baseline=against.label if against else None,
+        baseline_why="asked for" if against else "no baseline was given",
+    )
+    return InsightsDocument(find_insights(subject, table, kernel))
+
+
+def kind_words(statement: Statement) -> str:
+    """`stall levers`: the kind of a statement as it is written."""
+    return statement.kind.replace("_", " ")
+
+
+def share_words(statement: Statement) -> str:
+    """`, 42 % of the time at most`; "" where no time is known."""
+    return "" if not statement.share else f", {statement.share:.0%} of the time at most".replace("%", " %")
+
+
+def _statement_line(statement: Statement) -> str:
+    lever = f" **→ {markdown.cell(statement.lever)}**" if statement.lever else ""
+    head = f"**{kind_words(statement)}**{share_words(statement)} ({statement.evidence})"
+    return f"- {head}: {markdown.cell(statement.text)}{lever}"
+
+
+def _value_and_baseline(metric: MetricInput) -> tuple[str, str]:
+    baseline = "–" if metric.baseline is None else str(formatting.quantity(metric.baseline))
+    return metric.text if metric.valid else metric.state, baseline

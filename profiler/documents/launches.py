@@ -1,0 +1,213 @@
+"""The numbers of each launch of a report, run or version, as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profiler.compare import kernel_filter, launch_labels, resolve
+from profiler.documents.document import Document
+from profiler.errors import UnknownName
+from profiler.evidence import (
+    NCU_DURATION,
+    Latency,
+    Launch,
+    MetricTable,
+    Side,
+    State,
+    Value,
+    brief_list,
+    chip_of,
+    formatting,
+)
+from profiler.history.without_results import versions_without_results_explained
+
+if TYPE_CHECKING:
+    from profiler.compare import StoreOpener
+
+
+@dataclass(frozen=True)
+class LaunchSelection:
+    """The launches of a side that were asked for, each with its label, in the report's order."""
+
+    side: Side
+    launches: tuple[tuple[str, Launch], ...]
+    hidden: int = 0  # shorter launches that `top` left out
+
+    def longest(self, count: int | None) -> LaunchSelection:
+        """The launches that take longest, in their own order.
+
+        A launch without a duration counts as long: it wants attention.
+        """
+        if count is None or len(self.launches) <= count:
+            return self
+        order = sorted(range(len(self.launches)), key=lambda index: _minus_duration(self.launches[index][1]))
+        chosen = tuple(self.launches[index] for index in sorted(order[:count]))
+        return LaunchSelection(self.side, chosen, self.hidden + len(self.launches) - count)
+
+
+@dataclass(frozen=True)
+class LaunchesDocument(Document):
+    """The launches of a side with their metrics: those of metrics.txt, or every one that the report holds."""
+
+    selection: LaunchSelection
+    table: MetricTable
+    every_metric: bool = False
+
+    columns = ("kernel", "group", "concept", "metric", "value", "unit", "state")
+
+    @property
+    def side(self) -> Side:
+        """What the launches are of."""
+        return self.selection.side
+
+    @property
+    def title(self) -> str:
+        """The side, its GPU, and when and by what it was profiled."""
+        side = self.side
+        made = formatting.timestamp(side.session.created)
+        ncu = side.session.ncu_version or "unknown"
+        return f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {ncu}, made {made}"
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """The latency of a call in each mode, and where there are no launches."""
+        lines = []
+        for latency in timed_calls(self.side):
+            quantity = formatting.quantity(Value(_typical_ns(latency), "ns"))
+            lines.append(f"latency, {latency.mode}: {quantity} a call, {len(latency.ns)} samples")
+        if not self.side.launches:
+            lines.append("no launch with counters here: no report of it was collected or imported")
+        return lines
+
+    def metrics(self, launch: Launch) -> list[tuple[str, str, Value]]:
+        """Concept, ncu name and value of every metric of metrics.txt that is of this evidence."""
+        side = self.side
+        chip = chip_of(side.compute_capability) if side.compute_capability else None
+        return [
+            (metric.concept, *self.table.resolve(metric, launch.values, chip))
+            for metric in self.table.of(side.evidence)
+        ]
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a metric of a launch, in base units; a state other than present has no value."""
+        return [(kernel, *row) for kernel, launch in self.selection.launches for row in self._rows(launch)]
+
+    def to_dict(self) -> dict[str, object]:
+        """Every metric of the report by its exact name, or those of metrics.txt, in base units."""
+        side = self.side
+        return {
+            "source": side.label,
+            "gpu": side.gpu,
+            "ncu_version": side.session.ncu_version,
+            "latency": [
+                {
+                    "mode": latency.mode,
+                    "run": latency.run_id,
+                    "ns": _typical_ns(latency),
+                    "samples": len(latency.ns),
+                }
+                for latency in timed_calls(side)
+            ],
+            "launches": [
+                {
+                    "kernel": launch.base_name,
+                    "part": label,
+                    "demangled": launch.demangled,
+                    "grid": launch.grid,
+                    "block": launch.block,
+                    "nvtx": launch.nvtx,
+                    "ordinal": launch.ordinal,
+                    **self._metrics_dict(launch),
+                }
+                for label, launch in self.selection.launches
+            ],
+            "hidden_launches": self.selection.hidden,
+        }
+
+    def _rows(self, launch: Launch) -> Iterator[tuple[object, ...]]:
+        if self.every_metric:
+            for name, value in launch.values.items():
+                yield (None, None, name, *_value_columns(value))
+            return
+        for concept, name, value in self.metrics(launch):
+            yield (self.table.by_concept[concept].group, concept, name, *_value_columns(value))
+
+    def _metrics_dict(self, launch: Launch) -> dict[str, object]:
+        """An entry for each ncu name, which may stand for several concepts; the concepts the chip lacks."""
+        if self.every_metric:
+            return {"metrics": {name: formatting.as_json(value) for name, value in launch.values.items()}}
+        metrics: dict[str, dict[str, object]] = {}
+        concepts: dict[str, list[str]] = {}
+        not_available = []
+        for concept, name, value in self.metrics(launch):
+            # The name is another chip's then, and may stand for another concept on this one.
+            if value.state is State.NOT_AVAILABLE:
+                not_available.append(concept)
+                continue
+            concepts.setdefault(name, []).append(concept)
+            metrics[name] = {
+                **formatting.as_json(value),
+                "concept": concepts[name][0],
+                "concepts": concepts[name],
+            }
+        return {"metrics": metrics, "not_available": not_available}
+
+
+def launches_of_name(
+    name: str,
+    table: MetricTable,
+    store_opener: StoreOpener,
+    *,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    top: int | None = None,
+    every_metric: bool = False,
+    data: str | None = None,
+) -> LaunchesDocument:
+    """The launches of a report file, run or version.
+
+    Raises UnknownName, UnreadableReport, and CannotJudge for a version without results.
+    """
+    with versions_without_results_explained((name,), store_opener, data):
+        side = resolve(name, store_opener, workload, gpu)
+    return LaunchesDocument(select_launches(side, kernel, top), table, every_metric)
+
+
+def select_launches(side: Side, kernel: str | None = None, top: int | None = None) -> LaunchSelection:
+    """The launches that fit `kernel`, of them the `top` longest. Raises UnknownName where none fits."""
+    fits = kernel_filter(kernel)
+    labelled = zip(launch_labels(side.launches), side.launches, strict=True)
+    launches = tuple((label, launch) for label, launch in labelled if fits(launch))
+    if not launches and kernel is not None:
+        names = sorted({launch.base_name for launch in side.launches})
+        raise UnknownName(f"no kernel matches {kernel!r} in {side.label}; there are {brief_list(names)}")
+    return LaunchSelection(side, launches).longest(top)
+
+
+def timed_calls(side: Side) -> list[Latency]:
+    """The newest timed calls of each mode."""
+    newest = {latency.mode: latency for latency in reversed(side.latencies) if len(latency.ns)}
+    modes = dict.fromkeys(latency.mode for latency in side.latencies)
+    return [newest[mode] for mode in modes if mode in newest]
+
+
+def _typical_ns(latency: Latency) -> float:
+    """Nanoseconds of a call: the median, or the mean of short ones."""
+    from profiler.statistics import typical_ns
+
+    return float(typical_ns(latency.ns))
+
+
+def _value_columns(value: Value) -> tuple[object, str, str]:
+    """Value, unit and state."""
+    if value.state is not State.PRESENT:
+        return None, value.unit, formatting.state_words(value)
+    return value.text if value.number is None else value.number, value.unit, "present"
+
+
+def _minus_duration(launch: Launch) -> float:
+    duration = launch.values.number(NCU_DURATION)
+    return float("-inf") if duration is None else -duration

@@ -1,0 +1,157 @@
+"""Where launches stand under the roofs of their GPU, as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profiler.compare import resolve_measured
+from profiler.documents.document import Document
+from profiler.documents.launches import LaunchSelection, select_launches
+from profiler.errors import Exit
+from profiler.evidence import MetricTable, Side, Value, chip_of, formatting
+from profiler.explain import Roof, Roofline, RooflinePoint, roofline_of
+from profiler.history.without_results import versions_without_results_explained
+
+if TYPE_CHECKING:
+    from profiler.compare import StoreOpener
+
+
+@dataclass(frozen=True)
+class RooflineDocument(Document):
+    """The rooflines of a side's launches."""
+
+    selection: LaunchSelection
+    rooflines: tuple[Roofline, ...]  # one a launch of the selection
+
+    columns = ("kernel", "roof", "kind", "unit", "reached", "peak", "share", "nearest")
+
+    @property
+    def title(self) -> str:
+        """The side and its GPU."""
+        side = self.selection.side
+        return f"{side.label}: {side.gpu or 'GPU unknown'}, ncu {side.session.ncu_version or 'unknown'}"
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """The nearest roof of each launch."""
+        labels = [label for label, _ in self.selection.launches]
+        return [_sentence(label, roofline) for label, roofline in zip(labels, self.rooflines, strict=True)]
+
+    @property
+    def exit_code(self) -> Exit:
+        """3 where no launch has a point."""
+        return Exit.PASS if any(roofline.points for roofline in self.rooflines) else Exit.UNJUDGED
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a roof of a launch: FLOP/s, op/s or byte/s, the share of the peak from 0 to 1.
+
+        The points under the roofs stand in `rooflines`.
+        """
+        return [
+            (label, *_roof_row(roof, kind), roof is roofline.nearest)
+            for (label, _), roofline in zip(self.selection.launches, self.rooflines, strict=True)
+            for kind, roofs in (("arithmetic", roofline.precisions), ("memory", roofline.levels))
+            for roof in roofs
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """Rates are in FLOP/s or op/s and byte/s, intensities in operations per byte."""
+        side = self.selection.side
+        return {
+            "source": side.label,
+            "gpu": side.gpu,
+            "ncu_version": side.session.ncu_version,
+            "launches": [
+                {
+                    "kernel": launch.base_name,
+                    "part": label,
+                    "ordinal": launch.ordinal,
+                    "precisions": [{**_roof_dict(roof), "state": roof.state} for roof in roofline.precisions],
+                    "levels": [_roof_dict(roof) for roof in roofline.levels],
+                    "points": [_point_dict(point) for point in roofline.points],
+                    "nearest_roof": roofline.nearest.name if roofline.nearest else None,
+                    "missing": [
+                        {"roof": roof, "metric": metric, "state": state}
+                        for roof, metrics in roofline.missing.items()
+                        for metric, state in metrics
+                    ],
+                    "notes": [note.replace("`", "") for note in roofline.notes],
+                }
+                for (label, launch), roofline in zip(self.selection.launches, self.rooflines, strict=True)
+            ],
+            "hidden_launches": self.selection.hidden,
+        }
+
+
+def rooflines_of_name(
+    name: str,
+    table: MetricTable,
+    store_opener: StoreOpener,
+    *,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    top: int | None = None,
+    data: str | None = None,
+) -> RooflineDocument:
+    """The rooflines of a report file, run or version.
+
+    Raises UnknownName, UnreadableReport, and CannotJudge for what no GPU measured.
+    """
+    with versions_without_results_explained((name,), store_opener, data):
+        side = resolve_measured(name, store_opener, workload, gpu)
+    return rooflines_of_side(side, table, kernel, top)
+
+
+def rooflines_of_side(
+    side: Side, table: MetricTable, kernel: str | None = None, top: int | None = None
+) -> RooflineDocument:
+    """The rooflines of the launches that fit `kernel`, of them the `top` longest."""
+    selection = select_launches(side, kernel, top)
+    chip = chip_of(side.compute_capability) if side.compute_capability else None
+    ncu = side.session.ncu_version
+    rooflines = (roofline_of(launch, table, chip, ncu) for _, launch in selection.launches)
+    return RooflineDocument(selection, tuple(rooflines))
+
+
+def percent(share: float | None) -> str:
+    """A share from 0 to 1 in per cent; a dash where there is none."""
+    return "–" if share is None else str(formatting.quantity(Value(100 * share, "%")))
+
+
+def _sentence(label: str, roofline: Roofline) -> str:
+    if roofline.nearest is None:
+        return f"{label}: no roof is complete"
+    return f"{label}: nearest roof {roofline.nearest.name}, {percent(roofline.nearest.share)} of it reached"
+
+
+def _roof_row(roof: Roof, kind: str) -> tuple[object, ...]:
+    return (roof.name, kind, roof.unit, roof.rate.number, roof.peak.number, roof.share)
+
+
+def _roof_dict(roof: Roof) -> dict[str, object]:
+    return {
+        "name": roof.name,
+        "unit": roof.unit,
+        "reached": roof.rate.number,
+        "peak": roof.peak.number,
+        "share": roof.share,
+        "reached_by": roof.rate.names,
+        "peak_by": roof.peak.names,
+    }
+
+
+def _point_dict(point: RooflinePoint) -> dict[str, object]:
+    return {
+        "precision": point.precision,
+        "level": point.level,
+        "intensity": point.intensity,
+        "reached": point.reached,
+        "unit": point.unit,
+        "knee": point.knee,
+        "attainable": point.attainable,
+        "limited_by": point.bound,
+        "share": point.share,
+    }
