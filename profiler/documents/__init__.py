@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.documents.check import CheckDocument as CheckDocument
+    from profiler.documents.check import check_names as check_names
     from profiler.documents.comparison import ComparisonDocument as ComparisonDocument
     from profiler.documents.comparison import compare_names as compare_names
     from profiler.documents.comparison import compare_sides as compare_sides
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
+    check="CheckDocument check_names",
     comparison="ComparisonDocument compare_names compare_sides",
     document="Document",
     explanation="ExplanationDocument UnmeasuredDocument explain_comparison explain_names",
