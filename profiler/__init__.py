@@ -1,13 +1,349 @@
-"""Attention-kernel profiler: is this version right, is it faster, why, and did anything get worse."""
+"""Attention-kernel profiler: is this version right, is it faster, why, and did anything get worse.
+
+The functions here are the library. Every answer is a document: it has its verdict, `to_dict()`, `to_frame()`
+for pandas and `to_markdown()`, and shows itself in a notebook. Importing this package loads none of what an
+answer needs.
+"""
+
+from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import TypeAlias, TypeGuard
+
+    from profiler.compare import StoreOpener
+    from profiler.documents import (
+        CheckDocument,
+        ComparisonDocument,
+        ExplanationDocument,
+        GateDocument,
+        InsightsDocument,
+        RooflineDocument,
+        UnmeasuredDocument,
+    )
+    from profiler.evidence import MetricTable, Report, Side
+    from profiler.store import Store
+
+    Name: TypeAlias = str | os.PathLike[str]  # a report file, run id, family/version or version
+    Subject: TypeAlias = Report | Side | Name
+    Metrics: TypeAlias = MetricTable | str | os.PathLike[str]  # a table that was read, or its file
 
 __version__ = "0.1.0"
+__all__ = ["check", "compare", "explain", "gate", "insights", "open_store", "read_report", "roofline"]
+
+
+class _Package(ModuleType):
+    """The package as a module, in which `profiler.compare` stays the function when the room is imported.
+
+    When a submodule is first imported, Python sets it as an attribute of its package. Three rooms are called
+    as functions of the library are; for those the attribute stays the function. `from profiler.compare import
+    …` takes the room from sys.modules and does not look here; `import profiler.compare as x` does.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in __all__ and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def read_report(path: Name) -> Report:
+    """Read a `.ncu-rep` file, or a CSV that ncu exported, whole: every launch with every metric.
+
+    Values are in base units (ns, bytes, hz), each with a state: a metric that failed or was not collected has
+    no number. The file is read in a process of its own. Raises UnreadableReport with the reason and the way
+    out.
+
+        report = profiler.read_report("a.ncu-rep")
+        report.launches[0].values.number("gpu__time_duration.sum")
+    """
+    from profiler.reports import read_report as read
+
+    return read(Path(path))
+
+
+def compare(
+    a: Subject,
+    b: Subject,
+    *,
+    metrics: Metrics | None = None,
+    store: Store | None = None,
+    data: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: str | None = None,
+    kernel: str | None = None,
+    across: Collection[str] = (),
+    top: int | None = None,
+) -> ComparisonDocument:
+    """What differs between `a` and `b`: calls mode by mode, launches pair by pair, metric by metric.
+
+    `a` and `b` are reports, sides, files or names. `metrics` is another metrics.txt. A name is looked for in
+    `store`, else in the index of `data` (a folder or URL; PROFILER_DATA's where None), which is opened only
+    for names. `workload`, `gpu` and `evidence` ("measured", "static", "modelled") choose among what a version
+    has, `kernel` and `top` among launches; `across` names what may differ ("driver", "ncu").
+
+    Raises UnreadableReport, UnknownName for a name that stands for nothing or for several things, and
+    CannotJudge for a version without results. What cannot be compared is an answer: its verdict says so.
+
+        c = profiler.compare("a.ncu-rep", "b.ncu-rep")
+        c.verdict, c.sentence
+        c.to_frame().query("verdict == 'worse'")[["kernel", "metric", "a", "b", "change_pct"]]
+    """
+    from profiler.documents import compare_names, compare_sides
+    from profiler.evidence import Evidence
+
+    table = _table(metrics)
+    cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
+    shown: dict[str, Any] = {"kernel": kernel, "across": across, "top": top}
+    kind = Evidence(evidence) if evidence else None
+    with _index(store, data) as opener:
+        if _is_name(a) and _is_name(b):
+            a_name, b_name = os.fspath(a), os.fspath(b)
+            return compare_names(a_name, b_name, table, opener, evidence=kind, data=data, **cell, **shown)
+        sides = (_side(a, opener, data, **cell), _side(b, opener, data, **cell))
+        return compare_sides(*sides, table, _noise(opener, data), **shown)
+
+
+def explain(
+    a: ComparisonDocument | Subject,
+    b: Subject | None = None,
+    *,
+    metrics: Metrics | None = None,
+    store: Store | None = None,
+    data: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    across: Collection[str] = (),
+    top: int | None = None,
+) -> ExplanationDocument | UnmeasuredDocument:
+    """Why `b` takes another time than `a`: work, waiting, parallelism, balance, clock, residue.
+
+    `a` is a comparison, or `a` and `b` are what `compare` takes. Times are in microseconds, and the terms add
+    up to the change. A pair whose time did not move has no causes, and its sentence says why; two versions
+    that no GPU measured have no time to explain. Raises as `compare`.
+
+        e = profiler.explain(profiler.compare("a.ncu-rep", "b.ncu-rep"))
+        e.sentence
+        e.to_frame()[["kernel", "cause", "us"]]
+    """
+    from profiler.documents import ComparisonDocument, explain_comparison, explain_names
+
+    table = _table(metrics)
+    cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
+    shown: dict[str, Any] = {"kernel": kernel, "across": across, "top": top}
+    if isinstance(a, ComparisonDocument):
+        return explain_comparison(a.comparison, table)
+    if b is None:
+        raise TypeError("explain(a, b) takes two subjects, or explain(comparison) what compare() returned")
+    if _is_name(a) and _is_name(b):
+        with _index(store, data) as opener:
+            return explain_names(os.fspath(a), os.fspath(b), table, opener, data=data, **cell, **shown)
+    document = compare(a, b, metrics=table, store=store, data=data, **cell, **shown)
+    return explain_comparison(document.shown()[0], table)
+
+
+def roofline(
+    subject: Subject,
+    *,
+    metrics: Metrics | None = None,
+    store: Store | None = None,
+    data: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+    top: int | None = None,
+) -> RooflineDocument:
+    """The roofs of the GPU at each launch's own clocks, what the launch reached of each, and its intensity.
+
+    Rates are in FLOP/s and byte/s, shares from 0 to 1. A roof whose metrics the report lacks is named with
+    them. Raises as `compare`, and CannotJudge for what no GPU measured.
+
+        r = profiler.roofline("a.ncu-rep", kernel="flash*")
+        r.sentences
+        r.rooflines[0].points
+    """
+    from profiler.documents import rooflines_of_name, rooflines_of_side
+
+    table = _table(metrics)
+    with _index(store, data) as opener:
+        if not _is_name(subject):
+            return rooflines_of_side(_side(subject, opener, data), table, kernel, top)
+        options: dict[str, Any] = {"workload": workload, "gpu": gpu, "kernel": kernel, "top": top}
+        return rooflines_of_name(os.fspath(subject), table, opener, data=data, **options)
+
+
+def insights(
+    subject: Subject,
+    *,
+    against: Subject | None = None,
+    metrics: Metrics | None = None,
+    store: Store | None = None,
+    data: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    kernel: str | None = None,
+) -> InsightsDocument:
+    """At most six statements: what limits the longest launch, what changed, and the lever each points to.
+
+    A version has its nearest correct ancestor as baseline unless `against` names another. A counter that is
+    missing never becomes advice: what the data do not carry is said to be unknown. Raises as `compare`.
+
+        profiler.insights("b.ncu-rep", against="a.ncu-rep").to_frame()[["kind", "statement", "lever"]]
+    """
+    from profiler.documents import insights_of_name, insights_of_side
+
+    table = _table(metrics)
+    cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
+    with _index(store, data) as opener:
+        if _is_name(subject) and (against is None or _is_name(against)):
+            baseline = None if against is None else os.fspath(against)
+            name = os.fspath(subject)
+            return insights_of_name(name, table, opener, against=baseline, kernel=kernel, data=data, **cell)
+        side = _side(subject, opener, data, **cell)
+        other = None if against is None else _side(against, opener, data, **cell)
+        return insights_of_side(side, table, other, _noise(opener, data), kernel)
+
+
+def gate(
+    names: Name | Sequence[Name] = (),
+    *,
+    baseline: Name | None = None,
+    metrics: Metrics | None = None,
+    store: Store | None = None,
+    data: str | None = None,
+    workload: str | None = None,
+    gpu: str | None = None,
+    evidence: Collection[str] = (),
+    on: Sequence[str] = (),
+    across: Collection[str] = (),
+    allow: Collection[str] = (),
+) -> GateDocument:
+    """Whether versions, a run or reports got worse than a baseline; without names the newest run is judged.
+
+    `baseline` is a report, run, version, "parent" or "best"; None stands for what is pinned, else the last
+    run of the same version. `on` names concepts to judge besides time and exact counts, `allow` lets
+    "unclear" pass. `exit_code` is 0 where nothing got worse, 1 where something did, 3 where nobody could
+    judge. Raises as `compare`.
+
+        g = profiler.gate(["attention/v2d_c"], baseline="parent")
+        g.exit_code, g.title
+    """
+    from profiler.documents import gate_versions
+    from profiler.evidence import Evidence
+
+    subjects = [os.fspath(name) for name in ([names] if isinstance(names, str | os.PathLike) else names)]
+    options: dict[str, Any] = {"on": on, "across": across, "allow": allow, "workload": workload, "gpu": gpu}
+    options["evidence"] = [Evidence(kind) for kind in evidence]
+    against = None if baseline is None else os.fspath(baseline)
+    with _index(store, data) as opener:
+        return gate_versions(subjects, against, _table(metrics), opener, data=data, **options)
+
+
+def check(
+    versions: str | Sequence[str] = (),
+    *,
+    catalog: Name | None = None,
+    seeds: int | None = None,
+    stage: str | None = None,
+    jobs: int | None = None,
+) -> CheckDocument:
+    """Run versions on the CPU, thread by thread: numbers against the reference, races, waits, accesses.
+
+    Without versions the whole catalogue is checked; `catalog` is another catalog.toml. `seeds` is the number
+    of schedules (3 for good versions, 10 for rejected ones), `jobs` of processes. No GPU and no CUDA toolkit
+    is needed, but g++ 12. `exit_code` is 0 where all is as expected, 1 where a good version is wrong or a
+    rejected one is not caught. Raises UnknownName, BadCatalog, and CannotJudge where nothing can be checked.
+
+        profiler.check("v2d_c", seeds=1).to_frame()[["version", "passed", "max_abs_error"]]
+    """
+    from profiler.documents import check_names
+
+    chosen = [versions] if isinstance(versions, str) else list(versions)
+    return check_names(
+        chosen, catalog=None if catalog is None else Path(catalog), seeds=seeds, stage=stage, jobs=jobs
+    )
+
+
+def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
+    """The index of a data folder (PROFILER_DATA, PROFILER_DB where None), brought in step with its bundles.
+
+    It is a context manager, and one index may serve many questions: pass it as `store`. Raises ProfilerError
+    where the index or the folder cannot be read.
+
+        with profiler.open_store("data") as store:
+            [version.version for version in store.versions()]
+    """
+    from profiler.store import open_store as open_index
+
+    return open_index(data, db, sync=sync)
+
+
+@contextmanager
+def _index(store: Store | None, data: str | None) -> Iterator[StoreOpener]:
+    """How an answer opens the index: the given one, else the data folder's own, which is closed again."""
+    own: list[Store] = []
+
+    def opener() -> Store:
+        if store is not None:
+            return store
+        if not own:
+            own.append(open_store(data))
+        return own[0]
+
+    try:
+        yield opener
+    finally:
+        for opened in own:
+            opened.close()
+
+
+def _table(metrics: Metrics | None) -> MetricTable:
+    from profiler.evidence import MetricTable, load_metrics
+
+    if isinstance(metrics, MetricTable):
+        return metrics
+    return load_metrics(None if metrics is None else Path(metrics))
+
+
+def _is_name(subject: object) -> TypeGuard[Name]:
+    return isinstance(subject, str | os.PathLike)
+
+
+def _side(
+    subject: Subject,
+    opener: StoreOpener,
+    data: str | None,
+    workload: str | None = None,
+    gpu: str | None = None,
+) -> Side:
+    from profiler.compare import resolve, side_of_report
+    from profiler.evidence import Report
+    from profiler.history.without_results import versions_without_results_explained
+
+    if isinstance(subject, Report):
+        return side_of_report(subject, subject.name)
+    if not isinstance(subject, str | os.PathLike):
+        return subject
+    name = os.fspath(subject)
+    with versions_without_results_explained((name,), opener, data):
+        return resolve(name, opener, workload, gpu)
+
+
+def _noise(opener: StoreOpener, data: str | None) -> Any:
+    from profiler.compare import NoiseModel
+
+    return NoiseModel.of_store(opener, data)
 
 
 def lazy(room: str, **modules: str) -> Callable[[str], Any]:

@@ -56,4 +56,4 @@ class NoiseModel:
         return NoiseModel(counter_noise=self.counter_noise)
 
 
-UNKNOWN_NOISE = NoiseModel()
+UNKNOWN_NOISE: NoiseModel = NoiseModel()

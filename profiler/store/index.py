@@ -8,7 +8,7 @@ import json
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 from sqlalchemy import Connection, inspect, select
 from sqlalchemy.exc import DatabaseError
@@ -87,6 +87,12 @@ class Store:
         """
         gc.collect()
         gc.freeze()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close all connections to the database."""

@@ -1,0 +1,42 @@
+"""Every script of examples/ runs in a clone, and prints something."""
+
+from __future__ import annotations
+
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests import toolchain
+from tests.conftest import ROOT
+
+EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
+COMPILES = "09_check_on_the_cpu"
+
+
+@pytest.fixture(autouse=True)
+def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The committed data, in a folder that an index may be written into."""
+    shutil.copytree(ROOT / "data", tmp_path / "data", ignore=shutil.ignore_patterns("index.db*"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PROFILER_DATA", raising=False)
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.syspath_prepend(ROOT / "examples")
+
+
+def test_there_are_ten_and_each_says_what_it_shows() -> None:
+    assert [path.stem[:2] for path in EXAMPLES] == [f"{number:02}" for number in range(1, 11)]
+    for path in EXAMPLES:
+        assert path.read_text("utf-8").startswith('"""')
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_and_prints(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if path.stem == COMPILES and (reason := toolchain.missing("g++")):
+        pytest.skip(reason)
+    runpy.run_path(str(path), run_name="__main__")
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) >= 2
+    assert "Traceback" not in out

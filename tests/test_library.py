@@ -1,0 +1,197 @@
+"""The library as a notebook uses it: what importing costs, what the functions take, what they answer."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import re
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import profiler
+from profiler.cli import main
+from profiler.compare import Comparison, side_of_report
+from profiler.documents import ComparisonDocument, ExplanationDocument, UnmeasuredDocument
+from profiler.errors import Exit, UnknownName
+from profiler.evidence import load_metrics
+from profiler.statistics import Verdict
+from tests.conftest import ROOT
+
+HEAVY = {"sqlalchemy", "numba", "pandas", "streamlit", "rich", "numpy", "scipy", "ncu_report", "fsspec"}
+ROOMS_AND_FUNCTIONS = {"compare": "Comparison", "explain": "Roofline", "gate": "Finding"}  # and an export
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """Two made reports, the second one faster."""
+    write = runpy.run_path(str(ROOT / "examples" / "made_reports.py"))["write"]
+    before, after = write(tmp_path_factory.mktemp("made"))
+    return str(before), str(after)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The committed runs, named by nothing but the `data` argument."""
+    folder = tmp_path / "lineage"
+    shutil.copytree(ROOT / "data", folder, ignore=shutil.ignore_patterns("index.db*"))
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "empty"))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    return folder
+
+
+def printed(capsys: pytest.CaptureFixture[str], *command: str) -> Any:
+    capsys.readouterr()
+    main([*command, "--json"])
+    return json.loads(capsys.readouterr().out)
+
+
+# ---- importing
+
+
+def test_importing_loads_nothing_that_an_answer_needs() -> None:
+    code = "import sys; before = set(sys.modules); import profiler; print(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = done.stdout.split()
+    assert not {name.split(".")[0] for name in loaded} & HEAVY
+    assert [name for name in loaded if name.startswith("profiler")] == ["profiler"]
+
+
+@pytest.mark.parametrize(("name", "exported"), ROOMS_AND_FUNCTIONS.items())
+def test_a_room_of_the_same_name_does_not_take_the_functions_place(name: str, exported: str) -> None:
+    code = (
+        f"import importlib, types, profiler; function = profiler.{name}; import profiler.{name}\n"
+        f"assert profiler.{name} is function and isinstance(function, types.FunctionType)\n"
+        f"room = importlib.import_module('profiler.{name}'); assert isinstance(room, types.ModuleType)\n"
+        f"from profiler.{name} import {exported}; assert room.{exported} is {exported}\n"
+        f"import profiler.{name} as again; assert again is function"  # as the documentation says
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+def test_every_other_attribute_of_the_package_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiler, "compare", print)
+    assert profiler.compare is print
+    room = ModuleType("profiler.anything")
+    monkeypatch.setattr(profiler, "anything", room, raising=False)
+    assert vars(profiler)["anything"] is room
+    assert importlib.import_module("profiler.store") is vars(profiler)["store"]
+
+
+def test_every_function_has_a_docstring_with_an_example() -> None:
+    for name in profiler.__all__:
+        function = getattr(profiler, name)
+        assert inspect.isfunction(function)
+        words = inspect.getdoc(function) or ""
+        assert re.search(r"^    (profiler\.|\w+ = profiler\.|with profiler\.)", words, re.MULTILINE), name
+        assert name == "explain" or "Raises" in words or "raises" in words
+
+
+# ---- answers
+
+
+def test_a_report_a_side_and_a_path_are_compared_alike(files: tuple[str, str]) -> None:
+    a, b = map(profiler.read_report, files)
+    by_name = profiler.compare(*files)
+    assert isinstance(by_name, ComparisonDocument)
+    assert isinstance(by_name.comparison, Comparison)
+    assert (by_name.verdict, by_name.sentence) == (Verdict.BETTER, "✓ better: kernel durations 1 better")
+    pairs = [
+        (a, b),
+        (side_of_report(a, "a"), side_of_report(b, "b")),
+        (Path(files[0]), b),
+        (a, files[1]),
+    ]
+    for one, other in pairs:
+        document = profiler.compare(one, other).to_dict()
+        assert document["launches"] == by_name.to_dict()["launches"]
+
+
+def test_the_functions_answer_what_the_commands_print(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = files
+    for document, command in (
+        (profiler.compare(a, b), ("compare", a, b)),
+        (
+            profiler.compare(a, b, kernel="flash*", top=1),
+            ("compare", a, b, "--kernel", "flash*", "--top", "1"),
+        ),
+        (profiler.explain(a, b), ("explain", a, b)),
+        (profiler.roofline(b), ("roofline", b)),
+        (profiler.insights(b, against=a), ("insights", b, "--against", a)),
+        (profiler.gate(b, baseline=a), ("gate", b, "--baseline", a)),
+    ):
+        assert json.loads(json.dumps(document.to_dict(), allow_nan=False)) == printed(capsys, *command)
+
+
+def test_an_explanation_of_a_comparison_is_that_of_its_sides(files: tuple[str, str]) -> None:
+    explanation = profiler.explain(profiler.compare(*files))
+    assert isinstance(explanation, ExplanationDocument)
+    assert explanation.to_dict() == profiler.explain(*files).to_dict()
+    assert "46 µs faster, mainly by waiting" in explanation.sentence
+    with pytest.raises(TypeError, match="two subjects"):
+        profiler.explain(files[0])
+
+
+def test_insights_of_a_report_that_was_read_say_what_the_file_does(files: tuple[str, str]) -> None:
+    a, b = map(profiler.read_report, files)
+    by_report, by_name = profiler.insights(b, against=a), profiler.insights(files[1], against=files[0])
+    assert [statement.text for statement in by_report.statements] == [
+        statement.text for statement in by_name.statements
+    ]
+    assert profiler.roofline(b).rooflines == profiler.roofline(files[1]).rooflines
+
+
+def test_another_metrics_file_or_table_is_taken(files: tuple[str, str], tmp_path: Path) -> None:
+    metrics = tmp_path / "metrics.txt"
+    metrics.write_text("duration | time | ns | lower | 30% | time | lean | gpu__time_duration.sum\n", "utf-8")
+    for given in (metrics, str(metrics), load_metrics(metrics)):
+        comparison = profiler.compare(*files, metrics=given)
+        assert comparison.verdict is Verdict.SAME  # 22 % is within 30 %
+        assert comparison.to_frame().concept.tolist() == ["duration"]
+
+
+def test_names_are_looked_for_in_the_data_folder_or_the_store_that_is_given(data: Path) -> None:
+    facts = profiler.compare("v2d_b", "v2d_c", data=str(data), evidence="static", gpu="sm_90a")
+    assert not facts.is_measured
+    assert isinstance(profiler.explain("v2d_b", "v2d_c", data=str(data)), UnmeasuredDocument)
+    assert isinstance(profiler.explain(facts), UnmeasuredDocument)
+    with profiler.open_store(str(data)) as store:
+        place: dict[str, Any] = {"store": store, "data": str(data)}
+        same = profiler.compare("v2d_b", "v2d_c", evidence="static", gpu="sm_90a", **place)
+        assert same.to_dict() == facts.to_dict()
+        gate = profiler.gate(["v2d_c"], baseline="parent", evidence=["static"], **place)
+        assert gate.exit_code is Exit.REGRESSION
+        assert profiler.insights("v2d_c", **place).statements
+    with pytest.raises(UnknownName, match="the index is empty"):
+        profiler.compare("v2d_b", "v2d_c")
+
+
+# ---- what is written about it
+
+
+def test_every_block_of_the_documentation_runs(
+    files: tuple[str, str], data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(files[0]).parent)
+    monkeypatch.setenv("PROFILER_DATA", str(data))
+    text = (ROOT / "docs" / "python-api.md").read_text("utf-8")
+    blocks = re.findall(r"(?:^    .*\n|^\n(?=    ))+", text, re.MULTILINE)
+    lines = "".join(blocks).splitlines()
+    code = "\n".join(line.removeprefix("    ") for line in lines)
+    assert code.count("profiler.") > 10
+    exec(compile(code, "docs/python-api.md", "exec"), {})
+
+
+def test_the_documentation_names_every_function() -> None:
+    text = (ROOT / "docs" / "python-api.md").read_text("utf-8")
+    for name in profiler.__all__:
+        assert f"| `{name}(" in text
