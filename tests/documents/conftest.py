@@ -1,4 +1,4 @@
-"""An index in which a version got slower, and has its facts."""
+"""A data folder for each test, two made reports, and an index in which a version got slower."""
 
 from __future__ import annotations
 
@@ -10,6 +10,20 @@ import pytest
 
 from profiler.store import Store, open_store
 from tests import timed_runs
+
+
+@pytest.fixture(autouse=True)
+def empty_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data folder of its own for every test that names no other."""
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+
+
+@pytest.fixture
+def ncar(made_reports: Path) -> tuple[str, str]:
+    """Two made reports, of which the second has a slower launch."""
+    a, b = (str(made_reports / f"ncar/MW_{name}.ncu-rep") for name in ("DivToMult", "Baseline"))
+    return a, b
 
 
 @pytest.fixture(scope="session")

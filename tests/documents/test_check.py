@@ -1,0 +1,48 @@
+"""The check of versions on the CPU as JSON and rows; its exit code by what was found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profiler.documents import CheckDocument, check_names
+from profiler.emulator import VersionCheck
+from profiler.errors import BuildFailed, CannotJudge, Exit, UnknownName
+from tests.documents.printed import assert_html_escapes, assert_same_as_printed
+
+
+@pytest.mark.compiler("g++")
+def test_a_version_is_checked_as_the_command_prints(capsys: pytest.CaptureFixture[str]) -> None:
+    done: list[str] = []
+    document = check_names(["v1"], seeds=1, progress=lambda version, _: done.append(version))
+    assert set(done) <= {"v1"}
+    assert document.exit_code is Exit.PASS
+    answer = assert_same_as_printed(document, capsys, "check", "v1", "--seeds", "1")
+    frame = document.to_frame()
+    assert frame.workload.is_unique
+    assert frame.passed.all()
+    assert len(frame) == len(answer["cells"])
+    assert document.sentences == [f"v1: passed in all {len(frame)} runs"]
+    off = replace(document.checks[0].runs[0], as_expected=False)
+    assert CheckDocument((VersionCheck("v1", "good", (off,)),)).exit_code is Exit.REGRESSION
+
+
+def test_a_version_that_does_not_compile_outweighs_one_without_a_workload() -> None:
+    failed = VersionCheck("v<1>", "good", (), BuildFailed("v<1>: no such file"))
+    idle = VersionCheck("v2", "good", ())
+    document = CheckDocument((failed, idle))
+    assert document.exit_code is Exit.UNUSABLE_INPUT
+    assert document.idle == ("v<1>", "v2")
+    assert document.to_dict() == {"cells": [], "failed": [{"version": "v<1>", "error": "v<1>: no such file"}]}
+    assert CheckDocument((idle,)).exit_code is Exit.UNJUDGED
+    assert_html_escapes(document, "v<1>", "v&lt;1&gt;: ")
+
+
+def test_what_cannot_be_checked_is_an_error() -> None:
+    with pytest.raises(UnknownName, match="v2d_c"):
+        check_names(["v2d_x"])
+    with pytest.raises(UnknownName, match="has no stage"):
+        check_names(["v1"], stage="NOTHING")
+    with pytest.raises(CannotJudge, match="nothing to check"):
+        check_names(["v2e"])

@@ -1,0 +1,124 @@
+"""A comparison as JSON, rows, Markdown and HTML, and the verdict on the whole of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profiler.cli import main
+from profiler.documents import ComparisonDocument, compare_names, compare_sides
+from profiler.documents.comparison_text import PAIRS_SHOWN
+from profiler.errors import CannotJudge, Exit, UnknownName
+from profiler.evidence import Evidence, Launch, Side, Value, load_metrics
+from profiler.evidence.values import pack_values
+from profiler.statistics import Verdict
+from tests.documents.printed import assert_html_escapes, assert_same_as_printed
+
+TABLE = load_metrics()
+
+
+def no_store() -> object:
+    raise AssertionError("files need no index")
+
+
+def side(*durations_ms: float, gpu: str = "GPU", name: str = "kernel") -> Side:
+    launches = []
+    for index, duration in enumerate(durations_ms):
+        values = pack_values({"gpu__time_duration.sum": Value(1e6 * duration, "ns")})
+        kernel = f"{name}_{index}"
+        launches.append(Launch(kernel, kernel, "", (1, 1, 1), (64, 1, 1), 7, (), index, values))
+    return Side("side", tuple(launches), gpu)
+
+
+def test_two_reports_are_compared_as_the_command_prints(
+    ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = compare_names(*ncar, TABLE, no_store)  # type: ignore[arg-type]
+    answer = assert_same_as_printed(document, capsys, "compare", *ncar)
+    rows = document.to_frame()
+    assert len(rows) == sum(len(launch["metrics"]) for launch in answer["launches"])
+    assert document.exit_code is Exit.PASS
+    assert main(["compare", *ncar, "--markdown"]) == 0
+    assert capsys.readouterr().out == document.to_markdown()
+
+
+def test_with_a_gate_its_answer_and_exit_code_are_the_documents(
+    ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    document = compare_names(*ncar, TABLE, no_store, with_gate=True)  # type: ignore[arg-type]
+    assert document.exit_code is Exit.REGRESSION
+    answer = assert_same_as_printed(document, capsys, "compare", *ncar, "--fail", code=1)
+    assert answer["gate"]["verdict"] == "failed"
+    main(["compare", *ncar, "--fail", "--markdown"])
+    assert capsys.readouterr().out == document.to_markdown()
+
+
+def test_one_launch_that_is_worse_makes_the_whole_worse() -> None:
+    document = compare_sides(side(1, 1, 1), side(0.5, 1, 1.5), TABLE)
+    assert document.verdict is Verdict.WORSE
+    assert document.sentence == "! worse: kernel durations 1 better, 1 worse, 1 same"
+    assert compare_sides(side(1, 1), side(0.5, 1), TABLE).verdict is Verdict.BETTER
+    assert compare_sides(side(1), side(1), TABLE).verdict is Verdict.SAME
+    assert compare_sides(side(1), side(1, name="other"), TABLE).verdict is Verdict.MISSING
+
+
+def test_sides_that_cannot_be_compared_say_so_in_a_sentence() -> None:
+    document = compare_sides(side(1), side(1, gpu="another"), TABLE)
+    assert document.verdict is Verdict.NOT_COMPARABLE
+    assert document.sentences[1].startswith("Not comparable: GPU differs: GPU and another")
+
+
+def test_a_row_is_a_metric_of_a_pair_in_base_units() -> None:
+    frame = compare_sides(side(1), side(1.5), TABLE).to_frame()
+    row = frame[frame.concept == "duration"].to_dict("records")[0]
+    assert (row["kernel"], row["unit"], row["a"], row["b"]) == ("kernel_0", "ns", 1e6, 1.5e6)
+    assert (row["change_pct"], row["verdict"], row["evidence"]) == (50.0, "worse", "measured")
+    cycles = frame[frame.concept == "cycles"]
+    assert cycles["a"].isna().all()
+    assert cycles["verdict"].tolist() == ["missing"]
+
+
+def test_json_has_every_pair_and_markdown_the_longest_unless_some_are_asked_for() -> None:
+    sides = (side(*range(1, 41)), side(*range(1, 41)))
+    document = compare_sides(*sides, TABLE)
+    assert len(document.to_dict()["launches"]) == 40  # type: ignore[arg-type]
+    assert f"and {40 - PAIRS_SHOWN} shorter pairs: {40 - PAIRS_SHOWN} same" in document.to_markdown()
+    few = replace(document, top=3)
+    assert few.to_dict()["hidden_launches"] == 37
+    assert few.sentence == "= same: kernel durations 40 same", "the verdict is of all of them"
+
+
+def test_html_escapes_what_a_report_is_called() -> None:
+    sides = [replace(side(1), label=label) for label in ("<script>a</script>", "b")]
+    document = compare_sides(*sides, TABLE)
+    assert_html_escapes(document, "<script>", "&lt;script&gt;a&lt;/script&gt; → b")
+
+
+def test_a_wrong_name_and_a_file_without_facts_are_errors(ncar: tuple[str, str]) -> None:
+    with pytest.raises(UnknownName, match="no such file"):
+        compare_names("missing.ncu-rep", ncar[1], TABLE, no_store)  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="which is measured"):
+        compare_names(*ncar, TABLE, no_store, evidence=Evidence.STATIC)  # type: ignore[arg-type]
+    with pytest.raises(CannotJudge, match="which is measured"):
+        compare_names(*ncar, TABLE, no_store, evidence=Evidence.STATIC, with_gate=True)  # type: ignore[arg-type]
+
+
+def facts(*registers: int, workload: str = "main") -> Side:
+    values = pack_values({"static__registers": Value(registers[0])})
+    launch = Launch("kernel", "kernel", "", None, None, None, (), 0, values)
+    return Side("f/v", (launch,), "sm_90a", workload=workload, evidence=Evidence.STATIC, family="f")
+
+
+def test_cells_in_which_the_same_facts_moved_share_a_table() -> None:
+    comparisons = [
+        compare_sides(facts(32, workload=workload), facts(40, workload=workload), TABLE).comparison
+        for workload in ("w1", "w2")
+    ]
+    document = ComparisonDocument(tuple(comparisons))
+    lines = document.to_markdown().splitlines()
+    assert lines[0] == "### f/v → f/v"
+    assert "**w1 sm_90a; w2 sm_90a**" in lines
+    assert sum(line.startswith("| registers") for line in lines) == 1
+    assert len(document.to_dict()["comparisons"]) == 2  # type: ignore[arg-type]
+    assert document.to_frame().workload.unique().tolist() == ["w1", "w2"]

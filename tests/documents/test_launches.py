@@ -1,0 +1,93 @@
+"""Launches, their rooflines and insights as JSON, rows, Markdown and HTML."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiler.cli import main
+from profiler.documents import (
+    insights_of_name,
+    insights_of_side,
+    launches_of_name,
+    rooflines_of_name,
+    rooflines_of_side,
+    select_launches,
+)
+from profiler.errors import Exit, UnknownName
+from profiler.evidence import load_metrics
+from tests.documents.printed import assert_html_escapes, assert_same_as_printed
+from tests.documents.test_comparison import no_store, side
+
+TABLE = load_metrics()
+
+
+class TestLaunches:
+    def test_they_are_what_the_command_prints(
+        self, ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        document = launches_of_name(ncar[0], TABLE, no_store)  # type: ignore[arg-type]
+        answer = assert_same_as_printed(document, capsys, "show", ncar[0])
+        assert answer["source"] == ncar[0]
+        whole = launches_of_name(ncar[0], TABLE, no_store, every_metric=True)  # type: ignore[arg-type]
+        answer = assert_same_as_printed(whole, capsys, "show", ncar[0], "--all")
+        assert len(whole.rows()) == sum(len(launch["metrics"]) for launch in answer["launches"])
+
+    def test_a_row_is_a_metric_with_its_state(self, ncar: tuple[str, str]) -> None:
+        frame = launches_of_name(ncar[0], TABLE, no_store).to_frame()  # type: ignore[arg-type]
+        durations = frame[frame.concept == "duration"]
+        assert set(durations.unit) == {"ns"}
+        assert set(durations.state) == {"present"}
+        absent = frame[frame.state == "not collected"]
+        assert not absent.empty
+        assert absent.value.isna().all()
+
+    def test_the_longest_are_chosen_and_the_others_counted(self) -> None:
+        selection = select_launches(side(1, 5, 3), top=2)
+        assert [label for label, _ in selection.launches] == ["kernel_1", "kernel_2"]
+        assert (selection.hidden, selection.longest(1).hidden) == (1, 2)
+        with pytest.raises(UnknownName, match="no kernel matches 'x'"):
+            select_launches(side(1), kernel="x")
+
+
+class TestRooflines:
+    def test_they_are_what_the_command_prints(
+        self, ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        document = rooflines_of_name(ncar[0], TABLE, no_store)  # type: ignore[arg-type]
+        assert_same_as_printed(document, capsys, "roofline", ncar[0], code=int(document.exit_code))
+
+    def test_a_row_is_a_roof_and_one_of_a_launch_is_the_nearest(self, ncar: tuple[str, str]) -> None:
+        document = rooflines_of_name(ncar[0], TABLE, no_store)  # type: ignore[arg-type]
+        frame = document.to_frame()
+        assert set(frame.kind) == {"arithmetic", "memory"}
+        nearest = [roofline.nearest for roofline in document.rooflines]
+        assert frame.nearest.sum() == sum(roof is not None for roof in nearest)
+        assert len(document.sentences) == len(document.rooflines)
+
+    def test_without_a_complete_roof_the_sentence_says_so_and_nobody_can_judge(self) -> None:
+        document = rooflines_of_side(side(1), TABLE)
+        assert document.sentences == ["kernel_0: no roof is complete"]
+        assert document.exit_code is Exit.UNJUDGED
+
+
+class TestInsights:
+    def test_they_are_what_the_command_prints(
+        self, ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        a, b = ncar
+        document = insights_of_name(b, TABLE, no_store, against=a)  # type: ignore[arg-type]
+        assert_same_as_printed(document, capsys, "insights", b, "--against", a)
+        main(["insights", b, "--against", a, "--markdown"])
+        assert capsys.readouterr().out == document.to_markdown()
+
+    def test_a_row_is_a_statement(self, ncar: tuple[str, str]) -> None:
+        document = insights_of_name(ncar[1], TABLE, no_store, against=ncar[0])  # type: ignore[arg-type]
+        frame = document.to_frame()
+        assert frame.statement.tolist() == list(document.sentences)
+        assert set(frame.evidence) == {"measured"}
+
+    def test_a_side_without_a_baseline_says_that_there_is_none(self) -> None:
+        document = insights_of_side(side(1, name="k<i>"), TABLE)
+        assert document.title == "side"
+        assert "No baseline was given." in document.to_markdown()
+        assert_html_escapes(document, "<i>", "<h3>side</h3>")
