@@ -75,8 +75,8 @@ def load_subject(
 
     The parent is the nearest correct ancestor in the family's catalogue. A version in a catalogue without any
     results is a subject too, which says so. The index is opened once, and only where it is needed; `data` is
-    the folder or URL of its bundles, PROFILER_DATA's where None. Raises UnknownName for a name that stands for
-    nothing, CannotJudge for a baseline without results.
+    the folder or URL of its bundles, PROFILER_DATA's where None. Raises UnknownName for a name that stands
+    for nothing, CannotJudge for a baseline without results.
     """
     open_once = lru_cache(maxsize=1)(store_opener)
     try:
