@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 
@@ -35,8 +35,9 @@ _SUFFIXES = {
         for over in ("elapsed", "active")
     ),
 }
+# Likeness of two names, from 0 to 1, tried out on mistyped names of ncu.
 _CLOSE = 0.55  # below this a proposal would be a guess
-_TYPO = 0.93  # from this on, a name of an open list is a mistyped known one
+_TYPO = 0.93  # from this on, a name that no list has is a known one mistyped
 
 
 def is_library_available() -> bool:
@@ -48,42 +49,41 @@ def exists(name: str, chip: str) -> bool | None:
     """Whether the chip has the metric, suffix included; None where nothing here can tell."""
     if ncu_names.collection_cost(name) is not None:
         return not _mistyped(name)
-    known = _chip(chip)
-    return None if known is None else known.exists(name)
+    library_chip = _library_chip(chip)
+    return None if library_chip is None else library_chip.exists(name)
 
 
 def replay_passes(names: Iterable[str], chip: str) -> int | None:
     """Replay passes of the hardware counters among the names, as the library schedules them in this order.
 
-    An estimate: ncu adds passes of its own for names it computes from instrumented SASS or from samples
-    (`ncunames.cost`). None where nothing here can tell.
+    An estimate: ncu adds passes of its own for names that it computes from instrumented SASS or from samples
+    (`ncu_names.collection_cost`). None where nothing here can tell.
     """
-    known = _chip(chip)
-    return (
-        None
-        if known is None
-        else known.passes(name for name in names if ncu_names.collection_cost(name) is None)
-    )
+    library_chip = _library_chip(chip)
+    if library_chip is None:
+        return None
+    return library_chip.passes(name for name in names if ncu_names.collection_cost(name) is None)
 
 
 def names_to_collect(table: MetricTable, chip: str, tier: str = "full") -> dict[str, str]:
-    """The ncu names to collect on the chip, each with its concept, "" for a captured one; full includes lean.
+    """The concept by ncu name of what to collect on the chip; "" for a captured name. Full includes lean.
 
-    A concept without a name on the chip is left out, and so is a name that the library says the chip has not.
+    Left out are concepts without a name on the chip, names that the library says the chip does not have, and
+    static__ and modelled__ names, which ncu does not know.
     """
-    wanted: dict[str, str] = {}
+    concepts: dict[str, str] = {}
     for metric in table.metrics:
         if metric.tier == "lean" or tier == "full":
-            name = _first(metric, chip)
+            name = _first_existing(metric, chip)
             if name and ncu_names.collection_cost(name) is not ncu_names.CollectionCost.OWN:
-                wanted.setdefault(name, metric.concept)
+                concepts.setdefault(name, metric.concept)
     for name in table.captured:
         if (
             exists(name, chip) is not False
             and ncu_names.collection_cost(name) is not ncu_names.CollectionCost.OWN
         ):
-            wanted.setdefault(name, "")
-    return wanted
+            concepts.setdefault(name, "")
+    return concepts
 
 
 def check_names(table: MetricTable) -> list[str]:
@@ -96,17 +96,20 @@ def check_names(table: MetricTable) -> list[str]:
             f"cannot check names: {nvperf.LIBRARY} of the wheel ncu-report is missing or does not load here: "
             "pip install ncu-report, on Linux"
         )
-    found: list[tuple[int, str]] = []
+    problems: list[tuple[int, str]] = []
     for metric in table.metrics:
-        for one in metric.alternatives:
-            chips = [chip for chip in ARCHITECTURES if chip in one.chips] or list(ARCHITECTURES)
-            missing = [chip for chip in chips if exists(one.name, chip) is False]
-            if (one.chips and missing) or not any(exists(one.name, chip) for chip in chips):
-                found.append((metric.line, _refusal(one.name, missing if one.chips else ())))
+        for alternative in metric.alternatives:
+            # A name that is limited to chips must be on all of them; any other one only somewhere.
+            chips = [chip for chip in ARCHITECTURES if chip in alternative.chips] or list(ARCHITECTURES)
+            missing = [chip for chip in chips if exists(alternative.name, chip) is False]
+            is_on_any = any(exists(alternative.name, chip) for chip in chips)
+            if (alternative.chips and missing) or not is_on_any:
+                message = _missing_message(alternative.name, missing if alternative.chips else ())
+                problems.append((metric.line, message))
     for name, line in zip(table.captured, table.captured_lines, strict=True):
         if not any(exists(name, chip) for chip in ARCHITECTURES):
-            found.append((line, _refusal(name, ())))
-    return [f"{table.path}:{line}: {message}" for line, message in sorted(found, key=lambda pair: pair[0])]
+            problems.append((line, _missing_message(name, ())))
+    return [f"{table.path}:{line}: {message}" for line, message in sorted(problems, key=lambda pair: pair[0])]
 
 
 def nearest_name(name: str, chip: str | None = None) -> str | None:
@@ -126,7 +129,7 @@ def nearest_name(name: str, chip: str | None = None) -> str | None:
 
 
 @cache
-def _chip(chip: str) -> nvperf.Chip | None:
+def _library_chip(chip: str) -> nvperf.Chip | None:
     library, architecture = nvperf.load(), find_architecture(chip)
     if library is None or architecture is None:
         return None
@@ -138,42 +141,44 @@ def _chip(chip: str) -> nvperf.Chip | None:
 
 @cache
 def _bases(chip: str | None) -> dict[str, int]:
-    """Every name without suffix that the chip, or any chip, has, with its kind."""
-    found: dict[str, int] = {}
-    for one in (chip,) if chip else ARCHITECTURES:
-        known = _chip(one)
+    """The kind of every name without suffix that the chip, or for None any chip, has."""
+    kinds: dict[str, int] = {}
+    for name in (chip,) if chip else ARCHITECTURES:
+        library_chip = _library_chip(name)
         for kind in _SUFFIXES:
-            found.update(dict.fromkeys(known.base_names(kind) if known else (), kind))
-    return found
+            kinds.update(dict.fromkeys(library_chip.base_names(kind) if library_chip else (), kind))
+    return kinds
 
 
-def _first(metric: Metric, chip: str) -> str | None:
+def _first_existing(metric: Metric, chip: str) -> str | None:
     return next((name for name in metric.names_for(chip) if exists(name, chip) is not False), None)
 
 
 def _mistyped(name: str) -> bool:
-    """Whether a name of ncu's own is unknown but all but a known one: `derived__` has no closed list."""
+    """Whether an unknown name is almost one of ncu's own: there is no complete list of `derived__` names."""
     return ncu_names.collection_cost(name) is ncu_names.CollectionCost.UNKNOWN and any(
-        SequenceMatcher(None, name, known).ratio() >= _TYPO
-        for known in ncu_names.OWN_METRICS
-        if known.startswith("derived__")
+        SequenceMatcher(None, name, listed).ratio() >= _TYPO
+        for listed in ncu_names.OWN_METRICS
+        if listed.startswith("derived__")
     )
 
 
-def _refusal(name: str, missing: Iterable[str]) -> str:
-    """What to say of a name that no chip has, or that the chips it was limited to have not."""
-    only = tuple(missing)
-    near = nearest_name(name, only[0] if only else None)
-    where = ", ".join(only) or "no chip"
-    has = f"{where} {'have' if len(only) > 1 else 'has'} no metric" if only else "no chip has a metric"
-    return f"{has} {name}: {f'did you mean {near}?' if near else 'see ncu --query-metrics'}"
+def _missing_message(name: str, chips: Sequence[str]) -> str:
+    """The message about a name that these chips lack; without chips, about one that every chip lacks."""
+    nearest = nearest_name(name, chips[0] if chips else None)
+    if chips:
+        problem = f"{', '.join(chips)} {'have' if len(chips) > 1 else 'has'} no metric"
+    else:
+        problem = "no chip has a metric"
+    return f"{problem} {name}: {f'did you mean {nearest}?' if nearest else 'see ncu --query-metrics'}"
 
 
-def _closest_base(base: str, known: Iterable[str]) -> str | None:
-    """By shared words first, since a wrong name usually lacks or adds one, then letter by letter."""
+def _closest_base(base: str, names: Iterable[str]) -> str | None:
+    """The closest name by shared words, since a wrong name usually lacks or adds one, and by letters."""
     words = set(base.lower().split("_"))
-    ranked = sorted(known, key=lambda one: -_overlap(words, set(one.split("_"))))[:150]
-    best = max(ranked, key=lambda one: _likeness(base.lower(), words, one), default=None)
+    # Comparing letters is slow, and a chip has thousands of names: only those with most words in common.
+    candidates = sorted(names, key=lambda name: -_overlap(words, set(name.split("_"))))[:150]
+    best = max(candidates, key=lambda name: _likeness(base.lower(), words, name), default=None)
     return best if best and _likeness(base.lower(), words, best) >= _CLOSE else None
 
 
@@ -181,16 +186,19 @@ def _likeness(base: str, words: set[str], other: str) -> float:
     return (SequenceMatcher(None, base, other).ratio() + _overlap(words, set(other.split("_")))) / 2
 
 
-def _overlap(one: set[str], other: set[str]) -> float:
-    return len(one & other) / len(one | other)
+def _overlap(a: set[str], b: set[str]) -> float:
+    return len(a & b) / len(a | b)
 
 
-def _closest_suffix(suffix: str, known: tuple[str, ...]) -> str:
-    """The suffix that goes on as the wrong one began, or holds it after a roll-up; else the usual one."""
-    suffix = suffix.lower()
-    if suffix in known or not suffix:
-        return suffix or known[0]
-    wanted = (suffix, f"avg.{suffix}", f"sum.{suffix}")
-    longer = next((one for start in wanted for one in known if one.startswith(start)), None)
-    best = max(known, key=lambda one: SequenceMatcher(None, suffix, one).ratio())
-    return longer or (best if SequenceMatcher(None, suffix, best).ratio() >= _CLOSE else known[0])
+def _closest_suffix(wrong: str, suffixes: tuple[str, ...]) -> str:
+    """The first suffix that begins with the wrong one, maybe after a roll-up; else the most similar one.
+
+    Where none is similar: the first, which is the usual one.
+    """
+    wrong = wrong.lower()
+    if wrong in suffixes or not wrong:
+        return wrong or suffixes[0]
+    starts = (wrong, f"avg.{wrong}", f"sum.{wrong}")
+    longer = next((suffix for start in starts for suffix in suffixes if suffix.startswith(start)), None)
+    best = max(suffixes, key=lambda suffix: SequenceMatcher(None, wrong, suffix).ratio())
+    return longer or (best if SequenceMatcher(None, wrong, best).ratio() >= _CLOSE else suffixes[0])

@@ -134,10 +134,10 @@ def dimensions(size: tuple[int, int, int] | None) -> str:
     """A grid or block: `65 535`, `24 × 4`; trailing ones fall away. A dash where the report does not say."""
     if size is None:
         return "–"
-    kept = list(size)
-    while len(kept) > 1 and kept[-1] == 1:
-        kept.pop()
-    return f" {TIMES} ".join(digits(extent) for extent in kept)
+    extents = list(size)
+    while len(extents) > 1 and extents[-1] == 1:
+        extents.pop()
+    return f" {TIMES} ".join(digits(extent) for extent in extents)
 
 
 def timestamp(when: datetime | None) -> str:

@@ -100,7 +100,7 @@ def kernel_base_name(name: str) -> str:
     `void cutlass::Kernel<A<B>>(C)` and `cutlass::Kernel` give `cutlass::Kernel`; what stands inside the
     parameters falls away with them.
     """
-    depth, kept = 0, []
+    depth, characters = 0, []
     for character in name.replace("(anonymous namespace)", "{anonymous}"):
         if character == "<":
             depth += 1
@@ -109,6 +109,6 @@ def kernel_base_name(name: str) -> str:
         elif depth == 0:
             if character == "(":
                 break
-            kept.append(character)
-    text = "".join(kept).strip()
+            characters.append(character)
+    text = "".join(characters).strip()
     return (text.split(" ")[-1] or name.strip()).replace("{anonymous}", "(anonymous namespace)")

@@ -85,7 +85,7 @@ class Metric:
 
     def names_for(self, chip: str | None) -> tuple[str, ...]:
         """The ncu names allowed on the chip, best first; all of them where the chip is not in the table."""
-        return tuple(one.name for one in self.alternatives if one.allowed(chip))
+        return tuple(alternative.name for alternative in self.alternatives if alternative.allowed(chip))
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ class MetricTable:
 
     @staticmethod
     def resolve(metric: Metric, values: Values, chip: str | None) -> tuple[str, Value]:
-        """The ncu name under which a launch carries the concept, and what it carries.
+        """The ncu name under which a launch has the concept, and its value.
 
-        The first name with a number wins; then the first that is there at all, with its state. Where none is
-        there, the value says whether the chip has the concept (not collected) or has not (not available).
+        The first name with a number wins, then the first that the report mentions, with its state. Where it
+        mentions none, the value says whether the chip has the concept (not collected) or not (not available).
         """
         names = metric.names_for(chip)
         if not names:
@@ -146,19 +146,21 @@ def load_with_problems(path: Path | None = None) -> tuple[MetricTable, list[str]
 
     Raises BadMetricsFile where the file itself cannot be read.
     """
-    shown = Path("metrics.txt") if path is None else path
+    shown_path = Path("metrics.txt") if path is None else path
     try:
         with (path or DEFAULT_PATH).open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
         if len(raw) > MAX_BYTES:
-            raise BadMetricsFile(f"{shown}: over {MAX_BYTES >> 20} MiB, so no metrics file: name another one")
+            raise BadMetricsFile(
+                f"{shown_path}: over {MAX_BYTES >> 20} MiB, so no metrics file: name another one"
+            )
         text = raw.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise BadMetricsFile(
             f"{path or DEFAULT_PATH}: {error.strerror}: name a metrics file, or run from a checkout"
         ) from None
     except UnicodeDecodeError:
-        raise BadMetricsFile(f"{shown}: not UTF-8 text: name a metrics file") from None
+        raise BadMetricsFile(f"{shown_path}: not UTF-8 text: name a metrics file") from None
     metrics: dict[str, Metric] = {}
     captured: dict[str, int] = {}
     problems = []
@@ -175,15 +177,15 @@ def load_with_problems(path: Path | None = None) -> tuple[MetricTable, list[str]
                 )
             metrics[metric.concept] = metric
         except ValueError as error:
-            problems.append(f"{shown}:{line}: {error}")
+            problems.append(f"{shown_path}:{line}: {error}")
     if not metrics and not captured and not problems:
-        problems.append(f"{shown}:1: no metric in this file: write a line {' | '.join(_COLUMNS)}")
-    table = MetricTable(shown, tuple(metrics.values()), tuple(captured), tuple(captured.values()))
+        problems.append(f"{shown_path}:1: no metric in this file: write a line {' | '.join(_COLUMNS)}")
+    table = MetricTable(shown_path, tuple(metrics.values()), tuple(captured), tuple(captured.values()))
     return table, problems
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Line number and content of every line that says something."""
+    """Number and content of every line that is more than a comment or blank."""
     for number, line in enumerate(text.split("\n"), 1):
         if content := _COMMENT.sub("", line).strip():
             yield number, content
@@ -216,7 +218,7 @@ def _metric(content: str, line: int) -> Metric:
 
 
 def _threshold(cell: str, unit: str) -> tuple[float, float | None]:
-    """`2%` and `0.02` are relative; `1pp` is absolute and means nothing but for a metric in %."""
+    """Fraction, and percentage points or None: of `2%` or `0.02` the former, of `1pp` the latter."""
     match = _THRESHOLD.fullmatch(cell)
     if not match or (not match[2] and float(match[1]) >= 1):
         raise ValueError(f"threshold {cell!r}: write 2% of the old value, or 1pp for percentage points")
@@ -230,18 +232,18 @@ def _threshold(cell: str, unit: str) -> tuple[float, float | None]:
 
 
 def _alternatives(cell: str) -> tuple[Alternative, ...]:
-    found: dict[str, Alternative] = {}
+    alternatives: dict[str, Alternative] = {}
     for part in cell.split(","):
         name, at, chips = part.partition("@")
         name = _ncu_name(name.strip())
         if at and not chips.split():
             raise ValueError(f"{name}@ names no chip: write {name}@sm_90, or leave the @ out")
-        if name in found:
+        if name in alternatives:
             raise ValueError(f"{name} stands twice: write its chips after one @")
-        found[name] = Alternative(
+        alternatives[name] = Alternative(
             name, frozenset(_word("chip", chip, tuple(ARCHITECTURES), hint=False) for chip in chips.split())
         )
-    return tuple(found.values())
+    return tuple(alternatives.values())
 
 
 def _ncu_name(text: str) -> str:
@@ -259,10 +261,10 @@ def _ncu_name(text: str) -> str:
     return text
 
 
-def _word(column: str, word: str, known: Sequence[str], hint: bool = True) -> str:
-    """The word where it is one of the known ones; else an error with the nearest of them, or with all."""
-    if word in known:
+def _word(column: str, word: str, choices: Sequence[str], hint: bool = True) -> str:
+    """The word if it is one of the choices. Raises ValueError that names the nearest of them, or all."""
+    if word in choices:
         return word
-    near = get_close_matches(word, known, 1, 0.5) if hint else []
-    way_out = f"did you mean {near[0]}?" if near else f"write one of {', '.join(known)}"
+    nearest = get_close_matches(word, choices, 1, 0.5) if hint else []
+    way_out = f"did you mean {nearest[0]}?" if nearest else f"write one of {', '.join(choices)}"
     raise ValueError(f"unknown {column} {word!r}: {way_out}")

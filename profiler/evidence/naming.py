@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 
-def nearest_first(name: str, there: Iterable[str]) -> list[str]:
-    """The names that there are, for a message: those most like `name` first, then the others as they come."""
-    names = list(dict.fromkeys(there))
-    near = get_close_matches(name, names, n=3, cutoff=0.4)
-    return [*near, *(one for one in names if one not in near)]
+def nearest_first(name: str, existing: Iterable[str]) -> list[str]:
+    """The existing names for a message about a wrong one: at most three similar ones first, then the rest."""
+    names = list(dict.fromkeys(existing))
+    similar = get_close_matches(name, names, n=3, cutoff=0.4)
+    return [*similar, *(other for other in names if other not in similar)]
 
 
 def natural_key(text: str) -> tuple[tuple[int, str], ...]:
@@ -22,5 +22,5 @@ def natural_key(text: str) -> tuple[tuple[int, str], ...]:
 
 def brief_list(names: Sequence[str]) -> str:
     """A short list of names for a message: at most three, then how many more."""
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
+    first = ", ".join(names[:3])
+    return first if len(names) <= 3 else f"{first} and {len(names) - 3} more"

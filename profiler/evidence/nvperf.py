@@ -188,8 +188,8 @@ class Chip:
 
     def passes(self, names: Iterable[str]) -> int:
         """Replay passes that the names need together; names the chip does not have are left out."""
-        wanted = [request for name in names if (request := self._request(name)) is not None]
-        if not wanted:
+        requests = [request for name in names if (request := self._request(name)) is not None]
+        if not requests:
             return 0  # the library would say 1
         config = self._config()
         try:
@@ -198,7 +198,7 @@ class Chip:
                 "NVPW_RawMetricsConfig_BeginPassGroup",
                 _BeginPassGroup(pRawMetricsConfig=config),
             )
-            for request in wanted:
+            for request in requests:
                 counters = self._counters(request)
                 array = (_RawRequest * len(counters))(
                     *(_RawRequest(_size(_RawRequest), None, counter, 1, 1) for counter in counters)

@@ -13,11 +13,11 @@ _TWINS = {"sm": ("sm", "smsp"), "smsp": ("smsp", "sm")}  # one counter, seen fro
 
 @dataclass(frozen=True)
 class Rate:
-    """A number a second, by which metrics, or those that it would take, each with its state."""
+    """Something a second, with the metrics that it comes from; where it is unknown, those that it lacks."""
 
     number: float | None
-    names: tuple[str, ...] = ()
-    missing: tuple[tuple[str, str], ...] = ()
+    names: tuple[str, ...] = ()  # of the metrics that the number is made from
+    missing: tuple[tuple[str, str], ...] = ()  # name and state, in words, of each metric that it would take
 
     def __mul__(self, factor: float) -> Rate:
         number = None if self.number is None else self.number * factor
@@ -26,7 +26,7 @@ class Rate:
     @staticmethod
     def total(parts: Sequence[Rate]) -> Rate:
         """The sum; no number where one of them has none."""
-        missing = tuple(one for part in parts for one in part.missing)
+        missing = tuple(metric for part in parts for metric in part.missing)
         numbers = [part.number for part in parts if part.number is not None]
         names = tuple(dict.fromkeys(name for part in parts for name in part.names))
         return Rate(None, (), missing) if len(numbers) < len(parts) else Rate(sum(numbers), names)
@@ -51,7 +51,7 @@ class CounterRates:
         return "failed (NaN)" if value.state is State.FAILED else value.state.words
 
     def rate(self, base: str) -> Rate:
-        """What was counted a second: as the report says, or per cycle, or the sum over the time."""
+        """What was counted a second: as reported, or from the count per cycle, or from sum and duration."""
         unit, _, rest = base.partition("__")
         for twin in _TWINS.get(unit, (unit,)):
             counter = f"{twin}__{rest}"
@@ -62,14 +62,15 @@ class CounterRates:
             ):
                 if reading.number is not None:
                     return reading
-        name = self._told(base, (".sum.per_second", ".sum.per_cycle_elapsed", ".sum")) or self._usual(base)
-        found = [] if self.values.number(name) is not None else [(name, self.state(name))]
-        return Rate(None, (), (*found, *(() if name.endswith(".per_second") else self._no_clock(unit))))
+        rollups = (".sum.per_second", ".sum.per_cycle_elapsed", ".sum")
+        name = self._first_reported(base, rollups) or self._usual(base)
+        missing = [] if self.values.number(name) is not None else [(name, self.state(name))]
+        return Rate(None, (), (*missing, *(() if name.endswith(".per_second") else self._no_clock(unit))))
 
     def peak(self, base: str) -> Rate:
-        """What can be counted a second at the launch's own clock; a peak of zero is none.
+        """The most that can be counted a second at the launch's own clock; a peak of zero counts as missing.
 
-        Without a peak in the report: the rate over the share of the peak that the report says it is.
+        Where the report has no peak, it is the rate over the share of the peak that the report gives for it.
         """
         unit, _, rest = base.partition("__")
         for twin in _TWINS.get(unit, (unit,)):
@@ -86,9 +87,9 @@ class CounterRates:
         missing = [] if self.values.number(name) else [(name, self.state(name))]
         return Rate(None, (), (*missing, *self._no_clock(unit)))
 
-    def _told(self, base: str, suffixes: Sequence[str]) -> str | None:
-        """The first rollup that the report has a word on: it failed, say, or the chip lacks it."""
-        return next((base + one for one in suffixes if base + one in self.values), None)
+    def _first_reported(self, base: str, suffixes: Sequence[str]) -> str | None:
+        """The first rollup that the report mentions, be it as failed, or as lacking on the chip."""
+        return next((base + suffix for suffix in suffixes if base + suffix in self.values), None)
 
     def _usual(self, base: str) -> str:
         """The rollup that NVIDIA's sections use for the rate of such a counter, and metrics.txt collects."""
@@ -108,8 +109,8 @@ class CounterRates:
     def _clock(self, unit: str) -> Rate:
         """Cycles a second of a unit. The SM's partitions and its L1 run at the SM's clock."""
         units = (unit, *(twin for twin in ("sm", "smsp", "gpc") if unit in ("sm", "smsp", "l1tex")))
-        for one in dict.fromkeys(units):
-            reading = self._product(f"{one}__cycles_elapsed.avg.per_second")
+        for name in dict.fromkeys(units):
+            reading = self._product(f"{name}__cycles_elapsed.avg.per_second")
             if reading.number:
                 return reading
         return self._product(f"{unit}__cycles_elapsed.avg", self._per_second())

@@ -301,12 +301,12 @@ def _launch(draft: _Draft, ordinal: int, shared: dict[MetricSet, MetricSet]) -> 
 
 
 def _matched(form: re.Pattern[str], cells: Mapping[str, str], column: str) -> re.Match[str] | None:
-    """What a column says, in the form that ncu gives it; None where it says nothing."""
+    """The match of a column's text with the form in which ncu prints it; None where it is empty."""
     text = cells.get(column, "").strip()
-    found = form.fullmatch(text)
-    if text and not found:
+    match = form.fullmatch(text)
+    if text and not match:
         raise _Unusable(f"{column} is {_cut(text)!r}, which ncu does not print; export it again")
-    return found
+    return match
 
 
 def _cut(text: str) -> str:
@@ -315,8 +315,8 @@ def _cut(text: str) -> str:
 
 def _dimensions(cells: Mapping[str, str], column: str) -> tuple[int, int, int] | None:
     """`(24, 4, 1)`; None for zeros, which ncu prints where the launch failed."""
-    found = _matched(_DIMENSIONS, cells, column)
-    x, y, z = map(int, found.groups()) if found else (0, 0, 0)
+    match = _matched(_DIMENSIONS, cells, column)
+    x, y, z = map(int, match.groups()) if match else (0, 0, 0)
     return (x, y, z) if x and y and z else None
 
 

@@ -48,11 +48,11 @@ class Framing:
 
 
 @dataclass
-class _Findings:
-    """What has been seen of a file so far."""
+class _Declared:
+    """What the blocks of a file declare, as far as it has been read."""
 
     session: Session = field(default_factory=Session)
-    declared: int = 0
+    count: int = 0  # results, of every kind
     launches: list[LaunchHeader] = field(default_factory=list)
     only_kernels: bool = True
 
@@ -70,12 +70,12 @@ class _Hashing:
             raise ValueError(
                 f"a block needs {count:,} bytes, {self.left:,} are left (cut short or appended to)"
             )
-        taken = self._stream.read(count)
-        if len(taken) != count:
+        content = self._stream.read(count)
+        if len(content) != count:
             raise ValueError("it became shorter while it was read")
-        self._digest.update(taken)
+        self._digest.update(content)
         self.left -= count
-        return taken
+        return content
 
     def take_length(self) -> int:
         """The next four bytes as a length."""
@@ -107,25 +107,25 @@ def check_framing(path: Path, max_bytes: int = MAX_BYTES) -> Framing:
 
 def _examine(path: Path, stream: BinaryIO, size: int) -> Framing:
     source = _Hashing(stream, size)
-    found = _Findings()
+    declared = _Declared()
     _refuse_what_is_no_report(path, stream, size)
     try:
         source.take(len(MAGIC))
         version = next((v for n, v in _fields(source.take(source.take_length())) if n == 1), None)
         while source.left:
-            _take_block(source, found, version == REPORT_FILE_VERSION)
+            _take_block(source, declared, version == REPORT_FILE_VERSION)
     except IndexError:
         raise UnreadableReport(
             f"{path}: the report is damaged: a block ends too early; copy it again"
         ) from None
     except ValueError as error:
         raise UnreadableReport(f"{path}: the report is damaged: {error}; copy it again") from None
-    if not found.declared:
+    if not declared.count:
         raise UnreadableReport(
             f"{path}: the report holds no launch; check the kernel filter of the ncu command that wrote it"
         )
-    launches = tuple(found.launches) if found.only_kernels else ()
-    return Framing(source.sha256, size, found.session, found.declared, launches)
+    launches = tuple(declared.launches) if declared.only_kernels else ()
+    return Framing(source.sha256, size, declared.session, declared.count, launches)
 
 
 def _damaged(path: Path, how: str) -> UnreadableReport:
@@ -143,7 +143,8 @@ def _refuse_what_is_no_report(path: Path, stream: BinaryIO, size: int) -> None:
         raise UnreadableReport(f"{path}: not an Nsight Compute report: it does not start with NVR")
 
 
-def _take_block(source: _Hashing, found: _Findings, known: bool) -> None:
+def _take_block(source: _Hashing, declared: _Declared, is_known_version: bool) -> None:
+    """Read a block and add what it declares. Of an unknown version of the format only counts are taken."""
     header = source.take(source.take_length())
     counts, sources, payload_size = [0, 0, 0, 0], 0, 0
     for number, value in _fields(header):
@@ -155,16 +156,16 @@ def _take_block(source: _Hashing, found: _Findings, known: bool) -> None:
             elif number == 5:
                 payload_size = value
         elif number == 3:
-            found.session = _merge(found.session, value)
+            declared.session = _merge(declared.session, value)
     payload = source.take(payload_size)
-    found.declared += sum(counts)
-    found.only_kernels &= known and not any(counts[1:])
-    if known:
+    declared.count += sum(counts)
+    declared.only_kernels &= is_known_version and not any(counts[1:])
+    if is_known_version:
         entries = list(_entries(payload))
         if len(entries) != sources + sum(counts):
             raise ValueError(f"a block holds {len(entries)} entries and declares {sources + sum(counts)}")
         if not any(counts[1:]):
-            found.launches += [_launch_header(payload, start, end) for start, end in entries[sources:]]
+            declared.launches += [_launch_header(payload, start, end) for start, end in entries[sources:]]
 
 
 def _entries(payload: bytes) -> Iterator[tuple[int, int]]:

@@ -104,9 +104,9 @@ def read_detail(
             f"{path}: the report has no launch {ordinal}; it has {framed.declared}, from 0"
         )
     cached = cache_dir / f"{framed.sha256}-{ordinal}-v{READER_VERSION}.detail" if cache_dir else None
-    if cached and (kept := _load(cached)):
+    if cached and (cached_answer := _load(cached)):
         with contextlib.suppress(KeyError, ValueError, TypeError):
-            return _decode(kept, framed.sha256, ordinal)
+            return _decode(cached_answer, framed.sha256, ordinal)
     with contextlib.closing(Worker(memory_bytes)) as worker:
         worker.ask(path, timeout_s, ordinal)
         try:
@@ -116,14 +116,14 @@ def read_detail(
     if "error" in answer.head:
         raise UnreadableReport(f"{path}: {answer.head['error']}")
     try:
-        found = _decode(answer, framed.sha256, ordinal)
+        detail = _decode(answer, framed.sha256, ordinal)
     except (KeyError, ValueError, TypeError) as error:
         raise UnreadableReport(
             f"{path}: launch {ordinal} reads as nonsense; copy the report again"
         ) from error
     if cached:
         _save(cached, answer)
-    return found
+    return detail
 
 
 def _decode(answer: Answer, sha256: str, ordinal: int) -> LaunchDetail:

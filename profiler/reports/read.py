@@ -140,7 +140,7 @@ def _finish(job: _Job, queued: Iterable[_Job], worker: Worker, timeout_s: float)
 
 
 def assemble_report(path: Path, framed: file_format.Framing, answer: Answer) -> Report:
-    """Build the Report and hold it against what the file declares; raises UnreadableReport."""
+    """The Report in a reader's answer, checked against what the file declares; raises UnreadableReport."""
     if "error" in answer.head:
         raise _unreadable(path, answer.head["error"], answer.head.get("whole", False))
     try:
@@ -148,12 +148,12 @@ def assemble_report(path: Path, framed: file_format.Framing, answer: Answer) -> 
     except (KeyError, ValueError, IndexError, TypeError) as error:
         raise _unreadable(path, "the report is damaged: it reads as nonsense") from error
     if len(launches) != framed.declared:
-        told = f"it declares {framed.declared} launches and {len(launches)} can be read"
-        raise _unreadable(path, f"the report is damaged: {told}")
+        mismatch = f"it declares {framed.declared} launches and {len(launches)} can be read"
+        raise _unreadable(path, f"the report is damaged: {mismatch}")
     for launch, header in zip(launches, framed.launches, strict=bool(framed.launches)):
         if launch.function == header.function and len(launch.values) != header.metrics:
-            told = f"stores {header.metrics} metrics and {len(launch.values)} can be read"
-            raise _unreadable(path, f"the report is damaged: launch {launch.ordinal} {told}")
+            mismatch = f"stores {header.metrics} metrics and {len(launch.values)} can be read"
+            raise _unreadable(path, f"the report is damaged: launch {launch.ordinal} {mismatch}")
     return Report(path.name, framed.sha256, framed.size_bytes, "ncu-rep", framed.session, launches)
 
 
@@ -162,38 +162,40 @@ def _unreadable(path: Path, what: str, whole: bool = False) -> UnreadableReport:
 
 
 def _launches(head: dict[str, Any], blob: bytes, framed: file_format.Framing) -> tuple[Launch, ...]:
-    sets = [MetricSet(tuple(one["names"]), tuple(one["units"]), one["kinds"]) for one in head["sets"]]
-    times = [[place for place, name in enumerate(one.names) if is_duration(name)] for one in sets]
+    sets = [MetricSet(tuple(body["names"]), tuple(body["units"]), body["kinds"]) for body in head["sets"]]
+    durations = [
+        [index for index, name in enumerate(metric_set.names) if is_duration(name)] for metric_set in sets
+    ]
     launches, at = [], 0
-    for ordinal, told in enumerate(head["launches"]):
-        metric_set = sets[told["set"]]
+    for ordinal, body in enumerate(head["launches"]):
+        metric_set = sets[body["set"]]
         count = len(metric_set.names)
         slots = np.frombuffer(blob, SLOT, count, at)
         states = np.frombuffer(blob, np.uint8, count, at + count * SLOT.itemsize)
         at += count * (SLOT.itemsize + 1)
-        texts = dict(zip(*told["texts"], strict=True))
+        texts = dict(zip(*body["texts"], strict=True))
         values = Values(metric_set, slots, states, texts)
-        for place in times[told["set"]]:
-            number = values.number(metric_set.names[place])
+        for index in durations[body["set"]]:  # nothing takes no time: ncu failed to measure it
+            number = values.number(metric_set.names[index])
             if number is not None and number <= 0:
                 values.states = values.states.copy()  # what was read is read-only
-                values.states[place] = State.FAILED
+                values.states[index] = State.FAILED
         header = framed.launches[ordinal] if ordinal < len(framed.launches) else None
-        if header and header.function != told["function"]:
+        if header and header.function != body["function"]:
             header = None  # the library orders launches of several processes in its own way
         launches.append(
             Launch(
-                function=told["function"],
-                demangled=told["demangled"],
-                mangled=told["mangled"],
+                function=body["function"],
+                demangled=body["demangled"],
+                mangled=body["mangled"],
                 grid=header.grid if header else launch_dimensions(values, "launch__grid_dim_"),
                 block=header.block if header else launch_dimensions(values, "launch__block_dim_"),
                 stream=header.stream if header else _whole(values, "launch__stream_id"),
-                nvtx=tuple(told["nvtx"]),
+                nvtx=tuple(body["nvtx"]),
                 ordinal=ordinal,
                 values=values,
-                opcodes=told["opcodes"],
-                rules=tuple(_rule(*rule) for rule in told["rules"]),
+                opcodes=body["opcodes"],
+                rules=tuple(_rule(*rule) for rule in body["rules"]),
             )
         )
     if at != len(blob):
@@ -201,8 +203,8 @@ def _launches(head: dict[str, Any], blob: bytes, framed: file_format.Framing) ->
     return tuple(launches)
 
 
-def _rule(*told: Any) -> Rule:
-    identifier, name, section, kind, title, message, speedup_pct, scope, focus = told
+def _rule(*fields: Any) -> Rule:
+    identifier, name, section, kind, title, message, speedup_pct, scope, focus = fields
     return Rule(identifier, name, section, kind, title, message, speedup_pct, scope, tuple(focus))
 
 

@@ -78,8 +78,8 @@ def serve(site: str, memory_bytes: int) -> None:
         try:
             head, blob = answer(request)
         except MemoryError:
-            told = f"reading it takes more than {memory_bytes >> 20} MiB of memory; profile fewer launches"
-            head, blob = {"error": told, "whole": True}, b""
+            error = f"reading it takes more than {memory_bytes >> 20} MiB of memory; profile fewer launches"
+            head, blob = {"error": error, "whole": True}, b""
         signal.alarm(0)
         head["retired"] = _peak_kib() > RETIRE_KIB
         send(out, head, blob)
@@ -191,9 +191,9 @@ class MetricSets:
     ) -> int:
         """Place of the launch's set among the shared ones."""
         chip = values[metric_names.index(CHIP)] if CHIP in metric_names else None
-        known = self._index.get((metric_names, letters, chip))
-        if known is not None:
-            return known
+        index = self._index.get((metric_names, letters, chip))
+        if index is not None:
+            return index
         units = list(map(unit_of, metric_names, metrics))
         if not all(map(has_unit, metric_names, units)) and not room_for(UNITS_BYTES):
             raise MemoryError  # the library goes on without units where it cannot load its tables
@@ -329,13 +329,14 @@ def rules(action: Any) -> list[list[Any]]:
 
 def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
     """Per-PC columns, SASS, source lines, timelines and the other instances of one launch."""
-    action = next((found for index, found in enumerate(actions(path)) if index == ordinal), None)
+    action = next((launch for index, launch in enumerate(actions(path)) if index == ordinal), None)
     if action is None:
         raise Refused(f"the report has no launch {ordinal}")
     metrics = [m for m in map(action.metric_by_name, action.metric_names()) if m is not None]
     units = {metric.name(): unit_of(metric.name(), metric) for metric in metrics}  # all: the order matters
-    found = {m.name(): (m, *instances(m)) for m in metrics if m.num_instances() and m.has_correlation_ids()}
-    series = {name: columns for name, columns in found.items() if columns[1]}
+    instanced = [metric for metric in metrics if metric.num_instances() and metric.has_correlation_ids()]
+    columns_by_name = {metric.name(): (metric, *instances(metric)) for metric in instanced}
+    series = {name: columns for name, columns in columns_by_name.items() if columns[1]}
     addresses: set[int] = set()
     for name, (_, keys, _) in series.items():
         if name == "inst_executed" or name.startswith("smsp__pcsamp_"):

@@ -78,14 +78,14 @@ def redact_report(path: Path, target: Path, private: Iterable[str] = ()) -> Reda
     words: dict[bytes, bytes] = {}
     fixed: list[tuple[int, int]] = []  # overwritten whole, wherever they lie
     for field in _session_fields(content):
-        _collect(content, field, words, fixed)
-    for word in private:
-        _remember_word(word.encode(), words)
-    for ordinary in [one for one in words if b"/" not in one and _in_metric_names(one, content)]:
+        _collect_words(content, *field, words, fixed)
+    for name in private:
+        _remember_word(name.encode(), words)
+    for ordinary in [word for word in words if b"/" not in word and _in_metric_names(word, content)]:
         del words[ordinary]  # a machine called `device` says nothing, and device__attribute_… must stay
     for match in _PRIVATE.finditer(content):
-        folder, _, name = match[1].rpartition(b"/")
-        _remember_folder(folder if b"." in name.lstrip(b".") else match[1], words)
+        folder, _, file_name = match[1].rpartition(b"/")
+        _remember_folder(folder if b"." in file_name.lstrip(b".") else match[1], words)
     for folder in _in_strings(content):
         _remember_folder(folder, words)
     for match in _IN_TEXT.finditer(content):
@@ -96,13 +96,13 @@ def redact_report(path: Path, target: Path, private: Iterable[str] = ()) -> Reda
     for start, end in fixed:
         content[start:end] = _FILLER * (end - start)
         places += 1
-    kept = bytes(content)
-    for found in sorted(words, key=len, reverse=True):  # a folder before the one it lies in
-        places += kept.count(found)
-        kept = kept.replace(found, words[found])
-    target.write_bytes(kept)
+    redacted = bytes(content)
+    for word in sorted(words, key=len, reverse=True):  # a folder before the one it lies in
+        places += redacted.count(word)
+        redacted = redacted.replace(word, words[word])
+    target.write_bytes(redacted)
     try:
-        _check(path, target, before, words)
+        _check_copy(path, target, before, words)
     except UnreadableReport:
         target.unlink(missing_ok=True)
         raise
@@ -110,7 +110,7 @@ def redact_report(path: Path, target: Path, private: Iterable[str] = ()) -> Reda
 
 
 def private_words() -> list[str]:
-    """What this machine's own files could tell: its name, this user's home, the folders worked in."""
+    """What files made on this machine could reveal: its name, the user's home, the folders worked in."""
     words = [
         socket.gethostname(),
         str(Path.home()),
@@ -127,18 +127,19 @@ def find_leaks(path: Path, private: Iterable[str]) -> list[str]:
     return [word for word in private if len(word) >= _SHORTEST and word.encode() in content]
 
 
-def _check(path: Path, target: Path, before: Framing, words: dict[bytes, bytes]) -> None:
+def _check_copy(path: Path, target: Path, before: Framing, words: dict[bytes, bytes]) -> None:
+    """Raise UnreadableReport where the copy lost a launch or its session, or still holds one of the words."""
     after = check_framing(target)
     same = (after.size_bytes, after.declared, after.launches) == (
         before.size_bytes,
         before.declared,
         before.launches,
     )
-    told = [
-        (one.session.ncu_version, one.session.driver, one.session.clock_control, one.session.cache_control)
-        for one in (before, after)
+    sessions = [
+        (session.ncu_version, session.driver, session.clock_control, session.cache_control)
+        for session in (before.session, after.session)
     ]
-    if not same or told[0] != told[1]:
+    if not same or sessions[0] != sessions[1]:
         raise UnreadableReport(
             f"{path}: overwriting its session would change what it measured; not published"
         )
@@ -149,7 +150,7 @@ def _check(path: Path, target: Path, before: Framing, words: dict[bytes, bytes])
 
 
 def _session_fields(content: bytearray) -> Iterator[tuple[str, _Field]]:
-    """Every field that tells of the machine, with what it is."""
+    """Every field that says something about the machine, with its kind: host, path or whole."""
     at = len(MAGIC)
     at += 4 + int.from_bytes(content[at : at + 4], "little")
     while at < len(content):
@@ -219,17 +220,18 @@ def _in_strings(content: bytearray) -> Iterator[bytes]:
                 yield os.path.dirname(text)
 
 
-def _collect(
+def _collect_words(
     content: bytearray,
-    found: tuple[str, _Field],
+    kind: str,
+    field: _Field,
     words: dict[bytes, bytes],
     fixed: list[tuple[int, int]],
 ) -> None:
-    what, field = found
+    """Add what a field of the session calls for: words to overwrite everywhere, or the place of the field."""
     text = bytes(content[field.start : field.end])
-    if what == "whole":
+    if kind == "whole":
         fixed.append((field.start, field.end))
-    elif what == "host":
+    elif kind == "host":
         if text not in _LOOPBACK:
             fixed.append((field.start, field.end))
             _remember_word(text, words)

@@ -27,15 +27,15 @@ class RuleChange:
 
     @property
     def rule(self) -> Rule:
-        """The result itself: B's where there is one."""
-        found = self.b or self.a
-        assert found is not None
-        return found
+        """The rule result of B, or of A where B has none."""
+        rule = self.b or self.a
+        assert rule is not None
+        return rule
 
 
 def plain_message(message: str) -> str:
     """A rule's message with ncu's references (`@section:ID:words@`, `@url:words:address@`) as words."""
-    return _REFERENCE.sub(lambda found: found[2] if found[1] == "url" else found[3], message)
+    return _REFERENCE.sub(lambda match: match[2] if match[1] == "url" else match[3], message)
 
 
 def rule_title(rule: Rule) -> str:
@@ -46,8 +46,8 @@ def rule_title(rule: Rule) -> str:
 def rank_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """Largest estimated speed-up first, of the whole launch (global) before that of a part (local).
 
-    Then what carries no estimate, as in every report before ncu 2023: what asks for something before what is
-    well, in the report's order. A rule that ended in an error says nothing of the kernel.
+    Rules without an estimate, which are all in reports before ncu 2023, come last by kind: optimizations,
+    warnings, errors, then what is well; equal ones in the report's order.
     """
     return tuple(sorted(rules, key=_rank))
 
@@ -57,19 +57,19 @@ def compare_rules(a: Sequence[Rule], b: Sequence[Rule]) -> tuple[RuleChange, ...
 
     One identifier occurs many times, and a title may change with the finding ("High Utilization",
     "Balanced"): results of one identifier pair by title and wording, then by title, then by wording, then
-    where only one is left on each side. Every message holds numbers that move from run to run: only other
-    words are a change, or another kind or scope, or an estimate that moved by more than RELEVANT_PP.
+    where only one is left on each side. Numbers in messages differ from run to run: only other words are a
+    change, or another kind or scope, or an estimate that differs by more than RELEVANT_PP.
     """
-    left_a, left_b = list(a), list(b)
+    unpaired_a, unpaired_b = list(a), list(b)
     pairs: list[tuple[Rule, Rule]] = []
     for traits in (_title_and_wording, _title, _wording):
-        pairs += _take(left_a, left_b, traits)
-    pairs += _take(left_a, left_b, lambda rule: rule.identifier, alone=True)
-    found = [_change(x, y) for x, y in pairs]
-    found += [RuleChange(NEW, None, rule) for rule in left_b]
-    found += [RuleChange(GONE, rule, None) for rule in left_a]
+        pairs += _take_pairs(unpaired_a, unpaired_b, traits)
+    pairs += _take_pairs(unpaired_a, unpaired_b, lambda rule: rule.identifier, alone=True)
+    changes = [_change(x, y) for x, y in pairs]
+    changes += [RuleChange(NEW, None, rule) for rule in unpaired_b]
+    changes += [RuleChange(GONE, rule, None) for rule in unpaired_a]
     order = (NEW, GONE, CHANGED, SAME)
-    return tuple(sorted(found, key=lambda one: (order.index(one.state), _rank(one.rule))))
+    return tuple(sorted(changes, key=lambda change: (order.index(change.state), _rank(change.rule))))
 
 
 def _rank(rule: Rule) -> tuple[bool, bool, float, int]:
@@ -92,34 +92,37 @@ def _title_and_wording(rule: Rule) -> Hashable:
     return _title(rule), _wording(rule)
 
 
-def _take(
+def _take_pairs(
     a: list[Rule], b: list[Rule], traits: Callable[[Rule], Hashable], *, alone: bool = False
 ) -> list[tuple[Rule, Rule]]:
-    """Pairs of equal traits, in the report's order, taken off both lists; `alone`: only one on each side."""
-    found = []
+    """Remove pairs of equal traits from both lists, and give them in the report's order.
+
+    alone: only where one rule on each side has the traits.
+    """
+    pairs = []
     for rule in list(a):
         same = [other for other in b if traits(other) == traits(rule)]
         own = [other for other in a if traits(other) == traits(rule)]
         if same and not (alone and (len(same) > 1 or len(own) > 1)):
-            found.append((rule, same[0]))
+            pairs.append((rule, same[0]))
             a.remove(rule)
             b.remove(same[0])
-    return found
+    return pairs
 
 
 def _change(a: Rule, b: Rule) -> RuleChange:
-    told = []
+    differences = []
     if a.kind != b.kind:
-        told.append(f"{a.kind} → {b.kind}")
+        differences.append(f"{a.kind} → {b.kind}")
     if a.title != b.title:
-        told.append(f"{rule_title(a)} → {rule_title(b)}")
+        differences.append(f"{rule_title(a)} → {rule_title(b)}")
     if (a.speedup_pct is None) != (b.speedup_pct is None):
-        told.append("an estimate on one side only")
+        differences.append("an estimate on one side only")
     elif a.speedup_pct is not None and b.speedup_pct is not None:
         if abs(b.speedup_pct - a.speedup_pct) > RELEVANT_PP:
-            told.append(f"estimate {a.speedup_pct:.1f} → {b.speedup_pct:.1f} %")
+            differences.append(f"estimate {a.speedup_pct:.1f} → {b.speedup_pct:.1f} %")
         if a.speedup_scope != b.speedup_scope:
-            told.append(f"{a.speedup_scope or 'no scope'} → {b.speedup_scope or 'no scope'}")
-    if not told and _wording(a) != _wording(b):
-        told.append("says something else")
-    return RuleChange(CHANGED if told else SAME, a, b, ", ".join(told))
+            differences.append(f"{a.speedup_scope or 'no scope'} → {b.speedup_scope or 'no scope'}")
+    if not differences and _wording(a) != _wording(b):
+        differences.append("says something else")
+    return RuleChange(CHANGED if differences else SAME, a, b, ", ".join(differences))

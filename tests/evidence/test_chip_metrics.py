@@ -175,7 +175,7 @@ def test_every_name_that_real_reports_carry_is_known(reports: Path) -> None:
 
 
 def test_names_that_ncu_computes_need_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chip_metrics, "_chip", lambda chip: None)
+    monkeypatch.setattr(chip_metrics, "_library_chip", lambda chip: None)
     assert chip_metrics.exists("launch__registers_per_thread", "sm_90") is True
     assert chip_metrics.exists("device__attribute_whatever_cuda_adds", "sm_90") is True
     assert chip_metrics.exists("gpu__time_duration.sum", "sm_90") is None
@@ -302,7 +302,7 @@ def test_speed_of_light_costs_about_what_the_c_programs_counted(chip: str, passe
 
 def test_without_the_library_nothing_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvperf, "load", lambda: None)
-    monkeypatch.setattr(chip_metrics, "_chip", lambda chip: None)
+    monkeypatch.setattr(chip_metrics, "_library_chip", lambda chip: None)
     assert not chip_metrics.is_library_available()
     assert chip_metrics.replay_passes(["gpu__time_duration.sum"], "sm_90") is None
     with pytest.raises(CannotJudge, match="cannot check names: libnvperf_host"):
@@ -333,7 +333,7 @@ def test_the_chip_list_stands_alone_on_stdout(capsys: pytest.CaptureFixture[str]
 def test_passes_that_nobody_can_count_are_unknown(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chip_metrics, "_chip", lambda chip: None)
+    monkeypatch.setattr(chip_metrics, "_library_chip", lambda chip: None)
     assert run("--chip", "sm_90") == Exit.PASS
     assert "replay passes unknown" in capsys.readouterr().err
     assert run("--chip", "sm_90", "--json") == Exit.PASS

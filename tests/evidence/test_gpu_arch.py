@@ -106,7 +106,7 @@ def test_nvidias_library_is_asked_by_the_chip_of_the_row(
     monkeypatch.setattr(nvperf, "load", object)
     monkeypatch.setattr(nvperf, "Chip", Chip)
     assert chip_metrics.exists("new__name.sum", "sm_130")
-    chip_metrics._chip.cache_clear()
+    chip_metrics._library_chip.cache_clear()
 
 
 def test_a_new_row_has_a_roofline_of_its_own_counter(new: Architecture) -> None:
