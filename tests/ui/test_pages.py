@@ -17,7 +17,8 @@ from tests.reportfiles import is_made
 pytestmark = pytest.mark.slow  # the pages are run whole
 
 APP = Path(__file__).resolve().parents[2] / "app.py"
-PAGES = ("overview", "trends", "diff", "code", "runs")
+PAGES = ("overview", "trends", "diff", "code", "runs")  # that show reports of any family
+ALL_PAGES = sorted(path.stem for path in APP.parent.glob("profiler/ui/pages/[a-z]*.py"))
 NCAR = {"a": "ncar/MW_Baseline", "b": "ncar/MW_DivToMult"}
 
 
@@ -46,14 +47,18 @@ def charts(app: AppTest) -> list[dict[str, Any]]:
     return [json.loads(element.proto.spec) for element in app.get("plotly_chart")]
 
 
+def test_every_page_is_in_the_menu_and_each_entry_is_a_page() -> None:
+    assert sorted(set(re.findall(r'PAGES / "(\w+)\.py"', APP.read_text("utf-8")))) == ALL_PAGES
+
+
 @pytest.mark.usefixtures("pages_of")
 class TestEmpty:
-    @pytest.mark.parametrize("name", PAGES)
+    @pytest.mark.parametrize("name", ALL_PAGES)
     def test_a_page_without_data_names_the_command_that_fills_it(
         self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         app = page(name, tmp_path, monkeypatch)
-        assert "profiler import PATH" in text(app)
+        assert re.search(r"profiler (import PATH|dissect|collect|noise)\b", text(app))
         assert not app.get("plotly_chart")
 
     def test_the_runs_page_takes_a_report_and_the_other_pages_show_it(
