@@ -28,8 +28,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def noisy(folder: Path, pairs: int = 3, **changed: object):
-    asked = {"versions": ("one",), "workloads": (SMALL, LARGE), "pairs": pairs, "counters": False}
-    return begin(folder, **{**asked, **changed})
+    options = {"versions": ("one",), "workloads": (SMALL, LARGE), "pairs": pairs, "counters": False}
+    return begin(folder, **{**options, **changed})
 
 
 def test_the_two_sessions_of_a_pair_lie_half_the_collection_apart() -> None:
@@ -59,8 +59,8 @@ def test_every_session_is_one_process_for_all_workloads_and_the_run_holds_pairs(
     assert run.provenance["settings"]["pairs"] == 3
     for result in run.results:
         assert len(result.samples) == 2 * 6, "two modes of six sessions"
-        assert all(one.rounds == tuple(r for r in range(6) for _ in range(4)) for one in result.samples)
-        first = [one.ns[0] for one in result.samples[:6]]
+        assert all(block.rounds == tuple(r for r in range(6) for _ in range(4)) for block in result.samples)
+        first = [block.ns[0] for block in result.samples[:6]]
         sessions = [1000.0 * (1 + 0.02 * ((number * 0.618) % 1 - 0.5)) for number in range(1, 7)]
         assert first == pytest.approx([sessions[at] for at in (0, 3, 1, 4, 2, 5)])
     assert all(state["during"] == [] for state in run.provenance["states"]), "the samples hold the clocks"
@@ -73,14 +73,14 @@ def test_the_index_reads_a_noise_run_as_pairs_and_as_nobodys_latency(folder: Pat
     run = finish(folder, collection)
     store = Store.open(folder / "index.db")
     store.add(run, {})
-    found = noise_floor.stored_floors(store)
-    assert [one.key for one in found] == [
+    floors = noise_floor.stored_floors(store)
+    assert [stored.key for stored in floors] == [
         ("stand-in", f"events; cache {mode}; clock none", "short") for mode in ("cold", "warm")
     ]
-    assert {one.floor.pairs for one in found} == {3}, "both workloads went through the same sessions"
+    assert {stored.floor.pairs for stored in floors} == {3}, "both workloads went through the same sessions"
     levels = [1002.5 + 20 * ((number * 0.618) % 1 - 0.5) for number in range(1, 7)]
     apart = [abs(math.log(b / a)) for a, b in zip(levels[:3], levels[3:], strict=True)]
-    assert found[0].floor.largest == pytest.approx(max(apart), rel=1e-3)
+    assert floors[0].floor.largest == pytest.approx(max(apart), rel=1e-3)
     assert store.latencies() == []
     store.close()
 
@@ -97,7 +97,7 @@ def test_a_killed_session_is_taken_anew_and_what_ended_is_not(folder: Path) -> N
     resumed = again(folder, collection.staging.run_id)
     resumed.run_jobs()
     assert calls(folder)[before:] == ["latency one x2"], "one session, both workloads"
-    assert all(len(one.samples) == 12 for one in finish(folder, resumed).results)
+    assert all(len(result.samples) == 12 for result in finish(folder, resumed).results)
 
 
 def test_a_process_that_dies_costs_its_session_and_its_workloads_are_timed_apart(folder: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_process_that_dies_costs_its_session_and_its_workloads_are_timed_apart
     collection.run_jobs()
     timed = [line for line in calls(folder) if line.startswith("lat")]
     assert timed == ["latency one x2", "latency one", "latency one"] * 2
-    assert all(len(one.samples) == 4 for one in finish(folder, collection).results)
+    assert all(len(result.samples) == 4 for result in finish(folder, collection).results)
 
 
 def test_a_version_that_dies_alone_is_failed_and_left_out_of_later_sessions(folder: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_version_that_dies_alone_is_failed_and_left_out_of_later_sessions(fold
     collection.run_jobs()
     assert [line for line in calls(folder) if line.startswith("lat")].count("latency one x2") == 1
     run = finish(folder, collection)
-    assert {one.status for one in run.results} == {"failed"}
+    assert {result.status for result in run.results} == {"failed"}
     assert "illegal address" in run.results[0].reason
 
 
@@ -126,7 +126,7 @@ def test_a_budget_keeps_the_pairs_it_got(folder: Path, monkeypatch: pytest.Monke
     collection = noisy(folder, pairs=40)
     collection.run_jobs(budget_s=2.0)
     run = finish(folder, collection)
-    counts = {len(one.samples) // 2 for one in run.results}
+    counts = {len(result.samples) // 2 for result in run.results}
     assert len(counts) == 1
     assert 1 < counts.pop() < 80
     assert any("the time budget" in words for words in run.provenance["left_out"])
@@ -158,20 +158,20 @@ def test_without_a_gpu_one_line_says_so_and_nothing_is_begun(
 @pytest.mark.usefixtures("gpu")
 def test_pairs_are_collected_told_and_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tell(folder, wobble=0.02)
-    asked = ["--workloads", "1x8x512x64", "--rounds", "2", "--samples", "2"]
-    assert noise(folder, *asked, "--pairs", "12", "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [(one["mode"], one["pairs"], one["limit"]) for one in told["floors"]] == [
+    options = ["--workloads", "1x8x512x64", "--rounds", "2", "--samples", "2"]
+    assert noise(folder, *options, "--pairs", "12", "--json") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [(floor["mode"], floor["pairs"], floor["limit"]) for floor in document["floors"]] == [
         ("events; cache cold; clock none", 12, None),
         ("events; cache warm; clock none", 12, None),
     ]
-    assert noise(folder, *asked, "--pairs", "8", "--out", str(folder / "noise.zip")) == 0
+    assert noise(folder, *options, "--pairs", "8", "--out", str(folder / "noise.zip")) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert "8 of 20" in out
     assert (folder / "noise.zip").stat().st_size > 500
     assert main(["noise", "--list", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [(one["pairs"], len(one["runs"])) for one in listed["floors"]] == [(20, 2), (20, 2)]
+    assert [(floor["pairs"], len(floor["runs"])) for floor in listed["floors"]] == [(20, 2), (20, 2)]
     assert 0.005 < listed["floors"][0]["limit"] < 0.08
     assert listed["floors"][0]["detectable"] > listed["floors"][0]["limit"]
     assert listed["missing"] == []
@@ -197,12 +197,12 @@ def test_the_list_names_the_command_for_calls_without_a_floor(
 def test_a_collection_says_that_it_has_no_floor_until_it_has_one(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["--catalog", str(folder), "--workloads", "1x8x512x64", "--rounds", "4"]
-    collect = ["collect", "one", *asked, "--no-counters", "--no-model"]
+    options = ["--catalog", str(folder), "--workloads", "1x8x512x64", "--rounds", "4"]
+    collect = ["collect", "one", *options, "--no-counters", "--no-model"]
     assert main(collect) == 0
     words = "no A/A floor for short calls here"
     assert words in capsys.readouterr().out
-    assert noise(folder, *asked[2:], "--samples", "2") == 0
+    assert noise(folder, *options[2:], "--samples", "2") == 0
     capsys.readouterr()
     assert main(collect) == 0
     assert words not in capsys.readouterr().out
@@ -210,7 +210,7 @@ def test_a_collection_says_that_it_has_no_floor_until_it_has_one(
 
 @pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         ([], "which version?"),
         (["v2"], "v2: only a correct version has a latency"),
@@ -220,10 +220,10 @@ def test_a_collection_says_that_it_has_no_floor_until_it_has_one(
     ],
 )
 def test_a_wrong_question_is_answered_in_one_line(
-    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+    folder: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     assert main(["noise", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert unfinished_runs(LocalRoot(folder / "data")) == []
 
 
@@ -233,4 +233,4 @@ def test_by_default_three_workloads_of_different_size_are_measured(folder: Path)
     root = LocalRoot(folder / "data")
     (run_id,) = bundle.list_runs(root)
     run = bundle.load_run(root, run_id)
-    assert [one.workload for one in run.results] == ["1x8x512x64", "2x8x2048x64 causal", "2x8x2048x128"]
+    assert [result.workload for result in run.results] == ["1x8x512x64", "2x8x2048x64 causal", "2x8x2048x128"]

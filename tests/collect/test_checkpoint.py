@@ -100,16 +100,16 @@ def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it
     assert wait_for(lambda: "latency one,two,three" in calls(folder))
     ended = {path.name for path in folder.glob("data/staging/*/jobs/check-*.json")}
     assert len(ended) == 3
-    assert wait_for(lambda: held(folder) == ended)
+    assert wait_for(lambda: checks_in_file(folder) == ended)
     os.killpg(process.pid, signal.SIGKILL)  # as a limit on a command's time ends it
     assert process.wait() == -signal.SIGKILL
     assert wait_for(lambda: not running(folder), 10), "what hangs does not outlive whoever started it"
     assert [path.name for path in (folder / "out").iterdir()] == ["collected.zip"]
 
     run = unpacked(folder)
-    assert {one.version: one.check["passed"] for one in run.results if one.check} == dict.fromkeys(
-        ("one", "two", "three"), True
-    )
+    assert {
+        result.version: result.check["passed"] for result in run.results if result.check
+    } == dict.fromkeys(("one", "two", "three"), True)
     assert checkpoint.UNFINISHED_WORDS in run.provenance["degraded"]
     assert any("time 3 versions" in line for line in run.provenance["left_out"])
     other = LocalRoot(folder / "elsewhere")
@@ -122,7 +122,7 @@ def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it
     capsys.readouterr()
     assert collect_here(folder, "--resume", "last") == 0, capsys.readouterr().err
     whole = bundle.load_run(LocalRoot(folder / "data"), run.run_id)
-    assert {one.status for one in whole.results if one.workload} == {"done"}
+    assert {result.status for result in whole.results if result.workload} == {"done"}
     assert sum(line.startswith("correctness") for line in calls(folder)) == 3, "nothing is done twice"
 
     monkeypatch.setenv("PROFILER_DATA", str(other.folder))
@@ -135,14 +135,14 @@ def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it
     assert bundle.load_run(other, run.run_id) == whole
 
 
-def held(folder: Path) -> set[str]:
+def checks_in_file(folder: Path) -> set[str]:
     """The checks that the file holds."""
     path = folder / "out/collected.zip"
     if not path.exists():
         return set()
     into = folder / f"looked-{time.monotonic_ns()}"
     into.mkdir()
-    checked = [one.version for one in zip_file.unpack(path, into).results if one.check]
+    checked = [result.version for result in zip_file.unpack(path, into).results if result.check]
     return {f"check-1x8x512x64-0-{name}.json" for name in checked}
 
 
@@ -156,7 +156,7 @@ def test_after_an_interruption_the_file_holds_all_that_had_ended(folder: Path) -
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "collected.zip holds what had ended" in said
-    assert sum(bool(one.check) for one in unpacked(folder).results) == 3
+    assert sum(bool(result.check) for result in unpacked(folder).results) == 3
     assert len(unfinished_runs(LocalRoot(folder / "data"))) == 1
 
 
@@ -187,27 +187,29 @@ def test_a_checkpoint_is_written_between_what_is_timed_and_not_beside_it(
     tell(folder, sleep__latency=0.1)
     collection = begin(folder)
     monkeypatch.setattr(gpu_process, "run_program", noting(timed, gpu_process.run_program, LATENCY))
-    with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=1.0) as kept:
-        monkeypatch.setattr(kept, "_write", noting(wrote, kept._write))
+    with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=1.0) as writer:
+        monkeypatch.setattr(writer, "_write", noting(wrote, writer._write))
         collection.run_jobs()
     assert len(timed) == 3
-    between = [one for one in wrote if timed[0][1] <= one[0] and one[1] <= timed[-1][0]]
+    between = [span for span in wrote if timed[0][1] <= span[0] and span[1] <= timed[-1][0]]
     assert len(between) >= 2, "after each process that was timed"
-    assert not [(one, other) for one in wrote for other in timed if one[0] < other[1] and other[0] < one[1]]
+    assert not [(a, b) for a in wrote for b in timed if a[0] < b[1] and b[0] < a[1]]
 
 
 def test_a_checkpoint_holds_what_ended_last_and_what_ended_once_more(folder: Path) -> None:
     collection = begin(folder)
-    with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=0.0) as kept:
+    with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=0.0) as writer:
         collection.run_jobs()
     run = unpacked(folder)
-    assert all(one.samples for one in run.results if one.workload), "killed while it is sealed, all is here"
+    assert all(result.samples for result in run.results if result.workload), (
+        "killed while it is sealed, all is here"
+    )
     key = collection.planned[0].key
     before = (folder / "out/collected.zip").stat().st_mtime_ns
-    assert kept.update()
+    assert writer.update()
     assert (folder / "out/collected.zip").stat().st_mtime_ns == before
     collection.staging.record(key, {**collection.staging.outcomes().checks[key], "status": "failed"})
-    assert kept.update()
+    assert writer.update()
     assert (folder / "out/collected.zip").stat().st_mtime_ns != before
 
 
@@ -217,10 +219,10 @@ def test_writing_takes_its_share_of_the_time_and_no_more(
     tell(folder, sleep__latency=0.2)
     collection = begin(folder, processes=6)
     wrote: list[float] = []
-    with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=0.2) as kept:
-        monkeypatch.setattr(kept, "_write", lambda: (wrote.append(time.monotonic()), time.sleep(0.15)))
+    with checkpoint.Checkpoint(collection, folder / "out/collected.zip", share=0.2) as writer:
+        monkeypatch.setattr(writer, "_write", lambda: (wrote.append(time.monotonic()), time.sleep(0.15)))
         collection.run_jobs()
-        assert 1 <= len(wrote) <= 0.2 * (time.monotonic() - kept._begun) / 0.15 + 1
+        assert 1 <= len(wrote) <= 0.2 * (time.monotonic() - writer._begun) / 0.15 + 1
 
 
 def test_kill_while_the_run_is_sealed_does_not_cost_the_file(
@@ -246,13 +248,13 @@ def test_a_part_imported_where_the_run_is_collected_does_not_cost_the_rest(
 ) -> None:
     collection = begin(folder)
     run_id, target = collection.staging.run_id, folder / "out/collected.zip"
-    kept = checkpoint.Checkpoint(collection, target)
+    writer = checkpoint.Checkpoint(collection, target)
     for job in collection.planned[:2]:
         collection.run_job(job)
-    assert kept.update()
+    assert writer.update()
     assert main(["import", str(target)]) == 0
     collection.run_job(collection.planned[2])
-    assert kept.update()
+    assert writer.update()
     capsys.readouterr()
     assert main(["import", str(target)]) == 2
     assert "a part of this one: remove" in capsys.readouterr().err, "of a larger part too"
@@ -265,7 +267,7 @@ def test_a_part_imported_where_the_run_is_collected_does_not_cost_the_rest(
     shutil.rmtree(folder / "data/runs" / run_id)
     resumed = again(folder, "last")
     resumed.run_jobs()
-    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+    assert {result.status for result in cells(finish(folder, resumed)).values()} == {"done"}
     capsys.readouterr()
     assert main(["import", str(target)]) == 2
     assert "whole: this part of it adds nothing" in capsys.readouterr().err
@@ -306,7 +308,7 @@ def test_a_file_that_cannot_be_written_ends_no_measurement_and_is_said_once(
     collection = begin(folder)
     with checkpoint.Checkpoint(collection, folder / "gone" / "x.zip", share=1.0):
         collection.run_jobs()
-    assert {one.status for one in cells(finish(folder, collection)).values()} == {"done"}
+    assert {result.status for result in cells(finish(folder, collection)).values()} == {"done"}
     assert capsys.readouterr().err.count("is not kept up to date") == 1
 
 

@@ -65,16 +65,16 @@ def test_every_version_is_checked_timed_and_sealed(tmp_path: Path, monkeypatch: 
     collection = begin(folder)
     collection.run_jobs()
     run = finish(folder, collection)
-    assert {name: one.status for name, one in cells(run).items()} == dict.fromkeys(
+    assert {name: result.status for name, result in cells(run).items()} == dict.fromkeys(
         ("one", "two", "three"), "done"
     )
-    one = cells(run)["one"]
-    assert [block.mode for block in one.samples] == [
+    result = cells(run)["one"]
+    assert [block.mode for block in result.samples] == [
         "events; cache cold; clock none",
         "events; cache warm; clock none",
     ]
-    assert one.samples[0].rounds == tuple(r for r in range(6) for _ in range(4))
-    assert one.samples[0].throttled == (0, 8, 16), "positions count on over the three processes"
+    assert result.samples[0].rounds == tuple(r for r in range(6) for _ in range(4))
+    assert result.samples[0].throttled == (0, 8, 16), "positions count on over the three processes"
     assert run.provenance["gpu"] == "stand-in"
     assert run.provenance["floors"]["1x1x64x64"]["launch_ns"] == 2000.0
     assert unfinished_runs(LocalRoot(folder / "data")) == []
@@ -95,19 +95,19 @@ def test_a_version_that_kills_its_group_costs_itself_alone(folder: Path, how: st
     tell(folder, latency__two=how)
     collection = begin(folder)
     collection.run_jobs()
-    found = cells(finish(folder, collection))
-    assert {name: one.status for name, one in found.items()} == {
+    results = cells(finish(folder, collection))
+    assert {name: result.status for name, result in results.items()} == {
         "one": "done",
         "two": "failed",
         "three": "done",
     }
-    assert words in found["two"].reason
-    rounds = [set(found[name].samples[0].rounds) for name in ("one", "three")]
+    assert words in results["two"].reason
+    rounds = [set(results[name].samples[0].rounds) for name in ("one", "three")]
     assert rounds[0] & rounds[1] == {2, 3, 4, 5}, (
         "the two rounds that each was timed in by itself are not shared"
     )
     assert len(rounds[0]) == len(rounds[1]) == 6
-    assert len(found["one"].samples[0].ns) == 24
+    assert len(results["one"].samples[0].ns) == 24
     assert calls(folder).count("latency one,two,three") == 1, "the next processes leave it out"
 
 
@@ -118,13 +118,13 @@ def test_a_check_that_hangs_is_ended_and_the_others_go_on(
     tell(folder, correctness__three="hang", correctness__one="flood")
     collection = begin(folder)
     collection.run_jobs()
-    found = cells(finish(folder, collection))
-    assert {name: one.status for name, one in found.items()} == {
+    results = cells(finish(folder, collection))
+    assert {name: result.status for name, result in results.items()} == {
         "one": "done",
         "two": "done",
         "three": "failed",
     }
-    assert "did not end within" in found["three"].reason
+    assert "did not end within" in results["three"].reason
 
 
 def test_without_a_gpu_every_cell_says_so_and_a_later_run_would_do_it(folder: Path) -> None:
@@ -132,7 +132,7 @@ def test_without_a_gpu_every_cell_says_so_and_a_later_run_would_do_it(folder: Pa
     collection.run_jobs()
     assert collection.staging.outcomes() == Outcomes()
     run = finish(folder, collection)
-    assert {one.status for one in cells(run).values()} == {"skipped"}
+    assert {result.status for result in cells(run).values()} == {"skipped"}
     assert run.provenance["degraded"] == ["no GPU here: nothing can be measured"]
     assert calls(folder) == []
 
@@ -141,7 +141,7 @@ def test_a_budget_names_what_it_leaves_out(folder: Path) -> None:
     collection = begin(folder)
     collection.run_jobs(budget_s=0.0)
     run = finish(folder, collection)
-    assert {one.status for one in cells(run).values()} == {"skipped"}
+    assert {result.status for result in cells(run).values()} == {"skipped"}
     assert any("check one on 1x1x64x64: the time budget" in line for line in run.provenance["left_out"])
 
 
@@ -218,8 +218,8 @@ def test_kill_9_at_any_moment_leaves_a_run_that_can_be_finished(
         seal.seal(root, resumed)
     (run_id,) = bundle.list_runs(root)
     run = bundle.load_run(root, run_id)
-    assert {one.status for one in cells(run).values()} == {"done"}
-    assert all(len(one.samples[0].ns) == 24 for one in cells(run).values())
+    assert {result.status for result in cells(run).values()} == {"done"}
+    assert all(len(result.samples[0].ns) == 24 for result in cells(run).values())
     checks = [line for line in calls(folder) if line.startswith("correctness")]
     assert len(checks) <= 6 - sum(key.startswith("check-") for key in ended_before)
     assert unfinished_runs(root) == []
@@ -230,8 +230,8 @@ def test_a_killed_run_can_be_sealed_as_it_is(folder: Path) -> None:
     for job in collection.planned[:2]:
         collection.run_job(job)
     run = finish(folder, collection)
-    told = {name: one.status for name, one in cells(run).items()}
-    assert told["three"] == "skipped"
+    statuses = {name: result.status for name, result in cells(run).items()}
+    assert statuses["three"] == "skipped"
     assert any("not done" in line for line in run.provenance["left_out"])
 
 
@@ -249,7 +249,7 @@ def test_the_model_keeps_the_line_tables_too(tmp_path: Path) -> None:
     lineage, root = catalog.load_catalog(), LocalRoot(tmp_path / "data")
     settings = Settings(versions=("v2d_b",), workloads=(SMALL,), model=("v2d_b",), counters=False)
     collection = Collection(begin_run(root, lineage, settings), Machine(None, None))
-    (job,) = (one for one in collection.planned if one.stage == "model")
+    (job,) = (job for job in collection.planned if job.stage == "model")
     collection.run_job(job)
     run = bundle.load_run(root, seal.seal(root, collection))
     (lines,) = (file for file in run.files if file.kind == "lines")
@@ -289,9 +289,9 @@ def test_a_dry_run_names_the_jobs_and_leaves_nothing(
     assert "lean   1x8x512x64" in shown
     assert "jobs are left out by --budget 60 s" in shown
     assert main(["collect", *options, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["jobs"][0]["versions"] == ["v2d_b"]
-    assert told["jobs"][-1] == {**told["jobs"][-1], "stage": "model", "ended_s": None}
+    document = json.loads(capsys.readouterr().out)
+    assert document["jobs"][0]["versions"] == ["v2d_b"]
+    assert document["jobs"][-1] == {**document["jobs"][-1], "stage": "model", "ended_s": None}
     assert main(["collect", *options, "--resume", "x"]) == 2
     assert not (tmp_path / "data").exists()
 
@@ -315,7 +315,7 @@ def test_without_the_permission_latency_is_kept_and_counters_are_left_out(folder
     collection = begin(folder, Machine(GPU, ncu))
     collection.run_jobs()
     run = finish(folder, collection)
-    assert {one.status for one in cells(run).values()} == {"done"}
+    assert {result.status for result in cells(run).values()} == {"done"}
     assert any("ERR_NVGPUCTRPERM" in words for words in run.provenance["degraded"])
     assert run.reports == ()
 
@@ -328,9 +328,9 @@ def test_a_report_without_the_asked_range_fails_the_cells_and_says_what_is_in_it
     )
     collection = begin(folder, Machine(GPU, ncu))
     collection.run_jobs()
-    found = cells(finish(folder, collection))
-    assert {one.status for one in found.values()} == {"failed"}
-    assert "no launch in the range one_at_1x1x64x64" in found["one"].reason
+    results = cells(finish(folder, collection))
+    assert {result.status for result in results.values()} == {"failed"}
+    assert "no launch in the range one_at_1x1x64x64" in results["one"].reason
 
 
 def test_the_launches_of_a_range_are_kept_with_a_clean_report(
@@ -344,20 +344,20 @@ def test_the_launches_of_a_range_are_kept_with_a_clean_report(
     collection.run_jobs()
     run = finish(folder, collection)
     (report,) = run.reports
-    one = cells(run)["one"]
-    assert one.status == "done", one.reason
-    assert one.captures[0].report == report.sha256
-    assert one.captures[0].mode == "ncu; clock none; cache none"
+    result = cells(run)["one"]
+    assert result.status == "done", result.reason
+    assert result.captures[0].report == report.sha256
+    assert result.captures[0].mode == "ncu; clock none; cache none"
     kept = (folder / "data" / "runs" / run.run_id / report.path).read_bytes()
     assert b"974ee2de314f" not in kept
 
 
 def test_a_kernel_that_is_not_in_the_report_fails_its_cell(reports: Path) -> None:
-    found = csv_export.read_csv(reports / "oracle/cutlass__report75.ncu-rep.raw.csv").launches
-    there = counters.launches_of_cell(found, "Fused-GEMM", ("Kernel",))
+    launches = csv_export.read_csv(reports / "oracle/cutlass__report75.ncu-rep.raw.csv").launches
+    there = counters.launches_of_cell(launches, "Fused-GEMM", ("Kernel",))
     assert there.reason is None
     assert len(there.ordinals) == len(there.parts) >= 1
-    missing = counters.launches_of_cell(found, "Fused-GEMM", ("attention",))
+    missing = counters.launches_of_cell(launches, "Fused-GEMM", ("attention",))
     assert missing.reason is not None
     assert "attention is not in the report" in missing.reason
 
@@ -365,14 +365,14 @@ def test_a_kernel_that_is_not_in_the_report_fails_its_cell(reports: Path) -> Non
 def test_counters_that_are_nan_fail_the_cell(reports: Path) -> None:
     path = next((reports / "oracle").glob("esmm*5c6231e5*"))
     launches = csv_export.read_csv(path).launches
-    bad = [one for one in launches if one.values.number(NCU_DURATION) is None]
+    bad = [launch for launch in launches if launch.values.number(NCU_DURATION) is None]
     assert bad, "the report holds a launch whose duration is NaN"
     import dataclasses
 
     inside = [dataclasses.replace(bad[0], nvtx=("v|w",))]
-    found = counters.launches_of_cell(inside, "v|w")
-    assert found.reason is not None
-    assert "NaN" in found.reason
+    cell = counters.launches_of_cell(inside, "v|w")
+    assert cell.reason is not None
+    assert "NaN" in cell.reason
 
 
 def test_the_sanitizers_silence_is_no_pass() -> None:
@@ -442,9 +442,9 @@ def test_what_one_sanitizer_found_stands_where_another_hangs(
 ) -> None:
     end_soon(monkeypatch, "memcheck")
     races = "RACECHECK SUMMARY: 3 hazards displayed (3 errors, 0 warnings)"
-    found = cells(finish(folder, sanitized(folder, hangs="memcheck", racecheck=races)))["one"]
-    assert (found.status, found.reason) == ("wrong", "sanitize: found by racecheck")
-    assert "did not end within 0.7 s" in found.check["sanitizer"]["memcheck"]["summary"]
+    result = cells(finish(folder, sanitized(folder, hangs="memcheck", racecheck=races)))["one"]
+    assert (result.status, result.reason) == ("wrong", "sanitize: found by racecheck")
+    assert "did not end within 0.7 s" in result.check["sanitizer"]["memcheck"]["summary"]
 
 
 def test_a_sanitizer_that_hangs_says_nothing_of_the_version(
@@ -452,7 +452,7 @@ def test_a_sanitizer_that_hangs_says_nothing_of_the_version(
 ) -> None:
     end_soon(monkeypatch, "racecheck")
     run = finish(folder, sanitized(folder, hangs="racecheck"))
-    cell, beside = [one for one in run.results if one.version == "one"]
+    cell, beside = [result for result in run.results if result.version == "one"]
     assert cell.status == "done", "it was checked and timed"
     assert beside.reason.startswith("sanitize: no answer of racecheck: it did not end within 0.7 s")
 

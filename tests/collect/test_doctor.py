@@ -48,12 +48,12 @@ def made(**changes):
     return DoctorReport(**{**whole, **changes})
 
 
-def able(found):
-    return {name for name, (works, _) in found.can.items() if works}
+def able(report):
+    return {name for name, (works, _) in report.can.items() if works}
 
 
-def run(monkeypatch, capsys, found, json_wanted=False):
-    monkeypatch.setattr(collect_doctor, "examine_machine", lambda: found)
+def run(monkeypatch, capsys, report, json_wanted=False):
+    monkeypatch.setattr(collect_doctor, "examine_machine", lambda: report)
     code = doctor.run(argparse.Namespace(json=json_wanted))
     return code, capsys.readouterr().out
 
@@ -69,32 +69,32 @@ def test_a_whole_machine_can_do_everything(monkeypatch, capsys):
 
 def test_without_a_gpu_nothing_is_measured_and_the_rest_is_named(monkeypatch, capsys):
     skipped = {"status": "skipped", "reason": "torch is not installed"}
-    found = made(gpu=None, state=None, counters=None, counters_reason="no GPU", torch=skipped)
-    code, out = run(monkeypatch, capsys, found)
+    report = made(gpu=None, state=None, counters=None, counters_reason="no GPU", torch=skipped)
+    code, out = run(monkeypatch, capsys, report)
     assert code == Exit.UNJUDGED
-    assert able(found) == {"import, compare, dashboard", "check on the CPU", "build, static"}
+    assert able(report) == {"import, compare, dashboard", "check on the CPU", "build, static"}
     assert "Nothing can be measured on this machine" in out
     assert " 0 " not in out
 
 
 def test_without_permission_latency_is_measured_and_the_way_out_is_said(monkeypatch, capsys):
-    found = made(counters=False, counters_reason=collect_doctor.PERMISSION)
-    code, out = run(monkeypatch, capsys, found)
+    report = made(counters=False, counters_reason=collect_doctor.PERMISSION)
+    code, out = run(monkeypatch, capsys, report)
     assert code == Exit.PASS
-    assert set(found.can) - able(found) == {"counters"}
+    assert set(report.can) - able(report) == {"counters"}
     assert "NVreg_RestrictProfilingToAdminUsers=0" in out
 
 
 def test_a_gpu_without_torch_measures_nothing():
-    found = made(torch={"status": "skipped", "reason": "torch is not installed (…)"})
-    assert not found.can_measure
-    assert found.can["latency"] == (False, "torch is not installed (…)")
+    report = made(torch={"status": "skipped", "reason": "torch is not installed (…)"})
+    assert not report.can_measure
+    assert report.can["latency"] == (False, "torch is not installed (…)")
 
 
 def test_without_nvcc_the_baselines_are_still_measured():
-    found = made(tools={**ALL, "nvcc": ToolStatus(None, None, "install it")})
-    assert found.can_measure
-    assert "only Python versions" in found.can["latency"][1]
+    report = made(tools={**ALL, "nvcc": ToolStatus(None, None, "install it")})
+    assert report.can_measure
+    assert "only Python versions" in report.can["latency"][1]
 
 
 def test_json_holds_what_the_screen_says(monkeypatch, capsys):

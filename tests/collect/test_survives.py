@@ -117,7 +117,7 @@ def test_ctrl_c_ends_what_hangs_at_once_and_calls_nothing_failed(folder: Path, s
     assert key not in resumed.staging.outcomes(), "it was ended by us, and says nothing of the version"
     assert interrupted["left_out"][key] == "interrupted"
     resumed.run_jobs()
-    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+    assert {result.status for result in cells(finish(folder, resumed)).values()} == {"done"}
 
 
 def test_a_process_that_outlasts_the_budget_is_ended_and_left_out(
@@ -131,7 +131,7 @@ def test_a_process_that_outlasts_the_budget_is_ended_and_left_out(
     collection.run_jobs(budget_s=2.5)
     assert time.monotonic() - begun < 7
     run = finish(folder, collection)
-    assert {one.status for one in cells(run).values()} == {"skipped"}
+    assert {result.status for result in cells(run).values()} == {"skipped"}
     assert any("time 3 versions" in line and "budget of 2.5 s" in line for line in run.provenance["left_out"])
 
 
@@ -144,7 +144,7 @@ def test_a_gpu_that_is_gone_ends_no_cell(folder: Path) -> None:
     collection.staging.close()
     resumed = again(folder, collection.staging.run_id)
     resumed.run_jobs()
-    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+    assert {result.status for result in cells(finish(folder, resumed)).values()} == {"done"}
 
 
 @pytest.mark.parametrize("pairs", [0, 1])
@@ -160,7 +160,7 @@ def test_what_was_left_out_because_nothing_was_checked_is_done_when_the_run_goes
     resumed = again(folder, collection.staging.run_id)
     resumed.run_jobs()
     run = finish(folder, resumed)
-    assert {one.status for one in cells(run).values()} == {"done"}
+    assert {result.status for result in cells(run).values()} == {"done"}
     assert cells(run)["one"].samples
 
 
@@ -273,7 +273,7 @@ def test_a_damaged_job_is_done_again(folder: Path, damage: str) -> None:
     resumed = again(folder, collection.staging.run_id)
     resumed.run_jobs()
     assert calls(folder)[-1] == "correctness two"
-    assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+    assert {result.status for result in cells(finish(folder, resumed)).values()} == {"done"}
 
 
 @pytest.mark.parametrize("damage", ["gone", "flipped"])
@@ -331,7 +331,7 @@ def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(folder: Path
         subprocess.run(["mount", "-o", "remount,size=64m", small], check=True)
         resumed = again(folder, collection.staging.run_id)
         resumed.run_jobs()
-        assert {one.status for one in cells(finish(folder, resumed)).values()} == {"done"}
+        assert {result.status for result in cells(finish(folder, resumed)).values()} == {"done"}
     finally:
         subprocess.run(["umount", "-l", small], check=False)
 
@@ -349,7 +349,7 @@ def in_range(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def failed_beside(run: Any, name: str) -> list[str]:
-    return [one.reason for one in run.results if one.version == name and one.status == "failed"]
+    return [result.reason for result in run.results if result.version == name and result.status == "failed"]
 
 
 def test_a_capture_that_fails_leaves_the_latency_and_says_why_there_are_no_counters(
@@ -359,7 +359,7 @@ def test_a_capture_that_fails_leaves_the_latency_and_says_why_there_are_no_count
     collection = begin(folder, Machine(GPU, ncu))
     collection.run_jobs()
     run = finish(folder, collection)
-    cell, beside = [one for one in run.results if one.version == "one"]
+    cell, beside = [result for result in run.results if result.version == "one"]
     assert (cell.status, len(cell.samples[0].ns)) == ("done", 24)
     assert beside.status == "failed"
     assert beside.reason.startswith("lean: the report holds no launch in the range one_at_1x1x64x64")
@@ -392,8 +392,8 @@ def test_a_batch_that_lost_some_is_taken_again_one_by_one(
 
 
 def cells_done(run: Any, name: str) -> bool:
-    found = [one for one in run.results if one.version == name]
-    return [one.status for one in found] == ["done"] and bool(found[0].captures)
+    results = [result for result in run.results if result.version == name]
+    return [result.status for result in results] == ["done"] and bool(results[0].captures)
 
 
 @pytest.mark.parametrize(
@@ -477,14 +477,14 @@ def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_
     collection = begin(folder, Machine(GPU, ncu))
     collection.run_jobs(budget_s=500.0)
     unfinished_run, _ = seal.make_run(collection)
-    found = cells(unfinished_run)
-    assert {name: bool(one.captures) for name, one in found.items()} == {
+    results = cells(unfinished_run)
+    assert {name: bool(result.captures) for name, result in results.items()} == {
         "one": False,
         "two": False,
         "three": True,
     }
-    assert "lean: the time budget of 500 s was used up" in found["one"].reason
-    assert {one.status for one in found.values()} == {"done"}, "each has its latency"
+    assert "lean: the time budget of 500 s was used up" in results["one"].reason
+    assert {result.status for result in results.values()} == {"done"}, "each has its latency"
     collection.staging.close()
     resumed = again(folder, collection.staging.run_id, Machine(GPU, slow_ncu(folder, reports, 9)))
     resumed.run_jobs()
@@ -497,10 +497,10 @@ NAMES = tuple(f"v{number}" for number in range(8))
 
 
 def eight(folder: Path, ncu: Any = None, processes: int = 1) -> Any:
-    one = '[[version]]\nid = "{}"\ntechnique = "a stand-in"\n'
-    one += 'callable = "profiler.catalog.torch_backends:sdpa"\n'
+    entry = '[[version]]\nid = "{}"\ntechnique = "a stand-in"\n'
+    entry += 'callable = "profiler.catalog.torch_backends:sdpa"\n'
     head = 'family = "attention"\nproblem = "profiler.catalog.attention:ATTENTION"\n'
-    (folder / "catalog.toml").write_text(head + "".join(one.format(name) for name in NAMES))
+    (folder / "catalog.toml").write_text(head + "".join(entry.format(name) for name in NAMES))
     return begin(folder, Machine(GPU, ncu), versions=NAMES, processes=processes)
 
 
@@ -509,21 +509,25 @@ def test_what_fails_alike_for_all_is_not_tried_version_by_version_to_the_end(fol
     collection = eight(folder)
     collection.run_jobs()
     assert sum(line.startswith("latency") for line in calls(folder)) == 1 + failure_streak.SAME_FAILURES
-    found = cells(finish(folder, collection))
-    assert [name for name, one in found.items() if one.status == "failed"] == ["v0", "v3", "v6"], "far apart"
-    assert "illegal address" in found["v3"].reason
-    assert "not tried: the 3 before it failed alike: its process ended with exit code 7" in found["v7"].reason
-    assert found["v7"].status == "skipped", "nothing is known of it"
+    results = cells(finish(folder, collection))
+    assert [name for name, result in results.items() if result.status == "failed"] == ["v0", "v3", "v6"], (
+        "far apart"
+    )
+    assert "illegal address" in results["v3"].reason
+    assert (
+        "not tried: the 3 before it failed alike: its process ended with exit code 7" in results["v7"].reason
+    )
+    assert results["v7"].status == "skipped", "nothing is known of it"
 
 
 def test_neighbours_that_fail_alike_do_not_keep_a_good_version_from_being_timed(folder: Path) -> None:
     tell(folder, latency__v0="exit", latency__v3="exit", latency__v6="exit")
     collection = eight(folder, processes=2)
     collection.run_jobs()
-    found = cells(finish(folder, collection))
-    assert [name for name, one in found.items() if not one.samples] == ["v0", "v3", "v6"]
+    results = cells(finish(folder, collection))
+    assert [name for name, result in results.items() if not result.samples] == ["v0", "v3", "v6"]
     assert calls(folder)[-1] == "latency v1,v2,v4,v5,v7", "the next block times those that were not tried"
-    assert "not tried" in found["v7"].reason
+    assert "not tried" in results["v7"].reason
 
 
 def test_the_order_in_which_versions_are_tried_apart_is_no_order_of_neighbours() -> None:
@@ -535,8 +539,8 @@ def test_a_few_versions_that_fail_alike_do_not_keep_the_others_from_being_tried(
     tell(folder, latency__v0="exit", latency__v1="exit", latency__v3="exit", latency__v4="exit")
     collection = eight(folder)
     collection.run_jobs()
-    found = cells(finish(folder, collection))
-    assert [name for name, one in found.items() if one.status == "failed"] == ["v0", "v1", "v3", "v4"]
+    results = cells(finish(folder, collection))
+    assert [name for name, result in results.items() if result.status == "failed"] == ["v0", "v1", "v3", "v4"]
 
 
 def test_captures_that_fail_alike_are_not_tried_to_the_end(folder: Path, reports: Path) -> None:
@@ -554,12 +558,12 @@ def test_captures_that_fail_alike_are_not_tried_to_the_end(folder: Path, reports
     run = finish(folder, collection)
     assert failed_beside(run, "v6")
     assert failed_beside(run, "v7") == []
-    assert "lean: not tried" in next(one for one in run.results if one.version == "v7").reason
-    assert all(one.samples for one in cells_of(run)), "latency is there"
+    assert "lean: not tried" in next(result for result in run.results if result.version == "v7").reason
+    assert all(result.samples for result in cells_of(run)), "latency is there"
 
 
 def cells_of(run: Any) -> list[Any]:
-    return [one for one in run.results if one.status == "done"]
+    return [result for result in run.results if result.status == "done"]
 
 
 def test_a_mistake_of_our_own_costs_the_job_that_met_it(
@@ -573,13 +577,13 @@ def test_a_mistake_of_our_own_costs_the_job_that_met_it(
     monkeypatch.setattr(check_and_time, "check_version", mistaken)
     collection = begin(folder)
     collection.run_jobs()
-    found = cells(finish(folder, collection))
-    assert {name: one.status for name, one in found.items()} == {
+    results = cells(finish(folder, collection))
+    assert {name: result.status for name, result in results.items()} == {
         "one": "done",
         "two": "failed",
         "three": "done",
     }
-    assert "an error of profiler's own: KeyError('nothing')" in found["two"].reason
+    assert "an error of profiler's own: KeyError('nothing')" in results["two"].reason
     assert "Traceback" in capsys.readouterr().err
 
 
@@ -660,10 +664,10 @@ def test_kill_and_a_closed_terminal_end_the_command_as_ctrl_c_does(kind: signal.
 
 def test_what_was_left_out_for_one_reason_is_one_line() -> None:
     lines = [f"check v{number} on w: no GPU here" for number in range(12)] + ["time a on w: the budget: over"]
-    told = grouped_by_reason(lines)
-    assert told[0].startswith("no GPU here: check v0 on w, check v1 on w")
-    assert told[0].endswith("and 4 more (--json names them)")
-    assert told[1] == "the budget: over: time a on w"
+    grouped = grouped_by_reason(lines)
+    assert grouped[0].startswith("no GPU here: check v0 on w, check v1 on w")
+    assert grouped[0].endswith("and 4 more (--json names them)")
+    assert grouped[1] == "the budget: over: time a on w"
 
 
 def test_the_command_says_how_a_run_that_was_interrupted_goes_on(

@@ -60,15 +60,15 @@ def _environment(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture(scope="module")
-def found(lineage: catalog.Catalog, cache: Path) -> Dissection:
+def dissection(lineage: catalog.Catalog, cache: Path) -> Dissection:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROFILER_BUILD", str(cache))
         chosen = lineage.pick([*NAMES, "broken", "v2e", "sdpa_flash"])
         return without_gpu.dissect(lineage, chosen, [ARCH], command_line="profiler dissect")
 
 
-def results(found: Dissection, version: str) -> dict[str | None, Result]:
-    return {result.workload: result for result in found.run.results if result.version == version}
+def results(dissection: Dissection, version: str) -> dict[str | None, Result]:
+    return {result.workload: result for result in dissection.run.results if result.version == version}
 
 
 def facts(result: Result) -> Facts:
@@ -79,20 +79,20 @@ def facts(result: Result) -> Facts:
 # ---- the run
 
 
-def test_every_version_with_a_source_has_results(found: Dissection) -> None:
-    assert {result.version for result in found.run.results} == {*NAMES, "broken"}
-    assert {result.family for result in found.run.results} == {"attention"}
-    assert set(results(found, "v2d_a")) == {
+def test_every_version_with_a_source_has_results(dissection: Dissection) -> None:
+    assert {result.version for result in dissection.run.results} == {*NAMES, "broken"}
+    assert {result.family for result in dissection.run.results} == {"attention"}
+    assert set(results(dissection, "v2d_a")) == {
         *("head dim 64", "head dim 128"),
         *("1x2x128x64", "1x2x128x64 causal", "1x2x100x64", "1x2x100x64 causal"),
         *("1x1x96x128", "1x1x96x128 causal"),
         *("1x1x40:200x64", "1x1x200:40x64 causal"),
     }
-    assert "1x2x128x64 fp8" in results(found, "fp8_stage_c")
+    assert "1x2x128x64 fp8" in results(dissection, "fp8_stage_c")
 
 
-def test_static_facts_are_those_of_the_compiler(found: Dissection) -> None:
-    one = facts(results(found, "v2d_b")["head dim 64"])
+def test_static_facts_are_those_of_the_compiler(dissection: Dissection) -> None:
+    one = facts(results(dissection, "v2d_b")["head dim 64"])
     assert (one.evidence, one.part, one.target, one.mode) == (Evidence.STATIC, "main", ARCH, "")
     assert one.values["static__spill_bytes"].number == 0
     assert one.values["static__shared_bytes"] == (40960, "byte/block", None, State.PRESENT)
@@ -102,8 +102,8 @@ def test_static_facts_are_those_of_the_compiler(found: Dissection) -> None:
     assert one.values["static__limiter"].text
 
 
-def test_modelled_facts_are_those_of_the_cpu(found: Dissection) -> None:
-    plain, swizzled = (facts(results(found, name)["1x2x128x64"]) for name in ("v2d_a", "v2d_b"))
+def test_modelled_facts_are_those_of_the_cpu(dissection: Dissection) -> None:
+    plain, swizzled = (facts(results(dissection, name)["1x2x128x64"]) for name in ("v2d_a", "v2d_b"))
     assert (plain.evidence, plain.part, plain.target) == (Evidence.MODELLED, "total", None)
     assert (plain.values["modelled__bank_conflicts"].number or 0) > 10_000
     assert swizzled.values["modelled__bank_conflicts"].number == 0
@@ -112,8 +112,8 @@ def test_modelled_facts_are_those_of_the_cpu(found: Dissection) -> None:
     assert 0 < error < 2e-3
 
 
-def test_a_check_says_shape_seeds_tolerance_and_error(found: Dissection) -> None:
-    result = results(found, "v2d_a")["1x2x100x64 causal"]
+def test_a_check_says_shape_seeds_tolerance_and_error(dissection: Dissection) -> None:
+    result = results(dissection, "v2d_a")["1x2x100x64 causal"]
     assert result.problem["len_q"] == 100
     assert result.check is not None
     assert (result.check["passed"], result.check["seeds"]) == (True, [0, 1, 2])
@@ -121,18 +121,18 @@ def test_a_check_says_shape_seeds_tolerance_and_error(found: Dissection) -> None
     assert result.check["evidence"] == "modelled"
 
 
-def test_the_error_of_the_codes_is_kept_apart(found: Dissection) -> None:
-    check = results(found, "fp8_stage_c")["1x2x128x64 fp8"].check
+def test_the_error_of_the_codes_is_kept_apart(dissection: Dissection) -> None:
+    check = results(dissection, "fp8_stage_c")["1x2x128x64 fp8"].check
     assert check is not None
     assert 0.005 < check["input_error"] < 0.1
     assert check["max_abs_error"] < 1e-2
-    kept = facts(results(found, "fp8_stage_c")["1x2x128x64 fp8"]).values
+    kept = facts(results(dissection, "fp8_stage_c")["1x2x128x64 fp8"]).values
     assert kept["modelled__input_error"].number == check["input_error"]
-    assert "modelled__input_error" not in facts(results(found, "v2d_a")["1x2x128x64"]).values
+    assert "modelled__input_error" not in facts(results(dissection, "v2d_a")["1x2x128x64"]).values
 
 
-def test_a_rejected_version_stands_as_wrong(found: Dissection) -> None:
-    result = results(found, "v2c_v3_reduce32")["1x2x128x64"]
+def test_a_rejected_version_stands_as_wrong(dissection: Dissection) -> None:
+    result = results(dissection, "v2c_v3_reduce32")["1x2x128x64"]
     assert result.status == "wrong"
     assert "elements off by up to" in (result.reason or "")
     assert result.check is not None
@@ -140,49 +140,49 @@ def test_a_rejected_version_stands_as_wrong(found: Dissection) -> None:
     assert len(result.check["seeds"]) == 10
 
 
-def test_a_refused_launch_has_facts_that_failed_and_never_zero(found: Dissection) -> None:
-    result = results(found, "v2c_v1")["1x2x128x64"]
+def test_a_refused_launch_has_facts_that_failed_and_never_zero(dissection: Dissection) -> None:
+    result = results(dissection, "v2c_v1")["1x2x128x64"]
     assert result.status == "failed"
     assert (result.reason or "").startswith("launch-refused: ")
     for name in ("modelled__bank_conflicts", "modelled__shared_wavefronts", "modelled__max_abs_error"):
         assert facts(result).values[name].state is State.FAILED
-    static = facts(results(found, "v2c_v1")["head dim 64"]).values
+    static = facts(results(dissection, "v2c_v1")["head dim 64"]).values
     assert static["static__blocks_per_sm"].number == 0, "that is a number: none fits"
     assert "shared bytes" in (static["static__over_budget"].text or "")
 
 
-def test_a_version_that_does_not_compile_is_a_failed_result(found: Dissection) -> None:
-    (result,) = results(found, "broken").values()
+def test_a_version_that_does_not_compile_is_a_failed_result(dissection: Dissection) -> None:
+    (result,) = results(dissection, "broken").values()
     assert result.status == "failed"
     assert "nothing_of_that_name" in (result.reason or "")
-    assert any("nothing_of_that_name" in line for line in found.failed)
-    assert (found.unexpected, found.over_budget, found.missing) == ((), (), ())
+    assert any("nothing_of_that_name" in line for line in dissection.failed)
+    assert (dissection.unexpected, dissection.over_budget, dissection.missing) == ((), (), ())
 
 
 # ---- the files
 
 
-def test_the_sources_are_kept_and_load_as_a_lineage(found: Dissection, tmp_path: Path) -> None:
-    place, new = without_gpu.keep_dissection(found, tmp_path / "out")
+def test_the_sources_are_kept_and_load_as_a_lineage(dissection: Dissection, tmp_path: Path) -> None:
+    place, new = without_gpu.keep_dissection(dissection, tmp_path / "out")
     assert new
     run = bundle.load_run_folder(Path(place))
-    assert run == found.run
+    assert run == dissection.run
     kinds = {file.name: file.kind for file in run.files}
     assert kinds["catalog.toml"] == "catalog"
     assert kinds["v2d.cu"] == kinds["common.cuh"] == kinds["attention.h"] == "source"
     text = (Path(place) / "kernels" / "catalog.toml").read_text()
-    held = catalog.parse_catalog(text, Path(place) / "kernels" / "catalog.toml", check_files=False)
-    assert held.by_id["v2d_b"].source == Path(place) / "kernels" / "v2d.cu"
-    assert held.by_id["v2d_b"].source.read_text() == (ROOT / "kernels" / "v2d.cu").read_text()
-    assert without_gpu.keep_dissection(found, tmp_path / "out") == (place, False)
+    parsed = catalog.parse_catalog(text, Path(place) / "kernels" / "catalog.toml", check_files=False)
+    assert parsed.by_id["v2d_b"].source == Path(place) / "kernels" / "v2d.cu"
+    assert parsed.by_id["v2d_b"].source.read_text() == (ROOT / "kernels" / "v2d.cu").read_text()
+    assert without_gpu.keep_dissection(dissection, tmp_path / "out") == (place, False)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [run.run_id], "nothing else is left"
 
 
-def test_conflicts_are_kept_by_source_line(found: Dissection) -> None:
-    table = json.loads(found.contents["lines/v2d_a.json"])
+def test_conflicts_are_kept_by_source_line(dissection: Dissection) -> None:
+    table = json.loads(dissection.contents["lines/v2d_a.json"])
     rows = [dict(zip(table["columns"], row, strict=True)) for row in table["workloads"]["1x2x128x64"]]
     conflicts = {row["line"]: row["wavefronts"] - row["ideal"] for row in rows if row["file"] == "v2d.cu"}
-    total = facts(results(found, "v2d_a")["1x2x128x64"]).values["modelled__bank_conflicts"].number
+    total = facts(results(dissection, "v2d_a")["1x2x128x64"]).values["modelled__bank_conflicts"].number
     assert sum(conflicts.values()) == total
     worst = max(conflicts, key=lambda line: conflicts[line])
     lines = (ROOT / "kernels" / "v2d.cu").read_text().splitlines()
@@ -192,11 +192,11 @@ def test_conflicts_are_kept_by_source_line(found: Dissection) -> None:
 
 
 def test_the_machine_code_is_kept_as_the_compiler_made_it(
-    found: Dissection, lineage: catalog.Catalog, cache: Path
+    dissection: Dissection, lineage: catalog.Catalog, cache: Path
 ) -> None:
-    kept = {file.name for file in found.run.files if file.kind == bundle_file.SASS}
+    kept = {file.name for file in dissection.run.files if file.kind == bundle_file.SASS}
     assert kept == {f"{name}.json.xz" for name in NAMES}, "and none of what does not compile"
-    code = bundle_file.unpack_code(found.contents["sass/v2d_b.json.xz"], "here")
+    code = bundle_file.unpack_code(dissection.contents["sass/v2d_b.json.xz"], "here")
     assert code.compiler.startswith("nvcc ")
     (made,) = library.build(lineage, lineage.pick(["v2d_b"]), [ARCH])
     assert isinstance(made, library.BuiltLibrary)
@@ -251,8 +251,8 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
     said = [line for line in run.provenance.get("degraded", ()) if line.startswith("machine code is not")]
     if tools == "all":
         assert (kept, said) == (["sass/v2d_a.json.xz"], [])
-        found = stored_code.find_code(root, open_store(str(tmp_path / "data")), "attention", "v2d_a", ARCH)
-        assert found.run_id == run.run_id
+        code = stored_code.find_code(root, open_store(str(tmp_path / "data")), "attention", "v2d_a", ARCH)
+        assert code.run_id == run.run_id
     else:
         assert kept == []
         (line,) = said
@@ -262,11 +262,11 @@ def test_a_collection_keeps_the_machine_code_that_it_built_and_says_where_it_can
 # ---- through the index
 
 
-def test_the_run_comes_back_from_the_index_as_it_was(found: Dissection) -> None:
-    place, new = without_gpu.keep_dissection(found)
+def test_the_run_comes_back_from_the_index_as_it_was(dissection: Dissection) -> None:
+    place, new = without_gpu.keep_dissection(dissection)
     assert new
-    assert found.run.run_id in place
-    assert without_gpu.keep_dissection(found) == (place, False)
+    assert dissection.run.run_id in place
+    assert without_gpu.keep_dissection(dissection) == (place, False)
     store = open_store()
     (run,) = store.runs()
     assert run.evidence >= {Evidence.STATIC, Evidence.MODELLED}
@@ -278,7 +278,8 @@ def test_the_run_comes_back_from_the_index_as_it_was(found: Dissection) -> None:
         if series.evidence is Evidence.STATIC
     }
     expected = {
-        name: facts(results(found, name)["head dim 64"]).values["static__registers"].number for name in NAMES
+        name: facts(results(dissection, name)["head dim 64"]).values["static__registers"].number
+        for name in NAMES
     }
     assert registers == expected
     (conflicts,) = store.series(["modelled__bank_conflicts"], family="attention", workload="1x2x128x64")
@@ -288,8 +289,8 @@ def test_the_run_comes_back_from_the_index_as_it_was(found: Dissection) -> None:
     store.close()
 
 
-def test_every_own_name_in_metrics_txt_is_one_that_is_kept(found: Dissection) -> None:
-    kept = {name for result in found.run.results for one in result.facts for name in one.values}
+def test_every_own_name_in_metrics_txt_is_one_that_is_kept(dissection: Dissection) -> None:
+    kept = {name for result in dissection.run.results for one in result.facts for name in one.values}
     table = metric_table.load_metrics()
     declared = {
         one.name
