@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from tests import toolchain
 from tests.conftest import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 COMPILES = "09_check_on_the_cpu"
+MARKED = [
+    pytest.param(path, id=path.stem, marks=[pytest.mark.compiler("g++")] * (path.stem == COMPILES))
+    for path in EXAMPLES
+]
 
 
 @pytest.fixture(autouse=True)
@@ -32,10 +35,8 @@ def test_there_are_ten_and_each_says_what_it_shows() -> None:
         assert path.read_text("utf-8").startswith('"""')
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", MARKED)
 def test_an_example_runs_and_prints(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if path.stem == COMPILES and (reason := toolchain.missing("g++")):
-        pytest.skip(reason)
     runpy.run_path(str(path), run_name="__main__")
     out = capsys.readouterr().out
     assert len(out.splitlines()) >= 2
