@@ -29,6 +29,17 @@ def test_every_command_stands_in_the_list_of_commands_and_no_other() -> None:
     assert named == _commands()
 
 
+def test_a_flag_in_the_list_of_commands_is_one_of_its_command() -> None:
+    (commands,) = [action.choices for action in parser()._actions if hasattr(action, "_choices_actions")]
+    unknown = []
+    for row in (line for line in COMMANDS.splitlines() if line.startswith("| `profiler ")):
+        named = re.findall(r"`(?:profiler )?([a-z]+)", row.split("|")[1])
+        known = {flag for name in named for flag in commands[name]._option_string_actions}
+        flags = re.findall(r"(?<!-)--[a-z][a-z-]*", row.replace("`ncu --metrics`", ""))
+        unknown += [(named[0], flag) for flag in flags if flag not in known]
+    assert unknown == []
+
+
 def test_every_command_answers_one_of_the_readmes_questions() -> None:
     rows = README.partition("| asks | command |")[2].partition("\n\n")[0].splitlines()[2:]
     named = [name for row in rows for name in re.findall(r"`(?:profiler )?([a-z]+)`", row.split("|")[2])]
