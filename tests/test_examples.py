@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import runpy
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PROFILER_DATA", raising=False)
     monkeypatch.delenv("PROFILER_DB", raising=False)
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.syspath_prepend(ROOT / "examples")
 
 
