@@ -620,10 +620,11 @@ def test_a_database_that_cannot_be_used_is_one_line(url: str, said: str) -> None
     assert "secret" not in str(caught.value)
 
 
-def test_a_server_on_which_nothing_may_be_written_is_one_line(server: str) -> None:
+@pytest.mark.server
+def test_a_server_on_which_nothing_may_be_written_is_one_line(postgres: str) -> None:
     import psycopg
 
-    with made.fresh_database(server) as url:
+    with made.fresh_database(postgres) as url:
         with psycopg.connect(url, autocommit=True) as connection:
             # of this database, whose name is made anew for every test
             connection.execute(
