@@ -116,6 +116,17 @@ def target_arches(version: Version, arches: Sequence[str] | None = None) -> tupl
     return tuple(arch for arch in dict.fromkeys(arches or version.arches) if version.supports(arch))
 
 
+def why_not_compiled(versions: Sequence[Version], arches: Sequence[str] | None = None) -> dict[str, str]:
+    """Why `build` leaves out some of the versions, by their ids."""
+    reasons = {}
+    for version in versions:
+        if version.why_not_built:
+            reasons[version.id] = version.why_not_built
+        elif not target_arches(version, arches):
+            reasons[version.id] = f"only for {', '.join(version.arches)}"
+    return reasons
+
+
 def nvcc_command(
     catalog: Catalog,
     version: Version,

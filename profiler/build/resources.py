@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from profiler.build import library, opcode_counts
 from profiler.build.kernel_names import function_name, template_integer
@@ -77,35 +77,6 @@ class FunctionResources:
             "stack_bytes": self.usage.stack_bytes,
         }
         return over_budget(facts, self.version.budget.limits(self.head_dim))
-
-    def as_json(self) -> dict[str, Any]:
-        """The function as `static --json` prints it."""
-        occupancy = self.occupancy
-        return {
-            "version": self.version.id,
-            "state": self.version.state,
-            "evidence": "static",
-            "arch": self.arch,
-            "function": self.name,
-            "role": self.role,
-            "head_dim": self.head_dim,
-            "registers": self.usage.registers,
-            "spill_bytes": self.usage.spill_bytes,
-            "stack_bytes": self.usage.stack_bytes,
-            "shared_bytes": {str(head_dim): size for head_dim, size in self.shared_bytes.items()},
-            "static_shared_bytes": self.usage.static_shared_bytes,
-            "barriers": self.usage.barriers,
-            "threads": self.threads,
-            "opcodes": dict(self.code.classes) if self.code else None,
-            "instructions": self.code.instructions if self.code else None,
-            "code_bytes": self.code.code_bytes if self.code else None,
-            "occupancy_pct": occupancy.pct if occupancy else None,
-            "blocks_per_sm": occupancy.blocks if occupancy else None,
-            "limiter": ", ".join(occupancy.limiters) if occupancy else None,
-            "over_budget": list(self.over_budget),
-            "unjudged": list(self.unjudged),
-            "ptxas": self.usage.line,
-        }
 
 
 @dataclass(frozen=True)

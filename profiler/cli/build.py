@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, print_json, print_table
-from profiler.errors import Exit
+from profiler.cli.output import add_json, print_document, print_table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from profiler.build import BuiltLibrary, FailedBuild
-    from profiler.catalog import Catalog, Version
+    from profiler.build import FailedBuild
     from profiler.cli.output import Commands
+    from profiler.documents import BuildDocument
 
 _DESCRIPTION = """\
 Compile versions with nvcc, each to a shared library of its own, several at a time. nvcc is the one of
@@ -45,19 +43,43 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Build, and print a line a version; a compiler's message goes to stderr whole."""
-    from profiler.build import library
-    from profiler.catalog import catalog
+    from profiler.documents import build_versions
 
-    lineage = catalog.load_catalog(arguments.catalog)
-    chosen = lineage.pick(arguments.versions)
-    how = {"extra_flags": _stage_flags(lineage, arguments.stage), "jobs": arguments.jobs}
-    made = list(library.build(lineage, chosen, arguments.arch, progress=progress(), **how))
-    told = left_out(chosen, arguments.arch)
-    if arguments.json:
-        print_json({"versions": [_document(one) for one in made], "not_built": told})
-    elif made:
-        _print(made, told)
-    return tell_failures(made) or (Exit.PASS if made else tell_left_out(told))
+    options = {"catalog": arguments.catalog, "arches": arguments.arch, "stage": arguments.stage}
+    document = build_versions(arguments.versions, **options, jobs=arguments.jobs, progress=progress())
+    print_document(document, arguments, print_text)
+    print_failures(document.failures)
+    if not document.outcomes:
+        print_not_built(document.not_built)
+    return document.exit_code
+
+
+def print_text(document: BuildDocument, _arguments: argparse.Namespace) -> None:
+    """A row a version, with its library or why there is none."""
+    from profiler.build import FailedBuild
+
+    rows = []
+    for outcome in document.outcomes:
+        if isinstance(outcome, FailedBuild):
+            rows.append((outcome.version, "does not compile", "", ""))
+        else:
+            time = "cached" if outcome.cached else f"{outcome.seconds:.1f} s"
+            rows.append((outcome.version, time, " ".join(outcome.arches), str(outcome.library)))
+    if rows:
+        rows += [(version, "not built", why, "") for version, why in document.not_built.items()]
+        print_table(("version", "", "architectures", "library"), rows)
+
+
+def print_failures(failures: Sequence[FailedBuild]) -> None:
+    """What the compiler said of each version that does not compile, on stderr."""
+    for failure in failures:
+        print(f"{failure.output}\nprofiler: {failure.error}", file=sys.stderr)
+
+
+def print_not_built(not_built: Mapping[str, str]) -> None:
+    """Why nothing was built of what was asked for, on stderr."""
+    for version, why in not_built.items():
+        print(f"profiler: {version} is not built: {why}", file=sys.stderr)
 
 
 def add_versions(command: argparse.ArgumentParser) -> None:
@@ -85,31 +107,14 @@ def add_jobs(command: argparse.ArgumentParser) -> None:
     command.add_argument("--jobs", type=positive, metavar="N", help="at a time (default: one a CPU)")
 
 
-def tell_failures(made: list[Any]) -> Exit:
-    """Print what the compiler said of each version that does not compile; the exit code of all together."""
-    from profiler.build import FailedBuild
-
-    failures = [one for one in made if isinstance(one, FailedBuild)]
-    for one in failures:
-        print(f"{one.output}\nprofiler: {one.error}", file=sys.stderr)
-    return Exit.UNUSABLE_INPUT if failures else Exit.PASS
-
-
-def tell_left_out(told: dict[str, str]) -> Exit:
-    """Say on stderr why nothing was built of what was asked for."""
-    for version, why in told.items():
-        print(f"profiler: {version} is not built: {why}", file=sys.stderr)
-    return Exit.UNJUDGED
-
-
 def progress() -> Callable[[str, str], None]:
     """A line on stderr for each version as it is done, so that a long build or check is seen to move."""
 
-    def tell(version: str, what: str) -> None:
+    def print_progress(version: str, what: str) -> None:
         if what != "cached":
             print(f"{version}: {what}", file=sys.stderr, flush=True)
 
-    return tell
+    return print_progress
 
 
 def _arches(text: str) -> list[str]:
@@ -120,64 +125,3 @@ def _arches(text: str) -> list[str]:
         return [check_arch(arch.strip()) for arch in text.split(",")]
     except BadCatalog as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def _stage_flags(lineage: Catalog, stage: str | None) -> tuple[str, ...]:
-    from profiler.catalog import load_problem
-    from profiler.errors import UnknownName
-
-    if stage is None:
-        return ()
-    problem = load_problem(lineage)
-    if stage not in problem.stages:
-        raise UnknownName(
-            f"{lineage.family} has no stage {stage}: it has {', '.join(problem.stages) or 'none'}"
-        )
-    return tuple(problem.stage_flags(stage))
-
-
-def left_out(chosen: tuple[Version, ...], arches: list[str] | None) -> dict[str, str]:
-    """Why versions that were asked for are not built."""
-    from profiler.build.library import target_arches
-
-    found = {}
-    for version in chosen:
-        if version.why_not_built:
-            found[version.id] = version.why_not_built
-        elif not target_arches(version, arches):
-            found[version.id] = f"only for {', '.join(version.arches)}"
-    return found
-
-
-def _document(one: BuiltLibrary | FailedBuild) -> dict[str, Any]:
-    from profiler.build import FailedBuild
-
-    if isinstance(one, FailedBuild):
-        return {"version": one.version, "built": False, "error": one.error, "output": one.output}
-    return {
-        "version": one.version,
-        "built": True,
-        "library": str(one.library),
-        "arches": list(one.arches),
-        "cached": one.cached,
-        "seconds": one.seconds,
-        "source_sha256": one.source_sha256,
-        "compiler": one.compiler,
-        "command": list(one.command),
-        "warnings": one.warnings,
-        "ptxas": [{"function": x.function, "arch": x.arch, "line": x.line} for x in one.resources],
-    }
-
-
-def _print(made: list[BuiltLibrary | FailedBuild], told: dict[str, str]) -> None:
-    from profiler.build import FailedBuild
-
-    rows = []
-    for one in made:
-        if isinstance(one, FailedBuild):
-            rows.append((one.version, "does not compile", "", ""))
-        else:
-            how = "cached" if one.cached else f"{one.seconds:.1f} s"
-            rows.append((one.version, how, " ".join(one.arches), str(one.library)))
-    rows += [(version, "not built", why, "") for version, why in told.items()]
-    print_table(("version", "", "architectures", "library"), rows)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, print_json, print_table, say
-from profiler.errors import Exit
-from profiler.evidence import ARCHITECTURES, Evidence, chip_metrics, metric_table, ncu_names, nvperf
+from profiler.cli.output import add_json, print_document, print_lines, print_table, say
+from profiler.evidence import ARCHITECTURES, metric_table
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
+    from profiler.documents import MetricCheckDocument, MetricRequestDocument, MetricsDocument
+    from profiler.evidence import Metric
+    from profiler.evidence.metric_table import Alternative
 
 DESCRIPTION = """\
 List what metrics.txt declares. With --chip, print the comma list for `ncu --metrics` alone on stdout, and
@@ -44,116 +46,50 @@ def add(commands: Commands) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do one of the three."""
+    from profiler.documents import MetricsDocument, check_metrics, metrics_for_chip
+
     if arguments.check is not None:
-        return _check(Path(arguments.check) if arguments.check else None, arguments.json)
+        path = Path(arguments.check) if arguments.check else None
+        return print_document(check_metrics(path), arguments, _print_check)
     table = metric_table.load_metrics()
     if arguments.chip:
-        _print_request(table, arguments.chip, arguments.tier, arguments.json)
-    elif arguments.json:
-        print_json(_listing(table, arguments.tier))
-    else:
-        _print_listing(table, arguments.tier)
-    return Exit.PASS
+        request = metrics_for_chip(table, arguments.chip, arguments.tier)
+        return print_document(request, arguments, _print_request)
+    return print_document(MetricsDocument(table, arguments.tier), arguments, _print_metrics)
 
 
-def _check(path: Path | None, as_json: bool) -> int:
-    table, problems = metric_table.load_with_problems(path)
-    if (
-        chip_metrics.is_library_available() or not problems
-    ):  # without NVIDIA's library what is certain is still said
-        problems += chip_metrics.check_names(table)
-    start = len(f"{table.path}:")  # a path may hold colons itself
-    by_line = sorted(problems, key=lambda text: int(text[start:].split(":")[0]))
-    if as_json:
-        print_json({"file": str(table.path), "ok": not by_line, "problems": by_line})
-    for problem in () if as_json else by_line:
+def _print_check(document: MetricCheckDocument, _arguments: argparse.Namespace) -> None:
+    for problem in document.problems:
         print(problem, file=sys.stderr)
-    if not by_line and not as_json:
-        say(f"{table.path}: {len(table.metrics)} metrics, {len(table.captured)} captured: every name exists")
-    return Exit.UNUSABLE_INPUT if by_line else Exit.PASS
+    if not document.problems:
+        print_lines(document.sentences)
 
 
-def _print_request(table: metric_table.MetricTable, chip: str, tier: str, as_json: bool) -> None:
-    wanted = chip_metrics.names_to_collect(table, chip, tier)
-    absent = [
-        metric.concept
-        for metric in _chosen(table, tier)
-        if metric.concept not in wanted.values() and metric.evidence is Evidence.MEASURED
-    ]
-    passes = chip_metrics.replay_passes(wanted, chip)
-    if as_json:
-        named = [
-            {"metric": name, "concept": concept or None, "cost": ncu_names.collection_cost(name) or "counted"}
-            for name, concept in wanted.items()
-        ]
-        document = {"chip": chip, "tier": tier, "passes": passes, "metrics": named, "not_available": absent}
-        print_json(document)
-        return
-    say(",".join(wanted))
-    print(_cost_line(list(wanted), chip, tier, passes), file=sys.stderr)
-    if absent:
-        print(f"not available on {chip}: {', '.join(absent)}", file=sys.stderr)
+def _print_request(document: MetricRequestDocument, _arguments: argparse.Namespace) -> None:
+    """The comma list alone on standard output, so that it can be handed to ncu."""
+    say(",".join(document.names))
+    for sentence in document.sentences:
+        print(sentence, file=sys.stderr)
 
 
-def _cost_line(wanted: list[str], chip: str, tier: str, passes: int | None) -> str:
-    """What collecting costs, and what of it NVIDIA's library cannot count."""
-    if passes is None:
-        reason = f"{nvperf.LIBRARY} of the wheel ncu-report does not load here"
-        return f"{chip}, {tier}: {len(wanted)} metrics, replay passes unknown: {reason}"
-    costs = [ncu_names.collection_cost(name) for name in wanted]
-    counted, free = costs.count(None), costs.count(ncu_names.CollectionCost.NONE)
-    text = f"{chip}, {tier}: {passes} replay passes for {counted} hardware metrics; {free} facts cost none"
-    own = len(wanted) - counted - free
-    return text + (f"; ncu adds passes of its own (instrumented code) for {own}" if own else "")
-
-
-def _chosen(table: metric_table.MetricTable, tier: str) -> list[metric_table.Metric]:
-    return [metric for metric in table.metrics if tier == "full" or metric.tier == "lean"]
-
-
-def _listing(table: metric_table.MetricTable, tier: str) -> dict[str, Any]:
-    rows = [
-        {
-            "concept": metric.concept,
-            "label": metric.label,
-            "unit": metric.unit,
-            "better": metric.better,
-            "threshold": metric.threshold,
-            "threshold_pp": metric.threshold_pp,
-            "group": metric.group,
-            "tier": metric.tier,
-            "metrics": [
-                {
-                    "metric": one.name,
-                    "chips": [chip for chip in ARCHITECTURES if chip in one.chips] or None,
-                }
-                for one in metric.alternatives
-            ],
-        }
-        for metric in _chosen(table, tier)
-    ]
-    return {"file": str(table.path), "metrics": rows, "captured": list(table.captured)}
-
-
-def _print_listing(table: metric_table.MetricTable, tier: str) -> None:
-    rows = []
-    group = ""
-    for metric in _chosen(table, tier):
-        names = "\n".join(_spelling(one) for one in metric.alternatives)
-        shown = metric.group if metric.group != group else ""
-        group = metric.group
+def _print_metrics(document: MetricsDocument, _arguments: argparse.Namespace) -> None:
+    rows, group = [], ""
+    for metric in document.metrics:
+        names = "\n".join(map(_name_and_chips, metric.alternatives))
         facts = (metric.unit, metric.better, _threshold(metric), metric.tier)
-        rows.append((shown, metric.concept, metric.label, *facts, names))
-    rows += [("captured", "", "", "", "", "", "", name) for name in table.captured]
+        shown_group = metric.group if metric.group != group else ""
+        rows.append((shown_group, metric.concept, metric.label, *facts, names))
+        group = metric.group
+    rows += [("captured", "", "", "", "", "", "", name) for name in document.table.captured]
     print_table(("group", "concept", "label", "unit", "better", "threshold", "tier", "ncu metric"), rows)
 
 
-def _spelling(one: metric_table.Alternative) -> str:
-    limits = " ".join(chip for chip in ARCHITECTURES if chip in one.chips)
-    return f"{one.name} @{limits}" if limits else one.name
+def _name_and_chips(alternative: Alternative) -> str:
+    chips = " ".join(chip for chip in ARCHITECTURES if chip in alternative.chips)
+    return f"{alternative.name} @{chips}" if chips else alternative.name
 
 
-def _threshold(metric: metric_table.Metric) -> str:
+def _threshold(metric: Metric) -> str:
     if metric.threshold_pp is not None:
         return f"{metric.threshold_pp:g}pp"
     return f"{metric.threshold * 100:g}%"

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.documents.build import BuildDocument as BuildDocument
+    from profiler.documents.build import build_versions as build_versions
     from profiler.documents.check import CheckDocument as CheckDocument
     from profiler.documents.check import check_names as check_names
     from profiler.documents.comparison import ComparisonDocument as ComparisonDocument
@@ -32,11 +34,18 @@ if TYPE_CHECKING:
     from profiler.documents.listing import list_runs as list_runs
     from profiler.documents.listing import list_versions as list_versions
     from profiler.documents.listing import list_workloads as list_workloads
+    from profiler.documents.metrics import MetricCheckDocument as MetricCheckDocument
+    from profiler.documents.metrics import MetricRequestDocument as MetricRequestDocument
+    from profiler.documents.metrics import MetricsDocument as MetricsDocument
+    from profiler.documents.metrics import check_metrics as check_metrics
+    from profiler.documents.metrics import metrics_for_chip as metrics_for_chip
     from profiler.documents.regressions import RegressionsDocument as RegressionsDocument
     from profiler.documents.regressions import list_regressions as list_regressions
     from profiler.documents.roofline import RooflineDocument as RooflineDocument
     from profiler.documents.roofline import rooflines_of_name as rooflines_of_name
     from profiler.documents.roofline import rooflines_of_side as rooflines_of_side
+    from profiler.documents.static import StaticDocument as StaticDocument
+    from profiler.documents.static import examine_versions as examine_versions
     from profiler.documents.trend import TrendDocument as TrendDocument
     from profiler.documents.trend import load_trend as load_trend
 
@@ -54,4 +63,7 @@ __getattr__ = lazy(
     regressions="RegressionsDocument list_regressions",
     roofline="RooflineDocument rooflines_of_name rooflines_of_side",
     trend="TrendDocument load_trend",
+    build="BuildDocument build_versions",
+    static="StaticDocument examine_versions",
+    metrics="MetricCheckDocument MetricRequestDocument MetricsDocument check_metrics metrics_for_chip",
 )

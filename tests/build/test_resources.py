@@ -11,6 +11,7 @@ import pytest
 from profiler.build import FunctionResources, VersionResources, resources, toolchain
 from profiler.catalog import catalog
 from profiler.cli import main
+from profiler.documents.static import function_dict
 from profiler.emulator import cpu_check
 from profiler.errors import CannotJudge
 from tests.toolchain import needs_gxx, needs_nvcc, needs_sass
@@ -159,7 +160,7 @@ def test_without_a_disassembler_the_rest_is_told(
     split = take(mine, "split", ["sm_86"])
     assert all(one.code is None and one.occupancy is not None for one in split.functions)
     assert "split: machine code unknown: cuobjdump is neither in" in split.missing[0]
-    document = split.functions[0].as_json()
+    document = function_dict(split.functions[0])
     assert document["opcodes"] is document["code_bytes"] is None
 
 
@@ -176,7 +177,7 @@ def test_without_gxx_shared_memory_and_occupancy_are_unknown_and_cannot_pass(
     assert one.occupancy is None
     assert one.over_budget == ()
     assert one.unjudged == ("shared bytes unknown, budget 101376",)
-    assert one.as_json()["shared_bytes"] == {"64": None}
+    assert function_dict(one)["shared_bytes"] == {"64": None}
     code = main(["static", "split", "--catalog", str(mine.folder), "--arch", "sm_80", "--json"])
     out, err = capsys.readouterr()
     assert code == 3

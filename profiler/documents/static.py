@@ -1,0 +1,166 @@
+"""What the compiler and the machine code say of each kernel function, as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from profiler.build import FailedBuild, FunctionResources, VersionResources, version_resources
+from profiler.build.library import why_not_compiled
+from profiler.catalog import load_catalog
+from profiler.documents.document import Document
+from profiler.emulator import cpu_check
+from profiler.errors import Exit
+
+
+@dataclass(frozen=True)
+class StaticDocument(Document):
+    """The resources of versions on their architectures, and what their budgets say."""
+
+    examined: tuple[VersionResources | FailedBuild, ...]
+    not_built: Mapping[str, str]  # why, by version
+
+    title = "Static facts"
+    columns = (
+        "version",
+        "state",
+        "arch",
+        "function",
+        "role",
+        "head_dim",
+        "registers",
+        "spill_bytes",
+        "stack_bytes",
+        "shared_bytes",
+        "occupancy_pct",
+        "limiter",
+        "instructions",
+        "code_bytes",
+        "over_budget",
+    )
+
+    @property
+    def versions(self) -> list[VersionResources]:
+        """Those that compile."""
+        return [version for version in self.examined if isinstance(version, VersionResources)]
+
+    @property
+    def failures(self) -> list[FailedBuild]:
+        """Those that do not."""
+        return [version for version in self.examined if isinstance(version, FailedBuild)]
+
+    @property
+    def functions(self) -> list[FunctionResources]:
+        """Of all versions, in their order."""
+        return [function for version in self.versions for function in version.functions]
+
+    @property
+    def missing(self) -> list[str]:
+        """What is not known and why, each once."""
+        return list(dict.fromkeys(words for version in self.versions for words in version.missing))
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """What is over its budget, does not compile, is not known, or was not built."""
+        return [
+            *(
+                f"{function.version.id} {function.name} {function.arch}: {'; '.join(function.over_budget)}"
+                for function in self.functions
+                if function.over_budget
+            ),
+            *(failure.error for failure in self.failures),
+            *self.missing,
+            *(f"{version} is not built: {why}" for version, why in self.not_built.items()),
+        ]
+
+    @property
+    def exit_code(self) -> Exit:
+        """1 for a good version over its budget, 2 for one that does not compile, 3 where nobody knows."""
+        if self.failures:
+            return Exit.UNUSABLE_INPUT
+        good = [function for function in self.functions if function.version.state == "good"]
+        if any(function.over_budget for function in good):
+            return Exit.REGRESSION
+        is_unknown = not self.examined or self.missing or any(function.unjudged for function in good)
+        return Exit.UNJUDGED if is_unknown else Exit.PASS
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a function and architecture; shared memory is that of the head dim that takes most."""
+        return [
+            (
+                function.version.id,
+                function.version.state,
+                function.arch,
+                function.name,
+                function.role,
+                function.head_dim,
+                function.usage.registers,
+                function.usage.spill_bytes,
+                function.usage.stack_bytes,
+                function.most_shared_bytes,
+                function.occupancy.pct if function.occupancy else None,
+                ", ".join(function.occupancy.limiters) if function.occupancy else None,
+                function.code.instructions if function.code else None,
+                function.code.code_bytes if function.code else None,
+                "; ".join(function.over_budget) or None,
+            )
+            for function in self.functions
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """The functions with their opcodes, and the versions that do not compile."""
+        return {
+            "versions": [function_dict(function) for function in self.functions],
+            "failed": [{"version": failure.version, "error": failure.error} for failure in self.failures],
+        }
+
+
+def examine_versions(
+    names: Sequence[str],
+    *,
+    catalog: Path | None = None,
+    arches: Sequence[str] | None = None,
+    jobs: int | None = None,
+    progress: Callable[[str, str], None] | None = None,
+) -> StaticDocument:
+    """Build versions of a catalogue, all where none is named, and say what their functions cost.
+
+    Raises UnknownName, and CannotJudge where there is no nvcc.
+    """
+    loaded = load_catalog(catalog)
+    versions = loaded.pick(names)
+    examined = version_resources(
+        loaded, versions, arches, launch_configs=cpu_check.launch_configs, progress=progress, jobs=jobs
+    )
+    return StaticDocument(tuple(examined), why_not_compiled(versions, arches))
+
+
+def function_dict(function: FunctionResources) -> dict[str, object]:
+    """One function on one architecture; null where a tool that would say is missing."""
+    occupancy = function.occupancy
+    return {
+        "version": function.version.id,
+        "state": function.version.state,
+        "evidence": "static",
+        "arch": function.arch,
+        "function": function.name,
+        "role": function.role,
+        "head_dim": function.head_dim,
+        "registers": function.usage.registers,
+        "spill_bytes": function.usage.spill_bytes,
+        "stack_bytes": function.usage.stack_bytes,
+        "shared_bytes": {str(head_dim): size for head_dim, size in function.shared_bytes.items()},
+        "static_shared_bytes": function.usage.static_shared_bytes,
+        "barriers": function.usage.barriers,
+        "threads": function.threads,
+        "opcodes": dict(function.code.classes) if function.code else None,
+        "instructions": function.code.instructions if function.code else None,
+        "code_bytes": function.code.code_bytes if function.code else None,
+        "occupancy_pct": occupancy.pct if occupancy else None,
+        "blocks_per_sm": occupancy.blocks if occupancy else None,
+        "limiter": ", ".join(occupancy.limiters) if occupancy else None,
+        "over_budget": list(function.over_budget),
+        "unjudged": list(function.unjudged),
+        "ptxas": function.usage.line,
+    }
