@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.build import add_versions
-from profiler.cli.output import add_json, positive, print_json, print_table, say
+from profiler.cli.output import add_json, positive, print_document, print_table, say
 from profiler.errors import Exit, ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.bundles import Run
     from profiler.catalog import Catalog
     from profiler.cli.output import Commands
     from profiler.collect import Collection, Listener, Settings
-    from profiler.compare import StoredFloor
+    from profiler.documents import CollectionDocument, ForecastDocument
 
 INTERRUPTED = 130  # as a shell says it of a program that Ctrl-C ended
 _DESCRIPTION = """\
@@ -102,18 +100,21 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Measure, seal, print; or print what would be done."""
     from profiler.cli.collecting import TerminalListener, print_sealed
-    from profiler.collect import Limits, local_root, measure
-    from profiler.compare.floor_coverage import floors_in
+    from profiler.collect import Limits, RunSummary, local_root, measure
+    from profiler.compare.floor_coverage import calls_without_floor, floors_in
+    from profiler.documents import CollectionDocument
 
     limits, root = Limits.parse(arguments.budget, arguments.out), local_root()
     if arguments.dry_run:
-        return _print_forecast(arguments, limits.budget_s)
+        return _forecast(arguments, limits.budget_s)
     collection = _open(arguments, TerminalListener("collect", arguments))
     sealed = measure(collection, root, limits, seal_only=arguments.seal)
     if sealed is None:
         return INTERRUPTED
     print_sealed(sealed, arguments.json)
-    return print_run(sealed.run, arguments.json, floors_in(root))
+    without_floor = calls_without_floor(sealed.run, floors_in(root))
+    document = CollectionDocument(RunSummary(sealed.run), without_floor)
+    return print_document(document, arguments, print_run)
 
 
 def split_list(text: str) -> list[str]:
@@ -158,42 +159,58 @@ def _settings(arguments: argparse.Namespace, catalog: Catalog) -> Settings:
     )
 
 
-def _print_forecast(arguments: argparse.Namespace, budget_s: float | None) -> Exit:
+def _forecast(arguments: argparse.Namespace, budget_s: float | None) -> Exit:
     """--dry-run: nothing is built, run or written."""
     from profiler.catalog import load_catalog
-    from profiler.cli.forecast import print_forecast
     from profiler.collect import detect_machine, forecast_run
+    from profiler.documents import ForecastDocument
 
     if arguments.resume:
         raise ProfilerError("--dry-run plans a run that begins now: leave out --resume")
     catalog = load_catalog(arguments.catalog)
     settings = _settings(arguments, catalog)
     forecast = forecast_run(catalog, settings, detect_machine(settings.counters), budget_s)
-    if arguments.json:
-        print_json(forecast.to_dict())
-    else:
-        print_forecast(forecast)
-    return Exit.PASS
+    return print_document(ForecastDocument(forecast), arguments, print_forecast)
 
 
-def print_run(run: Run, as_json: bool, floors: Sequence[StoredFloor]) -> Exit:
-    """The cells of a sealed run, and what was left out and why; the exit code."""
+def print_forecast(document: ForecastDocument, _arguments: argparse.Namespace) -> None:
+    """A row a stage and workload, and when all of it has ended."""
+    from profiler.collect.plan import BUILD_S
+
+    forecast = document.forecast
+    gpu = forecast.gpu or "no GPU here: the plan is that of a GPU it all runs on"
+    say(f"{gpu}; checks side by side: {forecast.parallel_checks}; estimates, corrected as it runs")
+    rows = [("build", f"{forecast.builds} versions", "", "", f"{BUILD_S:.0f}")]
+    for group in forecast.groups():
+        first, _ = group[0]
+        ended = [at for _, at in group if at is not None]
+        cut = "" if len(ended) == len(group) else f"{len(group) - len(ended)} left out"
+        last = f"{max(ended):.0f}" if ended else "–"
+        rows.append((first.stage, first.workload, str(len(group)), cut, last))
+    print_table(("stage", "workload", "jobs", "budget", "ended after s"), rows, right=(2, 4))
+    left_out = ""
+    if forecast.budget_s and forecast.left_out:
+        left_out = (
+            f"; {forecast.left_out} of {len(forecast.jobs)} jobs are left out by "
+            f"--budget {forecast.budget_s:g} s"
+        )
+    say(f"\nabout {forecast.seconds / 60:.1f} min{left_out}")
+
+
+def print_run(document: CollectionDocument, _arguments: argparse.Namespace) -> None:
+    """The cells of a sealed run, and what was left out and why."""
     from profiler.cli.collecting import grouped_by_reason, time_taken
-    from profiler.collect import RunSummary
-    from profiler.compare.floor_coverage import calls_without_floor
 
-    summary, without_floor = RunSummary(run), calls_without_floor(run, floors)
-    if as_json:
-        print_json(summary.to_dict(without_floor or None))
-        return summary.exit_code
-    rows = [(cell.version, cell.workload or "", cell.status, cell.reason or "") for cell in summary.cells]
+    run = document.summary.run
+    rows = [
+        (cell.version, cell.workload or "", cell.status, cell.reason or "") for cell in document.summary.cells
+    ]
     print_table(("version", "workload", "", "why"), rows)
     for words in run.provenance.get("degraded", ()):
         say(f"degraded: {words}")
     for words in grouped_by_reason(run.provenance.get("left_out", ())):
         say(f"left out: {words}")
-    if without_floor:
-        say(without_floor)
+    if document.without_floor:
+        say(document.without_floor)
     say(f"\n{time_taken(run)}")
     say(f"sealed as {run.run_id}")
-    return summary.exit_code

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.build import add_arches, add_jobs, add_versions, progress
-from profiler.cli.output import add_json, print_json, say
+from profiler.cli.output import add_json, print_document, say
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
-    from profiler.collect import Dissection
+    from profiler.documents import DissectionDocument
 
 _DESCRIPTION = """\
 Do `build`, `static` and `check` for all versions and keep what they find as one run: static facts of each
@@ -47,17 +47,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Dissect, keep, print."""
     from profiler.catalog import load_catalog
     from profiler.collect import dissect, keep_dissection
+    from profiler.documents import DissectionDocument
 
     catalog = load_catalog(arguments.catalog)
     versions, line = catalog.pick(arguments.versions), _command_line(arguments)
     how = {"command_line": line, "jobs": arguments.jobs, "progress": progress()}
     dissection = dissect(catalog, versions, arguments.arch, **how)
     place, _ = keep_dissection(dissection, arguments.out)
-    if arguments.json:
-        print_json(dissection.to_dict(place))
-    else:
-        print_dissection(dissection, place)
-    return dissection.exit_code
+    return print_document(DissectionDocument(dissection, place), arguments, print_text)
 
 
 def _command_line(arguments: argparse.Namespace) -> str:
@@ -66,11 +63,10 @@ def _command_line(arguments: argparse.Namespace) -> str:
     return " ".join(["profiler", "dissect", *arguments.versions, *arch])
 
 
-def print_dissection(dissection: Dissection, place: str) -> None:
+def print_text(document: DissectionDocument, _arguments: argparse.Namespace) -> None:
     """What was kept, and on stderr what stood out."""
-    run = dissection.run
+    run = document.dissection.run
     versions = len({result.version for result in run.results})
-    say(f"{run.run_id}: {versions} versions, {len(run.results)} results, kept in {place}")
-    stood_out = (dissection.failed, dissection.unexpected, dissection.over_budget, dissection.missing)
-    for line in (line for lines in stood_out for line in lines):
+    say(f"{run.run_id}: {versions} versions, {len(run.results)} results, kept in {document.place}")
+    for line in document.sentences:
         print(f"profiler: {line}", file=sys.stderr)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_json, print_json, print_table, say
-from profiler.errors import Exit
+from profiler.cli.output import add_json, print_document, print_table, say
 
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
     from profiler.collect import DoctorReport, GpuState
+    from profiler.documents import DoctorDocument
 
 _DESCRIPTION = """\
 Say what this machine can do: GPU and its clocks, driver, CUDA, nvcc, ncu and whether it may read counters,
@@ -36,17 +36,14 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Examine, print."""
     from profiler.collect import doctor
+    from profiler.documents import DoctorDocument
 
-    report = doctor.examine_machine()
-    if arguments.json:
-        print_json(report.as_json())
-    else:
-        print_report(report)
-    return Exit.PASS if report.can_measure else Exit.UNJUDGED
+    return print_document(DoctorDocument(doctor.examine_machine()), arguments, print_text)
 
 
-def print_report(report: DoctorReport) -> None:
+def print_text(document: DoctorDocument, _arguments: argparse.Namespace) -> None:
     """What is here; below, what works with it."""
+    report = document.report
     print_table(("", ""), rows(report))
     say()
     abilities = [(name, "yes" if works else "no", why) for name, (works, why) in report.can.items()]

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.cli.collect import INTERRUPTED, split_list
-from profiler.cli.output import add_json, positive, print_json, print_table, say
-from profiler.errors import Exit, ProfilerError
+from profiler.cli.output import add_json, positive, print_document, print_lines, print_table, say
+from profiler.errors import ProfilerError
 
 if TYPE_CHECKING:
-    from profiler.bundles import Run
     from profiler.catalog import Catalog
     from profiler.cli.output import Commands
     from profiler.collect import Collection, Listener, Settings
+    from profiler.compare import StoredFloor
+    from profiler.documents import NoiseFloorsDocument, NoiseRunDocument
 
+_HEAD = ("GPU", "mode", "calls", "A/A pairs", "floor", "detectable", "of")
 _DESCRIPTION = """\
 How far do two runs of one and the same build lie apart on this GPU? Each pair is two sessions of the version,
 a fresh process each, as far apart in time as the collection allows. From 20 pairs on, two runs of different
@@ -79,40 +83,19 @@ def add(commands: Commands) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List; or measure, seal, print."""
     from profiler.cli.collecting import TerminalListener, print_sealed
+    from profiler.cli.output import open_store
     from profiler.collect import Limits, local_root, measure
+    from profiler.documents import floors_of_run, list_noise_floors
 
     if arguments.list:
-        return _print_floors(arguments.json)
+        return print_document(list_noise_floors(open_store()), arguments, print_floors)
     limits, root = Limits.parse(arguments.budget, arguments.out), local_root()
     collection = _open(arguments, TerminalListener("noise", arguments))
     sealed = measure(collection, root, limits, seal_only=arguments.seal)
     if sealed is None:
         return INTERRUPTED
     print_sealed(sealed, arguments.json)
-    return _print_run(sealed.run, arguments.json)
-
-
-def _print_floors(as_json: bool) -> int:
-    from profiler.cli import floor_text, output
-    from profiler.compare import stored_floors
-    from profiler.compare.floor_coverage import missing_floors
-    from profiler.compare.noise_floor import timed_keys
-
-    store = output.open_store()
-    floors, timed = stored_floors(store), timed_keys(store)
-    missing = missing_floors(floors, timed)
-    if as_json:
-        documents = [floor_text.to_dict(floor) for floor in floors]
-        print_json({"floors": documents, "missing": [calls.to_dict() for calls in missing]})
-        return Exit.PASS
-    if floors:
-        floor_text.print_floors(floors)
-    else:
-        say("no A/A pairs here" + ("" if timed else ", and no timed calls: `profiler collect` times them"))
-    for calls in missing:
-        modes, gpu = " and ".join(calls.modes), calls.gpu or "unknown GPU"
-        say(f"missing: {calls.workload_class} calls on {gpu} ({modes}): {calls.command}")
-    return Exit.PASS
+    return print_document(floors_of_run(sealed.run), arguments, print_run)
 
 
 def _open(arguments: argparse.Namespace, listener: Listener) -> Collection:
@@ -143,26 +126,39 @@ def _settings(arguments: argparse.Namespace, catalog: Catalog) -> Settings:
     )
 
 
-def _print_run(run: Run, as_json: bool) -> Exit:
-    from profiler.cli import floor_text
-    from profiler.cli.collecting import grouped_by_reason, time_taken
-    from profiler.collect import RunSummary
-    from profiler.compare import floors_of_runs
+def print_floors(document: NoiseFloorsDocument, _arguments: argparse.Namespace) -> None:
+    """A row a floor; below, what lacks one."""
+    if document.floors:
+        _print_floor_table(document.floors)
+    print_lines(document.sentences)
 
-    floors, left_out = floors_of_runs([run]), run.provenance.get("left_out", ())
-    if as_json:
-        documents = [floor_text.to_dict(floor) for floor in floors]
-        print_json({"run": run.run_id, "floors": documents, "left_out": left_out})
-    else:
-        floor_text.print_floors(floors)
-        rows = [
-            (result.version, result.workload or "", result.status, result.reason)
-            for result in run.results
-            if result.reason
-        ]
-        if rows:
-            print_table(("version", "workload", "", "why"), rows)
-        for words in grouped_by_reason(left_out):
-            say(f"left out: {words}")
-        say(f"\n{time_taken(run)}\nsealed as {run.run_id}")
-    return RunSummary(run).noise_exit_code(has_floor=bool(floors))
+
+def print_run(document: NoiseRunDocument, _arguments: argparse.Namespace) -> None:
+    """The floors of a sealed run, and what was wrong or left out."""
+    from profiler.cli.collecting import grouped_by_reason, time_taken
+
+    _print_floor_table(document.floors)
+    rows = [
+        (result.version, result.workload or "", result.status, result.reason or "")
+        for result in document.unwell
+    ]
+    if rows:
+        print_table(("version", "workload", "", "why"), rows)
+    print_lines(f"left out: {words}" for words in grouped_by_reason(document.left_out))
+    say(f"\n{time_taken(document.run)}\nsealed as {document.run.run_id}")
+
+
+def _print_floor_table(floors: Sequence[StoredFloor]) -> None:
+    """A row a floor; one of few pairs says how many it needs."""
+    print_table(_HEAD, [_row(stored) for stored in floors], right=(3, 4, 5))
+
+
+def _row(stored: StoredFloor) -> tuple[str, ...]:
+    from profiler.statistics import MIN_FLOOR_PAIRS, share_text
+
+    pairs = str(stored.floor.pairs) if stored.judges else f"{stored.floor.pairs} of {MIN_FLOOR_PAIRS}"
+    sizes = ("–", "–")
+    if stored.judges:
+        sizes = (f"±{share_text(math.expm1(stored.floor.limit))}", share_text(stored.floor.detectable()))
+    of = f"{', '.join(stored.versions)} on {', '.join(stored.workloads) or 'no workload named'}"
+    return (stored.gpu or "unknown GPU", stored.mode, stored.workload_class, pairs, *sizes, of)

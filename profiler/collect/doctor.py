@@ -8,9 +8,8 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from profiler.build import find_tool
 from profiler.build.toolchain import INSTALL_HINT
@@ -96,22 +95,6 @@ class DoctorReport:
         if self.gpu is None:
             return "no GPU"
         return str(self.torch["reason"] or "torch does not run")
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything; null is unknown."""
-        return {
-            "system": self.system,
-            "python": self.python,
-            "gpu": self.gpu.as_json() if self.gpu else None,
-            "state": self.state.as_json() if self.state else None,
-            "shared": self.shared,
-            "tools": {name: asdict(tool) for name, tool in self.tools.items()},
-            "counters": self.counters,
-            "counters_reason": self.counters_reason,
-            "torch": dict(self.torch),
-            "can": {name: {"works": works, "why": why} for name, (works, why) in self.can.items()},
-            "can_measure": self.can_measure,
-        }
 
 
 def examine_machine() -> DoctorReport:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from profiler.catalog import Catalog
 from profiler.collect import check_and_time, plan
@@ -42,25 +41,6 @@ class Forecast:
             else:
                 groups.append([(job, ended)])
         return groups
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "gpu": self.gpu,
-            "evidence": "estimate",
-            "build_s": BUILD_S,
-            "budget_s": self.budget_s,
-            "jobs": [
-                {
-                    "stage": job.stage,
-                    "workload": job.workload,
-                    "versions": list(job.versions),
-                    "seconds": round(job.seconds, 1),
-                    "ended_s": None if ended is None else round(ended, 1),
-                }
-                for job, ended in self.jobs
-            ],
-        }
 
 
 def forecast_run(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from profiler.bundles import Result, Run
-from profiler.collect.provenance import overhead
 from profiler.errors import Exit
 
 
@@ -44,30 +43,6 @@ class RunSummary:
         if any(result.status in ("wrong", "failed") for result in self.run.results):
             return Exit.REGRESSION  # only versions that should be right are in a noise run
         return Exit.PASS if has_floor else Exit.UNJUDGED
-
-    def to_dict(self, without_floor: str | None) -> dict[str, Any]:
-        """For JSON. without_floor: a sentence on the calls that have no noise floor."""
-        provenance = self.run.provenance
-        of_processes, of_timing_and_ncu = overhead(provenance) or (None, None)
-        return {
-            "run": self.run.run_id,
-            "cells": [
-                {
-                    "version": cell.version,
-                    "workload": cell.workload,
-                    "status": cell.status,
-                    "reason": cell.reason,
-                }
-                for cell in self.cells
-            ],
-            "degraded": provenance.get("degraded", []),
-            "left_out": provenance.get("left_out", []),
-            "wall_s": provenance.get("wall_s"),
-            "processes_s": provenance.get("processes_s", {}),
-            "without_floor": without_floor,
-            "of_processes": of_processes,
-            "of_timing_and_ncu": of_timing_and_ncu,
-        }
 
 
 def _is_measured(cell: Result) -> bool:

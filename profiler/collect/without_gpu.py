@@ -45,18 +45,6 @@ class Dissection:
             return Exit.REGRESSION
         return Exit.UNJUDGED if self.missing else Exit.PASS
 
-    def to_dict(self, place: str) -> dict[str, object]:
-        """For JSON: the run, its place, and what is wrong."""
-        return {
-            "run_id": self.run.run_id,
-            "place": place,
-            "results": len(self.run.results),
-            "failed": list(self.failed),
-            "unexpected": list(self.unexpected),
-            "over_budget": list(self.over_budget),
-            "missing": list(self.missing),
-        }
-
 
 def dissect(
     catalog: Catalog,

@@ -25,16 +25,6 @@ class MissingFloor:
     pairs: int  # how many A/A pairs there are in the mode with the fewest
     command: str  # a command that measures the missing pairs
 
-    def to_dict(self) -> dict[str, object]:
-        """For JSON."""
-        return {
-            "gpu": self.gpu or None,
-            "class": self.workload_class,
-            "modes": list(self.modes),
-            "pairs": self.pairs,
-            "command": self.command,
-        }
-
 
 def floors_in(root: Root) -> list[StoredFloor]:
     """The floors of a folder's noise runs, without an index; runs that cannot be read are left out."""

@@ -9,9 +9,13 @@ if TYPE_CHECKING:
     from profiler.documents.build import build_versions as build_versions
     from profiler.documents.check import CheckDocument as CheckDocument
     from profiler.documents.check import check_names as check_names
+    from profiler.documents.collection import CollectionDocument as CollectionDocument
+    from profiler.documents.collection import DissectionDocument as DissectionDocument
+    from profiler.documents.collection import ForecastDocument as ForecastDocument
     from profiler.documents.comparison import ComparisonDocument as ComparisonDocument
     from profiler.documents.comparison import compare_names as compare_names
     from profiler.documents.comparison import compare_sides as compare_sides
+    from profiler.documents.doctor import DoctorDocument as DoctorDocument
     from profiler.documents.document import Document as Document
     from profiler.documents.explanation import ExplanationDocument as ExplanationDocument
     from profiler.documents.explanation import UnmeasuredDocument as UnmeasuredDocument
@@ -39,6 +43,10 @@ if TYPE_CHECKING:
     from profiler.documents.metrics import MetricsDocument as MetricsDocument
     from profiler.documents.metrics import check_metrics as check_metrics
     from profiler.documents.metrics import metrics_for_chip as metrics_for_chip
+    from profiler.documents.noise import NoiseFloorsDocument as NoiseFloorsDocument
+    from profiler.documents.noise import NoiseRunDocument as NoiseRunDocument
+    from profiler.documents.noise import floors_of_run as floors_of_run
+    from profiler.documents.noise import list_noise_floors as list_noise_floors
     from profiler.documents.regressions import RegressionsDocument as RegressionsDocument
     from profiler.documents.regressions import list_regressions as list_regressions
     from profiler.documents.roofline import RooflineDocument as RooflineDocument
@@ -66,4 +74,7 @@ __getattr__ = lazy(
     build="BuildDocument build_versions",
     static="StaticDocument examine_versions",
     metrics="MetricCheckDocument MetricRequestDocument MetricsDocument check_metrics metrics_for_chip",
+    collection="CollectionDocument DissectionDocument ForecastDocument",
+    doctor="DoctorDocument",
+    noise="NoiseFloorsDocument NoiseRunDocument floors_of_run list_noise_floors",
 )

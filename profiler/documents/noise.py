@@ -1,0 +1,164 @@
+"""The noise floors of an index and of a run of A/A pairs, as documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profiler.bundles import Result, Run
+from profiler.collect import RunSummary
+from profiler.compare import StoredFloor, floors_of_runs, stored_floors
+from profiler.compare.floor_coverage import MissingFloor, missing_floors
+from profiler.compare.noise_floor import timed_keys
+from profiler.documents.document import Document
+from profiler.errors import Exit
+from profiler.statistics import MIN_FLOOR_PAIRS
+
+if TYPE_CHECKING:
+    from profiler.store import Store
+
+_COLUMNS = ("gpu", "mode", "class", "pairs", "needed", "limit", "detectable", "until")
+
+
+@dataclass(frozen=True)
+class NoiseFloorsDocument(Document):
+    """The floors there are, and the calls that lack one."""
+
+    floors: tuple[StoredFloor, ...]
+    missing: tuple[MissingFloor, ...]
+    has_timed_calls: bool
+
+    title = "Noise floors"
+    columns = _COLUMNS
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """Which calls lack a floor, with the command that makes one; that there are no pairs at all."""
+        missing = [_missing_words(calls) for calls in self.missing]
+        if self.floors:
+            return missing
+        no_calls = "" if self.has_timed_calls else ", and no timed calls: `profiler collect` times them"
+        return [f"no A/A pairs here{no_calls}", *missing]
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a floor; limit and detectable are shares of a latency, None of too few pairs."""
+        return _floor_rows(self.floors)
+
+    def to_dict(self) -> dict[str, object]:
+        """The floors with the versions, workloads and runs behind them; and what is missing."""
+        return {
+            "floors": [_floor_dict(stored) for stored in self.floors],
+            "missing": [
+                {
+                    "gpu": calls.gpu or None,
+                    "class": calls.workload_class,
+                    "modes": list(calls.modes),
+                    "pairs": calls.pairs,
+                    "command": calls.command,
+                }
+                for calls in self.missing
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class NoiseRunDocument(Document):
+    """A sealed run of A/A pairs, and the floors that follow from it alone."""
+
+    run: Run
+    floors: tuple[StoredFloor, ...]
+
+    columns = _COLUMNS
+
+    @property
+    def title(self) -> str:
+        """The run."""
+        return f"Noise run {self.run.run_id}"
+
+    @property
+    def left_out(self) -> Sequence[str]:
+        """The jobs that were left out, each with its reason."""
+        left_out: Sequence[str] = self.run.provenance.get("left_out", ())
+        return left_out
+
+    @property
+    def unwell(self) -> list[Result]:
+        """The results that are not as they should be, each with a reason."""
+        return [result for result in self.run.results if result.reason]
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """What was wrong, failed or was left out."""
+        results = (f"{result.version}: {result.status}: {result.reason}" for result in self.unwell)
+        return [*results, *(f"left out: {words}" for words in self.left_out)]
+
+    @property
+    def exit_code(self) -> Exit:
+        """1 for a version that is wrong or failed, 3 where no pair was collected."""
+        return RunSummary(self.run).noise_exit_code(has_floor=bool(self.floors))
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a floor, as in `NoiseFloorsDocument`."""
+        return _floor_rows(self.floors)
+
+    def to_dict(self) -> dict[str, object]:
+        """The floors, and what was left out."""
+        floors = [_floor_dict(stored) for stored in self.floors]
+        return {"run": self.run.run_id, "floors": floors, "left_out": self.left_out}
+
+
+def list_noise_floors(store: Store) -> NoiseFloorsDocument:
+    """The floors of an index, and the calls timed there that have none."""
+    floors, timed = stored_floors(store), timed_keys(store)
+    return NoiseFloorsDocument(tuple(floors), tuple(missing_floors(floors, timed)), bool(timed))
+
+
+def floors_of_run(run: Run) -> NoiseRunDocument:
+    """The floors that follow from one run, without an index."""
+    return NoiseRunDocument(run, tuple(floors_of_runs([run])))
+
+
+def _missing_words(calls: MissingFloor) -> str:
+    modes, gpu = " and ".join(calls.modes), calls.gpu or "unknown GPU"
+    return f"missing: {calls.workload_class} calls on {gpu} ({modes}): {calls.command}"
+
+
+def _floor_rows(floors: Sequence[StoredFloor]) -> list[tuple[object, ...]]:
+    return [
+        (
+            stored.gpu or None,
+            stored.mode,
+            stored.workload_class,
+            stored.floor.pairs,
+            MIN_FLOOR_PAIRS,
+            *_sizes(stored),
+            stored.until,
+        )
+        for stored in floors
+    ]
+
+
+def _floor_dict(stored: StoredFloor) -> dict[str, object]:
+    limit, detectable = _sizes(stored)
+    return {
+        "gpu": stored.gpu or None,
+        "mode": stored.mode,
+        "class": stored.workload_class,
+        "pairs": stored.floor.pairs,
+        "needed": MIN_FLOOR_PAIRS,
+        "limit": limit,
+        "detectable": detectable,
+        "versions": stored.versions,
+        "workloads": stored.workloads,
+        "runs": stored.runs,
+        "until": stored.until.isoformat(),
+    }
+
+
+def _sizes(stored: StoredFloor) -> tuple[float | None, float | None]:
+    """The limit and the smallest change that would show, as shares; None where there are too few pairs."""
+    if not stored.judges:
+        return None, None
+    return math.expm1(stored.floor.limit), stored.floor.detectable()

@@ -1,0 +1,45 @@
+"""Noise floors as JSON, rows and HTML."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from profiler.bundles import Result
+from profiler.documents import NoiseFloorsDocument, floors_of_run, list_noise_floors
+from profiler.errors import Exit
+from profiler.store import Store
+from tests import timed_runs
+from tests.documents.printed import assert_html_escapes, assert_same_as_printed
+
+
+def test_a_floor_is_printed_and_is_a_row(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    document = list_noise_floors(store)
+    answer = assert_same_as_printed(document, capsys, "noise", "--list")
+    (row,) = document.to_frame().to_dict("records")
+    (floor,) = answer["floors"]
+    assert (row["gpu"], row["class"], row["pairs"]) == (timed_runs.GPU, "medium", 20)
+    assert row["limit"] == floor["limit"] > 0
+    assert document.sentences == answer["missing"] == []
+
+
+def test_too_few_pairs_have_no_limit() -> None:
+    document = floors_of_run(timed_runs.noise(170e3, 0.003, pairs=4))
+    (row,) = document.rows()
+    assert row[3:7] == (4, 20, None, None)
+    assert document.exit_code == Exit.PASS
+
+
+def test_a_wrong_version_is_the_exit_code_and_stands_escaped_in_html() -> None:
+    run = timed_runs.noise(170e3, 0.003)
+    wrong = Result(timed_runs.FAMILY, "v2", None, status="wrong", reason="off by <1>")
+    document = floors_of_run(replace(run, results=(*run.results, wrong)))
+    assert document.exit_code == Exit.REGRESSION
+    assert_html_escapes(document, "<1>", "v2: wrong: off by &lt;1&gt;")
+
+
+def test_an_index_without_pairs_says_what_makes_them() -> None:
+    assert NoiseFloorsDocument((), (), has_timed_calls=False).sentences == [
+        "no A/A pairs here, and no timed calls: `profiler collect` times them"
+    ]
