@@ -52,6 +52,10 @@ if TYPE_CHECKING:
     from profiler.documents.roofline import RooflineDocument as RooflineDocument
     from profiler.documents.roofline import rooflines_of_name as rooflines_of_name
     from profiler.documents.roofline import rooflines_of_side as rooflines_of_side
+    from profiler.documents.sass import CodeComparisonDocument as CodeComparisonDocument
+    from profiler.documents.sass import CodeDocument as CodeDocument
+    from profiler.documents.sass import compare_code as compare_code
+    from profiler.documents.sass import show_code as show_code
     from profiler.documents.static import StaticDocument as StaticDocument
     from profiler.documents.static import examine_versions as examine_versions
     from profiler.documents.trend import TrendDocument as TrendDocument
@@ -59,8 +63,11 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
+    build="BuildDocument build_versions",
     check="CheckDocument check_names",
+    collection="CollectionDocument DissectionDocument ForecastDocument",
     comparison="ComparisonDocument compare_names compare_sides",
+    doctor="DoctorDocument",
     document="Document",
     explanation="ExplanationDocument UnmeasuredDocument explain_comparison explain_names",
     gate="GateDocument gate_versions",
@@ -68,13 +75,11 @@ __getattr__ = lazy(
     insights="InsightsDocument insights_of_name insights_of_side",
     launches="LaunchSelection LaunchesDocument launches_of_name select_launches",
     listing="RunsDocument VersionsDocument WorkloadsDocument list_runs list_versions list_workloads",
+    metrics="MetricCheckDocument MetricRequestDocument MetricsDocument check_metrics metrics_for_chip",
+    noise="NoiseFloorsDocument NoiseRunDocument floors_of_run list_noise_floors",
     regressions="RegressionsDocument list_regressions",
     roofline="RooflineDocument rooflines_of_name rooflines_of_side",
-    trend="TrendDocument load_trend",
-    build="BuildDocument build_versions",
+    sass="CodeComparisonDocument CodeDocument compare_code show_code",
     static="StaticDocument examine_versions",
-    metrics="MetricCheckDocument MetricRequestDocument MetricsDocument check_metrics metrics_for_chip",
-    collection="CollectionDocument DissectionDocument ForecastDocument",
-    doctor="DoctorDocument",
-    noise="NoiseFloorsDocument NoiseRunDocument floors_of_run list_noise_floors",
+    trend="TrendDocument load_trend",
 )

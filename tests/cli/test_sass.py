@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from profiler.cli import main
-from profiler.cli.sass_text import UNREAD
+from profiler.documents.sass import NO_TEXT
 from tests.conftest import ROOT
 from tests.reportfiles import is_made
 from tests.toolchain import needs_sass
@@ -71,7 +71,7 @@ def test_a_kernel_of_a_report_is_found_by_its_name_and_paired_with_the_same(
     assert found["moved"][0]["place_a"] == place
     code, text = told(capsys, a, b)
     assert code == 0
-    assert UNREAD in text
+    assert NO_TEXT in text
 
 
 def test_two_launches_of_one_report_show_no_difference(reports: Path, capsys: Caught) -> None:

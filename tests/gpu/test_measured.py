@@ -28,6 +28,7 @@ from profiler.collect.gpu.messages import (
     TimingRequest,
     VersionCode,
 )
+from profiler.documents import DoctorDocument
 from profiler.emulator import cpu_check
 from profiler.evidence import NCU_DURATION
 from tests.gpu.conftest import GOOD, keep
@@ -60,7 +61,7 @@ def test_the_state_is_read_whole():
 
 def test_the_doctor_can_measure_here(kept):
     found = doctor.examine_machine()
-    keep(kept, "doctor.json", found.as_json())
+    keep(kept, "doctor.json", DoctorDocument(found).to_dict())
     assert found.can_measure
 
 

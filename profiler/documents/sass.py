@@ -1,0 +1,259 @@
+"""Machine code with its counts, or two sides aligned: names to code, and the answer as a document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from profiler.compare.resolve_code import CodeChoice, SideCode, resolve_code, sample_scale
+from profiler.documents.document import Document
+from profiler.sass import (
+    AlignedRow,
+    Alignment,
+    HotSpot,
+    HotSpotChange,
+    Listing,
+    align,
+    alignment,
+    hot_spot_changes,
+    hottest,
+)
+from profiler.sass.hotspots import spots_by_instruction, spots_by_line
+
+if TYPE_CHECKING:
+    from profiler.compare import StoreOpener
+
+NO_TEXT = "the report holds no SASS text (???): counts per place only"
+
+
+@dataclass(frozen=True)
+class CodeDocument(Document):
+    """One side's machine code: its places, by instruction or by source line."""
+
+    code: SideCode
+    places: tuple[HotSpot, ...]
+    hidden: int  # colder places that are left out
+
+    columns = (
+        "place",
+        "function",
+        "text",
+        "samples",
+        "waiting_for",
+        "executed",
+        "shared_wavefronts",
+        "shared_ideal",
+        "shared_excess",
+    )
+
+    @property
+    def listing(self) -> Listing:
+        """All its instructions."""
+        return self.code.listing
+
+    @property
+    def title(self) -> str:
+        """What it is the code of."""
+        return self.listing.label
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """How much there is, where it comes from, and whether it has text."""
+        listing = self.listing
+        size = f"{len(listing.lines)} instructions in {len(listing.functions)} function(s)"
+        return tuple(filter(None, (size, self.code.origin.words, "" if listing.has_text else NO_TEXT)))
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a place; None where the report does not count something."""
+        return [
+            (
+                spot.location.words,
+                self.listing.functions[self.listing.lines[spot.lines[0]].function],
+                spot.text,
+                spot.samples,
+                max(spot.reasons, key=lambda reason: spot.reasons[reason], default=None),
+                spot.executed,
+                spot.wavefronts,
+                spot.ideal,
+                spot.excess,
+            )
+            for spot in self.places
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """The places with all their counts."""
+        listing = self.listing
+        return {
+            "label": listing.label,
+            **_origin_dict(self.code),
+            "has_text": listing.has_text,
+            "has_sources": listing.has_sources,
+            "functions": list(listing.functions),
+            "instructions": len(listing.lines),
+            "places": [_spot_dict(listing, spot) for spot in self.places],
+        }
+
+
+@dataclass(frozen=True)
+class CodeComparisonDocument(Document):
+    """Two sides' machine code aligned, and the places whose waiting samples moved."""
+
+    a: SideCode
+    b: SideCode
+    aligned: Alignment
+    moved: tuple[HotSpotChange, ...]
+
+    columns = ("function_a", "function_b", "kind", "offset_a", "offset_b", "text_a", "text_b")
+
+    @property
+    def title(self) -> str:
+        """Both sides."""
+        return f"{self.a.listing.label} → {self.b.listing.label}"
+
+    @property
+    def compilers_differ(self) -> str:
+        """What is said where two compilers made the sides: not all that differs is the versions' own."""
+        compilers = [code.origin.compiler for code in (self.a, self.b) if code.origin.compiler]
+        return f"compilers differ: {compilers[0]} and {compilers[1]}" if len(set(compilers)) > 1 else ""
+
+    @property
+    def has_text(self) -> bool:
+        """Whether both sides have their instructions as text."""
+        return self.a.listing.has_text and self.b.listing.has_text
+
+    @property
+    def summary(self) -> str:
+        """How many rows there are of each kind."""
+        counts = {kind: count for kind, count in self.aligned.counts.items() if count}
+        words = ", ".join(f"{count} {kind}" for kind, count in counts.items()) or "no instructions"
+        is_open = self.aligned.different or alignment.UNREAD in counts
+        return words if is_open else f"{words}: no difference"
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """How many rows differ, and what to know before believing it."""
+        return tuple(filter(None, (self.summary, self.compilers_differ, "" if self.has_text else NO_TEXT)))
+
+    def rows(self) -> list[tuple[object, ...]]:
+        """A row a pair of instructions; None on the side that has none."""
+        a, b = self.a.listing, self.b.listing
+        return [
+            (
+                None if pair.a is None else a.functions[pair.a],
+                None if pair.b is None else b.functions[pair.b],
+                row.kind,
+                None if row.a is None else a.lines[row.a].offset,
+                None if row.b is None else b.lines[row.b].offset,
+                None if row.a is None else a.lines[row.a].text,
+                None if row.b is None else b.lines[row.b].text,
+            )
+            for pair in self.aligned.functions
+            for row in pair.rows
+        ]
+
+    def to_dict(self) -> dict[str, object]:
+        """Every row, function by function, and what moved."""
+        a, b = self.a.listing, self.b.listing
+        return {
+            "a": a.label,
+            "b": b.label,
+            "origins": {"a": _origin_dict(self.a), "b": _origin_dict(self.b)},
+            "has_text": {"a": a.has_text, "b": b.has_text},
+            "counts": self.aligned.counts,
+            "different": self.aligned.different,
+            "functions": [
+                {
+                    "a": None if pair.a is None else a.functions[pair.a],
+                    "b": None if pair.b is None else b.functions[pair.b],
+                    "paired_by": pair.by,
+                    "rows": [_row_dict(row, a, b) for row in pair.rows],
+                }
+                for pair in self.aligned.functions
+            ],
+            "moved": [_change_dict(change) for change in self.moved],
+        }
+
+
+def show_code(
+    name: str,
+    choice: CodeChoice,
+    store_opener: StoreOpener,
+    *,
+    by_line: bool = False,
+    limit: int | None = None,
+) -> CodeDocument:
+    """The machine code that a name stands for, by instruction or by source line.
+
+    `limit` leaves the hottest places, the hottest first. Raises UnknownName, and CannotJudge where
+    there is no machine code.
+    """
+    (code,) = resolve_code([name], choice, store_opener)
+    spots = (spots_by_line if by_line else spots_by_instruction)(code.listing)
+    places = hottest(spots, limit) if limit else spots
+    return CodeDocument(code, tuple(places), len(spots) - len(places))
+
+
+def compare_code(a: str, b: str, choice: CodeChoice, store_opener: StoreOpener) -> CodeComparisonDocument:
+    """The machine code of two names aligned function by function. Raises as `show_code` does."""
+    codes = resolve_code([a, b], choice, store_opener)
+    code_a, code_b = codes
+    changes = hot_spot_changes(code_a.listing, code_b.listing, sample_scale(codes))
+    aligned = align(code_a.listing, code_b.listing)
+    return CodeComparisonDocument(code_a, code_b, aligned, tuple(changes))
+
+
+def _origin_dict(code: SideCode) -> dict[str, object]:
+    origin = code.origin
+    return {
+        "evidence": str(origin.evidence),
+        "run": origin.run_id,
+        "arch": origin.arch,
+        "compiler": origin.compiler,
+        "note": origin.note or None,
+    }
+
+
+def _spot_dict(listing: Listing, spot: HotSpot) -> dict[str, object]:
+    first, is_instruction = listing.lines[spot.lines[0]], spot.location.file is None
+    return {
+        "place": spot.location.words,
+        "file": spot.location.file,
+        "line": spot.location.line or None,
+        "function": listing.functions[first.function],
+        "offset": spot.location.offset if is_instruction else None,
+        "text": spot.text,
+        "class": first.opcode_class or None if is_instruction else None,
+        "instructions": len(spot.lines),
+        "samples": spot.samples,
+        "waiting": dict(spot.reasons),
+        "executed": spot.executed,
+        "shared_wavefronts": spot.wavefronts,
+        "shared_ideal": spot.ideal,
+        "shared_excess": spot.excess,
+    }
+
+
+def _row_dict(row: AlignedRow, a: Listing, b: Listing) -> dict[str, object]:
+    return {"kind": row.kind, "a": _line_dict(a, row.a), "b": _line_dict(b, row.b)}
+
+
+def _line_dict(listing: Listing, index: int | None) -> dict[str, object] | None:
+    if index is None:
+        return None
+    line = listing.lines[index]
+    source = f"{line.source[0]}:{line.source[1]}" if line.source else None
+    return {"offset": line.offset, "text": line.text, "masked": line.masked, "source": source}
+
+
+def _change_dict(change: HotSpotChange) -> dict[str, object]:
+    return {
+        "place_a": change.location_a.words if change.location_a else None,
+        "place_b": change.location_b.words if change.location_b else None,
+        "text": change.text,
+        "a": change.a,
+        "b": change.b,
+        "moved": change.change,
+        "by_reason": dict(change.by_reason),
+        "noise": change.is_counting_noise,
+    }
