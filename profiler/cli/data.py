@@ -1,4 +1,4 @@
-"""`profiler import | index | relabel | forget | export`: what a person is told about data in and out."""
+"""`profiler import | index | relabel | forget | export`: data in and out, and what became of them."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 
 def add(commands: Commands) -> None:
     """Add the five commands."""
-    taken = commands.add_parser(
+    import_command = commands.add_parser(
         "import",
         help="take in reports, CSVs, bundles and folders of them",
         description="Take Nsight Compute reports (.ncu-rep), CSVs from ncu, bundles (folders or zips). "
         "Family and version are the names of folder and file, unless given. What is there already stays.",
     )
-    taken.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder to search")
+    import_command.add_argument(
+        "paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder to search"
+    )
     for name in ("family", "version", "workload"):
-        taken.add_argument(
+        import_command.add_argument(
             f"--{name}", metavar=name.upper(), help=f"the {name} of these reports (bundles say their own)"
         )
-    taken.set_defaults(handler=import_)
+    import_command.set_defaults(handler=import_)
     stepped = commands.add_parser(
         "index",
         help="bring the index in step with the bundles",
@@ -76,7 +78,7 @@ def import_(arguments: argparse.Namespace) -> int:
         )
     if not (summary.imported or summary.already or summary.refused):
         raise ProfilerError("nothing to import there: no report (.ncu-rep, or CSV from ncu) and no bundle")
-    for line in _told(summary):
+    for line in _summary_lines(summary):
         print(line)
     _complain(message for _, message in summary.refused)
     return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
@@ -88,8 +90,8 @@ def index(arguments: argparse.Namespace) -> int:
 
     with _bar() as progress:
         summary = (rebuild_index if arguments.rebuild else sync_index)(progress=progress)
-    told = [f"{len(runs)} {what}" for runs, what in _changes(summary) if runs]
-    print(f"index: {', '.join(told) or 'nothing to do'}")
+    changes = [f"{len(runs)} {what}" for runs, what in _changes(summary) if runs]
+    print(f"index: {', '.join(changes) or 'nothing to do'}")
     _complain(message for _, message in summary.refused)
     return Exit.UNUSABLE_INPUT if summary.refused else Exit.PASS
 
@@ -129,18 +131,18 @@ def export(arguments: argparse.Namespace) -> int:
     return Exit.PASS
 
 
-def _told(summary: ImportSummary) -> Iterator[str]:
+def _summary_lines(summary: ImportSummary) -> Iterator[str]:
     """What became of an import: a line a new run, then the counts."""
     for new in summary.imported:
         yield f"{new.run_id}  {new.family}/{new.version}  {new.launches} launch{'es' * (new.launches != 1)}"
-    for there in summary.already:
-        if there.hidden:
-            yield f"{there.path}: forgotten; `profiler forget --undo {there.run_id}` shows it again"
-        if there.other_labels:
-            options = " ".join(f"--{kind} {shlex.quote(text)}" for kind, text in there.other_labels)
+    for duplicate in summary.already:
+        if duplicate.hidden:
+            yield f"{duplicate.path}: forgotten; `profiler forget --undo {duplicate.run_id}` shows it again"
+        if duplicate.other_labels:
+            options = " ".join(f"--{kind} {shlex.quote(text)}" for kind, text in duplicate.other_labels)
             yield (
-                f"{there.path}: already there under other labels; "
-                f"`profiler relabel {there.run_id} {options}` changes them"
+                f"{duplicate.path}: already there under other labels; "
+                f"`profiler relabel {duplicate.run_id} {options}` changes them"
             )
     counts = {
         "imported": len(summary.imported),

@@ -73,13 +73,13 @@ def dissect(
         check.version: check
         for check in cpu_check.check_versions(chosen, problem, jobs=jobs, progress=on_progress)
     }
-    built = {one.version.id: one for one in examined if isinstance(one, VersionResources)}
+    built = {entry.version.id: entry for entry in examined if isinstance(entry, VersionResources)}
     results = [
         result
         for version in chosen
         for result in _results(catalog, version, built.get(version.id), checks[version.id], problem)
     ]
-    libraries = [one.built for one in built.values()]
+    libraries = [entry.built for entry in built.values()]
     code, code_problems = bundle_files.machine_code(libraries, catalog.folder, jobs)
     contents = {
         **bundle_files.sources(catalog, chosen),
@@ -96,7 +96,7 @@ def dissect(
         results=tuple(results),
         files=tuple(bundle_files.attachment(path, content) for path, content in contents.items()),
     )
-    build_errors = [one.error for one in examined if isinstance(one, FailedBuild)]
+    build_errors = [entry.error for entry in examined if isinstance(entry, FailedBuild)]
     check_errors = [str(check.error).splitlines()[0] for check in checks.values() if check.error]
     return Dissection(
         run,
@@ -108,7 +108,7 @@ def dissect(
             if not check.as_expected and not check.error
         ),
         over_budget=_over_budget(built.values()),
-        missing=(*(words for one in built.values() for words in one.missing), *code_problems),
+        missing=(*(words for entry in built.values() for words in entry.missing), *code_problems),
     )
 
 
