@@ -97,6 +97,7 @@ def spoilt(launch: Launch) -> Iterator[tuple[str, Launch]]:
     yield "sass__inst_executed_per_opcode", replace(launch, opcodes={})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REAL)
 def test_taking_any_counter_away_never_adds_advice(reports: Path, name: str) -> None:
     whole = side(reports / name)
@@ -133,6 +134,7 @@ def _elsewhere(value: Value, dice: Random) -> float:
     return dice.uniform(0, 100) if value.unit == "%" else float(value.number or 0) * 3 ** dice.uniform(-1, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("swap", [False, True])
 @pytest.mark.parametrize("spoil", ["a", "b"])
 def test_nor_does_it_in_a_pair(reports: Path, swap: bool, spoil: str) -> None:

@@ -61,6 +61,8 @@ from tests.standins import (
     tell,
 )
 
+pytestmark = pytest.mark.slow  # each stage is a process
+
 LABEL = "1x1x64x64"
 
 

@@ -27,6 +27,7 @@ def only_step(values: object, **options: object) -> ChangePoint:
     return step
 
 
+@pytest.mark.slow
 def test_a_step_is_found_where_it_is_with_its_size() -> None:
     step = only_step(noisy(1, (100.0, 106.0), 30))
     assert step.index == pytest.approx(30, abs=1)

@@ -12,7 +12,15 @@ import pytest
 from profiler.collect.gpu.messages import VersionCode
 from tests import hostgpu
 
+FOLDER = Path(__file__).parent
 SDPA = VersionCode("sdpa", callable="profiler.catalog.torch_backends:sdpa")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes a library compiles it."""
+    for item in items:
+        if item.path.parent == FOLDER and "version" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.compiler("g++"))
 
 
 @pytest.fixture
