@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from typing import TypeAlias, TypeGuard
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
         RooflineDocument,
         UnmeasuredDocument,
     )
-    from profiler.evidence import MetricTable, Report, Side
+    from profiler.evidence import Evidence, MetricTable, Report, Side
     from profiler.store import Store
 
     Name: TypeAlias = str | os.PathLike[str]  # a report file, run id, family/version or version
     Subject: TypeAlias = Report | Side | Name
+    Data: TypeAlias = str | os.PathLike[str]  # a data folder, or a URL that fsspec knows
     Metrics: TypeAlias = MetricTable | str | os.PathLike[str]  # a table that was read, or its file
 
 __version__ = "0.1.0"
@@ -77,20 +78,21 @@ def compare(
     *,
     metrics: Metrics | None = None,
     store: Store | None = None,
-    data: str | None = None,
+    data: Data | None = None,
     workload: str | None = None,
     gpu: str | None = None,
     evidence: str | None = None,
     kernel: str | None = None,
-    across: Collection[str] = (),
+    across: str | Collection[str] = (),
     top: int | None = None,
 ) -> ComparisonDocument:
     """What differs between `a` and `b`: calls mode by mode, launches pair by pair, metric by metric.
 
     `a` and `b` are reports, sides, files or names. `metrics` is another metrics.txt. A name is looked for in
-    `store`, else in the index of `data` (a folder or URL; PROFILER_DATA's where None), which is opened only
-    for names. `workload`, `gpu` and `evidence` ("measured", "static", "modelled") choose among what a version
-    has, `kernel` and `top` among launches; `across` names what may differ ("driver", "ncu").
+    `store`, with the bundles and decisions of its own folder, else in the index of `data` (a folder or URL;
+    PROFILER_DATA's where None), which is opened only for names. `workload`, `gpu` and `evidence` ("measured",
+    "static", "modelled") choose among what a version has, `kernel` and `top` among launches; `across` names
+    what may differ ("driver", "ncu").
 
     Raises UnreadableReport, UnknownName for a name that stands for nothing or for several things, and
     CannotJudge for a version without results. What cannot be compared is an answer: its verdict says so.
@@ -99,19 +101,22 @@ def compare(
         c.verdict, c.sentence
         c.to_frame().query("verdict == 'worse'")[["kernel", "metric", "a", "b", "change_pct"]]
     """
+    from profiler.compare import NothingShared
     from profiler.documents import compare_names, compare_sides
-    from profiler.evidence import Evidence
 
-    table = _table(metrics)
+    table, folder = _table(metrics), _folder(store, data)
     cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
-    shown: dict[str, Any] = {"kernel": kernel, "across": across, "top": top}
-    kind = Evidence(evidence) if evidence else None
-    with _index(store, data) as opener:
+    shown: dict[str, Any] = {"kernel": kernel, "across": _across(across), "top": _count("top", top)}
+    kind = _evidence([evidence])[0] if evidence else None
+    with _index(store, folder) as opener:
         if _is_name(a) and _is_name(b):
             a_name, b_name = os.fspath(a), os.fspath(b)
-            return compare_names(a_name, b_name, table, opener, evidence=kind, data=data, **cell, **shown)
-        sides = (_side(a, opener, data, **cell), _side(b, opener, data, **cell))
-        return compare_sides(*sides, table, _noise(opener, data), **shown)
+            return compare_names(a_name, b_name, table, opener, evidence=kind, data=folder, **cell, **shown)
+        sides = (_side(a, opener, folder, **cell), _side(b, opener, folder, **cell))
+        if kind and any(side.evidence is not kind for side in sides):
+            labels = " and ".join(f"{side.label} is {side.evidence}" for side in sides)
+            raise NothingShared(f"not both sides are {kind}: {labels}")
+        return compare_sides(*sides, table, _noise(opener, folder), **shown)
 
 
 def explain(
@@ -120,11 +125,11 @@ def explain(
     *,
     metrics: Metrics | None = None,
     store: Store | None = None,
-    data: str | None = None,
+    data: Data | None = None,
     workload: str | None = None,
     gpu: str | None = None,
     kernel: str | None = None,
-    across: Collection[str] = (),
+    across: str | Collection[str] = (),
     top: int | None = None,
 ) -> ExplanationDocument | UnmeasuredDocument:
     """Why `b` takes another time than `a`: work, waiting, parallelism, balance, clock, residue.
@@ -139,17 +144,19 @@ def explain(
     """
     from profiler.documents import ComparisonDocument, explain_comparison, explain_names
 
-    table = _table(metrics)
+    table, folder = _table(metrics), _folder(store, data)
     cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
-    shown: dict[str, Any] = {"kernel": kernel, "across": across, "top": top}
+    shown: dict[str, Any] = {"kernel": kernel, "across": _across(across), "top": _count("top", top)}
     if isinstance(a, ComparisonDocument):
-        return explain_comparison(a.comparison, table)
+        if b is not None or any(cell.values()) or any(shown.values()):
+            raise TypeError("explain(comparison) explains what compare() chose: give compare() the choice")
+        return explain_comparison(a.shown()[0], table)
     if b is None:
         raise TypeError("explain(a, b) takes two subjects, or explain(comparison) what compare() returned")
     if _is_name(a) and _is_name(b):
-        with _index(store, data) as opener:
-            return explain_names(os.fspath(a), os.fspath(b), table, opener, data=data, **cell, **shown)
-    document = compare(a, b, metrics=table, store=store, data=data, **cell, **shown)
+        with _index(store, folder) as opener:
+            return explain_names(os.fspath(a), os.fspath(b), table, opener, data=folder, **cell, **shown)
+    document = compare(a, b, metrics=table, store=store, data=folder, **cell, **shown)
     return explain_comparison(document.shown()[0], table)
 
 
@@ -158,7 +165,7 @@ def roofline(
     *,
     metrics: Metrics | None = None,
     store: Store | None = None,
-    data: str | None = None,
+    data: Data | None = None,
     workload: str | None = None,
     gpu: str | None = None,
     kernel: str | None = None,
@@ -175,12 +182,13 @@ def roofline(
     """
     from profiler.documents import rooflines_of_name, rooflines_of_side
 
-    table = _table(metrics)
-    with _index(store, data) as opener:
+    table, folder = _table(metrics), _folder(store, data)
+    most = _count("top", top)
+    with _index(store, folder) as opener:
         if not _is_name(subject):
-            return rooflines_of_side(_side(subject, opener, data), table, kernel, top)
-        options: dict[str, Any] = {"workload": workload, "gpu": gpu, "kernel": kernel, "top": top}
-        return rooflines_of_name(os.fspath(subject), table, opener, data=data, **options)
+            return rooflines_of_side(_side(subject, opener, folder), table, kernel, most)
+        options: dict[str, Any] = {"workload": workload, "gpu": gpu, "kernel": kernel, "top": most}
+        return rooflines_of_name(os.fspath(subject), table, opener, data=folder, **options)
 
 
 def insights(
@@ -189,7 +197,7 @@ def insights(
     against: Subject | None = None,
     metrics: Metrics | None = None,
     store: Store | None = None,
-    data: str | None = None,
+    data: Data | None = None,
     workload: str | None = None,
     gpu: str | None = None,
     kernel: str | None = None,
@@ -203,16 +211,16 @@ def insights(
     """
     from profiler.documents import insights_of_name, insights_of_side
 
-    table = _table(metrics)
+    table, folder = _table(metrics), _folder(store, data)
     cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
-    with _index(store, data) as opener:
+    with _index(store, folder) as opener:
         if _is_name(subject) and (against is None or _is_name(against)):
             baseline = None if against is None else os.fspath(against)
             name = os.fspath(subject)
-            return insights_of_name(name, table, opener, against=baseline, kernel=kernel, data=data, **cell)
-        side = _side(subject, opener, data, **cell)
-        other = None if against is None else _side(against, opener, data, **cell)
-        return insights_of_side(side, table, other, _noise(opener, data), kernel)
+            return insights_of_name(name, table, opener, against=baseline, kernel=kernel, data=folder, **cell)
+        side = _side(subject, opener, folder, **cell)
+        other = None if against is None else _side(against, opener, folder, **cell)
+        return insights_of_side(side, table, other, _noise(opener, folder), kernel)
 
 
 def gate(
@@ -221,13 +229,13 @@ def gate(
     baseline: Name | None = None,
     metrics: Metrics | None = None,
     store: Store | None = None,
-    data: str | None = None,
+    data: Data | None = None,
     workload: str | None = None,
     gpu: str | None = None,
-    evidence: Collection[str] = (),
-    on: Sequence[str] = (),
-    across: Collection[str] = (),
-    allow: Collection[str] = (),
+    evidence: str | Collection[str] = (),
+    on: str | Sequence[str] = (),
+    across: str | Collection[str] = (),
+    allow: str | Collection[str] = (),
 ) -> GateDocument:
     """Whether versions, a run or reports got worse than a baseline; without names the newest run is judged.
 
@@ -240,14 +248,28 @@ def gate(
         g.exit_code, g.title
     """
     from profiler.documents import gate_versions
-    from profiler.evidence import Evidence
+    from profiler.statistics import Verdict
 
-    subjects = [os.fspath(name) for name in ([names] if isinstance(names, str | os.PathLike) else names)]
-    options: dict[str, Any] = {"on": on, "across": across, "allow": allow, "workload": workload, "gpu": gpu}
-    options["evidence"] = [Evidence(kind) for kind in evidence]
+    given: list[object] = [names] if _is_name(names) else list(cast("Sequence[Name]", names))
+    for name in given if baseline is None else [*given, baseline]:
+        if not _is_name(name):
+            raise TypeError(
+                f"gate() takes names and files, not {type(name).__name__}: pass the report's file"
+            )
+    subjects = [os.fspath(cast("Name", name)) for name in given]
+    may_pass = [verdict.value for verdict in Verdict if verdict.traits.may_pass]
+    options: dict[str, Any] = {
+        "on": _texts(on),
+        "across": _across(across),
+        "allow": _choices("allow", allow, may_pass),
+        "evidence": _evidence(evidence),
+        "workload": workload,
+        "gpu": gpu,
+    }
     against = None if baseline is None else os.fspath(baseline)
-    with _index(store, data) as opener:
-        return gate_versions(subjects, against, _table(metrics), opener, data=data, **options)
+    folder = _folder(store, data)
+    with _index(store, folder) as opener:
+        return gate_versions(subjects, against, _table(metrics), opener, data=folder, **options)
 
 
 def check(
@@ -271,22 +293,70 @@ def check(
 
     chosen = [versions] if isinstance(versions, str) else list(versions)
     return check_names(
-        chosen, catalog=None if catalog is None else Path(catalog), seeds=seeds, stage=stage, jobs=jobs
+        chosen,
+        catalog=None if catalog is None else Path(catalog),
+        seeds=_count("seeds", seeds),
+        stage=stage,
+        jobs=_count("jobs", jobs),
     )
 
 
-def open_store(data: str | None = None, db: str | None = None, *, sync: bool = True) -> Store:
+def open_store(data: Data | None = None, db: str | None = None, *, sync: bool = True) -> Store:
     """The index of a data folder (PROFILER_DATA, PROFILER_DB where None), brought in step with its bundles.
 
     It is a context manager, and one index may serve many questions: pass it as `store`. Raises ProfilerError
-    where the index or the folder cannot be read.
+    where the index or the folder cannot be read, and for a folder that is not there.
 
         with profiler.open_store("data") as store:
             [version.version for version in store.versions()]
     """
     from profiler.store import open_store as open_index
 
-    return open_index(data, db, sync=sync)
+    return open_index(_folder(None, data), db, sync=sync)
+
+
+def _folder(store: Store | None, data: Data | None) -> str | None:
+    """Where bundles and decisions are read: what was named, else what the given index was made from."""
+    from profiler.errors import UnknownName
+
+    if data is None:
+        return None if store is None else store.data
+    folder = os.fspath(data)
+    if "://" not in folder and not Path(folder).is_dir():
+        raise UnknownName(f"no data folder {folder!r}: `profiler import PATH` with PROFILER_DATA makes one")
+    return folder
+
+
+def _texts(texts: str | Collection[str]) -> list[str]:
+    """A text alone is a list of that text, not of its letters."""
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _choices(option: str, texts: str | Collection[str], allowed: Sequence[str]) -> list[str]:
+    from profiler.errors import UnknownName
+
+    for text in (chosen := _texts(texts)):
+        if text not in allowed:
+            raise UnknownName(f"{option}={text!r}: there are {', '.join(allowed)}")
+    return chosen
+
+
+def _across(across: str | Collection[str]) -> list[str]:
+    return _choices("across", across, ("driver", "ncu"))
+
+
+def _evidence(kinds: str | Collection[str]) -> list[Evidence]:
+    from profiler.evidence import Evidence
+
+    return [Evidence(kind) for kind in _choices("evidence", kinds, [kind.value for kind in Evidence])]
+
+
+def _count(option: str, number: int | None) -> int | None:
+    from profiler.errors import UnknownName
+
+    if number is not None and number < 1:
+        raise UnknownName(f"{option}={number}: a whole number from 1 is needed")
+    return number
 
 
 @contextmanager
@@ -328,13 +398,15 @@ def _side(
     gpu: str | None = None,
 ) -> Side:
     from profiler.compare import resolve, side_of_report
-    from profiler.evidence import Report
+    from profiler.evidence import Report, Side
     from profiler.history.without_results import versions_without_results_explained
 
     if isinstance(subject, Report):
         return side_of_report(subject, subject.name)
-    if not isinstance(subject, str | os.PathLike):
+    if isinstance(subject, Side):
         return subject
+    if not _is_name(subject):
+        raise TypeError(f"a report, a side, a file or a name is needed, not {type(subject).__name__}")
     name = os.fspath(subject)
     with versions_without_results_explained((name,), opener, data):
         return resolve(name, opener, workload, gpu)

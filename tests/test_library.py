@@ -10,6 +10,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,7 +21,7 @@ import profiler
 from profiler.cli import main
 from profiler.compare import Comparison, side_of_report
 from profiler.documents import ComparisonDocument, ExplanationDocument, UnmeasuredDocument
-from profiler.errors import Exit, UnknownName
+from profiler.errors import Exit, ProfilerError, UnknownName
 from profiler.evidence import load_metrics
 from profiler.statistics import Verdict
 from tests.conftest import ROOT
@@ -195,3 +196,53 @@ def test_the_documentation_names_every_function() -> None:
     text = (ROOT / "docs" / "python-api.md").read_text("utf-8")
     for name in profiler.__all__:
         assert f"| `{name}(" in text
+
+
+def test_an_index_brings_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A baseline pinned there counts wherever PROFILER_DATA points: no gate passes by looking elsewhere."""
+    pinned = tmp_path / "pinned"
+    shutil.copytree(ROOT / "data" / "runs", pinned / "runs")
+    monkeypatch.setenv("PROFILER_DATA", str(pinned))
+    assert main(["baseline", "set", "attention", "v2d_a"]) == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.setenv("PROFILER_DATA", str(elsewhere))
+    with profiler.open_store(pinned) as store:
+        implied = profiler.gate("v2d_c", evidence="static", store=store)
+    named = profiler.gate("v2d_c", evidence=["static"], data=pinned)
+    assert implied.to_dict() == named.to_dict()
+    assert implied.exit_code == 1
+    assert not list(elsewhere.iterdir())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda files: profiler.compare(*files, top=-1),
+        lambda files: profiler.compare(*files, top=0),
+        lambda files: profiler.compare(*files, across=["moon"]),
+        lambda files: profiler.compare(*files, evidence="moon"),
+        lambda files: profiler.gate([files[0]], baseline=files[1], allow="worse"),
+        lambda files: profiler.check("v1", seeds=0),
+        lambda files: profiler.open_store("no/such/folder"),
+    ],
+)
+def test_what_the_command_line_refuses_the_library_refuses(
+    call: Callable[[tuple[str, str]], object], files: tuple[str, str]
+) -> None:
+    with pytest.raises(ProfilerError):
+        call(files)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, b"a.ncu-rep"])
+def test_what_is_no_subject_is_a_type_error(wrong: Any, files: tuple[str, str]) -> None:
+    with pytest.raises(TypeError, match="a report, a side, a file or a name is needed"):
+        profiler.compare(wrong, files[1])
+    with pytest.raises(TypeError):
+        profiler.gate([wrong], baseline=files[1])
+
+
+def test_what_compare_chose_is_not_chosen_again(files: tuple[str, str]) -> None:
+    comparison = profiler.compare(*files)
+    with pytest.raises(TypeError, match="give compare"):
+        profiler.explain(comparison, top=1)

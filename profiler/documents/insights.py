@@ -73,8 +73,8 @@ class InsightsDocument(Document):
     def to_markdown(self) -> str:
         """For a pull request: the statements as a list, the metrics folded below."""
         insights, subject = self.insights, self.insights.subject
-        against = f" against `{subject.baseline}`" if subject.baseline else ""
-        lines = [f"### `{subject.label}`{against}", ""]
+        against = f" against {markdown.code(subject.baseline)}" if subject.baseline else ""
+        lines = [f"### {markdown.code(subject.label)}{against}", ""]
         if insights.launch:
             lines += [f"{markdown.code(insights.launch)}: {insights.launch_why}.", ""]
         lines += map(_statement_line, insights.statements)

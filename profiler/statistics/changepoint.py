@@ -87,7 +87,7 @@ def change_points(
     Method: lone spikes are levelled (Hampel), levels found by optimal partitioning with a robust scale and a
     penalty that is learned from the autocorrelation, and steps kept whose local t is over 7. Assumes that
     noise is about the same throughout, with short memory; a slow drift becomes a staircase.
-    Sources: `statistics.md`, rule 6; `profiler/statistics/segments.py` names those of its parts.
+    Sources: docs/verdicts.md; `profiler/statistics/segments.py` names those of its parts.
     """
     series = np.asarray(values, np.float64)
     indices = np.flatnonzero(np.isfinite(series))

@@ -1,6 +1,6 @@
 """Counters: those that repeat exactly are compared exactly, others by how far they vary in A/A pairs.
 
-Source: `statistics.md`, rule 4. Instructions and launch geometry repeat exactly for one build on the same
+Source: docs/verdicts.md. Instructions and launch geometry repeat exactly for one build on the same
 data; hit rates, DRAM bytes and stalls do not, and how far they vary differs from GPU to GPU: it is learned
 from pairs of runs of one build (A/A), never typed in.
 

@@ -1,6 +1,6 @@
 """Compiler facts: equality without statistics, the few changes that a gate fails on, and the same code.
 
-Source: `statistics.md`, rule 3.
+Source: docs/verdicts.md.
 
 Assumed: a compiler repeats itself. Two builds of one source by one compiler are equal bit by bit, so every
 difference is real; which of them matters is a rule, and the verdict says it in words.

@@ -1,6 +1,6 @@
 """Live pairs: two versions timed in alternating rounds of one run, judged by how the rounds differ.
 
-Source: `statistics.md`, rules 1 and 7, measured by bench/verdicts.py. Samples of one run are not independent
+Source: docs/verdicts.md, measured by bench/verdicts.py. Samples of one run are not independent
 (clock states, drift, jitter with memory), so a test on them calls equal builds different; the log-ratios of
 rounds A B B A nearly are independent, since both sides of a round met the same state.
 

@@ -1,6 +1,6 @@
 """Stored baselines: two runs of different days, judged by how far equal builds lie apart on that GPU.
 
-Source: `statistics.md`, rule 2, measured by bench/verdicts.py. Samples within a run say nothing of the
+Source: docs/verdicts.md, measured by bench/verdicts.py. Samples within a run say nothing of the
 spread between runs, so a p-value from them means nothing; pairs of runs of one build (A/A) show that spread.
 The largest pair of the floor is a bound too: with 3.5 MAD-sd alone, a GPU that throttles now and then, whose
 A/A ratios have heavy tails, calls 2.5 % of equal pairs different instead of 1 %; elsewhere it costs nothing.

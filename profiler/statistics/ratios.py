@@ -1,6 +1,6 @@
 """The rules of a live pair on arrays of log-ratios: for one pair, or for thousands at once.
 
-Source: `statistics.md`, rules 1 and 7, measured by bench/verdicts.py.
+Source: docs/verdicts.md, measured by bench/verdicts.py.
 
 Assumed: rounds enough for the mean of their log-ratios to be normal, and rounds that do not follow one
 another.

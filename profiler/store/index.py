@@ -62,19 +62,21 @@ class Store:
     `workload=""` and `gpu=""` select results where nobody named one; None selects all.
     """
 
-    def __init__(self, url: str | Path) -> None:
+    def __init__(self, url: str | Path, data: str | None = None) -> None:
         self.url = url
+        self.data = data  # the folder or URL of the bundles it was made from; None where nobody said
         self._engine = engine.connect(url)
         self._cache = LookupCache()
 
     @staticmethod
-    def open(url: str | Path) -> Store:
+    def open(url: str | Path, data: str | None = None) -> Store:
         """Open the index at a SQLAlchemy URL or in a SQLite file, and create its tables where it has none.
 
+        `data` is the folder or URL of its bundles: answers that also read bundles or decisions look there.
         An index with another layout is emptied, so that a sync fills it again. Raises ProfilerError where the
         database cannot be used, or has tables of something else.
         """
-        store = Store(url)
+        store = Store(url, data)
         if store._layout() != schema.SCHEMA:
             store._make_tables()
         return store

@@ -64,7 +64,7 @@ def unsynced_store(root: Root, db: str | None = None) -> Store:
     """The index of a data folder, as it is."""
     from profiler.store.index import Store  # brings SQLAlchemy in: 0.1 s
 
-    return Store.open(location.index_location(root, db))
+    return Store.open(location.index_location(root, db), root.url)
 
 
 def sync_index(

@@ -65,8 +65,8 @@ class _Patient:
 
 
 @pytest.fixture(scope="module")
-def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a dashboard without data."""
+def dashboard(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a dashboard without data: another for the made and for the public reports."""
     with served(tmp_path_factory.mktemp("browser")) as dashboard:
         yield dashboard.address
 
