@@ -229,6 +229,7 @@ def test_wrong_versions_stand_in_the_committed_run_as_wrong(lineage: catalog.Cat
             assert status[version.id] <= {"wrong", "failed"}, version.id
 
 
+@pytest.mark.slow
 def test_the_committed_run_keeps_the_machine_code_of_every_version_and_architecture(
     lineage: catalog.Catalog, committed: Run
 ) -> None:

@@ -111,6 +111,7 @@ def test_taking_any_counter_away_never_adds_advice(reports: Path, name: str) -> 
             assert statement.valid is all(metric.valid for metric in statement.inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_nor_does_it_where_the_counters_say_something_else(reports: Path, seed: int) -> None:
     whole = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
@@ -320,6 +321,7 @@ def test_a_limiter_that_failed_is_no_limiter(reports: Path) -> None:
     assert "occupancy" not in everything(b, replace(starved, values=pack_values(failed)))
 
 
+@pytest.mark.slow
 def test_the_cause_of_a_change_is_said_with_the_opcodes_and_what_undoes_it(reports: Path) -> None:
     folder = reports / "ncar"
     statements = by_id(of(folder / "MW_Baseline.ncu-rep", folder / "MW_DivToMult.ncu-rep"))
@@ -332,6 +334,7 @@ def test_the_cause_of_a_change_is_said_with_the_opcodes_and_what_undoes_it(repor
     assert back["cause:waiting:long_scoreboard"].text.startswith("+1.51 ms by waiting for data")
 
 
+@pytest.mark.slow
 def test_how_far_a_change_can_be_believed_is_what_judged_it(reports: Path) -> None:
     """One launch a side is unreplicated; not so where A/A pairs say how far equal builds lie apart."""
     a, b = (side(reports / f"ncar/MW_{name}.ncu-rep") for name in ("DivToMult", "Baseline"))
@@ -367,6 +370,7 @@ def test_a_latency_says_the_rounds_or_the_pairs_it_rests_on(rule: str, rests: st
     assert one.confidence == rests
 
 
+@pytest.mark.slow
 def test_the_longest_launch_is_looked_at_and_the_others_that_moved_are_named(reports: Path) -> None:
     folder = reports / "ncar"
     insights = of(folder / "MW_DivToMult.ncu-rep", folder / "MW_Baseline.ncu-rep")
@@ -391,6 +395,7 @@ def test_a_short_launch_that_moved_is_unclear_and_gives_no_cause(reports: Path) 
     assert not [name for name in statements if name.startswith("cause:")]
 
 
+@pytest.mark.slow
 def test_two_gpus_give_no_change(reports: Path) -> None:
     a, b = (side(reports / "ncar" / name) for name in ("MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep"))
     other = replace(a, gpu="NVIDIA A100 80GB PCIe")
@@ -431,6 +436,7 @@ def test_at_most_six_statements_and_the_unknown_ones_last(reports: Path, name: s
     assert len({statement.id for statement in insights.statements}) == len(insights.statements)
 
 
+@pytest.mark.slow
 def test_the_document_is_strict_json_of_the_documented_shape(reports: Path) -> None:
     folder = reports / "ncar"
     insights = of(folder / "MW_Baseline.ncu-rep", folder / "MW_DivToMult.ncu-rep")

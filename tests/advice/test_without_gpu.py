@@ -65,6 +65,7 @@ def said(side: Side) -> dict[str, Statement]:
     }
 
 
+@pytest.mark.slow
 def test_the_step_without_a_swizzle_is_told_where_its_conflicts_are(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -81,6 +82,7 @@ def test_the_step_without_a_swizzle_is_told_where_its_conflicts_are(
     assert conflicts["baseline_value"] == 0 < conflicts["value"]
 
 
+@pytest.mark.slow
 def test_the_step_with_the_swizzle_has_none_left(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,6 +91,7 @@ def test_the_step_with_the_swizzle_has_none_left(
     assert "bank conflicts, modelled 15.2 k → 0" in statements["change:modelled"]["text"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "unused"), [("v1", True), ("v2b", True), ("v2c_v4", False), ("v2d_c", False)]
 )
@@ -106,6 +109,7 @@ def test_only_code_without_matrix_instructions_is_sent_to_the_tensor_cores(
     assert f"profiler collect {version}" in statements["time"]["text"]
 
 
+@pytest.mark.slow
 def test_a_version_is_held_against_its_nearest_correct_ancestor(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,6 +120,7 @@ def test_a_version_is_held_against_its_nearest_correct_ancestor(
     assert asked(committed, monkeypatch, capsys, "v2d_c", "--against", "v2b")["against"] == "v2b"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("version", "words", "lever"),
     [
@@ -142,6 +147,7 @@ def test_a_wrong_version_gets_its_correctness_alone(
     assert insights["correct"] is False
 
 
+@pytest.mark.slow
 def test_a_planned_version_is_told_from_a_typing_error_with_what_it_waits_for(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +170,7 @@ def test_a_planned_version_is_told_from_a_typing_error_with_what_it_waits_for(
     assert cli.main(["insights", "v2ee"]) == 2
 
 
+@pytest.mark.slow
 def test_a_version_is_correct_where_it_was_checked_and_nobody_knows_where_not(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -189,6 +196,7 @@ def test_one_workload_and_architecture_can_be_asked_for(
     assert "has nothing on sm_70" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [[], ["--markdown"]])
 def test_every_version_of_the_lineage_reads_in_words(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], shape: list[str]

@@ -378,6 +378,7 @@ def test_a_missing_report_is_refused(packed: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_zip_bomb_is_refused_before_it_is_unpacked(packed: Path, tmp_path: Path) -> None:
     zeros = bytes(200 << 20)
     run = made(reports=(ReportFile("b", sha256(zeros).hexdigest(), len(zeros), "reports/b"),))

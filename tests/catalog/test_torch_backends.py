@@ -30,6 +30,7 @@ def operands(len_q: int, len_kv: int) -> list[Any]:
     return [torch.randn(shape, generator=generator) for shape in shapes]
 
 
+@pytest.mark.slow
 @needs_torch
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("lengths", LENGTHS)

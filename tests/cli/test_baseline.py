@@ -49,6 +49,7 @@ def test_the_commands_set_show_list_and_unset(runs: list[Run], capsys: pytest.Ca
     assert "no baseline of mine any more" in said("unset", FAMILY, "--workload", SIZE)
 
 
+@pytest.mark.slow
 def test_a_pin_whose_run_was_forgotten_or_is_gone_is_marked_with_the_way_out(
     runs: list[Run], data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

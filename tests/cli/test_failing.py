@@ -54,6 +54,7 @@ def wrong(run: Run, version: str) -> Run:
 
 
 class TestReports:
+    @pytest.mark.slow
     def test_a_counter_asked_for_without_aa_pairs_is_unclear_and_every_form_says_what_settles_it(
         self, made_reports: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -68,6 +69,7 @@ class TestReports:
             assert "Gate could not judge: 1 could not be judged" in out
             assert "no A/A pairs say how far this counter moves by itself: import reports with 10" in out
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("a", "b"),
         [
@@ -114,6 +116,7 @@ class TestTimed:
         assert code == Exit.REGRESSION
         assert "+5" in lines[0] or "+4.9" in lines[0]
 
+    @pytest.mark.slow
     def test_an_older_run_of_a_version_is_not_held_against_itself(
         self, data: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -140,6 +143,7 @@ class TestTimed:
             assert (said.out, said.err.count("\n")) == ("", 1)
             assert f"was forgotten: `profiler forget --undo {before.run_id}`" in said.err
 
+    @pytest.mark.slow
     def test_a_forgotten_run_is_shown_by_its_id_and_that_it_was_forgotten_is_said(
         self, data: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -155,6 +159,7 @@ class TestTimed:
             assert main(["gate", name, "--baseline", after.run_id]) == Exit.UNUSABLE_INPUT
             capsys.readouterr()
 
+    @pytest.mark.slow
     def test_a_run_is_as_right_as_its_own_check_whatever_was_found_since(
         self, data: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -205,6 +210,7 @@ class TestTimed:
         assert main(["compare", "flash/v1", "flash/v2", "--fail", "--evidence", "static"]) == Exit.UNJUDGED
         assert main(["compare", "flash/v1", "flash/v2", "--evidence", "static"]) == Exit.UNUSABLE_INPUT
 
+    @pytest.mark.slow
     def test_a_run_of_several_versions_says_how_one_is_named_and_that_name_is_taken(
         self, data: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -253,6 +259,7 @@ class TestTimed:
 
 
 class TestFacts:
+    @pytest.mark.slow
     def test_facts_that_got_worse_and_what_is_wrong(
         self, data: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -59,6 +59,7 @@ def changed(values: Mapping[str, Value]) -> tuple[Result, ...]:
     )
 
 
+@pytest.mark.slow
 def test_the_same_build_again_passes_and_a_planted_regression_fails(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -75,6 +76,7 @@ def test_the_same_build_again_passes_and_a_planted_regression_fails(
     assert {finding["evidence"] for finding in answer["findings"]} == {"modelled"}
 
 
+@pytest.mark.slow
 def test_a_pinned_baseline_is_what_counts_until_it_is_taken_away(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,6 +91,7 @@ def test_a_pinned_baseline_is_what_counts_until_it_is_taken_away(
     assert {finding["baseline"] for finding in answer["findings"]} == {run.run_id}
 
 
+@pytest.mark.slow
 def test_what_somebody_acknowledged_passes_and_is_listed(
     data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +114,7 @@ def test_what_somebody_acknowledged_passes_and_is_listed(
     assert refused.value.code == Exit.UNUSABLE_INPUT
 
 
+@pytest.mark.slow
 def test_a_slower_kernel_of_a_report_fails_and_says_why(
     made_reports: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,6 +177,7 @@ def test_junit_of_nothing_compared_is_an_error(data: Path, capsys: pytest.Captur
     assert "nothing was compared" in [error.get("message") for error in root.iter("error")]
 
 
+@pytest.mark.slow
 def test_names_that_mean_nothing_are_unusable_input(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lineages.dissected(data)
     for arguments in (

@@ -23,6 +23,7 @@ def _clone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROFILER_DB", raising=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -57,6 +58,7 @@ def test_it_is_said_in_one_line_and_exits_3(command: str, capsys: pytest.Capture
     assert WHY in line
 
 
+@pytest.mark.slow
 def test_a_name_that_nobody_knows_stays_a_typing_error(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("show v2_e", "roofline v2_e", "gate v2_e --baseline v2d_b"):
         assert main(command.split()) == 2

@@ -42,6 +42,7 @@ def _own_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PROFILER_DB", raising=False)
 
 
+@pytest.mark.slow
 def test_the_hottest_source_lines_of_a_launch(reports: Path, capsys: Caught) -> None:
     path = reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"
     found = document(capsys, path, "--launch", 0, "--source", "--hot", 3)
@@ -55,6 +56,7 @@ def test_the_hottest_source_lines_of_a_launch(reports: Path, capsys: Caught) -> 
     assert f"and {more} more places" in text
 
 
+@pytest.mark.slow
 def test_a_kernel_of_a_report_is_found_by_its_name_and_paired_with_the_same(
     reports: Path, capsys: Caught
 ) -> None:
@@ -74,6 +76,7 @@ def test_a_kernel_of_a_report_is_found_by_its_name_and_paired_with_the_same(
     assert NO_TEXT in text
 
 
+@pytest.mark.slow
 def test_two_launches_of_one_report_show_no_difference(reports: Path, capsys: Caught) -> None:
     path = reports / "cutlass" / "report75.ncu-rep"
     code, text = told(capsys, path, path, "--launch", 0, "--b-launch", 1)
@@ -113,6 +116,7 @@ def test_a_csv_has_no_machine_code(reports: Path, capsys: Caught) -> None:
     assert "ncu's CSV holds no machine code" in text
 
 
+@pytest.mark.slow
 def test_a_place_without_text_is_printed_with_its_source_line(reports: Path, capsys: Caught) -> None:
     a, b = (reports / "ncar" / f"MW_{name}.ncu-rep" for name in ("Baseline", "DivToMult"))
     _, text = told(capsys, a, b)
@@ -150,6 +154,7 @@ def test_two_versions_of_the_catalogue_are_built_and_aligned(capsys: Caught) -> 
     assert "has no function like 'no_such_function'" in text
 
 
+@pytest.mark.slow
 def test_a_version_that_was_imported_is_read_from_its_bundle(
     reports: Path, capsys: Caught, tmp_path: Path
 ) -> None:

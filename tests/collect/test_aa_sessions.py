@@ -155,6 +155,7 @@ def test_without_a_gpu_one_line_says_so_and_nothing_is_begun(
     assert unfinished_runs(LocalRoot(folder / "data")) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_pairs_are_collected_told_and_listed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tell(folder, wobble=0.02)
@@ -193,6 +194,7 @@ def test_the_list_names_the_command_for_calls_without_a_floor(
     assert f"missing: short calls on stand-in ({modes}): {command}" in out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("gpu")
 def test_a_collection_says_that_it_has_no_floor_until_it_has_one(
     folder: Path, capsys: pytest.CaptureFixture[str]

@@ -92,6 +92,7 @@ def running(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_a_collection_whose_group_is_killed_leaves_a_bundle_and_goes_on_where_it_can(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +147,7 @@ def checks_in_file(folder: Path) -> set[str]:
     return {f"check-1x8x512x64-0-{name}.json" for name in checked}
 
 
+@pytest.mark.slow
 def test_after_an_interruption_the_file_holds_all_that_had_ended(folder: Path) -> None:
     tell(folder, latency__three="hang")
     process = collect(folder, "--catalog", str(folder), *WORDS)

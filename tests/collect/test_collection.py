@@ -60,6 +60,7 @@ def end_soon(monkeypatch: pytest.MonkeyPatch, word: str) -> None:
     monkeypatch.setattr(subprocesses, "run", run_briefly)
 
 
+@pytest.mark.slow
 def test_every_version_is_checked_timed_and_sealed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = prepare(tmp_path, monkeypatch, apart=True)
     collection = begin(folder)
@@ -183,6 +184,7 @@ seal.seal(LocalRoot(folder / "data"), collection)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("pattern", "count"),
     [
@@ -279,6 +281,7 @@ def test_more_checks_run_side_by_side_where_there_are_cpus_and_memory(
     assert check_and_time.parallel_checks(many) == 8
 
 
+@pytest.mark.slow
 def test_a_dry_run_names_the_jobs_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -320,6 +323,7 @@ def test_without_the_permission_latency_is_kept_and_counters_are_left_out(folder
     assert run.reports == ()
 
 
+@pytest.mark.slow
 def test_a_report_without_the_asked_range_fails_the_cells_and_says_what_is_in_it(
     folder: Path, reports: Path
 ) -> None:
@@ -414,6 +418,7 @@ def sanitized(folder: Path, **how: str) -> Collection:
     return collection
 
 
+@pytest.mark.slow
 def test_the_sanitizer_is_given_time_to_connect_and_memory_that_it_can_judge(folder: Path) -> None:
     run = finish(folder, sanitized(folder))
     assert (folder / "seen").read_text().split("\n")[:-1] == [
@@ -426,6 +431,7 @@ def test_the_sanitizer_is_given_time_to_connect_and_memory_that_it_can_judge(fol
     }
 
 
+@pytest.mark.slow
 def test_what_a_sanitizer_that_gave_no_answer_said_is_shown(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -447,6 +453,7 @@ def test_what_one_sanitizer_found_stands_where_another_hangs(
     assert "did not end within 0.7 s" in result.check["sanitizer"]["memcheck"]["summary"]
 
 
+@pytest.mark.slow
 def test_a_sanitizer_that_hangs_says_nothing_of_the_version(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -457,6 +464,7 @@ def test_a_sanitizer_that_hangs_says_nothing_of_the_version(
     assert beside.reason.startswith("sanitize: no answer of racecheck: it did not end within 0.7 s")
 
 
+@pytest.mark.slow
 def test_a_bare_gpu_machine_needs_nothing_but_numpy_and_torch(tmp_path: Path) -> None:
     # Every module but Python's own, numpy and torch is not there; a whole run is begun, sealed and packed.
     code = """

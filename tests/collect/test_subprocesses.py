@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from profiler.collect import subprocesses
 
 
@@ -223,6 +225,7 @@ def test_second():
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_gpu_tests_at_once_with_their_summary(tmp_path):
     begun, file = tmp_path / "begun", tmp_path / "test_it.py"
     file.write_text(INTERRUPTED.format(folder=str(tmp_path / "work"), begun=str(begun)))

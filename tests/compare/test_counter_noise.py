@@ -174,6 +174,7 @@ class TestSessions:
             assert store.add(replace(run, kind=COLLECT, results=(result,)), reports)
         return store.side(family="gemms", version=version)
 
+    @pytest.mark.slow
     def test_a_duration_within_what_equal_builds_lie_apart_is_no_regression(
         self, store: Store, data: Path
     ) -> None:
@@ -207,6 +208,7 @@ class TestSessions:
         side = self.collected(store, data, [f"{place:02x}" for place in range(10)], spread(10, 0.01, 5))
         assert learned_noise(store, side, "gemm", READ, False) is None
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("equal", "asked"), [(True, counter_noise.MAX_PAIRS), (False, counter_noise.MAX_RUNS - 2)]
     )

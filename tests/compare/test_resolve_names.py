@@ -57,6 +57,7 @@ def test_a_damaged_report_is_refused_beside_a_good_one(reports: Path) -> None:
         resolve_all([str(good), str(bad)], no_store)
 
 
+@pytest.mark.slow
 def test_a_run_id_family_and_version_and_a_unique_version_name_one_side(store: Store) -> None:
     (run,) = [run for run in store.runs("ncar") if run.version == "MW_DivToMult"]
     sides = [resolve(name, lambda: store) for name in (run.run_id, "ncar/MW_DivToMult", "MW_DivToMult")]

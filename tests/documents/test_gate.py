@@ -39,6 +39,7 @@ def document() -> GateDocument:
     return GateDocument(GateReport(Verdicts((FINDING, noted), 1), Exit.REGRESSION, "v1"))
 
 
+@pytest.mark.slow
 def test_two_reports_are_judged_as_the_command_judges_them(
     made_reports: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -358,6 +358,7 @@ def test_the_json_of_a_chip_says_what_each_name_is_for(capsys: pytest.CaptureFix
     )
 
 
+@pytest.mark.slow
 def test_the_listing_holds_every_metric(capsys: pytest.CaptureFixture[str]) -> None:
     assert run() == Exit.PASS
     shown = capsys.readouterr().out

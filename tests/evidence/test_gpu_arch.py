@@ -129,6 +129,7 @@ def test_a_block_may_have_what_the_programming_guide_says() -> None:
     assert most.items() >= {"sm_70": 96, "sm_75": 64, "sm_80": 163, "sm_89": 99, "sm_90": 227}.items()
 
 
+@pytest.mark.slow
 def test_no_other_module_asks_which_architecture_it_is() -> None:
     """What depends on the architecture is a field of the table: nothing else compares its name."""
     allowed = {

@@ -97,6 +97,7 @@ def test_swapping_the_sides_flips_every_sign(reports: Path, ncar: dict[str, Expl
     assert "slower, mainly by work (+3.71 ms)" in back[CHANGED].sentence
 
 
+@pytest.mark.slow
 def test_a_report_against_itself_is_unchanged_everywhere(good_reports: list[Path]) -> None:
     for path in good_reports:
         one, other = resolve_names.resolve_all([str(path), str(path)], no_store)
@@ -419,6 +420,7 @@ def test_markdown_has_a_sentence_for_what_moved_and_folds_the_causes(
     assert out.count("<details>") == out.count("</details>") == 1
 
 
+@pytest.mark.slow
 def test_the_exit_code_is_that_of_compare(capsys: pytest.CaptureFixture[str], reports: Path) -> None:
     there = paths(reports, "ncar/MW_Baseline", "ncar/MW_DivToMult")
     assert run(capsys, "explain", *there)[0] == 0
@@ -431,6 +433,7 @@ def test_the_exit_code_is_that_of_compare(capsys: pytest.CaptureFixture[str], re
     assert run(capsys, "explain", *there, "--kernel", "no_such")[0] == 2
 
 
+@pytest.mark.slow
 def test_reports_of_other_gpus_exit_0_without_causes_and_3_as_a_gate(
     capsys: pytest.CaptureFixture[str], reports: Path
 ) -> None:
@@ -441,6 +444,7 @@ def test_reports_of_other_gpus_exit_0_without_causes_and_3_as_a_gate(
     assert run(capsys, "explain", *both, "--fail")[0] == 3
 
 
+@pytest.mark.slow
 def test_versions_that_no_gpu_measured_have_no_time_to_split(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

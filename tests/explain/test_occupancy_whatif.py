@@ -52,6 +52,7 @@ def test_barriers_are_a_limit_only_where_ncu_has_them() -> None:
     assert measured_occupancy(pack_values(with_barriers), None).binding == ("barriers",)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

@@ -187,6 +187,7 @@ def test_the_csv_of_a_new_ncu_has_tensor_work_but_no_roof_for_it(reports: Path) 
     assert tensor.share is None
 
 
+@pytest.mark.slow
 def test_no_report_gives_a_share_above_what_passes_can_differ_by(good_reports: list[Path]) -> None:
     seen = 0
     for path in good_reports:
@@ -349,6 +350,7 @@ def test_a_report_without_a_point_exits_3_and_says_what_to_collect(
     assert "profiler metrics --chip sm_80" in output
 
 
+@pytest.mark.slow
 def test_a_version_that_ran_on_no_gpu_is_not_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

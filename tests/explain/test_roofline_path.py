@@ -119,6 +119,7 @@ def test_nothing_joins_traffic_of_different_counters() -> None:
     assert segment.breaks == "DRAM traffic by different counters"
 
 
+@pytest.mark.slow
 def test_the_path_of_the_kernel_that_ncar_mended(reports: Path, tmp_path: Path) -> None:
     import_paths([reports / "ncar"], data=str(tmp_path))
     store = open_store(str(tmp_path))

@@ -109,6 +109,7 @@ class TestBaselineOfRunsAndVersions:
         for against in (None, "pinned"):
             assert {pair.baseline for pair in workspace.pairs("mine/alpha", against=against)} == {released}
 
+    @pytest.mark.slow
     def test_a_pinned_version_is_held_against_its_last_run_and_not_against_itself(
         self, workspace: Workspace
     ) -> None:
@@ -162,6 +163,7 @@ class TestBaselineOfRunsAndVersions:
 class TestSameResults:
     """What a mistaken pipeline asks: results cannot be worse than themselves, whatever they are."""
 
+    @pytest.mark.slow
     def test_results_held_against_themselves_have_weight(self, workspace: Workspace) -> None:
         workspace.run()
         run = workspace.run(day=1)
@@ -226,6 +228,7 @@ class TestWhatIsMissing:
             "nothing modelled of mine/alpha",
         }
 
+    @pytest.mark.slow
     def test_what_only_a_gpu_can_tell_may_be_lacking_unless_it_is_asked_for(
         self, workspace: Workspace
     ) -> None:
@@ -243,6 +246,7 @@ class TestWhatIsMissing:
         why = reasons(workspace.pairs(after, against=before))
         assert f"nothing modelled of mine/alpha, where {before} has it" in why
 
+    @pytest.mark.slow
     def test_evidence_that_was_asked_for_and_is_of_nothing_is_missed(self, workspace: Workspace) -> None:
         run, again = workspace.run(), workspace.run(day=1)
         assert run != again
@@ -260,6 +264,7 @@ class TestWhatIsMissing:
             f"nothing that is head dim 46 of mine/{name} was compared" for name in ("alpha", "zero")
         ]
 
+    @pytest.mark.slow
     def test_a_check_of_an_older_build_says_nothing_of_the_newest(self, workspace: Workspace) -> None:
         """Built anew and not checked: the version's newest check is of another source."""
         workspace.run()
@@ -300,6 +305,7 @@ class TestWhichRunIsTheNewest:
         pairs = workspace.pairs("mine/alpha")
         assert {(pair.baseline, pair.b.run_id) for pair in compared(pairs) if pair.b} == {(first, last)}
 
+    @pytest.mark.slow
     def test_a_run_from_the_future_does_not_hide_what_comes_after_it(self, workspace: Workspace) -> None:
         before = workspace.run()
         ahead = lineages.dissected(
@@ -313,6 +319,7 @@ class TestWhichRunIsTheNewest:
         workspace.forget(ahead)
         assert {pair.baseline for pair in compared(workspace.pairs("mine/alpha"))} == {before}
 
+    @pytest.mark.slow
     def test_of_two_runs_of_the_same_moment_nobody_knows_the_newer(self, workspace: Workspace) -> None:
         a, b = workspace.run(), workspace.run(lines=False)
         for name in (a, b, "mine/alpha"):
@@ -348,6 +355,7 @@ class TestReports:
         assert (pair.a, pair.b) == (None, None)
         assert "that was not asked for" in pair.why
 
+    @pytest.mark.slow
     def test_a_copy_of_the_baseline_is_no_new_report(
         self, workspace: Workspace, report_paths: tuple[str, str], tmp_path: Path
     ) -> None:
@@ -359,6 +367,7 @@ class TestReports:
             assert compared(pairs) == []
             assert all(pair.same_results and not pair.noted for pair in pairs), (a, b)
 
+    @pytest.mark.slow
     def test_an_imported_report_is_what_the_file_is_and_no_command_could_collect_it(
         self, workspace: Workspace, report_paths: tuple[str, str]
     ) -> None:

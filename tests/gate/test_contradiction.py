@@ -49,6 +49,7 @@ def asked(capsys: pytest.CaptureFixture[str], *words: str, code: int = Exit.PASS
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("evidence", ["measured", "modelled", "static"])
 def test_the_gate_fails_it(run_id: str, capsys: pytest.CaptureFixture[str], evidence: str) -> None:
     answer = asked(

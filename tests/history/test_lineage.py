@@ -68,6 +68,7 @@ def test_without_a_gpu_the_newest_correct_version_ends_the_path(made_lineage: Li
     assert made_lineage.gpus == ()
 
 
+@pytest.mark.slow
 def test_the_furthest_correct_version_has_the_most_ancestors_wherever_it_stands(tmp_path: Path) -> None:
     (tmp_path / "runs").symlink_to(ROOT / "data" / "runs")
     store = open_store(str(tmp_path))

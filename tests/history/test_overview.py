@@ -41,6 +41,7 @@ def cell(overview: Overview, family: str, gpu: str = "", workload: str | None = 
     return one
 
 
+@pytest.mark.slow
 def test_the_newest_version_is_held_against_the_one_before(overview: Overview) -> None:
     ncar = cell(overview, "ncar", "V100")
     assert (ncar.version, ncar.before, ncar.comparable) == ("MW_DivToMult", "MW_Baseline", True)

@@ -101,6 +101,7 @@ class TestCalls:
         assert unclear.why == f"no A/A floor of {GPU}, {WARM}"
         assert unclear.command == "profiler noise VERSION"
 
+    @pytest.mark.slow
     def test_a_slower_version_of_one_run_is_judged_by_the_rounds(self, tmp_path: Path) -> None:
         timed_runs.seal(tmp_path, run({"v1": 170e3, "v2": 175.1e3}, 0))
         regression = only(tmp_path)
@@ -317,6 +318,7 @@ class TestAnswers:
         assert report.regressions[0].acknowledged is not None
         assert "known" in report.regressions[0].acknowledged.words
 
+    @pytest.mark.slow
     def test_one_let_pass_up_to_an_older_run_is_open_again_and_says_so(
         self, slower: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -358,6 +360,7 @@ class TestAnswers:
         assert "no run yet" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_real_launch_slower_than_the_pinned_one_is_unreplicated_and_its_time_is_split(
     reports: Path, tmp_path: Path
 ) -> None:

@@ -226,6 +226,7 @@ def test_the_framing_check_finds_what_was_written(path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_this_package_reads_both_depths_of_it(path: Path) -> None:
     report = read_report(path)
     assert [launch.function for launch in report.launches] == ["v1", "plain", "plain"]
@@ -243,6 +244,7 @@ def test_the_same_description_gives_the_same_bytes(path: Path) -> None:
     assert made_reports.report(name).to_bytes() == made_reports.report(name).to_bytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", made_reports.RECIPES)
 def test_every_made_report_is_read_with_all_its_launches_and_values(tmp_path: Path, name: str) -> None:
     described = made_reports.report(name)

@@ -27,6 +27,7 @@ def read(tmp_path: Path, text: str) -> Report:
     return reports_read.read_report(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NUMBERS)
 def test_a_wide_csv_holds_what_the_report_holds(reports: Path, name: str) -> None:
     original = reports_read.read_report(reports / f"{name}.ncu-rep")

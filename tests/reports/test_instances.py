@@ -14,6 +14,7 @@ from profiler.reports.reader_client import Worker
 from tests.reportfiles import is_made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "ordinal"), [("cutlass/report75", 2), ("ncar/MW_Baseline", 2), ("mistic/prof1", 0)]
 )
@@ -31,6 +32,7 @@ def test_instructions_executed_add_up_to_the_launch_total(reports: Path, name: s
     assert dict(zip(mix.keys, mix.values, strict=True)) == launch.opcodes
 
 
+@pytest.mark.slow
 def test_an_instruction_that_a_metric_does_not_name_has_no_value(reports: Path) -> None:
     found = read.launch_detail(reports / "cutlass" / "report75.ncu-rep", 0)
     conflicts = found.per_pc["derived__memory_l1_conflicts_shared_nway"].values
@@ -42,6 +44,7 @@ def test_an_instruction_that_a_metric_does_not_name_has_no_value(reports: Path) 
     assert not np.isnan(conflicts[touches_shared]).all()
 
 
+@pytest.mark.slow
 def test_an_instruction_that_no_metric_names_is_in_the_listing(reports: Path) -> None:
     """A branch that was never executed, behind a kernel's last return for example, is counted nowhere."""
     found = read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 0)
@@ -57,6 +60,7 @@ def test_source_lines_are_counted_as_compilers_do() -> None:
     assert instances.source_lines("") == []
 
 
+@pytest.mark.slow
 def test_source_lines_and_texts_come_with_their_instructions(reports: Path) -> None:
     found = read.launch_detail(reports / "cutlass" / "report80.ncu-rep", 2)
     assert re.match(r"(IMAD\.)?MOV.* R1,.* c\[0x0\]\[0x28\]", found.sass[0] or "")
@@ -69,6 +73,7 @@ def test_source_lines_and_texts_come_with_their_instructions(reports: Path) -> N
     assert (found.line > 0).all()
 
 
+@pytest.mark.slow
 def test_a_report_without_source_says_so_with_minus_one(reports: Path) -> None:
     found = read.launch_detail(reports / "cutlass" / "report75.ncu-rep", 0)
     assert found.files == ()
@@ -83,6 +88,7 @@ def test_a_volta_report_has_counts_but_no_machine_code(reports: Path) -> None:
     assert all(offset >= 0 and offset % 16 == 0 for _, offset in found.places())
 
 
+@pytest.mark.slow
 def test_the_same_code_has_the_same_places_in_two_runs(reports: Path) -> None:
     """One binary at two load addresses: `compute_tendencies` before and after the edit of another kernel."""
     before = read.launch_detail(reports / "ncar" / "MW_Baseline.ncu-rep", 0)
@@ -91,6 +97,7 @@ def test_the_same_code_has_the_same_places_in_two_runs(reports: Path) -> None:
     assert set(before.places()) & set(after.places()) == set(before.places()) | set(after.places())
 
 
+@pytest.mark.slow
 def test_timelines_are_aligned_to_the_launch(reports: Path) -> None:
     found = read.launch_detail(reports / "cutlass" / "report75.ncu-rep", 0)
     line = found.timelines["pmsampling:sm__cycles_active.avg"]
@@ -120,6 +127,7 @@ def test_a_damaged_report_has_no_detail_and_leaves_no_cache(reports: Path, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_second_view_comes_from_the_cache(
     reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +147,7 @@ def test_a_second_view_comes_from_the_cache(
     )
 
 
+@pytest.mark.slow
 def test_a_damaged_cache_entry_is_written_anew(reports: Path, tmp_path: Path) -> None:
     path = reports / "mistic" / "prof1.ncu-rep"
     first = read.launch_detail(path, 0, tmp_path)
@@ -150,12 +159,14 @@ def test_a_damaged_cache_entry_is_written_anew(reports: Path, tmp_path: Path) ->
         assert entry.read_bytes() == whole
 
 
+@pytest.mark.slow
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(reports: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     path = reports / "mistic" / "prof1.ncu-rep"
     assert read.launch_detail(path, 0, tmp_path / "file").sass == read.launch_detail(path, 0).sass
 
 
+@pytest.mark.slow
 def test_a_new_reader_version_does_not_see_old_entries(
     reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +177,7 @@ def test_a_new_reader_version_does_not_see_old_entries(
     assert len(list(tmp_path.iterdir())) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mistic/prof1", "ncar/MW_Baseline", "cutlass/report75"])
 def test_the_units_of_both_depths_are_the_same(reports: Path, name: str) -> None:
     path = reports / f"{name}.ncu-rep"

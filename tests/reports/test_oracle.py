@@ -94,6 +94,7 @@ def test_every_number_agrees_with_ncu_and_none_is_invented(reports: Path, name: 
     assert compared == printed_numbers(reports, name), "none is missing"
 
 
+@pytest.mark.slow
 def test_every_unit_agrees_with_ncu_whatever_was_read_before(reports: Path) -> None:
     """One worker reads all 16 in two orders: what it read first must not show in what it says later."""
     paths = [reports / f"{name}.ncu-rep" for name in NUMBERS]
@@ -114,6 +115,7 @@ def test_every_unit_agrees_with_ncu_whatever_was_read_before(reports: Path) -> N
                     assert OTHER_UNITS[metric] == (unit, units[metric]), metric
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ncar/MW_Baseline", "mistic/prof1", "hyperspec/profile"])
 def test_a_report_read_alone_is_the_report_read_after_others(reports: Path, name: str) -> None:
     others = ["esmm/profile@049ec612", "llm.c/adamw_coalsecing_shared", "mistic/prof2", "cutlass/report75"]

@@ -174,6 +174,7 @@ def test_a_worker_that_has_grown_too_large_is_replaced_unnoticed(
     assert len(workers) == 2
 
 
+@pytest.mark.slow
 def test_a_large_caller_does_not_make_its_worker_look_large(small: Path, workers: set[int]) -> None:
     held = bytearray(b"x") * (400 << 20)  # more than a worker may hold before it is replaced
     assert [type(result) for result in read.read_reports([small] * 5)] == [Report] * 5
@@ -319,6 +320,7 @@ def test_the_worker_knows_the_states_by_the_same_numbers() -> None:
     assert reader_process.INSTANCES_ONLY == State.INSTANCES_ONLY
 
 
+@pytest.mark.slow
 def test_reading_a_report_never_loads_the_native_library_here(small: Path) -> None:
     code = (
         "import sys, pathlib; from profiler.reports import read; read.read_report(pathlib.Path(sys.argv[1]));"
@@ -327,6 +329,7 @@ def test_reading_a_report_never_loads_the_native_library_here(small: Path) -> No
     subprocess.run([sys.executable, "-c", code, str(small)], check=True)
 
 
+@pytest.mark.slow
 def test_a_file_name_that_is_no_utf8_costs_nothing(small: Path, tmp_path: Path) -> None:
     odd = tmp_path / os.fsdecode(b"k\xff.ncu-rep")
     odd.write_bytes(small.read_bytes())

@@ -16,6 +16,7 @@ def clean(tmp_path: Path) -> Path:
     return tmp_path / "clean.ncu-rep"
 
 
+@pytest.mark.slow
 def test_every_report_keeps_its_values_and_its_length(good_reports: list[Path], clean: Path) -> None:
     for path in good_reports:
         redact.redact_report(path, clean)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from profiler.compare.match_launches import match
 from profiler.evidence import Launch, Rule
 from profiler.reports import read, rule_changes
@@ -27,6 +29,7 @@ def test_references_in_a_message_read_as_words() -> None:
     assert rule_changes.plain_message(message) == "Look at Launch Statistics and the guide."
 
 
+@pytest.mark.slow
 def test_no_message_of_a_real_report_keeps_a_reference(reports: Path) -> None:
     for name in ("llm.c/adamw_coalsecing_shared.ncu-rep", "ncar/MW_Baseline.ncu-rep", "mistic/prof1.ncu-rep"):
         for one in launches(reports / name):
@@ -49,6 +52,7 @@ def test_without_estimates_what_asks_for_something_stands_before_what_is_well(re
     assert set(kinds) == {"warning", "ok"}
 
 
+@pytest.mark.slow
 def test_a_launch_against_itself_changes_nothing_though_identifiers_repeat(reports: Path) -> None:
     for name in ("llm.c/adamw_coalsecing_shared.ncu-rep", "mistic/prof1.ncu-rep", "ncar/MW_Baseline.ncu-rep"):
         for one in launches(reports / name):

@@ -32,6 +32,7 @@ def kinds(a: Listing, b: Listing) -> list[str]:
     return [row.kind for function in alignment.align(a, b).functions for row in function.rows]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("a", "b"),
     [
@@ -50,6 +51,7 @@ def test_every_instruction_of_both_sides_stands_in_exactly_one_row(
     assert sorted(row.b for row in rows if row.b is not None) == list(range(len(listing_b.lines)))
 
 
+@pytest.mark.slow
 def test_two_launches_of_one_binary_differ_in_nothing(reports: Path) -> None:
     for name in ("cutlass/report75", "cutlass/report80", "mistic/prof1"):
         aligned = alignment.align(listing(reports, name, 0), listing(reports, name, 1))
@@ -66,6 +68,7 @@ def test_swapping_the_sides_swaps_what_only_one_has(public_reports: Path) -> Non
     assert there[EQUAL] == back[EQUAL]
 
 
+@pytest.mark.slow
 def test_without_text_equal_regions_pair_by_offset_and_nothing_is_called_equal(reports: Path) -> None:
     a, b = listing(reports, "ncar/MW_Baseline", 2), listing(reports, "ncar/MW_DivToMult", 2)
     aligned = alignment.align(a, b)
@@ -139,6 +142,7 @@ def longest(a: list[int], b: list[int]) -> int:
     return row[-1]
 
 
+@pytest.mark.slow
 def test_six_thousand_lines_align_faster_than_difflib_does(reports: Path) -> None:
     a, b = listing(reports, "cutlass/report75", 2), listing(reports, "cutlass/report80", 2)
     opcodes_a, opcodes_b = ([line.opcode for line in listing.lines] * 2 for listing in (a, b))

@@ -36,6 +36,7 @@ def changed(reports: Path, name: str, ordinal: int, column: str, line: int, time
     return replace(detail, per_pc={**detail.per_pc, column: PcColumn(counts.unit, values)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "ordinal"), LAUNCHES)
 def test_places_add_up_to_the_launch_whichever_way_they_are_grouped(
     reports: Path, name: str, ordinal: int
@@ -50,6 +51,7 @@ def test_places_add_up_to_the_launch_whichever_way_they_are_grouped(
         assert waiting + issuing == np.nansum(launch.counts[SAMPLES].values), "every sample waits or issues"
 
 
+@pytest.mark.slow
 def test_lines_come_with_their_source(reports: Path) -> None:
     spot = hotspots.hottest(hotspots.spots_by_line(listing(reports, "llm.c/adamw_coalsecing_shared", 0)), 1)[
         0
@@ -70,12 +72,14 @@ def test_instructions_without_a_line_stand_beside_the_lines(public_reports: Path
     assert without_line[-1].location.words.startswith("[2]+0x")
 
 
+@pytest.mark.slow
 def test_a_launch_against_itself_moves_nowhere(reports: Path) -> None:
     for name, ordinal in LAUNCHES:
         launch = listing(reports, name, ordinal)
         assert hotspots.hot_spot_changes(launch, launch) == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1.0, 0.5])
 def test_what_moved_adds_up_and_swapping_flips_every_sign(reports: Path, scale: float) -> None:
     a, b = listing(reports, "ncar/MW_Baseline", 2), listing(reports, "ncar/MW_DivToMult", 2)
@@ -101,6 +105,7 @@ def test_the_edited_line_of_ncar_lost_most_and_is_found_by_its_place(public_repo
     assert next(iter(first.by_reason)) == "wait"
 
 
+@pytest.mark.slow
 def test_a_planted_stall_is_found_at_its_line_and_reason(reports: Path) -> None:
     name = "llm.c/adamw_coalsecing_shared"
     file, line = ("v1.cu", 81) if is_made(reports) else ("adamw.cu", 97)
@@ -113,6 +118,7 @@ def test_a_planted_stall_is_found_at_its_line_and_reason(reports: Path) -> None:
     assert change.by_reason["long_scoreboard"] == pytest.approx(change.change)
 
 
+@pytest.mark.slow
 def test_lines_that_moved_down_the_file_still_belong_together(reports: Path) -> None:
     a = listing(reports, "llm.c/adamw_coalsecing_shared", 0)
     name = next(file for file in a.texts if file.endswith(("/adamw.cu", "/v1.cu")))
@@ -144,6 +150,7 @@ def test_sampling_intervals_scale_and_unknown_ones_say_so(reports: Path) -> None
     assert hotspots.sample_scale(values, unknown) is None
 
 
+@pytest.mark.slow
 def test_sampling_calls_two_reasons_as_the_counters_do(reports: Path) -> None:
     totals = hotspots.stall_totals(hotspots.spots_by_line(listing(reports, "cutlass/report75", 0)))
     assert "no_instruction" in totals

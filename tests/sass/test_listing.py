@@ -31,6 +31,7 @@ def test_a_return_address_is_masked_and_a_constant_of_its_value_is_not() -> None
     assert lines[0].masked == "UMOV UR4, 0xb0"
 
 
+@pytest.mark.slow
 def test_a_report_writes_branches_as_offsets_of_their_function(reports: Path) -> None:
     listing = listing_of_launch(read.launch_detail(reports / "mistic" / "prof1.ncu-rep", 0))
     by_offset = {line.offset: line for line in listing.lines}
@@ -54,6 +55,7 @@ def test_a_label_beside_an_address_falls_away(public_reports: Path) -> None:
     assert listing.lines[-1].target == (0, listing.lines[-1].offset)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "ordinal"), [("mistic/prof1", 0), ("cutlass/report80", 2)])
 def test_one_binary_loaded_elsewhere_differs_in_nothing(reports: Path, name: str, ordinal: int) -> None:
     """The same launch as if its code had been loaded 0x5a00 further on: every absolute address moves."""

@@ -237,6 +237,7 @@ class TestNames:
         assert code == 2
         assert "run-3-b has several versions: a, b; choose one, as in mine/a~run-3-b" in text
 
+    @pytest.mark.slow
     def test_beside_a_launch_it_is_the_code_for_the_gpu_of_that_launch(
         self, reports: Path, capsys: Caught
     ) -> None:
@@ -293,6 +294,7 @@ def told(capsys: Caught, *arguments: str) -> tuple[int, str]:
 
 @pytest.mark.usefixtures("clone")
 class TestWithoutTools:
+    @pytest.mark.slow
     def test_a_clone_prints_the_code_of_a_version_and_says_where_it_is_from(self, capsys: Caught) -> None:
         code, text = told(capsys, "v2d_b", "--kernel", "Li64")
         assert code == 0
@@ -302,6 +304,7 @@ class TestWithoutTools:
         assert "HMMA.16816.F32" in text
         assert "samples" not in text.partition("\nat ")[2], "no column of counts"
 
+    @pytest.mark.slow
     def test_two_versions_are_aligned_for_the_architecture_asked_for(self, capsys: Caught) -> None:
         assert main(["sass", "v2d_a", "attention/v2d_b", "--arch", "sm_80", "--json"]) == 0
         document = json.loads(capsys.readouterr().out)
@@ -313,6 +316,7 @@ class TestWithoutTools:
             assert origin["run"]
         assert len(document["functions"]) == 2
 
+    @pytest.mark.slow
     def test_counts_that_nobody_took_are_null_and_never_zero(self, capsys: Caught) -> None:
         assert main(["sass", "v2d_b", "--json", "--hot", "5"]) == 0
         document = json.loads(capsys.readouterr().out)
@@ -320,6 +324,7 @@ class TestWithoutTools:
         assert {place["samples"] for place in document["places"]} == {None}
         assert {place["executed"] for place in document["places"]} == {None}
 
+    @pytest.mark.slow
     def test_source_lines_are_read_from_the_run(self, capsys: Caught) -> None:
         code, text = told(capsys, "v2d_b", "--source")
         assert code == 0
@@ -328,6 +333,7 @@ class TestWithoutTools:
         source = (ROOT / "kernels" / "v2d.cu").read_text().splitlines()[number - 1]
         assert source.strip() in line
 
+    @pytest.mark.slow
     def test_code_of_sources_that_have_changed_here_says_so(self, tmp_path: Path, capsys: Caught) -> None:
         own = tmp_path / "kernels"
         shutil.copytree(ROOT / "kernels", own)
@@ -339,6 +345,7 @@ class TestWithoutTools:
         assert code == 0
         assert "the sources here are not those of that run" in text
 
+    @pytest.mark.slow
     def test_what_is_not_kept_names_the_command_and_the_missing_tool(
         self, clone: Path, capsys: Caught
     ) -> None:

@@ -198,6 +198,7 @@ def test_many_series_are_each_by_itself() -> None:
     assert change_points_of(series) == [change_points(values) for values in series]
 
 
+@pytest.mark.slow
 def test_numba_is_not_loaded_before_a_series_is_asked_about() -> None:
     code = (
         "import sys; from profiler.statistics.changepoint import change_points; change_points([1.0] * 3);"

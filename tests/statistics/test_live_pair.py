@@ -35,6 +35,7 @@ def lanes(
     return sides[0], sides[1]
 
 
+@pytest.mark.slow
 def test_equal_builds_are_never_called_worse() -> None:
     decisions = [judge_live_pair(*lanes(seed=seed)) for seed in range(200)]
     verdicts = [decision.verdict for decision in decisions]
@@ -101,6 +102,7 @@ def test_at_the_margin_no_number_of_rounds_tells() -> None:
     assert "any number of rounds" in decision.reason
 
 
+@pytest.mark.slow
 def test_the_detectable_change_is_detected_four_times_in_five() -> None:
     detectable = [judge_live_pair(*lanes(noise=0.02, seed=seed)).detectable or 0.0 for seed in range(40)]
     hits = [

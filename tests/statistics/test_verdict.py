@@ -8,6 +8,8 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 import profiler
 from profiler.gate import Outcome, rules
 from profiler.statistics import Verdict, heaviest
@@ -77,6 +79,7 @@ def test_traits_that_are_left_out_are_those_of_changed() -> None:
     assert Verdict.CHANGED.traits == Traits(sign="Δ")
 
 
+@pytest.mark.slow
 def test_no_other_module_groups_verdicts_or_has_a_table_of_them() -> None:
     """A module may say which verdict it means; what several have in common is a trait."""
     groups = []

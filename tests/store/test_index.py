@@ -221,6 +221,7 @@ def test_timings_are_all_rows_of_timed_calls_however_many_statements_they_take(
     assert store.median_latencies(family=rows[0].family, workload="another") == []
 
 
+@pytest.mark.slow
 def test_a_series_that_grows_is_lengthened_over_the_edges_of_its_chunks(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -556,6 +557,7 @@ def _add_runs(url: str, seed: int, count: int) -> None:
     store.close()
 
 
+@pytest.mark.slow
 def test_two_processes_adding_the_same_runs_lose_and_double_nothing(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

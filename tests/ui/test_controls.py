@@ -22,6 +22,7 @@ def linked(app: AppTest) -> dict[str, str]:
 
 @pytest.mark.usefixtures("pages_of")
 class TestAddress:
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", PAGES)
     def test_a_page_that_is_opened_adds_nothing_to_its_address_and_links_to_the_whole(
         self, name: str, full_data: Path, monkeypatch: pytest.MonkeyPatch
@@ -30,6 +31,7 @@ class TestAddress:
         assert not app.query_params
         assert linked(app) or name == "runs", "without a chosen run nothing but defaults that are empty"
 
+    @pytest.mark.slow
     def test_a_choice_brings_the_whole_view_into_the_address_and_needs_no_link(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -39,6 +41,7 @@ class TestAddress:
         assert dict(app.query_params) == {**meant, "kernels": "halo"}
         assert not linked(app)
 
+    @pytest.mark.slow
     def test_an_address_that_lost_its_parameters_again_means_the_defaults_again(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -50,12 +53,14 @@ class TestAddress:
         assert app.text_input(key="trends_kernels").value == ""
         assert dict(app.query_params) == {"family": "ncar"}
 
+    @pytest.mark.slow
     def test_an_address_that_says_what_nobody_offers_is_put_right(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         app = page("trends", full_data, monkeypatch, family="ncar", over="moon")
         assert app.query_params["over"] == "versions"
 
+    @pytest.mark.slow
     def test_a_second_choice_keeps_the_first(self, full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page("trends", full_data, monkeypatch, family="ncar")
         app.text_input(key="trends_kernels").set_value("halo").run()

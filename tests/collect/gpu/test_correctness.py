@@ -11,6 +11,7 @@ from tests.collect.gpu.conftest import SDPA
 SMALL = {"batch": 1, "heads": 2, "len_q": 48, "len_kv": 64, "head_dim": 64, "causal": True, "dtype": "fp16"}
 
 
+@pytest.mark.slow
 def test_a_right_library_passes_and_its_output_can_be_kept(torch, version, tmp_path):
     setup = ProblemSetup(seed=3, cases=str(tmp_path / "cases"))
     result = check(CheckRequest(version(), SMALL, setup, save=str(tmp_path / "out.npy")))
@@ -21,10 +22,12 @@ def test_a_right_library_passes_and_its_output_can_be_kept(torch, version, tmp_p
     assert np.abs(np.load(tmp_path / "out.npy") - case.reference).max() == result["max_abs_error"]
 
 
+@pytest.mark.slow
 def test_a_callable_is_checked_the_same_way(torch):
     assert check(CheckRequest(SDPA, {**SMALL, "len_q": 64}))["status"] == "done"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("planted", "status", "reason"),
     [

@@ -30,6 +30,7 @@ def time_it(torch, versions, **changed):
     return time_workloads(request)["timings"]["workload"]
 
 
+@pytest.mark.slow
 def test_every_version_and_mode_has_its_samples_in_every_round(torch, version):
     timed = time_it(torch, [version(), SDPA], modes=("cold", "warm", "graph"))
     assert timed["status"] == "done"

@@ -52,6 +52,7 @@ def test_without_torch_every_program_is_skipped_and_says_so(tmp_path, kind):
     }
 
 
+@pytest.mark.slow
 def test_a_torch_without_a_gpu_is_skipped_and_says_which_it_is(tmp_path):
     torch = pytest.importorskip("torch")
     if torch.cuda.is_available():

@@ -98,12 +98,14 @@ def test_what_was_measured_elsewhere_needs_no_measuring() -> None:
     assert "what its time goes into" not in advice.table([question], is_measured_elsewhere=True)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pages_of")
 def test_the_diff_answers_what_next_below_why(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = text(page("diff", full_data, monkeypatch, **NCAR))
     assert words.index("Why") < words.index("What next") < words.index(DRAM)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("pages_of")
 def test_a_launch_of_a_run_answers_what_next(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = text(page("runs", full_data, monkeypatch, find="MW_DivToMult"))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from profiler.compare import PairComparison, compare, side_of_report
 from profiler.evidence import metric_table
 from profiler.reports import read
@@ -18,6 +20,7 @@ def pair_of(reports: Path, kernel: str) -> PairComparison:
     return compare(a, b, metric_table.load_metrics(), kernel=kernel).pairs[0]
 
 
+@pytest.mark.slow
 def test_the_pair_of_an_edited_kernel_lists_what_is_new_and_counts_what_stayed(reports: Path) -> None:
     pair = pair_of(reports, "279")
     output = rule_results.changed(pair)
@@ -29,6 +32,7 @@ def test_the_pair_of_an_edited_kernel_lists_what_is_new_and_counts_what_stayed(r
     assert rule_results.caption(pair) == "in their own words; 2 new, 2 changed"
 
 
+@pytest.mark.slow
 def test_a_pair_whose_rules_stayed_says_so_in_one_line(reports: Path) -> None:
     pair = pair_of(reports, "309")
     assert "new in B" not in rule_results.changed(pair)

@@ -176,6 +176,7 @@ def detail(reports: Path) -> LaunchDetail:
     return read.launch_detail(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep", 0)
 
 
+@pytest.mark.slow
 def test_instructions_hold_their_samples_and_what_they_wait_for(detail: LaunchDetail, reports: Path) -> None:
     columns = instruction_columns.columns(detail, "")
     assert {len(column) for column in columns.values()} == {596 if is_made(reports) else 64}

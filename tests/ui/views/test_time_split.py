@@ -145,11 +145,13 @@ def test_a_number_keeps_its_unit_on_its_line(ncar: dict[str, Explanation]) -> No
 
 @pytest.mark.usefixtures("pages_of")
 class TestPage:
+    @pytest.mark.slow
     def test_the_diff_says_why_and_draws_it(self, full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         app = page("diff", full_data, monkeypatch, **NCAR)
         assert "2.71 ms faster, mainly by work" in " ".join(text(app).replace("\t", " ").split())
         assert any("work" in (chart["layout"]["yaxis"].get("ticktext") or ()) for chart in charts(app))
 
+    @pytest.mark.slow
     def test_another_launch_of_the_same_address_has_its_own_why(
         self, full_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
