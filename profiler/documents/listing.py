@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -20,9 +21,9 @@ class _Listing(Document):
     """A list out of the index, which holds back rows beyond a limit."""
 
     @property
+    @abstractmethod
     def items(self) -> Sequence[object]:
         """What is listed."""
-        raise NotImplementedError
 
     @property
     def is_truncated(self) -> bool:
