@@ -28,9 +28,10 @@ CAUGHT_BY = (
     "crash",
     "timeout",
 )
-DEFAULT_ARCHES = ("sm_80", "sm_89", "sm_90a")
+_DEFAULT_ROWS = [row for row in ARCHITECTURES.values() if row.default_target]
+DEFAULT_ARCHES = tuple(row.default_target for row in _DEFAULT_ROWS)  # sm_80, sm_89, sm_90a
 # What a block may opt in to on each of them: 99 KiB, on sm_89.
-DEFAULT_SHARED_BYTES = min(ARCHITECTURES[arch.rstrip("a")].block_shared_bytes for arch in DEFAULT_ARCHES)
+DEFAULT_SHARED_BYTES = min(row.block_shared_bytes for row in _DEFAULT_ROWS)
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,8 @@ class Architecture:
     # of the same compute capability has the same metrics. Source: ncu --list-chips of 2024.1; gb100 and gb202
     # are newer than that ncu. The library knows GV100, though it does not list it.
     ncu_chip: str
+    # What a version is compiled for here unless its catalogue says otherwise; "": not for this one.
+    default_target: str = ""
 
     max_warps: int
     max_blocks: int
@@ -101,6 +103,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture(
             name="sm_80",
             ncu_chip="ga100",
+            default_target="sm_80",
             max_warps=64,
             max_blocks=32,
             shared_bytes=164 << 10,
@@ -123,6 +126,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture(
             name="sm_89",
             ncu_chip="ad102",
+            default_target="sm_89",
             max_warps=48,
             max_blocks=24,
             shared_bytes=100 << 10,
@@ -133,6 +137,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture(
             name="sm_90",
             ncu_chip="gh100",
+            default_target="sm_90a",
             max_warps=64,
             max_blocks=32,
             shared_bytes=228 << 10,
