@@ -287,6 +287,17 @@ def test_a_problem_of_the_users_own_lies_beside_the_catalogue(folder: Path) -> N
     assert sources.load_object(mine, mine.problem) == "C = A B"
 
 
+def test_a_users_file_may_postpone_its_annotations_and_is_read_again_after_a_mistake(folder: Path) -> None:
+    file = folder / "own.py"
+    mine = read(folder, ENTRY.replace("profiler.catalog.attention:ATTENTION", "own.py:Size"))
+    file.write_text("1 / 0\n")
+    with pytest.raises(BadCatalog, match="division by zero"):
+        sources.load_object(mine, mine.problem)
+    imports = "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+    file.write_text(f"{imports}@dataclass\nclass Size:\n    rows: int\n")
+    assert sources.load_object(mine, mine.problem)(3).rows == 3
+
+
 @pytest.mark.parametrize(
     "reference", ["nowhere.py:f", "no.such.module:f", "profiler.catalog.attention:nothing", "math"]
 )
