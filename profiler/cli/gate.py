@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from profiler.documents import GateDocument
     from profiler.gate import GateReport, Outcome
 
-FORMATS = ("text", "json", "markdown", "junit")
-SUFFIXES = {".txt": "text", ".json": "json", ".md": "markdown", ".xml": "junit"}
+# Each form that an answer can be printed in, and the suffix of a file of it. A form but the text is the method
+# `to_FORM` of the document.
+FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml"}
 FINDINGS_SHOWN = 25  # of an outcome, below a comparison on a terminal
 _MARKS = {"failed": "!", "unjudged": "?", "acknowledged": "·", "noted": "Δ", "passed": "✓"}
 _DESCRIPTION = """\
@@ -86,7 +87,7 @@ def add(commands: Commands) -> None:
         help="let pass what is unclear",
     )
     gate.add_argument("--format", choices=FORMATS, help="how it is told (default: text)")
-    for name in FORMATS[1:]:
+    for name in list(FORMATS)[1:]:  # text is the default
         gate.add_argument(f"--{name}", action="store_const", dest="format", const=name, help=f"print {name}")
     gate.add_argument(
         "--out",
@@ -119,7 +120,8 @@ def render(document: GateDocument, form: str) -> str:
     """The answer in one of FORMATS, with its last newline."""
     if form == "text":
         return text(document.report)
-    return {"json": document.to_json, "markdown": document.to_markdown, "junit": document.to_junit}[form]()
+    written: str = getattr(document, f"to_{form}")()
+    return written
 
 
 def text(report: GateReport) -> str:
@@ -162,9 +164,9 @@ def _sections(report: GateReport, outcomes: Iterable[Outcome], limit: int | None
 
 def _destination(path: Path) -> tuple[Path, str]:
     """A file to write and its form, by its suffix; ProfilerError for one that says nothing."""
-    form = SUFFIXES.get(path.suffix)
+    form = next((form for form, suffix in FORMATS.items() if suffix == path.suffix), None)
     if form is None:
-        raise ProfilerError(f"--out {path}: the suffix says the form: one of {', '.join(SUFFIXES)}")
+        raise ProfilerError(f"--out {path}: the suffix says the form: one of {', '.join(FORMATS.values())}")
     if not path.parent.is_dir():
         raise ProfilerError(f"--out {path}: there is no folder {path.parent}")
     return path, form

@@ -15,6 +15,8 @@ import pytest
 
 from profiler.bundles import Result
 from profiler.cli import main
+from profiler.cli.gate import FORMATS
+from profiler.documents import GateDocument
 from profiler.errors import Exit
 from profiler.evidence import Evidence, Value
 from tests import lineages
@@ -251,3 +253,9 @@ def planted(folder: Path) -> Path:
         f'family = "attention"\nproblem = "profiler.catalog.attention:ATTENTION"\n{entries}'
     )
     return folder
+
+
+def test_every_form_is_a_method_of_the_document_and_has_a_suffix_of_its_own() -> None:
+    methods = [name for name in FORMATS if callable(getattr(GateDocument, f"to_{name}", None))]
+    assert methods == [name for name in FORMATS if name != "text"]
+    assert len(set(FORMATS.values())) == len(FORMATS)
