@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from profiler.catalog import check_output, load_catalog
+from profiler.catalog.sources import load_object, load_problem
+from profiler.cli import main
 from tests.conftest import ROOT
 
 EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
@@ -42,3 +45,21 @@ def test_an_example_runs_and_prints(path: Path, capsys: pytest.CaptureFixture[st
     out = capsys.readouterr().out
     assert len(out.splitlines()) >= 2
     assert "Traceback" not in out
+
+
+def test_the_family_of_python_callables_solves_its_own_problem() -> None:
+    torch = pytest.importorskip("torch")
+    catalog = load_catalog(ROOT / "examples" / "softmax")
+    problem = load_problem(catalog)
+    for version in catalog.versions:
+        function = load_object(catalog, version.callable or "")
+        for workload in problem.check_workloads("fp32", version.head_dims):
+            case = problem.case(workload, seed=1)
+            output = function(*map(torch.from_numpy, case.operands)).numpy()
+            assert check_output(output, case.reference, case.tolerance).wrong == 0
+            assert check_output(2 * output, case.reference, case.tolerance).wrong > 0
+
+
+def test_the_family_of_python_callables_can_be_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["collect", "--catalog", str(ROOT / "examples" / "softmax"), "--dry-run"]) == 0
+    assert "check  1024x1024      2 " in capsys.readouterr().out

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from profiler.documents import GateDocument
     from profiler.gate import GateReport, Outcome
 
-# Each form that an answer can be printed in, and the suffix of a file of it. A form but the text is the method
-# `to_FORM` of the document.
+# The forms that an answer is printed in, and the suffix of a file of each. All but the text are written by
+# the document's method `to_FORM`.
 FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml"}
 FINDINGS_SHOWN = 25  # of an outcome, below a comparison on a terminal
 _MARKS = {"failed": "!", "unjudged": "?", "acknowledged": "·", "noted": "Δ", "passed": "✓"}
