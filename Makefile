@@ -8,6 +8,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q install -c constraint
 WORKERS ?= logical
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# The tests start hundreds of interpreters: without kept bytecode each compiles the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: setup check test dashboard lint clean chromium gpu
 
 setup: $(VENV)/.ready

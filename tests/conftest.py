@@ -32,8 +32,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a compiler that is missing here."""
+    """Skip what needs a compiler that is missing here; importing torch takes seconds."""
     for item in items:
+        if "torch" in getattr(item, "fixturenames", ()):
+            item.add_marker("slow")
         needed = [name for mark in item.iter_markers("compiler") for name in mark.args]
         if reason := toolchain.missing(*needed):
             item.add_marker(pytest.mark.skip(reason=reason))

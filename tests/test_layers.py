@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import functools
 from pathlib import Path
 
 import pytest
@@ -53,30 +53,36 @@ def sources() -> dict[str, Path]:
 
 
 SOURCES = sources()
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
-def imports(path: Path) -> Iterator[tuple[str, bool, int]]:
+@functools.cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@functools.cache
+def imports(path: Path) -> list[tuple[str, bool, int]]:
     """Every absolute module a file imports anywhere, whether at module level, and the line.
 
     What stands under `if TYPE_CHECKING` is never run, but counts all the same: a type is knowledge too.
     """
-    tree = ast.parse(path.read_text("utf-8"))
-    inside = {id(node) for function in ast.walk(tree) if is_function(function) for node in ast.walk(function)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree(path)))
+    functions = [node for node in nodes if isinstance(node, FUNCTIONS)]
+    inside = {id(node) for function in functions for node in ast.walk(function)}
+    imported = []
+    for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
-                yield alias.name, id(node) not in inside, node.lineno
+                imported.append((alias.name, id(node) not in inside, node.lineno))
         elif isinstance(node, ast.ImportFrom):
             assert not node.level, f"{path}:{node.lineno}: imports are absolute"
             assert node.module
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 known = full.removeprefix("profiler.") in SOURCES
-                yield full if known else node.module, id(node) not in inside, node.lineno
-
-
-def is_function(node: ast.AST) -> bool:
-    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                imported.append((full if known else node.module, id(node) not in inside, node.lineno))
+    return imported
 
 
 def room_of(module: str) -> str:
@@ -116,7 +122,7 @@ def test_a_room_imports_only_what_lies_below_it(module: str) -> None:
 
 def for_types_only(path: Path) -> set[int]:
     """The lines under `if TYPE_CHECKING`, which are never run."""
-    blocks = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.If)]
+    blocks = [node for node in ast.walk(tree(path)) if isinstance(node, ast.If)]
     return {
         node.lineno for block in blocks if ast.unparse(block.test) == "TYPE_CHECKING" for node in block.body
     }

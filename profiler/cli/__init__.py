@@ -47,8 +47,11 @@ COMMAND_MODULES = (
 )
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+SEVERAL_COMMANDS = ("data", "listing")  # every other module adds the one command of its name
+
+
+def parser(modules: Sequence[str] = COMMAND_MODULES) -> argparse.ArgumentParser:
+    """The command line: the whole one, or the commands of some modules."""
     top = argparse.ArgumentParser(
         prog="profiler",
         usage="profiler [-h] [--version] COMMAND …",
@@ -60,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(
         title="commands", metavar="COMMAND ...", required=True, prog="profiler", dest="command"
     )
-    for name in COMMAND_MODULES:
+    for name in modules:
         importlib.import_module(f"profiler.cli.{name}").add(commands)
     return top
 
@@ -72,7 +75,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         with standard_output():
-            arguments = parser().parse_args(argv)
+            words = sys.argv[1:] if argv is None else argv
+            # Building the other commands' parsers takes longer than many a command does.
+            is_alone = bool(words) and words[0] in COMMAND_MODULES and words[0] not in SEVERAL_COMMANDS
+            arguments = parser(words[:1] if is_alone else COMMAND_MODULES).parse_args(words)
             return int(arguments.handler(arguments))
     except ProfilerError as error:
         return _failed(str(error), error.exit_code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import platform
 import sys
@@ -97,6 +98,7 @@ def count_passes(machine: Machine, chip: str) -> None:
     machine.passes = passes or {}
 
 
+@functools.cache
 def _torch_version() -> str | None:
     """The version of torch, without importing it."""
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -161,6 +162,13 @@ def load_with_problems(path: Path | None = None) -> tuple[MetricTable, list[str]
         ) from None
     except UnicodeDecodeError:
         raise BadMetricsFile(f"{shown_path}: not UTF-8 text: name a metrics file") from None
+    table, problems = _parse(shown_path, text)
+    return table, list(problems)
+
+
+@functools.lru_cache(maxsize=8)
+def _parse(shown_path: Path, text: str) -> tuple[MetricTable, tuple[str, ...]]:
+    """The table in a file's text. An index reads it again for every run that it takes in."""
     metrics: dict[str, Metric] = {}
     captured: dict[str, int] = {}
     problems = []
@@ -181,7 +189,7 @@ def load_with_problems(path: Path | None = None) -> tuple[MetricTable, list[str]
     if not metrics and not captured and not problems:
         problems.append(f"{shown_path}:1: no metric in this file: write a line {' | '.join(_COLUMNS)}")
     table = MetricTable(shown_path, tuple(metrics.values()), tuple(captured), tuple(captured.values()))
-    return table, problems
+    return table, tuple(problems)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

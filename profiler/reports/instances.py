@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from profiler.errors import UnreadableReport
 from profiler.reports import file_format
-from profiler.reports.reader_client import Answer, Worker, WorkerLost
+from profiler.reports.reader_client import Answer, WorkerLost, borrow_worker
 from profiler.reports.reader_process import READER_VERSION
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -107,7 +107,7 @@ def read_detail(
     if cached and (cached_answer := _load(cached)):
         with contextlib.suppress(KeyError, ValueError, TypeError):
             return _decode(cached_answer, framed.sha256, ordinal)
-    with contextlib.closing(Worker(memory_bytes)) as worker:
+    with borrow_worker(memory_bytes) as worker:
         worker.ask(path, timeout_s, ordinal)
         try:
             answer = worker.answer(timeout_s)

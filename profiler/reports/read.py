@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -17,7 +16,7 @@ from profiler.evidence import Launch, MetricSet, Report, Rule, State, Values
 from profiler.evidence.values import SLOT, is_duration
 from profiler.reports import csv_export, file_format
 from profiler.reports.instances import LaunchDetail, read_detail
-from profiler.reports.reader_client import Answer, Worker, WorkerLost
+from profiler.reports.reader_client import Answer, Worker, WorkerLost, borrow_worker
 
 TIMEOUT_S = 60.0
 MEMORY_BYTES = (
@@ -47,7 +46,7 @@ def read_reports(
     """
     jobs: deque[_Job] = deque()
     todo = iter(paths)
-    with contextlib.closing(Worker(memory_bytes)) as worker:
+    with borrow_worker(memory_bytes) as worker:
         while True:
             while len(jobs) < _LOOKAHEAD and (path := next(todo, None)) is not None:
                 jobs.append(_begin(Path(path), worker, timeout_s, max_bytes))
@@ -59,7 +58,7 @@ def read_reports(
 
 def read_report(path: Path, timeout_s: float = TIMEOUT_S, memory_bytes: int = MEMORY_BYTES) -> Report:
     """Read one report file; raises UnreadableReport."""
-    result = next(read_reports([path], timeout_s, memory_bytes))
+    (result,) = read_reports([path], timeout_s, memory_bytes)  # to its end, so that its worker is given back
     if isinstance(result, UnreadableReport):
         raise result
     return result
@@ -131,6 +130,7 @@ def _finish(job: _Job, queued: Iterable[_Job], worker: Worker, timeout_s: float)
     except WorkerLost as lost:
         return _unreadable(job.path, f"the report is damaged or too large: {lost}")
     except UnreadableReport as error:
+        worker.sound = False
         return error
     finally:
         if not worker.running:

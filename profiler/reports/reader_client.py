@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import importlib.util
@@ -11,8 +12,9 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +22,7 @@ from profiler.reports import reader_process
 
 PIPE_BYTES = 1 << 20  # room for a typical answer, so that the worker reads on while its last answer waits
 _F_SETPIPE_SZ = 1031  # Linux
+SPARE_S = 20  # how long a worker waits for the next report before it ends by itself
 
 
 class Answer(NamedTuple):
@@ -47,6 +50,9 @@ class Worker:
         self._argv = list(argv) if argv else None
         self._memory_bytes = memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
+        self._unanswered = 0
+        self.sound = True  # until it meets a damaged file, which may have upset the library
+        self._spare_since = 0.0
 
     def start(self) -> subprocess.Popen[bytes]:
         """The running process, started where it is not."""
@@ -66,12 +72,8 @@ class Worker:
 
     def ask(self, path: Path, timeout_s: float, ordinal: int | None = None) -> None:
         """Queue one request. A worker that is gone is noticed by answer()."""
-        request = {"path": str(path.absolute()), "ordinal": ordinal, "timeout_s": timeout_s}
-        pipe = self.start().stdin
-        assert pipe
-        with contextlib.suppress(BrokenPipeError):
-            pipe.write(json.dumps(request).encode() + b"\n")
-            pipe.flush()
+        self._send({"path": str(path.absolute()), "ordinal": ordinal, "timeout_s": timeout_s})
+        self._unanswered += 1
 
     def answer(self, timeout_s: float) -> Answer:
         """The next answer; raises WorkerLost, after which the next ask() starts a fresh process."""
@@ -87,6 +89,8 @@ class Worker:
         except WorkerLost:
             self.close()
             raise
+        self._unanswered -= 1
+        self.sound &= "error" not in head
         if head.get("retired"):
             self.close()
         return Answer(head, blob)
@@ -95,6 +99,26 @@ class Worker:
     def running(self) -> bool:
         """Whether queued requests are still with a process."""
         return self._process is not None
+
+    def make_spare(self) -> bool:
+        """Whether the process may wait for the next report: it runs, owes nothing and has met no bad file."""
+        if self._process is None or self._unanswered or not self.sound:
+            return False
+        self._send({"end_after_s": SPARE_S})
+        self._spare_since = time.monotonic()
+        return True
+
+    def serves(self, memory_bytes: int) -> bool:
+        """Whether a spare worker runs as a new one would, and will not end before it is asked."""
+        is_fresh = time.monotonic() - self._spare_since < SPARE_S / 2
+        return is_fresh and self.start().poll() is None and self._argv == command(memory_bytes)
+
+    def _send(self, request: dict[str, Any]) -> None:
+        pipe = self.start().stdin
+        assert pipe
+        with contextlib.suppress(BrokenPipeError):
+            pipe.write(json.dumps(request).encode() + b"\n")
+            pipe.flush()
 
     def _take(self, count: int, deadline: float, timeout_s: float) -> bytes:
         pipe = self.start().stdout
@@ -123,6 +147,8 @@ class Worker:
     def close(self) -> None:
         """End the process; what it still had queued is lost."""
         process, self._process = self._process, None
+        self._unanswered = 0
+        self.sound = True
         if process is None:
             return
         process.kill()
@@ -131,3 +157,61 @@ class Worker:
                 with contextlib.suppress(OSError):
                     pipe.close()
         process.wait()
+
+
+class _Spare:
+    """The worker of this process that waits for the next report: at most this one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._worker: Worker | None = None
+
+    def take(self, memory_bytes: int) -> Worker | None:
+        """The spare worker, where it runs as a new one would."""
+        with self._lock:
+            worker, self._worker = self._worker, None
+        if worker is None or worker.serves(memory_bytes):
+            return worker
+        worker.close()
+        return None
+
+    def give_back(self, worker: Worker) -> None:
+        """Keep a sound worker where there is none; end every other."""
+        with self._lock:
+            if self._worker is None and worker.make_spare():
+                self._worker = worker
+                return
+        worker.close()
+
+    def close(self) -> None:
+        """End the spare worker."""
+        with self._lock:
+            worker, self._worker = self._worker, None
+        if worker:
+            worker.close()
+
+    def forget(self) -> None:
+        """In a forked child: the worker is the parent's, and so may be a lock that another thread held."""
+        self._lock = threading.Lock()
+        self._worker = None
+
+
+_spare = _Spare()
+atexit.register(_spare.close)
+os.register_at_fork(after_in_child=_spare.forget)
+
+
+@contextlib.contextmanager
+def borrow_worker(memory_bytes: int) -> Iterator[Worker]:
+    """A worker for the length of a with block: the spare one of this process, or a new one.
+
+    Starting a process and loading NVIDIA's library takes several times as long as reading a typical report.
+    So a worker that read nothing but whole reports waits SPARE_S seconds for the next one.
+    """
+    worker = _spare.take(memory_bytes) or Worker(memory_bytes)
+    try:
+        yield worker
+    except BaseException:
+        worker.close()
+        raise
+    _spare.give_back(worker)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -55,6 +56,7 @@ REAL = (
 )
 
 
+@functools.cache
 def side(path: Path) -> Side:
     return side_of_report(read.read_report(path), path.stem)
 

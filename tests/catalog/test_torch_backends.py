@@ -43,6 +43,7 @@ def test_a_baseline_computes_what_a_version_does(name: str, lengths: tuple[int, 
     assert abs(function(q, k, v, 0.125, causal).double().numpy() - reference).max() < 1e-5
 
 
+@pytest.mark.slow
 @needs_torch
 @pytest.mark.parametrize("name", ["sdpa_efficient", "sdpa_cudnn"])
 def test_a_backend_that_does_not_run_here_says_so_and_never_falls_back(name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from collections.abc import Callable
@@ -30,6 +31,7 @@ def no_store() -> None:
     raise AssertionError("two files need no store")
 
 
+@functools.cache
 def sides(reports: Path, a: str, b: str) -> tuple[Side, Side]:
     one, other = resolve_names.resolve_all([str(reports / f"{name}.ncu-rep") for name in (a, b)], no_store)
     return one, other

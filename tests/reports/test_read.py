@@ -129,6 +129,7 @@ def test_a_worker_that_fails_on_a_file_costs_that_file_only(
     )
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_is_ended_and_the_rest_is_read(misbehaving: Path, small: Path) -> None:
     victim = misbehaving / "hangs.ncu-rep"
     victim.write_bytes(small.read_bytes())
@@ -154,6 +155,7 @@ def test_too_little_memory_is_a_refusal_and_never_a_report_without_units(
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> set[int]:
     """The process ids of the workers that reading has used."""
+    reader_client._spare.close()
     used: set[int] = set()
     start = Worker.start
 
