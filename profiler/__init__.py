@@ -292,13 +292,14 @@ def check(
     from profiler.documents import check_names
 
     chosen = [versions] if isinstance(versions, str) else list(versions)
-    return check_names(
-        chosen,
-        catalog=None if catalog is None else Path(catalog),
-        seeds=_count("seeds", seeds),
-        stage=stage,
-        jobs=_count("jobs", jobs),
-    )
+    with _arguments_named():
+        return check_names(
+            chosen,
+            catalog=None if catalog is None else Path(catalog),
+            seeds=_count("seeds", seeds),
+            stage=stage,
+            jobs=_count("jobs", jobs),
+        )
 
 
 def open_store(data: Data | None = None, db: str | None = None, *, sync: bool = True) -> Store:
@@ -372,10 +373,23 @@ def _index(store: Store | None, data: str | None) -> Iterator[StoreOpener]:
         return own[0]
 
     try:
-        yield opener
+        with _arguments_named():
+            yield opener
     finally:
         for opened in own:
             opened.close()
+
+
+@contextmanager
+def _arguments_named() -> Iterator[None]:
+    """Errors name the arguments of the library instead of the options of the command line."""
+    from profiler.errors import ProfilerError
+
+    try:
+        yield
+    except ProfilerError as error:
+        error.name_argument()
+        raise
 
 
 def _table(metrics: Metrics | None) -> MetricTable:

@@ -13,9 +13,22 @@ class Exit(IntEnum):
 
 
 class ProfilerError(Exception):
-    """Something a user can mend: the message is one line that says what happened, where, and the way out."""
+    """Something a user can mend: the message is one line that says what happened, where, and the way out.
+
+    `option` is a command-line option that the message names, "--gpu"; the library calls it `gpu=`.
+    """
 
     exit_code: Exit = Exit.UNUSABLE_INPUT
+
+    def __init__(self, *arguments: object, option: str = "") -> None:
+        super().__init__(*arguments)
+        self.option = option
+
+    def name_argument(self) -> None:
+        """Name the library's argument in the message in place of the command line's option."""
+        if self.option:
+            argument = f"{self.option.removeprefix('--')}="
+            self.args = (str(self).replace(f"{self.option} ", argument).replace(self.option, argument),)
 
 
 class UnreadableReport(ProfilerError):

@@ -246,3 +246,30 @@ def test_what_compare_chose_is_not_chosen_again(files: tuple[str, str]) -> None:
     comparison = profiler.compare(*files)
     with pytest.raises(TypeError, match="give compare"):
         profiler.explain(comparison, top=1)
+
+
+def test_errors_name_the_arguments_of_the_library_and_on_the_command_line_its_options(
+    files: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = str(tmp_path / "nowhere")
+    for call, argument, command, option in (
+        (lambda: profiler.gate(files[0]), "by baseline=", ("gate", files[0]), "by --baseline"),
+        (
+            lambda: profiler.compare(*files, kernel="regex:["),
+            "kernel=regex:[:",
+            ("compare", *files, "--kernel", "regex:["),
+            "--kernel regex:[:",
+        ),
+        (
+            lambda: profiler.check("v1", catalog=nowhere),
+            "with catalog=PATH",
+            ("check", "v1", "--catalog", nowhere),
+            "with --catalog PATH",
+        ),
+    ):
+        with pytest.raises(ProfilerError) as caught:
+            call()
+        assert argument in str(caught.value)
+        assert option not in str(caught.value)
+        assert main(command) == 2
+        assert option in capsys.readouterr().err

@@ -102,12 +102,14 @@ def load_catalog(path: Path | None = None) -> Catalog:
             content = file.read(MAX_BYTES + 1)
         if len(content) > MAX_BYTES:
             raise BadCatalog(
-                f"{file_path}: over {MAX_BYTES >> 20} MiB, so no catalogue: name one with --catalog"
+                f"{file_path}: over {MAX_BYTES >> 20} MiB, so no catalogue: name one with --catalog",
+                option="--catalog",
             )
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         first = "" if path else f"{Path.cwd() / 'kernels' / 'catalog.toml'} or "
-        raise BadCatalog(f"no catalogue at {first}{file_path}: name one with --catalog PATH") from None
+        message = f"no catalogue at {first}{file_path}: name one with --catalog PATH"
+        raise BadCatalog(message, option="--catalog") from None
     except (UnicodeDecodeError, OSError) as error:
         raise BadCatalog(f"{file_path}: {error}") from None
     return parse_catalog(text, file_path.resolve())

@@ -19,7 +19,7 @@ class BadKernelPattern(UnknownName):
     """A kernel filter that cannot be used; the text names the option, for which a page has a field."""
 
     def __init__(self, pattern: str, reason: str) -> None:
-        super().__init__(f"--kernel {pattern}: {reason}")
+        super().__init__(f"--kernel {pattern}: {reason}", option="--kernel")
         self.pattern, self.reason = pattern, reason
 
 

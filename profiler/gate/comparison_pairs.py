@@ -65,7 +65,8 @@ def find_pairs(
     if files:
         if baseline is None:
             raise UnknownName(
-                f"{files[0]} is a file, which has no baseline of its own: name one by --baseline"
+                f"{files[0]} is a file, which has no baseline of its own: name one by --baseline",
+                option="--baseline",
             )
         a, *sides = resolve_all([baseline, *files], opener, cells.workload, cells.gpu)
         for name, b in zip(files, sides, strict=True):

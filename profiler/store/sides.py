@@ -176,7 +176,7 @@ def _choose(connection: Connection, selection: Selection, name: str) -> Selectio
         if len(values) > 1:
             listed = brief_list([value or "(nobody said)" for value in values])
             way_out = f"choose one with {option}" if option else "choose one"
-            raise UnknownName(f"{name} has several of {column}: {listed}; {way_out}")
+            raise UnknownName(f"{name} has several of {column}: {listed}; {way_out}", option=option)
     newest = max(candidates, key=lambda row: (row.created, row.run_id))
     return Selection(
         newest.family, newest.version, newest.workload, newest.gpu, None, evidence, None, newest.run_id
