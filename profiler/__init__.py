@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         ExplanationDocument,
         GateDocument,
         InsightsDocument,
+        ReportDocument,
         RooflineDocument,
         UnmeasuredDocument,
     )
@@ -57,7 +58,7 @@ class _Package(ModuleType):
 sys.modules[__name__].__class__ = _Package
 
 
-def read_report(path: Name) -> Report:
+def read_report(path: Name) -> ReportDocument:
     """Read a `.ncu-rep` file, or a CSV that ncu exported, whole: every launch with every metric.
 
     Values are in base units (ns, bytes, hz), each with a state: a metric that failed or was not collected has
@@ -66,10 +67,12 @@ def read_report(path: Name) -> Report:
 
         report = profiler.read_report("a.ncu-rep")
         report.launches[0].values.number("gpu__time_duration.sum")
+        report.to_frame()[["kernel", "metric", "value", "unit"]]
     """
+    from profiler.documents import ReportDocument
     from profiler.reports import read_report as read
 
-    return read(Path(path))
+    return ReportDocument.of(read(Path(path)))
 
 
 def compare(

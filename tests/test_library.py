@@ -98,6 +98,19 @@ def test_every_function_has_a_docstring_with_an_example() -> None:
 # ---- answers
 
 
+def test_a_report_that_was_read_is_shown_and_framed(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = profiler.read_report(files[0])
+    assert report.to_dict() == {**printed(capsys, "show", files[0], "--all"), "source": report.name}
+    frame = report.to_frame()
+    assert len(frame) == sum(len(dict(launch.values.items())) for launch in report.launches)
+    assert "<td" in report._repr_html_()
+    assert "kernel" in report.to_markdown()
+    assert repr(report).startswith(f"<ReportDocument {report.name}: ")
+    assert profiler.compare(report, report).verdict is Verdict.SAME
+
+
 def test_a_report_a_side_and_a_path_are_compared_alike(files: tuple[str, str]) -> None:
     a, b = map(profiler.read_report, files)
     by_name = profiler.compare(*files)
@@ -130,7 +143,8 @@ def test_the_functions_answer_what_the_commands_print(
         (profiler.insights(b, against=a), ("insights", b, "--against", a)),
         (profiler.gate(b, baseline=a), ("gate", b, "--baseline", a)),
     ):
-        assert json.loads(json.dumps(document.to_dict(), allow_nan=False)) == printed(capsys, *command)
+        assert document.to_dict() == printed(capsys, *command)
+        assert repr(document).count("\n") == 0
 
 
 def test_an_explanation_of_a_comparison_is_that_of_its_sides(files: tuple[str, str]) -> None:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from profiler.documents.noise import list_noise_floors as list_noise_floors
     from profiler.documents.regressions import RegressionsDocument as RegressionsDocument
     from profiler.documents.regressions import list_regressions as list_regressions
+    from profiler.documents.report import ReportDocument as ReportDocument
     from profiler.documents.roofline import RooflineDocument as RooflineDocument
     from profiler.documents.roofline import rooflines_of_name as rooflines_of_name
     from profiler.documents.roofline import rooflines_of_side as rooflines_of_side
@@ -78,6 +79,7 @@ __getattr__ = lazy(
     metrics="MetricCheckDocument MetricRequestDocument MetricsDocument check_metrics metrics_for_chip",
     noise="NoiseFloorsDocument NoiseRunDocument floors_of_run list_noise_floors",
     regressions="RegressionsDocument list_regressions",
+    report="ReportDocument",
     roofline="RooflineDocument rooflines_of_name rooflines_of_side",
     sass="CodeComparisonDocument CodeDocument compare_code show_code",
     static="StaticDocument examine_versions",

@@ -13,7 +13,7 @@ from profiler.documents.document import Document
 from profiler.errors import Exit, UnknownName
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BuildDocument(Document):
     """The outcome of a build, a library or a compiler's message for each version."""
 
@@ -47,7 +47,7 @@ class BuildDocument(Document):
         """A row a version that was compiled, or was to be."""
         return [_row(outcome) for outcome in self.outcomes]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Each library with its command, warnings and what ptxas says; or why there is none."""
         versions = [_outcome_dict(outcome) for outcome in self.outcomes]
         return {"versions": versions, "not_built": dict(self.not_built)}

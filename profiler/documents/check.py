@@ -14,7 +14,7 @@ from profiler.emulator.facts import describe_failure, summary_line
 from profiler.errors import CannotJudge, Exit, UnknownName
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CheckDocument(Document):
     """The runs of each version, and whether they are as its catalogue entry expects."""
 
@@ -67,7 +67,7 @@ class CheckDocument(Document):
         """A row a run: a version on one workload under one schedule."""
         return [_row(run) for check in self.checks for run in check.runs]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Every run with its defects and the traffic of each line, and the versions that do not compile."""
         return {
             "cells": [run.as_json() for check in self.checks for run in check.runs],

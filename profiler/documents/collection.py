@@ -11,7 +11,7 @@ from profiler.documents.document import Document
 from profiler.errors import Exit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ForecastDocument(Document):
     """The jobs of a collection before anything runs; their times are estimates."""
 
@@ -34,7 +34,7 @@ class ForecastDocument(Document):
             for job, ended in self.forecast.jobs
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The jobs in their order, with the second at which each has ended."""
         return {
             "gpu": self.forecast.gpu,
@@ -54,7 +54,7 @@ class ForecastDocument(Document):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CollectionDocument(Document):
     """A sealed run with its cells, and what was left out and why."""
 
@@ -87,7 +87,7 @@ class CollectionDocument(Document):
         """A row a version and workload."""
         return [(cell.version, cell.workload, cell.status, cell.reason) for cell in self.summary.cells]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The cells, what was left out, and where the time went."""
         run = self.summary.run
         of_processes, of_timing_and_ncu = overhead(run.provenance) or (None, None)
@@ -104,7 +104,7 @@ class CollectionDocument(Document):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DissectionDocument(Document):
     """A run of static and modelled facts, where it was kept, and what stood out."""
 
@@ -141,7 +141,7 @@ class DissectionDocument(Document):
             for result in self.dissection.run.results
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """What was kept, and where, and what stood out."""
         return {
             "run_id": self.dissection.run.run_id,

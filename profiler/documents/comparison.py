@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 _COUNTERS_HEAD = ("kernel", "metric", "A", "B", "change", "verdict")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ComparisonDocument(Document):
     """Two sides compared; of two versions' facts a comparison for each cell that both have."""
 
@@ -146,7 +146,7 @@ class ComparisonDocument(Document):
             ]
         return rows
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """One comparison as it is; several, of facts in several cells, as a list.
 
         Numbers are in base units, null with `a_state` or `b_state` where there is none.

@@ -10,7 +10,7 @@ from profiler.documents.document import Document
 from profiler.errors import Exit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DoctorDocument(Document):
     """What is here, and what works with it."""
 
@@ -35,7 +35,7 @@ class DoctorDocument(Document):
         """A row an ability; why it works or does not."""
         return [(name, works, why or None) for name, (works, why) in self.report.can.items()]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Everything; null is unknown."""
         report = self.report
         return {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from html import escape
+from textwrap import shorten
 from typing import TYPE_CHECKING, ClassVar
 
 from profiler.documents import markdown
@@ -13,6 +15,7 @@ from profiler.errors import Exit
 if TYPE_CHECKING:
     import pandas
 
+REPR_LENGTH = 160  # of the title in `repr`
 HTML_ROWS = 60  # of a table in a notebook: as many as pandas shows
 
 
@@ -45,8 +48,18 @@ class Document(ABC):
         """
 
     @abstractmethod
+    def _content(self) -> dict[str, object]:
+        """What `to_dict` answers, in which sequences and words may still be of other types."""
+
     def to_dict(self) -> dict[str, object]:
         """The whole answer for JSON, exactly what the command prints with --json."""
+        return {name: _plain(value) for name, value in self._content().items()}
+
+    def __repr__(self) -> str:
+        """One line: the kind of answer, what was asked, and the verdict where the answer has one."""
+        verdict = getattr(self, "verdict", None)
+        title = shorten(self.title, REPR_LENGTH, placeholder=" …")
+        return f"<{type(self).__name__} {title}{'' if verdict is None else f': {verdict}'}>"
 
     def to_frame(self) -> pandas.DataFrame:
         """`rows` as a pandas frame."""
@@ -92,6 +105,15 @@ def cell_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _plain(value: object) -> object:
+    """A value as `json.loads` would give it back: lists for tuples, plain words and numbers for enums."""
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value.value if isinstance(value, Enum) else value
 
 
 def _is_number(value: object) -> bool:

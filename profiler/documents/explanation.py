@@ -36,7 +36,7 @@ CAUSES_HEAD = ("cause", "change", "of A's time")
 COLLECT_HEAD = ("metrics.txt", "what", "ncu metric", "why it is missing")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExplanationDocument(Document):
     """A comparison of measured sides, and why each pair of launches differs in time."""
 
@@ -109,7 +109,7 @@ class ExplanationDocument(Document):
             rows += [(*head, *term, explanation.sentence) for term in _terms(explanation)]
         return rows
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Times are in microseconds, null where there is none.
 
         Wherever both sides have a time, terms and residue add up to delta_us.
@@ -152,7 +152,7 @@ class ExplanationDocument(Document):
         return f"{text}\n{self.gate.to_markdown()}" if self.gate else text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class UnmeasuredDocument(Document):
     """Two versions that no GPU measured: there is no time to explain."""
 
@@ -194,7 +194,7 @@ class UnmeasuredDocument(Document):
         """One row: both names and the reason."""
         return [(self.a, self.b, self.reason)]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """An explanation without launches."""
         return {"a": self.a, "b": self.b, "launches": [], "reason": self.reason}
 

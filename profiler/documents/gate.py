@@ -29,7 +29,7 @@ _WITH_WEIGHT = (Outcome.FAILED, Outcome.UNJUDGED, Outcome.ACKNOWLEDGED)
 _WORDS = {Exit.PASS: "passed", Exit.REGRESSION: "failed", Exit.UNJUDGED: "unjudged"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GateDocument(Document):
     """The findings of a gate and what follows from them."""
 
@@ -87,7 +87,7 @@ class GateDocument(Document):
             for finding in self.report.verdicts.findings
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Every finding with all it holds; effect, interval and detectable are shares of the baseline."""
         return {
             "verdict": _WORDS.get(self.report.code, "unjudged"),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from profiler.store import Store
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class HistoryDocument(Document):
     """The histories of one metric, each with its steps."""
 
@@ -93,7 +93,7 @@ class HistoryDocument(Document):
             for step in history.steps
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The histories, numbers in base units, sizes as shares of the old level; null where that was 0."""
         series = [_history_dict(history) for history in self.histories]
         return {"concept": self.concept, "note": LAST_POINT, "series": series}

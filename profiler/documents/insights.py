@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _METRICS_HEAD = ("#", "metric", "value", "baseline")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InsightsDocument(Document):
     """The statements about a version, each with the numbers that it rests on."""
 
@@ -66,7 +66,7 @@ class InsightsDocument(Document):
             for statement in self.insights.statements
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Numbers are in base units, null with a state where there is none."""
         return self.insights.to_dict()
 

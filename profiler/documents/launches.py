@@ -47,7 +47,7 @@ class LaunchSelection:
         return LaunchSelection(self.side, chosen, self.hidden + len(self.launches) - count)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LaunchesDocument(Document):
     """The launches of a side with their metrics: those of metrics.txt, or every one that the report holds."""
 
@@ -94,7 +94,7 @@ class LaunchesDocument(Document):
         """A row a metric of a launch, in base units; a state other than present has no value."""
         return [(kernel, *row) for kernel, launch in self.selection.launches for row in self._rows(launch)]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Every metric of the report by its exact name, or those of metrics.txt, in base units."""
         side = self.side
         return {

@@ -38,7 +38,7 @@ class _Listing(Document):
         return (f"only the first {len(self.items)}",) if self.is_truncated else ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunsDocument(_Listing):
     """Runs, newest first."""
 
@@ -85,12 +85,12 @@ class RunsDocument(_Listing):
             for run in self.runs
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Each run with its environment and its reports."""
         return {"runs": [_run_dict(run) for run in self.runs]}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VersionsDocument(_Listing):
     """Versions, in the order in which they first appeared."""
 
@@ -119,7 +119,7 @@ class VersionsDocument(_Listing):
             for version in self.versions
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Each version with when and where it was run."""
         return {
             "versions": [
@@ -137,7 +137,7 @@ class VersionsDocument(_Listing):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class WorkloadsDocument(_Listing):
     """Workloads of each family."""
 
@@ -158,7 +158,7 @@ class WorkloadsDocument(_Listing):
             for workload in self.workloads
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Each workload with its GPUs and the number of its versions."""
         return {
             "workloads": [

@@ -12,7 +12,7 @@ from profiler.evidence import ARCHITECTURES, Evidence, Metric, MetricTable, chip
 from profiler.evidence.metric_table import load_with_problems
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetricsDocument(Document):
     """The metrics of a table that are of a tier."""
 
@@ -60,7 +60,7 @@ class MetricsDocument(Document):
             for metric in self.metrics
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The metrics, each with its ncu names and the chips that these are for; null: every chip."""
         metrics = [
             {
@@ -85,7 +85,7 @@ class MetricsDocument(Document):
         return {"file": str(self.table.path), "metrics": metrics, "captured": list(self.table.captured)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetricRequestDocument(Document):
     """What ncu is to collect on a chip, and what that costs."""
 
@@ -127,7 +127,7 @@ class MetricRequestDocument(Document):
         """A row a metric; its cost is `counted` where hardware counts it."""
         return [(name, concept or None, _cost(name)) for name, concept in self.names.items()]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The metrics by their exact ncu names."""
         return {
             "chip": self.chip,
@@ -141,7 +141,7 @@ class MetricRequestDocument(Document):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetricCheckDocument(Document):
     """Whether every name of a table exists, by NVIDIA's lists."""
 
@@ -168,7 +168,7 @@ class MetricCheckDocument(Document):
         """A row a problem, with file and line."""
         return [(problem,) for problem in self.problems]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The problems."""
         return {"file": str(self.table.path), "ok": not self.problems, "problems": list(self.problems)}
 

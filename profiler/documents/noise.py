@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _COLUMNS = ("gpu", "mode", "class", "pairs", "needed", "limit", "detectable", "until")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NoiseFloorsDocument(Document):
     """The floors there are, and the calls that lack one."""
 
@@ -46,7 +46,7 @@ class NoiseFloorsDocument(Document):
         """A row a floor; limit and detectable are shares of a latency, None of too few pairs."""
         return _floor_rows(self.floors)
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The floors with the versions, workloads and runs behind them; and what is missing."""
         return {
             "floors": [_floor_dict(stored) for stored in self.floors],
@@ -63,7 +63,7 @@ class NoiseFloorsDocument(Document):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NoiseRunDocument(Document):
     """A sealed run of A/A pairs, and the floors that follow from it alone."""
 
@@ -103,7 +103,7 @@ class NoiseRunDocument(Document):
         """A row a floor, as in `NoiseFloorsDocument`."""
         return _floor_rows(self.floors)
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The floors, and what was left out."""
         floors = [_floor_dict(stored) for stored in self.floors]
         return {"run": self.run.run_id, "floors": floors, "left_out": self.left_out}

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SCHEMA = 1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RegressionsDocument(Document):
     """Regressions with their causes, those that nobody let pass first."""
 
@@ -70,7 +70,7 @@ class RegressionsDocument(Document):
         """A row a regression; levels are in base units, effect and interval (low, high) shares of the old."""
         return [self._row(regression) for regression in self.report.regressions]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Every regression with its cause; changes are shares of the old level: 0.03 is 3 % more."""
         return {
             "schema": SCHEMA,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from profiler.compare import StoreOpener
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RooflineDocument(Document):
     """The rooflines of a side's launches."""
 
@@ -56,7 +56,7 @@ class RooflineDocument(Document):
             for roof in roofs
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Rates are in FLOP/s or op/s and byte/s, intensities in operations per byte."""
         side = self.selection.side
         return {

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 NO_TEXT = "the report holds no SASS text (???): counts per place only"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CodeDocument(Document):
     """One side's machine code: its places, by instruction or by source line."""
 
@@ -81,7 +81,7 @@ class CodeDocument(Document):
             for spot in self.places
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The places with all their counts."""
         listing = self.listing
         return {
@@ -95,7 +95,7 @@ class CodeDocument(Document):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CodeComparisonDocument(Document):
     """Two sides' machine code aligned, and the places whose waiting samples moved."""
 
@@ -152,7 +152,7 @@ class CodeComparisonDocument(Document):
             for row in pair.rows
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """Every row, function by function, and what moved."""
         a, b = self.a.listing, self.b.listing
         return {

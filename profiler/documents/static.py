@@ -14,7 +14,7 @@ from profiler.emulator import cpu_check
 from profiler.errors import Exit
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StaticDocument(Document):
     """The resources of versions on their architectures, and what their budgets say."""
 
@@ -108,7 +108,7 @@ class StaticDocument(Document):
             for function in self.functions
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The functions with their opcodes, and the versions that do not compile."""
         return {
             "versions": [function_dict(function) for function in self.functions],

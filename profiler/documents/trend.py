@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from profiler.store import Store
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TrendDocument(Document):
     """The trends of one metric: a series for each kernel, workload, GPU and mode."""
 
@@ -76,7 +76,7 @@ class TrendDocument(Document):
             for point in trend.points
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         """The series, numbers in base units."""
         return {"concept": self.concept, "series": [_trend_dict(trend) for trend in self.trends]}
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
+import profiler.documents as documents
 from profiler.documents import Document, document
+from profiler.errors import Exit
+from profiler.statistics import Verdict
 
 
 class Launches(Document):
@@ -23,7 +27,7 @@ class Launches(Document):
             (name, None if index else 1234567.5, index, not index) for index, name in enumerate(self.names)
         ]
 
-    def to_dict(self) -> dict[str, object]:
+    def _content(self) -> dict[str, object]:
         return {"launches": list(self.names)}
 
 
@@ -33,6 +37,36 @@ def test_the_frame_has_the_columns_and_a_gap_where_there_is_no_number() -> None:
     assert frame["duration_ns"].tolist()[0] == 1234567.5
     assert frame["duration_ns"].isna().tolist() == [False, True]
     assert str(frame["duration_ns"].dtype) == "float64"
+
+
+class Judged(Launches):
+    """An answer with a verdict, data of every type that answers hold, and a title of several lines."""
+
+    title = "a\n" + "long " * 60
+    verdict = Verdict.BETTER
+
+    def _content(self) -> dict[str, object]:
+        return {"tuple": (1, (2, None)), "rows": [{"verdict": Verdict.WORSE, "code": Exit.UNJUDGED}]}
+
+
+def test_the_dictionary_is_what_json_reads_back() -> None:
+    answer = Judged().to_dict()
+    assert answer == json.loads(json.dumps(answer))
+    assert repr(answer) == "{'tuple': [1, [2, None]], 'rows': [{'verdict': 'worse', 'code': 3}]}"
+
+
+def test_the_repr_is_one_short_line_with_the_verdict() -> None:
+    assert repr(Launches()) == "<Launches a|b <i>>"
+    words = repr(Judged())
+    assert words.startswith("<Judged a long long")
+    assert words.endswith(" …: better>")
+    assert len(words) < document.REPR_LENGTH + 30
+
+
+def test_no_document_has_the_repr_that_dataclass_makes() -> None:
+    kinds = [getattr(documents, name) for name in documents.__all__ if name.endswith("Document")]
+    assert len(kinds) > 20
+    assert {kind.__repr__ for kind in kinds} == {Document.__repr__}
 
 
 def test_a_frame_of_nothing_still_has_its_columns() -> None:
