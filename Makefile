@@ -6,7 +6,8 @@ PORT ?= 8501
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q install -c constraints.txt
 
 WORKERS ?= logical
-PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# A thread for each worker: the libraries of numpy would start one a core in every one of them.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 # The tests start hundreds of interpreters: without kept bytecode each compiles the package anew.
 export PYTHONDONTWRITEBYTECODE :=

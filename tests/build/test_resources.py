@@ -16,6 +16,7 @@ from profiler.emulator import cpu_check
 from profiler.errors import CannotJudge
 from tests.toolchain import needs_gxx, needs_nvcc, needs_sass
 
+ARCHES = ("sm_89", "sm_90a")
 # Two launches a call, as a split version has; the second function has no template argument.
 SOURCE = """\
 #include "common.cuh"
@@ -71,17 +72,7 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> catalog.Catalog:
     return catalog.load_catalog(folder)
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
-@pytest.fixture(autouse=True)
-def _cache(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROFILER_BUILD", str(cache))
-
-
-def take(mine: catalog.Catalog, name: str, arches: Sequence[str] = ("sm_89", "sm_90a")) -> VersionResources:
+def take(mine: catalog.Catalog, name: str, arches: Sequence[str] = ARCHES) -> VersionResources:
     (one,) = resources.version_resources(
         mine, mine.pick([name]), arches, launch_configs=cpu_check.launch_configs
     )
@@ -136,7 +127,7 @@ def test_occupancy_is_that_of_the_launch_on_each_architecture(mine: catalog.Cata
 @needs_sass
 @needs_gxx
 def test_functions_of_a_head_dim_that_the_version_does_not_take_are_left_out(mine: catalog.Catalog) -> None:
-    narrow = take(mine, "narrow", ["sm_90a"])
+    narrow = take(mine, "narrow")
     assert {one.head_dim for one in narrow.functions} == {None, 64}
     assert all(one.over_budget[0].startswith("registers ") for one in narrow.functions)
     assert {one.role for one in narrow.functions} == {"part", "merge"}, "no roles are given: the names"
@@ -190,7 +181,7 @@ def test_without_gxx_shared_memory_and_occupancy_are_unknown_and_cannot_pass(
 def test_static_exits_1_over_budget_and_0_within(
     mine: catalog.Catalog, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["--catalog", str(mine.folder), "--arch", "sm_90a"]
+    arguments = ["--catalog", str(mine.folder), "--arch", ",".join(ARCHES)]
     assert main(["static", "split", *arguments]) == 0
     assert "over 101376" not in capsys.readouterr().out
     assert main(["static", *arguments]) == 1
@@ -202,10 +193,10 @@ def test_static_exits_1_over_budget_and_0_within(
 @needs_sass
 @needs_gxx
 def test_static_prints_the_agreed_json(mine: catalog.Catalog, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["static", "split", "--catalog", str(mine.folder), "--arch", "sm_90a", "--json"]) == 0
+    assert main(["static", "split", "--catalog", str(mine.folder), "--arch", ",".join(ARCHES), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["versions"]
-    assert len(rows) == 3
-    row = next(row for row in rows if row["head_dim"] == 128)
+    assert [row["arch"] for row in rows] == ["sm_89"] * 3 + ["sm_90a"] * 3
+    row = next(row for row in rows if (row["arch"], row["head_dim"]) == ("sm_90a", 128))
     assert (row["version"], row["arch"], row["function"]) == ("split", "sm_90a", "part")
     assert (row["spill_bytes"], row["stack_bytes"], row["shared_bytes"]) == (0, 0, {"128": 2048})
     assert row["opcodes"]["BAR"] == 1
@@ -227,7 +218,7 @@ def test_a_version_that_does_not_compile_exits_2_and_the_others_are_told(
 ) -> None:
     (tmp_path / "split.cu").write_text(SOURCE)
     (tmp_path / "catalog.toml").write_text(CATALOG.replace('"-DSHARED=2048"', '"-DSHARED=nonsense"', 1))
-    code = main(["static", "split", "narrow", "--catalog", str(tmp_path), "--arch", "sm_90a"])
+    code = main(["static", "split", "narrow", "--catalog", str(tmp_path), "--arch", ",".join(ARCHES)])
     out, err = capsys.readouterr()
     assert code == 2
     assert "split does not compile" in err

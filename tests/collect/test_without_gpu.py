@@ -47,24 +47,16 @@ def lineage(tmp_path_factory: pytest.TempPathFactory) -> catalog.Catalog:
     return catalog.load_catalog(folder)
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
-
-
 @pytest.fixture(autouse=True)
-def _environment(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PROFILER_BUILD", str(cache))
+def _environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
     monkeypatch.delenv("PROFILER_DB", raising=False)
 
 
 @pytest.fixture(scope="module")
-def dissection(lineage: catalog.Catalog, cache: Path) -> Dissection:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PROFILER_BUILD", str(cache))
-        chosen = lineage.pick([*NAMES, "broken", "v2e", "sdpa_flash"])
-        return without_gpu.dissect(lineage, chosen, [ARCH], command_line="profiler dissect")
+def dissection(lineage: catalog.Catalog) -> Dissection:
+    chosen = lineage.pick([*NAMES, "broken", "v2e", "sdpa_flash"])
+    return without_gpu.dissect(lineage, chosen, [ARCH], command_line="profiler dissect")
 
 
 def results(dissection: Dissection, version: str) -> dict[str | None, Result]:
@@ -192,7 +184,7 @@ def test_conflicts_are_kept_by_source_line(dissection: Dissection) -> None:
 
 
 def test_the_machine_code_is_kept_as_the_compiler_made_it(
-    dissection: Dissection, lineage: catalog.Catalog, cache: Path
+    dissection: Dissection, lineage: catalog.Catalog
 ) -> None:
     kept = {file.name for file in dissection.run.files if file.kind == bundle_file.SASS}
     assert kept == {f"{name}.json.xz" for name in NAMES}, "and none of what does not compile"
@@ -212,7 +204,7 @@ def test_the_machine_code_is_kept_as_the_compiler_made_it(
 
 
 def test_a_library_that_a_tool_cannot_read_costs_its_code_alone(
-    lineage: catalog.Catalog, cache: Path, monkeypatch: pytest.MonkeyPatch
+    lineage: catalog.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = list(library.build(lineage, lineage.pick(["v2d_a", "v2d_b"]), [ARCH]))
     built = [one for one in made if isinstance(one, library.BuiltLibrary)]

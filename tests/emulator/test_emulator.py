@@ -36,8 +36,20 @@ def emulator():
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("cpu")
+def folder(build_cache):
+    """Where libraries are kept; the runtime, which takes longest to compile, is there for all tests."""
+    return build_cache / "cpu"
+
+
+@pytest.fixture
+def cache(folder, tmp_path):
+    """A folder of its own that holds the runtime and nothing else."""
+    build_cpu_library(HERE / "clean.cu", folder=folder)
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for runtime in folder.glob("runtime-*.o"):
+        shutil.copy(runtime, cache)
+    return cache
 
 
 def case(which=0):
@@ -219,24 +231,20 @@ def test_static_shared_memory_is_refused_with_the_way_out(tmp_path):
         build_cpu_library(tmp_path / "s.cu", folder=tmp_path)
 
 
-def test_a_build_is_kept_until_the_source_a_header_or_a_flag_changes(tmp_path, monkeypatch, folder):
-    shutil.copytree(folder, tmp_path / "cache")
+def test_a_build_is_kept_until_the_source_a_header_or_a_flag_changes(tmp_path, monkeypatch, cache):
     source, header = tmp_path / "k.cu", tmp_path / "own.cuh"
     header.write_text("constexpr int N = 1;\n")
     source.write_text('#include "own.cuh"\n#include "common.cuh"\nextern "C" int f() { return N; }\n')
-    first = build_cpu_library(source, folder=tmp_path / "cache")
+    first = build_cpu_library(source, folder=cache)
     with monkeypatch.context() as patched:
         patched.setattr(cpu_library, "_compile", lambda *_: pytest.fail("compiled again"))
-        assert (
-            build_cpu_library(source, ["--use_fast_math"], folder=tmp_path / "cache") == first
-        )  # nvcc's own
-    assert build_cpu_library(source, ["-DX=1"], folder=tmp_path / "cache") != first
+        assert build_cpu_library(source, ["--use_fast_math"], folder=cache) == first  # nvcc's own
+    assert build_cpu_library(source, ["-DX=1"], folder=cache) != first
     header.write_text("constexpr int N = 2;\n")
-    assert build_cpu_library(source, folder=tmp_path / "cache") != first
+    assert build_cpu_library(source, folder=cache) != first
 
 
-def test_a_header_in_a_subfolder_counts_and_one_that_nobody_includes_does_not(tmp_path, monkeypatch, folder):
-    shutil.copytree(folder, tmp_path / "cache")
+def test_a_header_in_a_subfolder_counts_and_one_that_nobody_includes_does_not(tmp_path, cache):
     source, deep, given = tmp_path / "k.cu", tmp_path / "deep" / "own.cuh", tmp_path / "given"
     deep.parent.mkdir()
     given.mkdir()
@@ -248,7 +256,7 @@ def test_a_header_in_a_subfolder_counts_and_one_that_nobody_includes_does_not(tm
     )
 
     def made():
-        return build_cpu_library(source, [], [given], folder=tmp_path / "cache")
+        return build_cpu_library(source, [], [given], folder=cache)
 
     first = made()
     (tmp_path / "unrelated.cuh").write_text("nobody includes this\n")
@@ -260,26 +268,25 @@ def test_a_header_in_a_subfolder_counts_and_one_that_nobody_includes_does_not(tm
     assert made() not in (first, second)
 
 
-def test_a_function_that_the_cpu_does_not_have_does_not_compile(tmp_path):
+def test_a_function_that_the_cpu_does_not_have_does_not_compile(tmp_path, cache):
     (tmp_path / "s.cu").write_text(
         '#include "common.cuh"\nint elsewhere();\nextern "C" int f() { return elsewhere(); }\n'
     )
     with pytest.raises(BuildFailed, match="elsewhere"):
-        build_cpu_library(tmp_path / "s.cu", folder=tmp_path)
+        build_cpu_library(tmp_path / "s.cu", folder=cache)
 
 
-def test_a_product_and_a_sum_are_rounded_once_as_on_the_gpu(tmp_path):
+def test_a_product_and_a_sum_are_rounded_once_as_on_the_gpu(tmp_path, cache):
     (tmp_path / "s.cu").write_text(
         '#include "common.cuh"\nextern "C" float f(float a, float b, float c) { return a * b - c; }\n'
     )
-    function = ctypes.CDLL(str(build_cpu_library(tmp_path / "s.cu", folder=tmp_path))).f
+    function = ctypes.CDLL(str(build_cpu_library(tmp_path / "s.cu", folder=cache))).f
     function.restype, function.argtypes = ctypes.c_float, [ctypes.c_float] * 3
     third = float(np.float32(1) / np.float32(3))
     assert function(third, third, float(np.float32(third) * np.float32(third))) != 0
 
 
-def test_a_source_is_run_by_hand_under_some_schedules(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("PROFILER_BUILD", str(tmp_path))
+def test_a_source_is_run_by_hand_under_some_schedules(capsys):
     shape = ["--shape", "1,1,16,64", "--seeds", "2", "--bank"]
     assert main([str(PROJECT_KERNELS / "v2b.cu"), *shape]) == 0
     printed = capsys.readouterr().out.splitlines()
