@@ -326,7 +326,7 @@ def _folder(store: Store | None, data: Data | None) -> str | None:
     if data is None:
         return None if store is None else store.data
     folder = os.fspath(data)
-    if "://" not in folder and not Path(folder).is_dir():
+    if "://" not in folder and not os.path.isdir(folder):
         raise UnknownName(f"no data folder {folder!r}: `profiler import PATH` with PROFILER_DATA makes one")
     return folder
 

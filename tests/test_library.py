@@ -287,3 +287,44 @@ def test_errors_name_the_arguments_of_the_library_and_on_the_command_line_its_op
         assert option not in str(caught.value)
         assert main(command) == 2
         assert option in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a" * 300 + ".csv", "a\0b", "a\0.ncu-rep", "a" * 5000])
+def test_a_name_that_no_file_can_have_is_an_error_of_the_library(
+    name: str, files: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    for call in (
+        lambda: profiler.read_report(name),
+        lambda: profiler.compare(name, files[0]),
+        lambda: profiler.explain(files[0], name),
+        lambda: profiler.roofline(name),
+        lambda: profiler.insights(name),
+        lambda: profiler.gate(name, baseline=files[0]),
+        lambda: profiler.gate(files[0], baseline=name),
+        lambda: profiler.check(name),
+        lambda: profiler.check(catalog=name),
+        lambda: profiler.open_store(name),
+        lambda: profiler.compare(*files, metrics=name),
+        lambda: profiler.compare(*files, data=name),
+    ):
+        with pytest.raises(ProfilerError):
+            call()
+
+
+def test_a_name_that_no_file_can_have_is_one_line_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path))
+    for command in (
+        ("compare", "a" * 300, "b"),
+        ("show", "a" * 300 + ".csv"),
+        ("sass", "a" * 300),
+        ("check", "--catalog", "a" * 300),
+        ("import", "a" * 300),
+        ("gate", "a" * 300),
+    ):
+        assert main(command) == 2, command
+        error = capsys.readouterr().err
+        assert "Traceback" not in error
+        assert "defect" not in error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -95,7 +96,7 @@ def load_catalog(path: Path | None = None) -> Catalog:
     Raises BadCatalog, naming the file and the version, for anything that cannot be used.
     """
     file_path = path or default_catalog()
-    if file_path.is_dir():
+    if os.path.isdir(file_path):  # False for a path that no file can have, where Path.is_dir raises
         file_path = file_path / "catalog.toml"
     try:
         with file_path.open("rb") as file:
@@ -110,7 +111,7 @@ def load_catalog(path: Path | None = None) -> Catalog:
         first = "" if path else f"{Path.cwd() / 'kernels' / 'catalog.toml'} or "
         message = f"no catalogue at {first}{file_path}: name one with --catalog PATH"
         raise BadCatalog(message, option="--catalog") from None
-    except (UnicodeDecodeError, OSError) as error:
+    except (ValueError, OSError) as error:  # no UTF-8, or a NUL in the path
         raise BadCatalog(f"{file_path}: {error}") from None
     return parse_catalog(text, file_path.resolve())
 

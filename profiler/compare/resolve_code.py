@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -328,7 +329,7 @@ def _find_catalog(path: Path | None) -> Catalog | None:
 
 def _is_binary(name: str) -> bool:
     path = Path(name)
-    return path.is_file() and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF))
+    return os.path.isfile(name) and (path.suffix in (".cubin", ".fatbin") or _starts_with(path, _ELF))
 
 
 def _starts_with(path: Path, prefix: bytes) -> bool:

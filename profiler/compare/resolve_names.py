@@ -68,8 +68,9 @@ def resolve_all(
     """
     if not all(name.strip() for name in names):
         raise UnknownName(_EMPTY_NAME)
-    # A file comes before a run or version of the same name.
-    files = [name for name in names if Path(name).exists() and not Path(name).is_dir()]
+    # A file comes before a run or version of the same name. os.path answers False where the methods of Path
+    # raise: for a name that no file can have, too long or with a NUL.
+    files = [name for name in names if os.path.exists(name) and not os.path.isdir(name)]
     if files and evidence not in (None, Evidence.MEASURED):
         raise NothingShared(f"{files[0]} is a report, which is measured: it has nothing {evidence}")
     reports: dict[str, Report] = {}
@@ -84,7 +85,7 @@ def resolve_all(
             sides.append(side_of_report(reports[name], name))
             continue
         # No run or version is meant by the name of a report that is missing.
-        if name.endswith(_REPORT_SUFFIXES) and not Path(name).is_dir():
+        if name.endswith(_REPORT_SUFFIXES) and not os.path.isdir(name):
             raise UnknownName(f"{name}: no such file")
         if _is_folder_path(name):
             raise UnknownName(_folder_message(name))
@@ -219,7 +220,7 @@ def check_name(name: str, store_opener: StoreOpener) -> None:
 
 def is_file_name(name: str) -> bool:
     """Whether a name stands for a report file, whether or not that exists."""
-    return Path(name).is_file() or name.endswith(_REPORT_SUFFIXES)
+    return os.path.isfile(name) or name.endswith(_REPORT_SUFFIXES)
 
 
 def resolve_version(store: Store, name: str) -> VersionRef:
@@ -306,7 +307,7 @@ def side_of_report(report: Report, label: str) -> Side:
 def _is_folder_path(name: str) -> bool:
     """Whether a name is a folder's and written as no version is: then the index is not asked for it."""
     written_as_path = Path(name).is_absolute() or name.startswith(".") or name.endswith(os.sep)
-    return written_as_path and Path(name).is_dir()
+    return written_as_path and os.path.isdir(name)
 
 
 def _folder_message(name: str) -> str:
@@ -348,7 +349,7 @@ def resolve_family_version(store: Store, name: str) -> tuple[str, str]:
     versions = _versions(store)
     matches = _matching_versions(name, versions)
     if not matches:
-        if Path(name).is_dir():
+        if os.path.isdir(name):
             raise UnknownName(f"{_folder_message(name)}; no run or version is called that either")
         raise UnknownName(
             f"{name}: neither a file nor a run or version in the index{_nearest_words(name, versions)}"

@@ -162,6 +162,8 @@ def load_with_problems(path: Path | None = None) -> tuple[MetricTable, list[str]
         ) from None
     except UnicodeDecodeError:
         raise BadMetricsFile(f"{shown_path}: not UTF-8 text: name a metrics file") from None
+    except ValueError as error:  # a NUL in the path
+        raise BadMetricsFile(f"{shown_path}: {error}: name a metrics file") from None
     table, problems = _parse(shown_path, text)
     return table, list(problems)
 

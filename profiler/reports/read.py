@@ -101,9 +101,10 @@ def _begin(path: Path, worker: Worker, timeout_s: float, max_bytes: int) -> _Job
 
 
 def _refuse_what_is_no_file(path: Path) -> None:
-    if path.is_dir():
+    # os.path answers False where Path raises: for a path that no file can have, too long or with a NUL.
+    if os.path.isdir(path):
         raise UnreadableReport(f"{path}: a folder, not a report file")
-    if not path.exists():
+    if not os.path.exists(path):
         raise UnreadableReport(f"{path}: no such file")
     if not path.is_file():
         raise UnreadableReport(f"{path}: not a regular file")
