@@ -309,14 +309,31 @@ def open_store(data: Data | None = None, db: str | None = None, *, sync: bool = 
     """The index of a data folder (PROFILER_DATA, PROFILER_DB where None), brought in step with its bundles.
 
     It is a context manager, and one index may serve many questions: pass it as `store`. Raises ProfilerError
-    where the index or the folder cannot be read, and for a folder that is not there.
+    where the index or the folder cannot be read, for a folder that is not there, and for one of reports
+    alone, which have to be imported. A folder without runs is left as it is.
 
         with profiler.open_store("data") as store:
             [version.version for version in store.versions()]
     """
     from profiler.store import open_store as open_index
 
-    return open_index(_folder(None, data), db, sync=sync)
+    folder = _folder(None, data)
+    if folder is not None:
+        _refuse_folder_of_reports(folder)
+    return open_index(folder, db, sync=sync)
+
+
+def _refuse_folder_of_reports(folder: str) -> None:
+    """Raise UnknownName for a folder of report files alone: an index of it would be empty."""
+    from profiler.errors import UnknownName
+    from profiler.reports.read import is_report
+
+    if "://" in folder or os.path.isdir(os.path.join(folder, "runs")):
+        return
+    if any(map(is_report, Path(folder).iterdir())):
+        raise UnknownName(
+            f"{folder} holds reports and no runs: `profiler import {folder}` takes them into a data folder"
+        )
 
 
 def _folder(store: Store | None, data: Data | None) -> str | None:

@@ -328,3 +328,18 @@ def test_a_name_that_no_file_can_have_is_one_line_and_exit_code_2(
         error = capsys.readouterr().err
         assert "Traceback" not in error
         assert "defect" not in error
+
+
+def test_a_folder_of_reports_is_no_data_folder_and_stays_as_it_is(files: tuple[str, str]) -> None:
+    folder = Path(files[0]).parent
+    before = sorted(folder.iterdir())
+    with pytest.raises(UnknownName, match="holds reports and no runs: `profiler import"):
+        profiler.open_store(folder)
+    assert profiler.compare(*files, data=folder).verdict is Verdict.BETTER
+    assert sorted(folder.iterdir()) == before
+
+
+def test_an_index_of_a_folder_without_runs_is_empty_and_leaves_nothing(tmp_path: Path) -> None:
+    with profiler.open_store(tmp_path) as store:
+        assert list(store.runs()) == []
+    assert list(tmp_path.iterdir()) == []

@@ -218,9 +218,22 @@ def find_import(root: Root, run_ids: Mapping[str, Sequence[str]], digest: str) -
     return None
 
 
+def may_hold_runs(root: Root) -> bool:
+    """Whether a place can have runs: a folder on this machine without a subfolder for them has none.
+
+    A folder that cannot be made counts as one: who opens it is to hear of that.
+    """
+    if not isinstance(root, LocalRoot) or os.path.isdir(root.folder / RUNS_FOLDER):
+        return True
+    return not os.path.isdir(next(filter(os.path.exists, (root.folder, *root.folder.parents))))
+
+
 @contextlib.contextmanager
 def importing(root: Root) -> Iterator[None]:
-    """Hold the staging folder during an import. What a killed import left there is removed first."""
+    """Hold the staging folder during an import. What a killed import left there is removed first.
+
+    Where nothing could be imported, and no runs were there before, the folders go again.
+    """
     if not isinstance(root, LocalRoot):
         yield
         return
@@ -237,7 +250,20 @@ def importing(root: Root) -> Iterator[None]:
             for abandoned in folder.glob(f"{_IMPORTING}*"):
                 shutil.rmtree(abandoned, ignore_errors=True)
         fcntl.flock(lock, fcntl.LOCK_SH)
-        yield
+        try:
+            yield
+        finally:
+            _remove_empty_folders(root, lock)
+
+
+def _remove_empty_folders(root: LocalRoot, lock: IO[str]) -> None:
+    """Remove runs/ and staging/ where no run was sealed; not while another import is at work."""
+    with contextlib.suppress(OSError):  # another one holds the lock, or there are runs
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        (root.folder / RUNS_FOLDER).rmdir()
+        for name in (".importing", ".publishing"):
+            (root.folder / STAGING_FOLDER / name).unlink(missing_ok=True)
+        (root.folder / STAGING_FOLDER).rmdir()
 
 
 @contextlib.contextmanager

@@ -94,6 +94,8 @@ def import_paths(
     labels = {kind: check_label(kind, text) for kind, text in given_labels.items()}
     files = find_files(Path(path) for path in paths)
     root = location.open_root(data)
+    if not (files.reports or files.bundles):  # nothing is made for it, not even the data folder
+        return Importer(root, labels, files, progress).summary()
     with bundle.importing(root):
         importer = Importer(root, labels, files, progress)
         new_reports = importer.new_reports()

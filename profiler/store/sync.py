@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,10 +64,19 @@ def opened_store(data: str | None, open_index: Store | None) -> Iterator[Store]:
 
 
 def unsynced_store(root: Root, db: str | None = None) -> Store:
-    """The index of a data folder, as it is."""
+    """The index of a data folder, as it is.
+
+    Where the folder has no runs, and no index yet, the index is a temporary one: asking leaves nothing.
+    """
     from profiler.store.index import Store  # brings SQLAlchemy in: 0.1 s
 
-    return Store.open(location.index_location(root, db), root.url)
+    place = location.index_location(root, db)
+    if not isinstance(place, Path) or place.exists() or bundle.may_hold_runs(root):
+        return Store.open(place, root.url)
+    folder = tempfile.mkdtemp(prefix="profiler-")
+    store = Store.open(Path(folder) / place.name, root.url)
+    weakref.finalize(store, shutil.rmtree, folder, ignore_errors=True)
+    return store
 
 
 def sync_index(

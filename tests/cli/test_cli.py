@@ -312,6 +312,28 @@ def test_show_top_takes_the_longest_and_counts_the_rest(
 # ---- what the index holds
 
 
+@pytest.mark.parametrize(
+    "command", ["runs", "versions", "workloads", "index", "gate", "regressions", "compare a b"]
+)
+def test_asking_where_nothing_is_leaves_nothing_behind(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "new"))
+    cli.main(command.split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_import_that_is_refused_leaves_no_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "new"))
+    assert cli.main(["import", str(tmp_path / "nowhere")]) == 2
+    assert list(tmp_path.iterdir()) == []
+    damaged = tmp_path / "damaged.ncu-rep"
+    damaged.write_bytes(b"NVR\0 and no more")
+    assert cli.main(["import", str(damaged)]) == 2
+    assert not (tmp_path / "new" / "staging").exists()
+    assert not (tmp_path / "new" / "runs").exists()
+
+
 def test_an_empty_index_names_the_command_that_fills_it(capsys: pytest.CaptureFixture[str]) -> None:
     for command in ("runs", "versions", "workloads"):
         code, out, _ = run(capsys, command)

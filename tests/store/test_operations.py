@@ -289,7 +289,7 @@ def test_a_bundle_with_a_damaged_report_is_refused_whole(
     (folder / "run.json").write_text(json.dumps(body))
     [(_, message)] = import_paths([folder], data=there).refused
     assert "damaged" in message or "declares" in message
-    assert list((tmp_path / "there" / "runs").iterdir()) == []
+    assert not (tmp_path / "there" / "runs").exists()
 
 
 def test_bundles_that_appear_or_go_are_followed_by_the_index(
@@ -717,6 +717,7 @@ def test_a_folder_that_may_only_be_read_is_read_and_nothing_in_it_is_touched(
 def test_a_reader_who_may_not_write_sees_what_a_writer_has_in_its_log(
     paths: list[Path], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (data / "runs").mkdir(parents=True)
     writer = open_store()
     import_paths(paths[:1], store=writer)
     assert (data / "index.db-wal").stat().st_size
