@@ -49,7 +49,8 @@ def wrong_sides(comparison: Comparison) -> list[str]:
 def facts_markdown(comparisons: Sequence[Comparison]) -> str:
     """The comparison for a pull request: what moved."""
     first = comparisons[0]
-    lines = [f"### {first.a.label} → {first.b.label}", *(f"**{line}**" for line in wrong_sides(first))]
+    lines = [f"### {markdown.cell(f'{first.a.label} → {first.b.label}')}"]
+    lines += [f"**{markdown.cell(line)}**" for line in wrong_sides(first)]
     for heading, tables in facts_sections(comparisons, everything=False):
         lines += ["", heading]
         for table in tables:

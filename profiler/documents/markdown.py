@@ -7,12 +7,17 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 def cell(text: str) -> str:
     """A text as a cell of a table: no pipe that would end it, no tag, one line."""
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    return _one_line(text).replace("|", "\\|").replace("<", "&lt;")
 
 
 def code(text: str) -> str:
     """A text as code, in a cell too."""
-    return "`" + text.replace("`", "'").replace("|", "\\|").replace("\n", " ") + "`"
+    return "`" + _one_line(text).replace("`", "'").replace("|", "\\|") + "`"
+
+
+def _one_line(text: str) -> str:
+    """A text without the line endings of Markdown, of which a carriage return alone is one."""
+    return text.replace("\r\n", " ").replace("\r", " ").replace("\n", " ")
 
 
 def escaped(rows: Iterable[Sequence[str]], *, first_is_code: bool = False) -> Iterator[list[str]]:

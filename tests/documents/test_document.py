@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 import profiler.documents as documents
-from profiler.documents import Document, document
+from profiler.documents import Document, document, markdown
 from profiler.errors import Exit
 from profiler.statistics import Verdict
 
@@ -85,6 +85,13 @@ def test_markdown_is_a_heading_the_sentences_and_a_table() -> None:
         "| z | – | 1 | no |",
     ]
     assert Launches().to_markdown().endswith("faster&lt;/b>\n")
+
+
+def test_a_line_ending_in_a_name_does_not_end_its_row() -> None:
+    for ending in ("\n", "\r", "\r\n"):
+        lines = Launches(f"x{ending}y").to_markdown().splitlines()
+        assert lines[-1] == "| x y | 1.23457e+06 | 0 | yes |"
+        assert markdown.code(f"x{ending}y") == "`x y`"
 
 
 def test_html_escapes_every_text_and_holds_no_script() -> None:
