@@ -42,6 +42,11 @@ __version__ = "0.1.0"
 __all__ = ["check", "compare", "explain", "gate", "insights", "open_store", "read_report", "roofline"]
 
 
+def __dir__() -> list[str]:
+    """What a notebook offers after `profiler.`: the functions of the library, and not what they need."""
+    return sorted([*__all__, "__version__"])
+
+
 class _Package(ModuleType):
     """The package as a module, in which `profiler.compare` stays the function when the room is imported.
 
@@ -115,6 +120,7 @@ def compare(
         if _is_name(a) and _is_name(b):
             a_name, b_name = os.fspath(a), os.fspath(b)
             return compare_names(a_name, b_name, table, opener, evidence=kind, data=folder, **cell, **shown)
+        _refuse_unused_filters((a, b), **cell)
         sides = (_side(a, opener, folder, **cell), _side(b, opener, folder, **cell))
         if kind and any(side.evidence is not kind for side in sides):
             labels = " and ".join(f"{side.label} is {side.evidence}" for side in sides)
@@ -189,6 +195,7 @@ def roofline(
     most = _count("top", top)
     with _index(store, folder) as opener:
         if not _is_name(subject):
+            _refuse_unused_filters((subject,), workload, gpu)
             return rooflines_of_side(_side(subject, opener, folder), table, kernel, most)
         options: dict[str, Any] = {"workload": workload, "gpu": gpu, "kernel": kernel, "top": most}
         return rooflines_of_name(os.fspath(subject), table, opener, data=folder, **options)
@@ -221,6 +228,7 @@ def insights(
             baseline = None if against is None else os.fspath(against)
             name = os.fspath(subject)
             return insights_of_name(name, table, opener, against=baseline, kernel=kernel, data=folder, **cell)
+        _refuse_unused_filters((subject, against), **cell)
         side = _side(subject, opener, folder, **cell)
         other = None if against is None else _side(against, opener, folder, **cell)
         return insights_of_side(side, table, other, _noise(opener, folder), kernel)
@@ -444,6 +452,13 @@ def _side(
     name = os.fspath(subject)
     with versions_without_results_explained((name,), opener, data):
         return resolve(name, opener, workload, gpu)
+
+
+def _refuse_unused_filters(subjects: Sequence[object], workload: str | None, gpu: str | None) -> None:
+    """Raise UnknownName where there is nothing to choose from: reports and sides are taken whole."""
+    from profiler.compare import refuse_unused_filters
+
+    refuse_unused_filters([os.fspath(name) for name in subjects if _is_name(name)], workload, gpu)
 
 
 def _noise(opener: StoreOpener, data: str | None) -> Any:

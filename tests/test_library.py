@@ -77,6 +77,10 @@ def test_a_room_of_the_same_name_does_not_take_the_functions_place(name: str, ex
     subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
+def test_a_notebook_is_offered_the_functions_alone() -> None:
+    assert dir(profiler) == ["__version__", *sorted(profiler.__all__)]
+
+
 def test_every_other_attribute_of_the_package_can_be_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profiler, "compare", print)
     assert profiler.compare is print
@@ -343,3 +347,27 @@ def test_an_index_of_a_folder_without_runs_is_empty_and_leaves_nothing(tmp_path:
     with profiler.open_store(tmp_path) as store:
         assert list(store.runs()) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_workload_or_gpu_to_choose_from_files_is_refused(
+    files: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    a, b = files
+    reports = [profiler.read_report(file) for file in files]
+    for call in (
+        lambda **cell: profiler.compare(a, b, **cell),
+        lambda **cell: profiler.compare(a, reports[1], **cell),
+        lambda **cell: profiler.explain(*reports, **cell),
+        lambda **cell: profiler.roofline(a, **cell),
+        lambda **cell: profiler.roofline(reports[0], **cell),
+        lambda **cell: profiler.insights(a, **cell),
+        lambda **cell: profiler.insights(reports[1], against=a, **cell),
+    ):
+        for argument in ("workload", "gpu"):
+            with pytest.raises(UnknownName, match=f"^{argument}=x: it chooses among"):
+                call(**{argument: "x"})
+    with pytest.raises(UnknownName, match="workload=x"):
+        profiler.gate(a, baseline=b, workload="x")
+    for command in (("compare", a, b), ("explain", a, b), ("show", a), ("roofline", a), ("insights", a)):
+        assert main([*command, "--workload", "x"]) == 2
+        assert "profiler: --workload x: it chooses among the results" in capsys.readouterr().err

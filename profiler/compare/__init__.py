@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from profiler.compare.resolve_names import find_facts as find_facts
     from profiler.compare.resolve_names import find_measured as find_measured
     from profiler.compare.resolve_names import is_file_name as is_file_name
+    from profiler.compare.resolve_names import refuse_unused_filters as refuse_unused_filters
     from profiler.compare.resolve_names import resolve as resolve
     from profiler.compare.resolve_names import resolve_all as resolve_all
     from profiler.compare.resolve_names import resolve_measured as resolve_measured
@@ -64,6 +65,6 @@ __getattr__ = lazy(
     noise_floor="StoredFloor floors_of_runs stored_floors",
     noise_model="UNKNOWN_NOISE NoiseModel",
     resolve_names="""NothingShared StoreOpener VersionRef find_fact_pairs find_facts find_measured
-    is_file_name resolve resolve_all resolve_measured resolve_version side_of_report""",
+    is_file_name refuse_unused_filters resolve resolve_all resolve_measured resolve_version side_of_report""",
     same_code="CodeChange",
 )

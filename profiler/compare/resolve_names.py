@@ -223,6 +223,17 @@ def is_file_name(name: str) -> bool:
     return os.path.isfile(name) or name.endswith(_REPORT_SUFFIXES)
 
 
+def refuse_unused_filters(names: Iterable[str], workload: str | None, gpu: str | None) -> None:
+    """Raise UnknownName for a workload or GPU to choose by where all names are of files, taken whole."""
+    if all(map(is_file_name, names)):
+        for option, value in (("--workload", workload), ("--gpu", gpu)):
+            if value is not None:
+                raise UnknownName(
+                    f"{option} {value}: it chooses among the results of a version; a report is taken whole",
+                    option=option,
+                )
+
+
 def resolve_version(store: Store, name: str) -> VersionRef:
     """The version that a name in the index means. Raises UnknownName where a run has several."""
     run = find_run(store, name)

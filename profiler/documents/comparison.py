@@ -19,6 +19,7 @@ from profiler.compare import (
     check_concepts,
     compare,
     find_fact_pairs,
+    refuse_unused_filters,
     resolve_all,
 )
 from profiler.documents import markdown
@@ -244,6 +245,7 @@ def resolve_pairs(
 ) -> tuple[list[tuple[Side, Side]], bool]:
     """The pairs of sides that two names stand for, and whether they are all the facts that both share."""
     names = (a, b)
+    refuse_unused_filters(names, workload, gpu)
     with versions_without_results_explained(names, store_opener, data):
         if pairs := find_fact_pairs(names, store_opener, workload, gpu, evidence):
             return pairs, True
@@ -465,7 +467,7 @@ def duration_section(comparison: Comparison) -> list[str]:
     """ncu's durations in Markdown, and what they are not."""
     cells = markdown.escaped(duration_rows(comparison), first_is_code=True)
     table = markdown.table(DURATION_HEAD, cells, right=(1, 2, 3))
-    return [*table, "", f"{comparison.a.gpu or 'GPU unknown'}. {NOT_LATENCY}.", ""]
+    return [*table, "", f"{markdown.cell(comparison.a.gpu or 'GPU unknown')}. {NOT_LATENCY}.", ""]
 
 
 def _duration_verdicts(comparison: Comparison) -> list[Verdict]:

@@ -16,7 +16,7 @@ from profiler.advice import (
     load_subject,
 )
 from profiler.advice.statement import UNKNOWN
-from profiler.compare import UNKNOWN_NOISE, NoiseModel, compare
+from profiler.compare import UNKNOWN_NOISE, NoiseModel, compare, refuse_unused_filters
 from profiler.documents import markdown
 from profiler.documents.document import Document
 from profiler.evidence import MetricTable, Side, formatting
@@ -109,6 +109,7 @@ def insights_of_name(
 
     Raises UnknownName, UnreadableReport, and CannotJudge where nothing is known of it.
     """
+    refuse_unused_filters((name,) if against is None else (name, against), workload, gpu)
     subject = load_subject(name, store_opener, table, against=against, workload=workload, gpu=gpu, data=data)
     return InsightsDocument(find_insights(subject, table, kernel))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.compare import kernel_filter, launch_labels, resolve
+from profiler.compare import kernel_filter, launch_labels, refuse_unused_filters, resolve
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
 from profiler.evidence import (
@@ -171,6 +171,7 @@ def launches_of_name(
 
     Raises UnknownName, UnreadableReport, and CannotJudge for a version without results.
     """
+    refuse_unused_filters((name,), workload, gpu)
     with versions_without_results_explained((name,), store_opener, data):
         side = resolve(name, store_opener, workload, gpu)
     return LaunchesDocument(select_launches(side, kernel, top), table, every_metric)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from profiler.compare import resolve_measured
+from profiler.compare import refuse_unused_filters, resolve_measured
 from profiler.documents.document import Document
 from profiler.documents.launches import LaunchSelection, select_launches
 from profiler.errors import Exit
@@ -100,6 +100,7 @@ def rooflines_of_name(
 
     Raises UnknownName, UnreadableReport, and CannotJudge for what no GPU measured.
     """
+    refuse_unused_filters((name,), workload, gpu)
     with versions_without_results_explained((name,), store_opener, data):
         side = resolve_measured(name, store_opener, workload, gpu)
     return rooflines_of_side(side, table, kernel, top)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.bundles import bundle
-from profiler.compare import is_file_name, resolve_all
+from profiler.compare import is_file_name, refuse_unused_filters, resolve_all
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Side, brief_list, natural_key
 from profiler.gate.baseline_lookup import BaselineLookup, CellBaseline, CellBaselines
@@ -68,6 +68,8 @@ def find_pairs(
                 f"{files[0]} is a file, which has no baseline of its own: name one by --baseline",
                 option="--baseline",
             )
+        if len(files) == len(names):  # the GPU is held against what each report says
+            refuse_unused_filters((baseline, *files), cells.workload, None)
         a, *sides = resolve_all([baseline, *files], opener, cells.workload, cells.gpu)
         for name, b in zip(files, sides, strict=True):
             is_same = _is_report_of(a, baseline, name, opener)
