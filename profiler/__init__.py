@@ -334,7 +334,7 @@ def open_store(data: Data | None = None, db: str | None = None, *, sync: bool = 
 def _refuse_folder_of_reports(folder: str) -> None:
     """Raise UnknownName for a folder of report files alone: an index of it would be empty."""
     from profiler.errors import UnknownName
-    from profiler.reports.read import is_report
+    from profiler.reports import is_report
 
     if "://" in folder or os.path.isdir(os.path.join(folder, "runs")):
         return
