@@ -368,6 +368,8 @@ def test_a_workload_or_gpu_to_choose_from_files_is_refused(
                 call(**{argument: "x"})
     with pytest.raises(UnknownName, match="workload=x"):
         profiler.gate(a, baseline=b, workload="x")
-    for command in (("compare", a, b), ("explain", a, b), ("show", a), ("roofline", a), ("insights", a)):
+    commands: list[tuple[str, ...]] = [(name, a, b) for name in ("compare", "explain", "sass")]
+    commands += [(name, a) for name in ("show", "roofline", "insights", "sass")]
+    for command in commands:
         assert main([*command, "--workload", "x"]) == 2
         assert "profiler: --workload x: it chooses among the results" in capsys.readouterr().err
