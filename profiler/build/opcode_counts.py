@@ -7,6 +7,7 @@ import gzip
 import os
 import re
 import subprocess
+import tempfile
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -82,9 +83,18 @@ def dump_sass(library: Path, arch: str) -> str:
         return gzip.decompress(cached.read_bytes()).decode()
     cuobjdump, nvdisasm = require_tool("cuobjdump"), require_tool("nvdisasm")
     environment = {**os.environ, "PATH": f"{nvdisasm.path.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
-    command = [str(cuobjdump.path), "--dump-sass", "--gpu-architecture", arch, str(library)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=TIME_LIMIT_S)
+        with tempfile.TemporaryDirectory(prefix="profiler-sass-") as folder:
+            # A library holds a second file for the architecture, without functions: to disassemble it too
+            # would take twice as long.
+            extract = [str(cuobjdump.path), "--extract-elf", f".{arch}.cubin", str(library.resolve())]
+            subprocess.run(extract, cwd=folder, capture_output=True, timeout=TIME_LIMIT_S)
+            cubins = list(Path(folder).iterdir())
+            source = cubins[0] if len(cubins) == 1 else library
+            command = [str(cuobjdump.path), "--dump-sass", "--gpu-architecture", arch, str(source)]
+            done = subprocess.run(
+                command, capture_output=True, text=True, env=environment, timeout=TIME_LIMIT_S
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildFailed(f"no {arch} machine code of {library}: {error}") from error
     if done.returncode or "Function :" not in done.stdout:

@@ -81,7 +81,9 @@ def parse_line_info(text: str) -> dict[tuple[str, int], FileLine]:
 
 
 def _line_info(cubin: Path) -> dict[tuple[str, int], FileLine]:
-    return parse_line_info(_run_tool("nvdisasm", "--print-line-info", "--print-code", str(cubin)))
+    # The analysis of data flow names targets of branches, and no lines.
+    options = ("--print-line-info", "--print-code", "--no-dataflow")
+    return parse_line_info(_run_tool("nvdisasm", *options, str(cubin)))
 
 
 def _cubin(path: Path, arch: str | None, folder: Path) -> Path:
