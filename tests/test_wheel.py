@@ -108,8 +108,8 @@ def test_the_facts_of_a_version_are_named(installed: Installed) -> None:
     assert list(installed.empty.iterdir()) == []
 
 
-def test_two_reports_are_compared(installed: Installed, reports: Path) -> None:
-    names = [str(reports / "ncar" / f"{name}.ncu-rep") for name in ("MW_Baseline", "MW_DivToMult")]
+def test_two_reports_are_compared(installed: Installed, made_reports: Path) -> None:
+    names = [str(made_reports / "ncar" / f"{name}.ncu-rep") for name in ("MW_Baseline", "MW_DivToMult")]
     done = installed.run("compare", *names, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["launches"]

@@ -115,8 +115,8 @@ def test_taking_any_counter_away_never_adds_advice(reports: Path, name: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_nor_does_it_where_the_counters_say_something_else(reports: Path, seed: int) -> None:
-    whole = side(reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
+def test_nor_does_it_where_the_counters_say_something_else(made_reports: Path, seed: int) -> None:
+    whole = side(made_reports / "llm.c/adamw_coalsecing_shared.ncu-rep")
     launch, dice = slim(whole.launches[0]), Random(seed)
     other = {
         name: one._replace(number=_elsewhere(one, dice)) if name in NAMES and one.number else one
@@ -140,9 +140,9 @@ def _elsewhere(value: Value, dice: Random) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("swap", [False, True])
 @pytest.mark.parametrize("spoil", ["a", "b"])
-def test_nor_does_it_in_a_pair(reports: Path, swap: bool, spoil: str) -> None:
+def test_nor_does_it_in_a_pair(made_reports: Path, swap: bool, spoil: str) -> None:
     names = ["MW_Baseline.ncu-rep", "MW_DivToMult.ncu-rep"]
-    a, b = (side(reports / "ncar" / name) for name in (names[::-1] if swap else names))
+    a, b = (side(made_reports / "ncar" / name) for name in (names[::-1] if swap else names))
     a, b = (
         replace(one, launches=tuple(slim(x) for x in one.launches if "279" in x.function)) for one in (a, b)
     )

@@ -64,13 +64,6 @@ class _Patient:
         return context
 
 
-@pytest.fixture(scope="module")
-def dashboard(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a dashboard without data: another for the made and for the public reports."""
-    with served(tmp_path_factory.mktemp("browser")) as dashboard:
-        yield dashboard.address
-
-
 @contextlib.contextmanager
 def served(folder: Path) -> Iterator[Dashboard]:
     """A dashboard over the data in a folder's `data`, as long as the context lasts."""

@@ -36,10 +36,12 @@ class LargeLaunch:
 
 
 @pytest.fixture(scope="module")
-def large(browser: Any, reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LargeLaunch]:
+def large(
+    browser: Any, made_reports: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LargeLaunch]:
     """A dashboard whose cache holds a real launch with every instruction several times."""
     folder = tmp_path_factory.mktemp("large")
-    source = reports / "cutlass" / "report80.ncu-rep"
+    source = made_reports / "cutlass" / "report80.ncu-rep"
     import_paths([source], family="cutlass", data=str(folder / "data"))
     cache = location.open_root(str(folder / "data")).cache() / "detail"
     read.launch_detail(source, 2, cache)

@@ -1,9 +1,10 @@
 """The path in a real browser: import two reports, open their diff in a new tab, see what compare says."""
 
+import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from profiler.evidence import Value, formatting
 from profiler.statistics import Verdict
+from tests.browser.conftest import served
 
 pytestmark = pytest.mark.browser
 
@@ -49,8 +51,22 @@ def text(page: Any) -> str:
 
 
 @pytest.fixture(scope="module")
-def filled(browser: Any, dashboard: str, reports: Path) -> Iterator[Any]:
-    """A context whose dashboard was given the pair by its file picker."""
+def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a dashboard without data."""
+    with served(tmp_path_factory.mktemp("browser")) as dashboard:
+        yield dashboard.address
+
+
+@pytest.fixture(scope="module")
+def filled(browser: Any, dashboard: str, made_reports: Path) -> Iterator[Any]:
+    """A context whose dashboard was given the pair of made reports by its file picker."""
+    with filled_with(made_reports, browser, dashboard) as context:
+        yield context
+
+
+@contextlib.contextmanager
+def filled_with(reports: Path, browser: Any, dashboard: str) -> Iterator[Any]:
+    """A context whose empty dashboard was given the pair of these reports by its file picker."""
     context = browser.new_context(viewport=DESKTOP)
     page = context.new_page()
     errors = watch(page)
@@ -69,6 +85,20 @@ def filled(browser: Any, dashboard: str, reports: Path) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
+def phone_page(browser: Any) -> Iterator[Callable[[str], Any]]:
+    """Opens a page of a phone in a colour scheme; those of one scheme share what the browser has loaded."""
+    contexts: dict[str, Any] = {}
+
+    def opened(scheme: str) -> Any:
+        if scheme not in contexts:
+            contexts[scheme] = browser.new_context(viewport=PHONE, color_scheme=scheme)
+        return contexts[scheme].new_page()
+
+    yield opened
+    for context in contexts.values():
+        context.close()
+
+
 def compared(reports: Path) -> dict[str, Any]:
     """What the command says of the same two files."""
     paths = [str(reports / "ncar" / f"{name}.ncu-rep") for name in NAMES]
@@ -87,11 +117,23 @@ def shown(metric: dict[str, Any]) -> list[str]:
 
 
 def test_the_diff_of_two_dropped_reports_opens_in_a_new_tab_with_the_numbers_of_compare(
-    filled: Any, dashboard: str, compared: dict[str, Any]
+    filled: Any, made_reports: Path
 ) -> None:
-    page = filled.pages[0]
+    assert_the_diff_shows_the_numbers_of_compare(filled, made_reports)
+
+
+def test_the_diff_of_public_reports_shows_the_numbers_of_compare_too(
+    browser: Any, public_reports: Path, tmp_path: Path
+) -> None:
+    with served(tmp_path) as own, filled_with(public_reports, browser, own.address) as context:
+        assert_the_diff_shows_the_numbers_of_compare(context, public_reports)
+
+
+def assert_the_diff_shows_the_numbers_of_compare(context: Any, reports: Path) -> None:
+    page = context.pages[0]
+    answer = compared(reports)
     link = page.locator('a[href*="diff?"]').first
-    with filled.expect_page() as opened:
+    with context.expect_page() as opened:
         link.click(modifiers=["Control"])
     tab = opened.value
     errors = watch(tab)
@@ -101,14 +143,14 @@ def test_the_diff_of_two_dropped_reports_opens_in_a_new_tab_with_the_numbers_of_
     said = text(tab)
     assert "MW_Baseline → B MW_DivToMult" in said
     duration = {}
-    for launch in compared["launches"]:
+    for launch in answer["launches"]:
         (metric,) = [one for one in launch["metrics"] if one["concept"] == "duration"]
         duration[launch["kernel"]] = metric
         assert " ".join([launch["kernel"], *shown(metric)]) in said
     longest = max(duration, key=lambda kernel: duration[kernel]["a"])
     table = tab.locator("table", has_text="registers").first
     rows = {" ".join(row.split()) for row in table.locator("tr").all_inner_texts()}
-    (launch,) = [one for one in compared["launches"] if one["kernel"] == longest]
+    (launch,) = [one for one in answer["launches"] if one["kernel"] == longest]
     checked = 0
     for metric in launch["metrics"]:
         if None in (metric["a"], metric["b"]) or metric["a"] == metric["b"] == 0:
@@ -123,10 +165,9 @@ def test_the_diff_of_two_dropped_reports_opens_in_a_new_tab_with_the_numbers_of_
 @pytest.mark.parametrize("path", PAGES)
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_page_scrolls_sideways_on_a_phone(
-    filled: Any, browser: Any, dashboard: str, path: str, scheme: str
+    filled: Any, phone_page: Callable[[str], Any], dashboard: str, path: str, scheme: str
 ) -> None:
-    context = browser.new_context(viewport=PHONE, color_scheme=scheme)
-    page = context.new_page()
+    page = phone_page(scheme)
     errors = watch(page)
     page.goto(dashboard + path)
     settle(page)
@@ -135,7 +176,7 @@ def test_no_page_scrolls_sideways_on_a_phone(
         wide, room = page.evaluate(f"[{element}.scrollWidth, {element}.clientWidth]")
         assert wide <= room
     assert errors == []
-    context.close()
+    page.close()
 
 
 def test_the_first_page_opens_by_its_typed_name_too(filled: Any, dashboard: str) -> None:
@@ -222,10 +263,9 @@ def test_one_step_back_leaves_a_page_that_was_opened(filled: Any, dashboard: str
 
 @pytest.mark.parametrize("path", ["/", DIFF])
 def test_the_end_of_a_kernel_name_is_seen_on_a_phone(
-    filled: Any, browser: Any, dashboard: str, path: str
+    filled: Any, phone_page: Callable[[str], Any], dashboard: str, path: str
 ) -> None:
-    context = browser.new_context(viewport=PHONE)
-    page = context.new_page()
+    page = phone_page("light")
     page.goto(dashboard + path)
     settle(page)
     page.locator("td .mid").first.wait_for()
@@ -239,4 +279,4 @@ def test_the_end_of_a_kernel_name_is_seen_on_a_phone(
     )
     assert any(cut > 0 for *_, cut in ends), "nothing had to be cut"
     assert all(width > 30 and room >= 0 for width, room, _ in ends)
-    context.close()
+    page.close()

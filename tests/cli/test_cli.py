@@ -36,12 +36,19 @@ def empty_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture(scope="module")
-def filled(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def filled(made_reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder that holds the esmm and ncar reports."""
     data = tmp_path_factory.mktemp("filled")
     environment = {**os.environ, "PROFILER_DATA": str(data)}
     environment.pop("PROFILER_DB", None)
-    command = [sys.executable, "-m", "profiler", "import", str(reports / "esmm"), str(reports / "ncar")]
+    command = [
+        sys.executable,
+        "-m",
+        "profiler",
+        "import",
+        str(made_reports / "esmm"),
+        str(made_reports / "ncar"),
+    ]
     subprocess.run(command, env=environment, check=True, capture_output=True, cwd=data)
     return data
 
@@ -105,9 +112,9 @@ def test_compare_json_has_the_documented_shape(capsys: pytest.CaptureFixture[str
 
 
 def test_compare_json_of_failed_values_holds_no_nan(
-    capsys: pytest.CaptureFixture[str], reports: Path
+    capsys: pytest.CaptureFixture[str], made_reports: Path
 ) -> None:
-    names = [str(reports / "esmm" / f"profile@{name}.ncu-rep") for name in ("17f278cb", "5c6231e5")]
+    names = [str(made_reports / "esmm" / f"profile@{name}.ncu-rep") for name in ("17f278cb", "5c6231e5")]
     _, out, _ = run(capsys, "compare", *names, "--json", "--kernel", "one_d_vec")
     (launch,) = strict(out)["launches"]
     duration = launch["metrics"][0]
@@ -116,9 +123,9 @@ def test_compare_json_of_failed_values_holds_no_nan(
 
 
 def test_compare_markdown_is_a_table_with_the_counters_folded(
-    capsys: pytest.CaptureFixture[str], reports: Path
+    capsys: pytest.CaptureFixture[str], made_reports: Path
 ) -> None:
-    _, out, _ = run(capsys, "compare", *ncar(reports), "--markdown")
+    _, out, _ = run(capsys, "compare", *ncar(made_reports), "--markdown")
     first, *_ = out.splitlines()
     assert first.startswith("### `")
     assert first.endswith(": 1 better, 2 same, 2 unclear")
@@ -129,8 +136,8 @@ def test_compare_markdown_is_a_table_with_the_counters_folded(
     assert len({line.count("|") - line.count("\\|") for line in tables}) == 2, "whole rows only"
 
 
-def test_a_gate_exits_by_the_verdict(capsys: pytest.CaptureFixture[str], reports: Path) -> None:
-    a, b = ncar(reports)
+def test_a_gate_exits_by_the_verdict(capsys: pytest.CaptureFixture[str], made_reports: Path) -> None:
+    a, b = ncar(made_reports)
     assert run(capsys, "compare", a, b, "--fail")[0] == 3, "two kernels are unclear"
     assert run(capsys, "compare", a, b, "--fail", "--kernel", "tendencies")[0] == 0
     assert run(capsys, "compare", b, a, "--fail", "--kernel", "tendencies")[0] == 1, "a planted regression"
@@ -140,8 +147,10 @@ def test_a_gate_exits_by_the_verdict(capsys: pytest.CaptureFixture[str], reports
     assert run(capsys, "compare", a, b, "--fail", "--kernel", "279", "--on", "dram_read")[0] == 3
 
 
-def test_top_hides_no_regression_from_the_gate(capsys: pytest.CaptureFixture[str], reports: Path) -> None:
-    b, a = ncar(reports)
+def test_top_hides_no_regression_from_the_gate(
+    capsys: pytest.CaptureFixture[str], made_reports: Path
+) -> None:
+    b, a = ncar(made_reports)
     code, out, _ = run(capsys, "compare", a, b, "--fail", "--top", "1", "--json")
     found = strict(out)
     assert (code, len(found["launches"]), found["hidden_launches"]) == (1, 1, 4)
@@ -172,9 +181,9 @@ def test_top_hides_no_regression_from_the_gate(capsys: pytest.CaptureFixture[str
     ],
 )
 def test_a_users_mistake_is_one_line_and_exit_code_2(
-    capsys: pytest.CaptureFixture[str], reports: Path, argv: list[str], words: str
+    capsys: pytest.CaptureFixture[str], made_reports: Path, argv: list[str], words: str
 ) -> None:
-    places = {"bad": reports / "bad", "good": reports / "ncar" / "MW_Baseline.ncu-rep"}
+    places = {"bad": made_reports / "bad", "good": made_reports / "ncar" / "MW_Baseline.ncu-rep"}
     code, out, err = run(capsys, *(part.format(**places) for part in argv))
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
@@ -209,8 +218,13 @@ def test_wrong_arguments_exit_2(capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
 
 
-def test_different_gpus_are_shown_and_never_pass(capsys: pytest.CaptureFixture[str], reports: Path) -> None:
-    a, b = str(reports / "cutlass" / "report75.ncu-rep"), str(reports / "ncar" / "MW_Baseline.ncu-rep")
+def test_different_gpus_are_shown_and_never_pass(
+    capsys: pytest.CaptureFixture[str], made_reports: Path
+) -> None:
+    a, b = (
+        str(made_reports / "cutlass" / "report75.ncu-rep"),
+        str(made_reports / "ncar" / "MW_Baseline.ncu-rep"),
+    )
     code, out, _ = run(capsys, "compare", a, b, "--fail")
     assert code == 3
     assert "Comparable: no" in out
@@ -286,9 +300,9 @@ def test_show_json_has_every_concept_once_and_overwrites_none(
 
 
 def test_show_prints_groups_and_names_what_is_missing(
-    capsys: pytest.CaptureFixture[str], reports: Path
+    capsys: pytest.CaptureFixture[str], made_reports: Path
 ) -> None:
-    path = str(reports / "esmm" / "profile@5c6231e5.ncu-rep")
+    path = str(made_reports / "esmm" / "profile@5c6231e5.ncu-rep")
     _, out, _ = run(capsys, "show", path, "--kernel", "one_d_vec")
     (failed,) = [line for line in out.splitlines() if line.strip().startswith("failed (NaN):")]
     assert "duration" in failed
@@ -299,10 +313,10 @@ def test_show_prints_groups_and_names_what_is_missing(
 
 
 def test_show_top_takes_the_longest_and_counts_the_rest(
-    capsys: pytest.CaptureFixture[str], reports: Path
+    capsys: pytest.CaptureFixture[str], made_reports: Path
 ) -> None:
     _, out, _ = run(
-        capsys, "show", str(reports / "esmm" / "profile@a62323b2.ncu-rep"), "--top", "2", "--json"
+        capsys, "show", str(made_reports / "esmm" / "profile@a62323b2.ncu-rep"), "--top", "2", "--json"
     )
     found = strict(out)
     assert [launch["kernel"] for launch in found["launches"]] == ["basic", "gmem_coalesce"]
@@ -362,10 +376,10 @@ def test_runs_versions_and_workloads_list_what_was_imported(
 
 
 def test_versions_compare_as_their_files_do(
-    capsys: pytest.CaptureFixture[str], filled: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], filled: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROFILER_DATA", str(filled))
-    files = strict(run(capsys, "compare", *ncar(reports), "--json")[1])
+    files = strict(run(capsys, "compare", *ncar(made_reports), "--json")[1])
     stored = strict(run(capsys, "compare", "MW_Baseline", "ncar/MW_DivToMult", "--json")[1])
     assert stored["launches"] == files["launches"]
     assert stored["differences"] == files["differences"]
@@ -423,9 +437,9 @@ def test_a_trend_of_a_metric_that_no_launch_carries_cannot_judge(
 
 
 def test_a_run_that_cannot_be_read_is_mentioned_and_the_others_are_listed(
-    capsys: pytest.CaptureFixture[str], empty_data: Path, reports: Path
+    capsys: pytest.CaptureFixture[str], empty_data: Path, made_reports: Path
 ) -> None:
-    assert run(capsys, "import", *ncar(reports))[0] == 0
+    assert run(capsys, "import", *ncar(made_reports))[0] == 0
     first, second = sorted((empty_data / "runs").iterdir())
     (first / "run.json").write_text("{")
     run(capsys, "index", "--rebuild")
@@ -448,8 +462,8 @@ def ended(
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, env={**os.environ, **environment})
 
 
-def test_a_verdict_outlives_the_reader_of_its_pipe(reports: Path) -> None:
-    faster, slower = reversed(ncar(reports))
+def test_a_verdict_outlives_the_reader_of_its_pipe(made_reports: Path) -> None:
+    faster, slower = reversed(ncar(made_reports))
     gate = ("compare", faster, slower, "--fail", "--kernel", "tendencies")
     for extra in ((), ("--json",), ("--markdown",)):
         reading, writing = os.pipe()
@@ -460,16 +474,16 @@ def test_a_verdict_outlives_the_reader_of_its_pipe(reports: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
-def test_output_that_cannot_be_written_is_one_line_and_exit_code_2(reports: Path) -> None:
-    for argv in (("show", ncar(reports)[0]), ("show", ncar(reports)[0], "--json"), ("--help",)):
+def test_output_that_cannot_be_written_is_one_line_and_exit_code_2(made_reports: Path) -> None:
+    for argv in (("show", ncar(made_reports)[0]), ("show", ncar(made_reports)[0], "--json"), ("--help",)):
         with open("/dev/full", "wb") as full:
             done = ended(*argv, stdout=full)
         assert done.returncode == 2
         assert done.stderr == b"profiler: standard output cannot be written: No space left on device\n"
 
 
-def test_a_terminal_without_unicode_gets_every_line_and_json_the_same_content(reports: Path) -> None:
-    argv = ("compare", *ncar(reports), "--json")
+def test_a_terminal_without_unicode_gets_every_line_and_json_the_same_content(made_reports: Path) -> None:
+    argv = ("compare", *ncar(made_reports), "--json")
     done = ended(*argv, PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stderr) == (0, b"")
     assert strict(done.stdout.decode("ascii")) == strict(ended(*argv).stdout.decode("utf-8"))
@@ -479,11 +493,11 @@ def test_a_terminal_without_unicode_gets_every_line_and_json_the_same_content(re
 
 
 def test_a_file_name_that_is_not_unicode_is_printed(
-    reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made_reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     odd = os.path.join(os.fsencode(tmp_path), b"k\xff.csv")
     try:
-        Path(os.fsdecode(odd)).write_bytes(next((reports / "csv").glob("*.metrics.csv")).read_bytes())
+        Path(os.fsdecode(odd)).write_bytes(next((made_reports / "csv").glob("*.metrics.csv")).read_bytes())
     except OSError:
         pytest.skip("this file system takes only Unicode names")
     done = ended("show", os.fsdecode(odd), "--json", PYTHONIOENCODING="utf-8")
@@ -539,8 +553,8 @@ def test_help_imports_nothing_heavy() -> None:
     assert not modules_after("from profiler.cli import parser; parser().format_help()") & {*HEAVY, "rich"}
 
 
-def test_a_diff_of_two_files_imports_no_store(reports: Path) -> None:
-    a, b = ncar(reports)
+def test_a_diff_of_two_files_imports_no_store(made_reports: Path) -> None:
+    a, b = ncar(made_reports)
     found = modules_after(f"from profiler.cli import main; main(['compare', {a!r}, {b!r}])")
     assert "rich" in found
     assert not found & set(HEAVY)
@@ -562,8 +576,8 @@ def test_every_command_has_a_line_in_the_help(capsys: pytest.CaptureFixture[str]
         assert f"\n    {command} " in text
 
 
-def test_a_pipe_that_closes_early_is_no_traceback(reports: Path) -> None:
-    command = f"{sys.executable} -m profiler show {ncar(reports)[0]} --all | head -1"
+def test_a_pipe_that_closes_early_is_no_traceback(made_reports: Path) -> None:
+    command = f"{sys.executable} -m profiler show {ncar(made_reports)[0]} --all | head -1"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr

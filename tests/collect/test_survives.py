@@ -280,11 +280,13 @@ def test_a_damaged_job_is_done_again(folder: Path, damage: str) -> None:
 
 @pytest.mark.parametrize("damage", ["gone", "flipped"])
 def test_a_damaged_report_is_captured_again_and_never_keeps_a_run_from_being_sealed(
-    folder: Path, reports: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+    folder: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     monkeypatch.setattr(counters, "range_name", lambda _version, _workload: "Fused-GEMM")
     ncu = stand_in_ncu(
-        folder, reports / "cutlass/report75.ncu-rep", reports / "oracle/cutlass__report75.ncu-rep.raw.csv"
+        folder,
+        made_reports / "cutlass/report75.ncu-rep",
+        made_reports / "oracle/cutlass__report75.ncu-rep.raw.csv",
     )
     collection = begin(folder, Machine(GPU, ncu))
     collection.run_jobs()
@@ -355,9 +357,9 @@ def failed_beside(run: Any, name: str) -> list[str]:
 
 
 def test_a_capture_that_fails_leaves_the_latency_and_says_why_there_are_no_counters(
-    folder: Path, reports: Path
+    folder: Path, made_reports: Path
 ) -> None:
-    ncu = stand_in_ncu(folder, *real(reports))
+    ncu = stand_in_ncu(folder, *real(made_reports))
     collection = begin(folder, Machine(GPU, ncu))
     collection.run_jobs()
     run = finish(folder, collection)
@@ -369,9 +371,9 @@ def test_a_capture_that_fails_leaves_the_latency_and_says_why_there_are_no_count
 
 
 def test_a_batch_that_lost_some_is_taken_again_one_by_one(
-    folder: Path, reports: Path, in_range: None
+    folder: Path, made_reports: Path, in_range: None
 ) -> None:
-    report, csv = real(reports)
+    report, csv = real(made_reports)
     # The batch of three dies with the program; alone each works, but for `two`, whose launch is refused.
     ncu = scripted_ncu(
         folder,
@@ -407,9 +409,9 @@ def cells_done(run: Any, name: str) -> bool:
     ],
 )
 def test_an_ncu_that_fails_at_one_way_of_asking_is_asked_in_a_simpler_way(
-    folder: Path, reports: Path, in_range: None, refuses: str, says: str, found_by: str
+    folder: Path, made_reports: Path, in_range: None, refuses: str, says: str, found_by: str
 ) -> None:
-    report, csv = real(reports)
+    report, csv = real(made_reports)
     ncu = scripted_ncu(
         folder,
         f"""
@@ -456,9 +458,9 @@ def slow_ncu(folder: Path, reports: Path, each: int, then: str = "") -> Any:
 
 
 def test_what_a_slow_ncu_has_no_time_for_is_taken_in_the_next_process_together(
-    folder: Path, reports: Path, in_range: None
+    folder: Path, made_reports: Path, in_range: None
 ) -> None:
-    collection = begin(folder, Machine(GPU, slow_ncu(folder, reports, 1)))
+    collection = begin(folder, Machine(GPU, slow_ncu(folder, made_reports, 1)))
     collection.run_jobs()
     run = finish(folder, collection)
     assert all(cells_done(run, name) for name in ("one", "two", "three"))
@@ -467,7 +469,7 @@ def test_what_a_slow_ncu_has_no_time_for_is_taken_in_the_next_process_together(
 
 
 def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_goes_on(
-    folder: Path, reports: Path, in_range: None, monkeypatch: pytest.MonkeyPatch
+    folder: Path, made_reports: Path, in_range: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def now() -> float:  # the budget is used up while the second ncu runs
         seen = folder / "seen"
@@ -475,7 +477,7 @@ def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_
         return time.monotonic() + (1000 if over else 0)
 
     monkeypatch.setattr(time_limits, "time", SimpleNamespace(monotonic=now))
-    ncu = slow_ncu(folder, reports, 1, "if len(names) < 3: sys.exit(1)")
+    ncu = slow_ncu(folder, made_reports, 1, "if len(names) < 3: sys.exit(1)")
     collection = begin(folder, Machine(GPU, ncu))
     collection.run_jobs(budget_s=500.0)
     unfinished_run, _ = seal.make_run(collection)
@@ -488,7 +490,7 @@ def test_counters_that_came_before_the_budget_was_used_up_are_kept_and_the_rest_
     assert "lean: the time budget of 500 s was used up" in results["one"].reason
     assert {result.status for result in results.values()} == {"done"}, "each has its latency"
     collection.staging.close()
-    resumed = again(folder, collection.staging.run_id, Machine(GPU, slow_ncu(folder, reports, 9)))
+    resumed = again(folder, collection.staging.run_id, Machine(GPU, slow_ncu(folder, made_reports, 9)))
     resumed.run_jobs()
     run = finish(folder, resumed)
     assert all(cells_done(run, name) for name in ("one", "two", "three"))
@@ -545,8 +547,8 @@ def test_a_few_versions_that_fail_alike_do_not_keep_the_others_from_being_tried(
     assert [name for name, result in results.items() if result.status == "failed"] == ["v0", "v1", "v3", "v4"]
 
 
-def test_captures_that_fail_alike_are_not_tried_to_the_end(folder: Path, reports: Path) -> None:
-    report, csv = real(reports)
+def test_captures_that_fail_alike_are_not_tried_to_the_end(folder: Path, made_reports: Path) -> None:
+    report, csv = real(made_reports)
     script = f"""
         if "--import" in argv:
             sys.stdout.write(open({str(csv)!r}).read()); sys.exit(0)
@@ -629,9 +631,9 @@ def test_the_logs_that_are_shown_are_not_those_of_a_version_whose_name_begins_al
 
 
 def test_the_zip_never_exceeds_its_limit_and_names_what_it_lacks(
-    folder: Path, reports: Path, in_range: None
+    folder: Path, made_reports: Path, in_range: None
 ) -> None:
-    ncu = stand_in_ncu(folder, *real(reports))
+    ncu = stand_in_ncu(folder, *real(made_reports))
     collection = begin(folder, Machine(GPU, ncu), full=("one",))
     collection.run_jobs()
     whole, _ = seal.make_run(collection)

@@ -1,24 +1,39 @@
 """A data folder with real reports in it, and one with none, for the pages."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import streamlit as st
 
 from profiler.store import import_paths
+from tests.reportfiles import is_made
 
 FOLDERS = ("cutlass", "esmm", "hyperspec", "llm.c", "mistic", "ncar")
 
 
-@pytest.fixture(scope="session")
-def full_data(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All 16 reports, imported."""
-    data = tmp_path_factory.mktemp("full")
+def import_all(reports: Path, data: Path) -> None:
+    """Import all 16 reports into a data folder."""
     summary = import_paths([reports / name for name in FOLDERS], data=str(data))
     assert not summary.refused
     assert len(summary.imported) == 16
-    return data
+
+
+@pytest.fixture(scope="session")
+def made_data(made_reports: Path, made_once: Callable[[str, Callable[[Path], object]], Path]) -> Path:
+    """The 16 made reports, imported; for pages that only read."""
+    return made_once("made-data", lambda data: import_all(made_reports, data))
+
+
+@pytest.fixture(scope="session")
+def full_data(
+    request: pytest.FixtureRequest, reports: Path, made_once: Callable[[str, Callable[[Path], object]], Path]
+) -> Path:
+    """The 16 reports of either kind, imported; for pages that only read."""
+    if is_made(reports):
+        made: Path = request.getfixturevalue("made_data")
+        return made
+    return made_once("public-data", lambda data: import_all(reports, data))
 
 
 @pytest.fixture

@@ -82,10 +82,10 @@ class TestCode:
         assert "compute_tendencies_x_279_gpu [2 of 3] · " in shown
 
     def test_two_reports_without_text_are_aligned_region_by_region(
-        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        a, b = (key(reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
-        app = page("code", full_data, monkeypatch, report=a, launch="2", b=b, b_launch="2")
+        a, b = (key(made_reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
+        app = page("code", made_data, monkeypatch, report=a, launch="2", b=b, b_launch="2")
         shown = text(app)
         assert "without text nobody knows whether they are equal" in shown
         for told in (
@@ -122,24 +122,26 @@ class TestCode:
         assert shown.count("≠") == 1
 
     def test_a_launch_without_instructions_says_how_to_collect_them(
-        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("code", full_data, monkeypatch, report=key(reports, "esmm/profile@049ec612"), launch="0")
+        app = page(
+            "code", made_data, monkeypatch, report=key(made_reports, "esmm/profile@049ec612"), launch="0"
+        )
         assert "the report holds no instructions; collect with --set full" in text(app)
 
     def test_an_address_of_a_report_that_is_not_here_says_so(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shown = text(page("code", full_data, monkeypatch, report="0123456789abcdef"))
+        shown = text(page("code", made_data, monkeypatch, report="0123456789abcdef"))
         assert "There is no report 0123456789abcdef here" in shown
 
     def test_a_launch_that_a_report_does_not_have_is_said(
-        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        where = {"report": key(reports, "cutlass/report80"), "launch": "99", "from": "9" * 5_000}
-        shown = text(page("code", full_data, monkeypatch, **where))
+        where = {"report": key(made_reports, "cutlass/report80"), "launch": "99", "from": "9" * 5_000}
+        shown = text(page("code", made_data, monkeypatch, **where))
         assert "Report A has no launch 99: it has 0 to 2. Launch 2 is shown instead." in shown
-        shown = text(page("code", full_data, monkeypatch, report=where["report"], launch="1"))
+        shown = text(page("code", made_data, monkeypatch, report=where["report"], launch="1"))
         assert "has no launch" not in shown
 
     def test_sources_that_one_report_alone_embeds_are_not_called_different(
@@ -235,9 +237,9 @@ class TestCode:
         assert "profiler sass attention/v2d_a attention/v2d_b --arch sm_80" in shown
 
     def test_code_of_reports_and_of_versions_is_never_mixed(
-        self, clone: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+        self, clone: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        import_paths([reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"], data=str(clone))
+        import_paths([made_reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep"], data=str(clone))
         app = page("code", clone, monkeypatch)
         assert "samples" in text(app)
         assert "report A" in [box.label for box in app.selectbox]
@@ -246,9 +248,9 @@ class TestCode:
         assert "report A" not in [box.label for box in app.selectbox]
 
     def test_no_code_is_offered_of_a_csv(
-        self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        paths = [reports / "csv" / f"kernel_{one}.details.csv" for one in ("0009", "0013")]
+        paths = [made_reports / "csv" / f"kernel_{one}.details.csv" for one in ("0009", "0013")]
         import_paths(paths, family="csv", data=str(tmp_path / "data"))
         name = "csv/kernel_0009.details"
         for drill in drilldown.VIEWS:
@@ -275,13 +277,13 @@ class TestCode:
         assert counts == sorted(counts, reverse=True)
 
     def test_the_diff_page_and_the_runs_page_lead_here(
-        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        a, b = (key(reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
-        app = page("diff", full_data, monkeypatch, a="ncar/MW_Baseline", b="ncar/MW_DivToMult")
+        a, b = (key(made_reports, f"ncar/MW_{name}") for name in ("Baseline", "DivToMult"))
+        app = page("diff", made_data, monkeypatch, a="ncar/MW_Baseline", b="ncar/MW_DivToMult")
         body = unescape(" ".join(element.value for element in app.html))
         assert f"./code?report={a}&launch=2&b={b}&b_launch=2&view=sass" in body
-        app = page("runs", full_data, monkeypatch, find="MW_Baseline", kernels="tendencies")
+        app = page("runs", made_data, monkeypatch, find="MW_Baseline", kernels="tendencies")
         body = unescape(" ".join(element.value for element in app.html))
         assert f"./code?report={a}&launch=2" in body
 
@@ -298,18 +300,18 @@ class TestDrillDown:
         return shown.partition("Drill-down")[2].partition("Metrics measured")[0]
 
     def test_it_is_closed_at_first_and_reads_no_instructions(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from profiler.ui.data import results
 
         monkeypatch.setattr(results, "launch_detail", lambda *_: pytest.fail("the instructions were read"))
-        assert self.drill(full_data, monkeypatch, "").strip() == "code of both side by side ›"
-        assert "Work" in self.drill(full_data, monkeypatch, "work")
+        assert self.drill(made_data, monkeypatch, "").strip() == "code of both side by side ›"
+        assert "Work" in self.drill(made_data, monkeypatch, "work")
 
     def test_work_names_what_came_and_what_went(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shown = self.drill(full_data, monkeypatch, "work")
+        shown = self.drill(made_data, monkeypatch, "work")
         assert "added STL , LDL" in shown
         assert "tensor core tensor 221 k 221 k ±0" in shown
         assert "<span" not in shown, "markup must not be escaped"
@@ -333,28 +335,28 @@ class TestDrillDown:
         assert f"{others} more places moved less, together" in shown
 
     def test_a_pair_without_instructions_says_what_to_collect(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for view in drilldown.VIEWS_OF_CODE:
-            assert drilldown.NO_CODE in self.drill(full_data, monkeypatch, view, "esmm")
+            assert drilldown.NO_CODE in self.drill(made_data, monkeypatch, view, "esmm")
 
     def test_tensor_cores_stand_beside_the_opcodes(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shown = self.drill(full_data, monkeypatch, "tensor cores")
+        shown = self.drill(made_data, monkeypatch, "tensor cores")
         assert "busy with matrix work alone not available on this GPU" in shown
         assert "matrix instructions executed 221 k 221 k" in shown
 
 
-def test_conflicts_without_excess_are_called_arbitration(reports: Path) -> None:
+def test_conflicts_without_excess_are_called_arbitration(made_reports: Path) -> None:
     """llm.c: the counter says 11,596 and 10,604 conflicts, the addresses of the instructions say none."""
     from profiler.compare import comparison, resolve_names
     from profiler.evidence import metric_table
 
-    path = str(reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep")
+    path = str(made_reports / "llm.c" / "adamw_coalsecing_shared.ncu-rep")
     side = resolve_names.resolve(path, lambda: pytest.fail("a file needs no store"))
     pair = comparison.compare(side, side, metric_table.load_metrics()).pairs[0]
-    code = listing(reports, "llm.c/adamw_coalsecing_shared", pair.a.ordinal)
+    code = listing(made_reports, "llm.c/adamw_coalsecing_shared", pair.a.ordinal)
     shown = plain(" ".join(drilldown.parts(drilldown.SHARED, pair, (code, code))))
     assert re.search(r"arbitration residue 1[01]\.\d k", shown)
     assert "excess wavefronts, by instruction 0 0 ±0" in shown
@@ -384,9 +386,9 @@ def test_lines_with_excess_wavefronts_are_named_most_first(reports: Path) -> Non
     assert source in lines
 
 
-def test_whatever_code_and_source_hold_is_escaped(reports: Path) -> None:
+def test_whatever_code_and_source_hold_is_escaped(made_reports: Path) -> None:
     evil = '<img src=x onerror="alert(1)">'
-    one = listing(reports, "llm.c/adamw_coalsecing_shared", 0)
+    one = listing(made_reports, "llm.c/adamw_coalsecing_shared", 0)
     lines = tuple(replace(line, text=evil, masked=evil, source=(evil, 95)) for line in one.lines)
     bad = replace(one, label=evil, functions=(evil,), lines=lines, texts={evil: f"{evil}\n" * 99})
     places = hotspots.spots_by_instruction(bad)

@@ -25,17 +25,17 @@ class TestAddress:
     @pytest.mark.slow
     @pytest.mark.parametrize("name", PAGES)
     def test_a_page_that_is_opened_adds_nothing_to_its_address_and_links_to_the_whole(
-        self, name: str, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, name: str, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page(name, full_data, monkeypatch)
+        app = page(name, made_data, monkeypatch)
         assert not app.query_params
         assert linked(app) or name == "runs", "without a chosen run nothing but defaults that are empty"
 
     @pytest.mark.slow
     def test_a_choice_brings_the_whole_view_into_the_address_and_needs_no_link(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("trends", full_data, monkeypatch, family="ncar")
+        app = page("trends", made_data, monkeypatch, family="ncar")
         meant = linked(app)
         app.text_input(key="trends_kernels").set_value("halo").run()
         assert dict(app.query_params) == {**meant, "kernels": "halo"}
@@ -43,9 +43,9 @@ class TestAddress:
 
     @pytest.mark.slow
     def test_an_address_that_lost_its_parameters_again_means_the_defaults_again(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("trends", full_data, monkeypatch, family="ncar")
+        app = page("trends", made_data, monkeypatch, family="ncar")
         app.text_input(key="trends_kernels").set_value("halo").run()
         app.query_params.clear()
         app.query_params["family"] = "ncar"
@@ -55,14 +55,14 @@ class TestAddress:
 
     @pytest.mark.slow
     def test_an_address_that_says_what_nobody_offers_is_put_right(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("trends", full_data, monkeypatch, family="ncar", over="moon")
+        app = page("trends", made_data, monkeypatch, family="ncar", over="moon")
         assert app.query_params["over"] == "versions"
 
     @pytest.mark.slow
-    def test_a_second_choice_keeps_the_first(self, full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        app = page("trends", full_data, monkeypatch, family="ncar")
+    def test_a_second_choice_keeps_the_first(self, made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page("trends", made_data, monkeypatch, family="ncar")
         app.text_input(key="trends_kernels").set_value("halo").run()
         app.selectbox(key="trends_numbers").set_value("occupancy").run()
         assert app.query_params["kernels"] == "halo"

@@ -35,9 +35,9 @@ def test_a_launch_stands_under_its_roofs(full_data: Path, monkeypatch: pytest.Mo
 
 
 def test_a_launch_without_the_metrics_has_no_chart_and_names_them(
-    full_data: Path, monkeypatch: pytest.MonkeyPatch
+    made_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = page("runs", full_data, monkeypatch, family="esmm", find="049ec612", view="roofline")
+    app = page("runs", made_data, monkeypatch, family="esmm", find="049ec612", view="roofline")
     assert not charts(app)
     said = text(app)
     assert "No point to draw" in said
@@ -46,10 +46,10 @@ def test_a_launch_without_the_metrics_has_no_chart_and_names_them(
 
 
 def test_occupancy_says_what_limits_and_shows_the_reports_curves(
-    full_data: Path, monkeypatch: pytest.MonkeyPatch
+    made_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = page(
-        "runs", full_data, monkeypatch, family="ncar", find="Baseline", launch=MENDED, view="occupancy"
+        "runs", made_data, monkeypatch, family="ncar", find="Baseline", launch=MENDED, view="occupancy"
     )
     said = text(app)
     assert "achieved 48.4 % theoretical 50.0 % 32 of 64 warps" in said
@@ -58,8 +58,8 @@ def test_occupancy_says_what_limits_and_shows_the_reports_curves(
     assert len(charts(app)) == 3
 
 
-def test_a_failed_occupancy_is_a_state_and_not_zero(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    app = page("runs", full_data, monkeypatch, family="mistic", find="HIGGS", view="occupancy")
+def test_a_failed_occupancy_is_a_state_and_not_zero(made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = page("runs", made_data, monkeypatch, family="mistic", find="HIGGS", view="occupancy")
     said = text(app)
     assert "achieved failed (NaN)" in said
     assert "What limits is not known" in said
@@ -68,9 +68,9 @@ def test_a_failed_occupancy_is_a_state_and_not_zero(full_data: Path, monkeypatch
 
 
 def test_the_path_has_a_point_a_version_and_an_arrow(
-    full_data: Path, monkeypatch: pytest.MonkeyPatch
+    made_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = page("trends", full_data, monkeypatch, family="ncar", view="roofline", kernel=MENDED, level="L2")
+    app = page("trends", made_data, monkeypatch, family="ncar", view="roofline", kernel=MENDED, level="L2")
     (chart,) = charts(app)
     (marks,) = [one for one in chart["data"] if one["mode"] == "markers+text"]
     assert marks["text"] == ["MW_Baseline", "MW_DivToMult"]
@@ -79,9 +79,9 @@ def test_the_path_has_a_point_a_version_and_an_arrow(
 
 
 def test_a_path_without_points_lists_the_versions_with_their_states(
-    full_data: Path, monkeypatch: pytest.MonkeyPatch
+    made_data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    app = page("trends", full_data, monkeypatch, family="esmm", view="roofline")
+    app = page("trends", made_data, monkeypatch, family="esmm", view="roofline")
     assert not charts(app)
     assert text(app).count("not collected") >= 6
 

@@ -99,9 +99,9 @@ class TestPages:
         assert "Lineage of mine" in text(app)
 
     def test_the_lineage_page_of_imported_reports_alone_is_empty(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        assert "profiler dissect" in text(page("lineage", full_data, monkeypatch))
+        assert "profiler dissect" in text(page("lineage", made_data, monkeypatch))
 
     def test_a_catalogue_that_cannot_be_read_is_one_line(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

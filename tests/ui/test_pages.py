@@ -62,10 +62,10 @@ class TestEmpty:
         assert not app.get("plotly_chart")
 
     def test_the_runs_page_takes_a_report_and_the_other_pages_show_it(
-        self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         app = page("runs", tmp_path, monkeypatch)
-        content = (reports / "ncar" / "MW_Baseline.ncu-rep").read_bytes()
+        content = (made_reports / "ncar" / "MW_Baseline.ncu-rep").read_bytes()
         app.file_uploader[0].set_value([("MW_Baseline.ncu-rep", content, "application/octet-stream")])
         app.button[0].click().run()
         assert not app.exception
@@ -74,10 +74,10 @@ class TestEmpty:
         assert "MW_Baseline" in text(page("overview", tmp_path, monkeypatch))
 
     def test_a_refused_file_shows_one_clear_line_without_the_folder_it_was_copied_to(
-        self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         app = page("runs", tmp_path, monkeypatch)
-        content = (reports / "bad" / "random.ncu-rep").read_bytes()
+        content = (made_reports / "bad" / "random.ncu-rep").read_bytes()
         app.file_uploader[0].set_value([("random.ncu-rep", content, "application/octet-stream")])
         app.button[0].click().run()
         assert "1 refused" in text(app)
@@ -95,9 +95,9 @@ class TestBroken:
         assert "PROFILER_DB" in text(page(name, tmp_path, monkeypatch))
 
     def test_a_damaged_bundle_is_named_and_the_others_stay(
-        self, reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_reports: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        import_paths([reports / "ncar"], data=str(tmp_path))
+        import_paths([made_reports / "ncar"], data=str(tmp_path))
         broken = tmp_path / "runs" / "20260101T000000-f-v-00000000"
         broken.mkdir()
         (broken / "run.json").write_text("{")
@@ -138,76 +138,76 @@ class TestFull:
             assert f"{pair.kernel} {a} {b} {moved} {pair.verdict.label}" in shown
 
     def test_another_launch_is_chosen_by_the_address(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("diff", full_data, monkeypatch, **NCAR, launch="set_halo_values_x_396_gpu")
+        app = page("diff", made_data, monkeypatch, **NCAR, launch="set_halo_values_x_396_gpu")
         assert "? unclear +12.4 %" in text(app)
 
     def test_an_unknown_version_in_the_address_is_an_error_in_place_and_not_another_pair(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("diff", full_data, monkeypatch, a="ncar/nobody", b=NCAR["b"])
+        app = page("diff", made_data, monkeypatch, a="ncar/nobody", b=NCAR["b"])
         assert "ncar/nobody: no such run or version" in text(app)
         assert "Verdict" not in text(app)
 
     def test_a_path_in_the_address_is_not_read(
-        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        path = str(reports / "ncar" / "MW_Baseline.ncu-rep")
-        app = page("diff", full_data, monkeypatch, a=path, b=NCAR["b"])
+        path = str(made_reports / "ncar" / "MW_Baseline.ncu-rep")
+        app = page("diff", made_data, monkeypatch, a=path, b=NCAR["b"])
         assert "no such run or version" in text(app)
 
     def test_a_kernel_filter_that_fits_nothing_says_what_there_is(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("diff", full_data, monkeypatch, **NCAR, kernels="gemm")
+        app = page("diff", made_data, monkeypatch, **NCAR, kernels="gemm")
         assert "no kernel matches 'gemm'" in text(app)
 
     def test_the_history_of_a_failed_kernel_has_a_gap_and_no_zero(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("trends", full_data, monkeypatch, family="esmm", kernels="one_d_vec", metrics="duration")
+        app = page("trends", made_data, monkeypatch, family="esmm", kernels="one_d_vec", metrics="duration")
         (chart,) = charts(app)
         lines = [trace for trace in chart["data"] if trace["type"] == "scatter"]
         assert all(number is None or number > 0 for trace in lines for number in trace["y"])
         assert any("failed" in note["text"] for note in chart["layout"]["annotations"])
 
     def test_kernels_that_come_and_go_are_gaps_that_say_so(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         app = page(
-            "trends", full_data, monkeypatch, family="esmm", kernels="warptiling_two", metrics="duration"
+            "trends", made_data, monkeypatch, family="esmm", kernels="warptiling_two", metrics="duration"
         )
         (chart,) = charts(app)
         (hatch,) = [trace for trace in chart["data"] if trace["type"] == "bar"]
         assert set(hatch["hovertext"]) == {"not in this run"}
         assert len(hatch["x"]) == 5
 
-    def test_any_ncu_name_can_be_charted(self, full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_any_ncu_name_can_be_charted(self, made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         name = "launch__registers_per_thread"
-        app = page("trends", full_data, monkeypatch, family="esmm", metrics=f"duration,{name}")
+        app = page("trends", made_data, monkeypatch, family="esmm", metrics=f"duration,{name}")
         (chart,) = charts(app)
         assert any(name in note["text"] for note in chart["layout"]["annotations"])
 
     def test_a_name_that_does_not_exist_is_an_error_in_place(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         assert "no concept 'durration'" in text(
-            page("trends", full_data, monkeypatch, family="esmm", metrics="durration")
+            page("trends", made_data, monkeypatch, family="esmm", metrics="durration")
         )
 
     def test_many_names_that_do_not_exist_are_one_error(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         names = ",".join(f"nothing{index}" for index in range(200))
-        app = page("trends", full_data, monkeypatch, family="esmm", metrics=names)
+        app = page("trends", made_data, monkeypatch, family="esmm", metrics=names)
         assert sum("k-error" in element.value for element in app.html if "<style" not in element.value) == 1
         assert "199 more are not shown" in text(app)
 
     def test_a_bad_kernel_filter_is_not_called_a_flag(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shown = text(page("trends", full_data, monkeypatch, family="esmm", kernels="regex:(x"))
+        shown = text(page("trends", made_data, monkeypatch, family="esmm", kernels="regex:(x"))
         assert "kernels regex:(x: not a regular expression" in shown
         assert "--kernel" not in shown
 
@@ -222,15 +222,15 @@ class TestFull:
         assert row["in base units"] == 6190944.0
 
     def test_the_metrics_of_a_launch_can_be_searched(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("runs", full_data, monkeypatch, family="ncar", find="Baseline", metric="time duration")
+        app = page("runs", made_data, monkeypatch, family="ncar", find="Baseline", metric="time duration")
         assert list(app.dataframe[0].value["metric"]) == ["gpu__time_duration.sum"]
 
     def test_a_failed_value_has_no_number_in_the_table(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("runs", full_data, monkeypatch, family="mistic", find="HIGGS", metric="time_duration")
+        app = page("runs", made_data, monkeypatch, family="mistic", find="HIGGS", metric="time_duration")
         row = app.dataframe[0].value.iloc[0]
         assert row["value"] == "failed (NaN)"
         assert row["in base units"] != row["in base units"] or row["in base units"] is None
@@ -247,25 +247,25 @@ class TestFull:
         assert shown["samples"].sum() > 0
 
     def test_a_report_without_machine_code_says_so(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("runs", full_data, monkeypatch, family="ncar", find="Baseline", view="instructions")
+        app = page("runs", made_data, monkeypatch, family="ncar", find="Baseline", view="instructions")
         assert "the report holds no SASS text" in text(app)
 
     def test_the_original_report_can_be_downloaded_whole(
-        self, full_data: Path, reports: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, made_reports: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         from profiler.store import Store
         from profiler.ui.data import results
 
-        monkeypatch.setenv("PROFILER_DATA", str(full_data))
+        monkeypatch.setenv("PROFILER_DATA", str(made_data))
         (run,) = [
             one
-            for one in Store.open(f"sqlite:///{full_data}/index.db").runs("ncar")
+            for one in Store.open(f"sqlite:///{made_data}/index.db").runs("ncar")
             if one.version == "MW_Baseline"
         ]
         content = results.report_reader(run.run_id, run.reports[0].sha256)()
-        assert content == (reports / "ncar" / "MW_Baseline.ncu-rep").read_bytes()
+        assert content == (made_reports / "ncar" / "MW_Baseline.ncu-rep").read_bytes()
 
     @pytest.mark.parametrize("name", PAGES)
     def test_no_user_path_or_host_is_shown_outside_the_provenance(
@@ -276,7 +276,7 @@ class TestFull:
 
 
 @pytest.fixture(scope="session")
-def two_cells(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_cells(made_reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One family with two versions on two workloads, which were measured on different GPUs."""
     data = tmp_path_factory.mktemp("cells")
     for workload, before, after in (
@@ -285,7 +285,11 @@ def two_cells(reports: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         for version, name in (("v1", before), ("v2", after)):
             import_paths(
-                [reports / f"{name}.ncu-rep"], family="f", version=version, workload=workload, data=str(data)
+                [made_reports / f"{name}.ncu-rep"],
+                family="f",
+                version=version,
+                workload=workload,
+                data=str(data),
             )
     return data
 
@@ -310,9 +314,9 @@ class TestWorkloads:
         assert "A100-PCIE" in shown
 
     def test_versions_without_a_common_gpu_are_held_together_and_not_comparable(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        shown = text(page("diff", full_data, monkeypatch, a="ncar/MW_Baseline", b="mistic/prof1"))
+        shown = text(page("diff", made_data, monkeypatch, a="ncar/MW_Baseline", b="mistic/prof1"))
         assert "Comparable: no ≠ GPU differs: Tesla V100-SXM2-32GB and NVIDIA A100-PCIE-40GB" in shown
         assert "The same pair elsewhere" not in shown
 

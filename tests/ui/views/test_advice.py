@@ -107,6 +107,6 @@ def test_the_diff_answers_what_next_below_why(full_data: Path, monkeypatch: pyte
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("pages_of")
-def test_a_launch_of_a_run_answers_what_next(full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = text(page("runs", full_data, monkeypatch, find="MW_DivToMult"))
+def test_a_launch_of_a_run_answers_what_next(made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = text(page("runs", made_data, monkeypatch, find="MW_DivToMult"))
     assert DRAM in words

@@ -146,22 +146,22 @@ def test_a_number_keeps_its_unit_on_its_line(ncar: dict[str, Explanation]) -> No
 @pytest.mark.usefixtures("pages_of")
 class TestPage:
     @pytest.mark.slow
-    def test_the_diff_says_why_and_draws_it(self, full_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        app = page("diff", full_data, monkeypatch, **NCAR)
+    def test_the_diff_says_why_and_draws_it(self, made_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        app = page("diff", made_data, monkeypatch, **NCAR)
         assert "2.71 ms faster, mainly by work" in " ".join(text(app).replace("\t", " ").split())
         assert any("work" in (chart["layout"]["yaxis"].get("ticktext") or ()) for chart in charts(app))
 
     @pytest.mark.slow
     def test_another_launch_of_the_same_address_has_its_own_why(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        app = page("diff", full_data, monkeypatch, launch="semi_discrete_step_232_gpu", **NCAR)
+        app = page("diff", made_data, monkeypatch, launch="semi_discrete_step_232_gpu", **NCAR)
         assert "Unchanged, 5.62 ms" in " ".join(text(app).split())
         assert not any("work" in (chart["layout"]["yaxis"].get("ticktext") or ()) for chart in charts(app))
 
     def test_without_counters_the_page_names_what_to_collect(
-        self, full_data: Path, monkeypatch: pytest.MonkeyPatch
+        self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         sides = {"a": "esmm/profile@ee5ce738", "b": "esmm/profile@049ec612"}
-        app = page("diff", full_data, monkeypatch, launch="one_warptiling", **sides)
+        app = page("diff", made_data, monkeypatch, launch="one_warptiling", **sides)
         assert "no split from what these reports carry" in text(app)
