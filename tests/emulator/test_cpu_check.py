@@ -258,7 +258,8 @@ def test_one_barrier_removed_from_a_copy_is_found_with_file_and_line(tmp_path, n
     at = barriers(text)[-1]
     slipped = tmp_path / version.source.name
     slipped.write_text(text[:at] + "/* slipped */" + text[at + len("__syncthreads();") :])
-    runs = cpu_check.check(dataclasses.replace(version, source=slipped), ATTENTION, seeds=range(3))
+    workloads = ATTENTION.check_workloads(version.dtype, version.head_dims)[:1]
+    runs = cpu_check.check(dataclasses.replace(version, source=slipped), ATTENTION, workloads, range(3))
     assert not all(run.as_expected for run in runs)
     places = {defect.source for run in runs for defect in run.defects if defect.source}
     assert any(place.file == slipped.name and place.line > 0 for place in places)

@@ -6,6 +6,7 @@ import random
 import time
 from collections import Counter
 from difflib import SequenceMatcher
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from profiler.sass import listing as sass_listing
 from profiler.sass.alignment import CHANGED, EQUAL, ONLY_A, ONLY_B, UNREAD
 
 
+@cache
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
     return listing_of_launch(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
 
@@ -143,8 +145,8 @@ def longest(a: list[int], b: list[int]) -> int:
 
 
 @pytest.mark.slow
-def test_six_thousand_lines_align_faster_than_difflib_does(reports: Path) -> None:
-    a, b = listing(reports, "cutlass/report75", 2), listing(reports, "cutlass/report80", 2)
+def test_six_thousand_lines_align_faster_than_difflib_does(made_reports: Path) -> None:
+    a, b = listing(made_reports, "cutlass/report75", 2), listing(made_reports, "cutlass/report80", 2)
     opcodes_a, opcodes_b = ([line.opcode for line in listing.lines] * 2 for listing in (a, b))
     started = time.process_time()
     alignment.longest_common_subsequence(opcodes_a, opcodes_b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ LAUNCHES = [
 ]
 
 
+@cache
 def listing(reports: Path, name: str, ordinal: int) -> Listing:
     return listing_of_launch(read.launch_detail(reports / f"{name}.ncu-rep", ordinal))
 
@@ -73,9 +75,9 @@ def test_instructions_without_a_line_stand_beside_the_lines(public_reports: Path
 
 
 @pytest.mark.slow
-def test_a_launch_against_itself_moves_nowhere(reports: Path) -> None:
+def test_a_launch_against_itself_moves_nowhere(made_reports: Path) -> None:
     for name, ordinal in LAUNCHES:
-        launch = listing(reports, name, ordinal)
+        launch = listing(made_reports, name, ordinal)
         assert hotspots.hot_spot_changes(launch, launch) == ()
 
 

@@ -58,7 +58,13 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def paths(reports: Path) -> list[Path]:
+def paths(made_reports: Path) -> list[Path]:
+    return [made_reports / name for name in FILES]
+
+
+@pytest.fixture
+def paths_of_either(reports: Path) -> list[Path]:
+    """Made reports, and public ones: for what comes out of the reports themselves."""
     return [reports / name for name in FILES]
 
 
@@ -84,10 +90,12 @@ def content(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_reports_come_in_under_the_names_of_folder_and_file(paths: list[Path], store: Store) -> None:
+def test_reports_come_in_under_the_names_of_folder_and_file(
+    paths_of_either: list[Path], store: Store
+) -> None:
     seen = []
     summary = import_paths(
-        paths, progress=lambda done, total, what: seen.append((done, total, what)), store=store
+        paths_of_either, progress=lambda done, total, what: seen.append((done, total, what)), store=store
     )
     assert [(item.family, item.version, item.launches) for item in summary.imported] == [
         ("mistic", "prof1", 4),
@@ -95,25 +103,25 @@ def test_reports_come_in_under_the_names_of_folder_and_file(paths: list[Path], s
         ("esmm", "profile@5c6231e5", 6),
         ("csv", "kernel_0009.metrics", 1),
     ]
-    assert seen == [(n + 1, 4, path.name) for n, path in enumerate(paths)]
-    digest = hashlib.sha256(paths[0].read_bytes()).hexdigest()
+    assert seen == [(n + 1, 4, path.name) for n, path in enumerate(paths_of_either)]
+    digest = hashlib.sha256(paths_of_either[0].read_bytes()).hexdigest()
     assert summary.imported[0].run_id == f"20220713T172902-mistic-prof1-{digest[:8]}"
     assert [(info.version, info.runs) for info in store.versions("mistic")] == [("prof1", 1), ("prof2", 1)]
     assert store.runs(family="csv")[0].provenance == {"created_from": "file time"}
     assert store.runs(family="esmm")[0].provenance == {"created_from": "session"}
 
 
-def test_the_report_in_a_bundle_is_the_users_file_byte_for_byte(paths: list[Path]) -> None:
-    [imported] = import_paths(paths[:1]).imported
-    digest = hashlib.sha256(paths[0].read_bytes()).hexdigest()
+def test_the_report_in_a_bundle_is_the_users_file_byte_for_byte(paths_of_either: list[Path]) -> None:
+    [imported] = import_paths(paths_of_either[:1]).imported
+    digest = hashlib.sha256(paths_of_either[0].read_bytes()).hexdigest()
     with open_report(imported.run_id, digest) as path:
-        assert path.read_bytes() == paths[0].read_bytes()
+        assert path.read_bytes() == paths_of_either[0].read_bytes()
     with pytest.raises(UnknownName), open_report(imported.run_id, "0" * 64):
         pass
 
 
-def test_the_nan_launch_of_esmm_is_failed_in_its_series(paths: list[Path], store: Store) -> None:
-    import_paths(paths, store=store)
+def test_the_nan_launch_of_esmm_is_failed_in_its_series(paths_of_either: list[Path], store: Store) -> None:
+    import_paths(paths_of_either, store=store)
     [failed] = [info for info in store.results(family="esmm") if info.duration_ns.state is not State.PRESENT]
     assert failed.part == "one_d_vec#0"
     [series] = store.series([made.DURATION], family="esmm", kernel="one_d_vec")
@@ -162,13 +170,15 @@ def test_damaged_reports_are_refused_alone_and_leave_nothing(
     assert [path for path in (data / "staging").iterdir() if path.is_dir()] == []
 
 
-def test_folders_are_searched_and_other_files_counted(reports: Path, tmp_path: Path, store: Store) -> None:
+def test_folders_are_searched_and_other_files_counted(
+    made_reports: Path, tmp_path: Path, store: Store
+) -> None:
     folder = tmp_path / "results"
     for name in ("a/v1.ncu-rep", "a/notes.txt", "b/deep/v2.ncu-rep", ".git/v3.ncu-rep", "table.csv", "x.zip"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text("time,value\n1,2\n")
     for name, source in (("a/v1.ncu-rep", "prof1"), ("b/deep/v2.ncu-rep", "prof2")):
-        shutil.copyfile(reports / "mistic" / f"{source}.ncu-rep", folder / name)
+        shutil.copyfile(made_reports / "mistic" / f"{source}.ncu-rep", folder / name)
     summary = import_paths([folder], store=store)
     assert [(item.family, item.version) for item in summary.imported] == [("a", "v1"), ("deep", "v2")]
     assert (summary.refused, summary.skipped) == ((), 3)
@@ -188,8 +198,8 @@ def test_labels_given_are_taken_and_silly_ones_refused(paths: list[Path], store:
             import_paths(paths, **labels)
 
 
-def test_a_rebuilt_index_gives_the_same_answers(paths: list[Path], data: Path) -> None:
-    for path in reversed(paths):
+def test_a_rebuilt_index_gives_the_same_answers(paths_of_either: list[Path], data: Path) -> None:
+    for path in reversed(paths_of_either):
         import_paths([path], family="all", version="v" + path.stem[-1])
     ids = bundle.list_runs(location.open_root())
     relabel_run(ids[0], version="mended", workload="w")
@@ -271,12 +281,12 @@ def test_the_report_of_a_bundle_that_is_here_under_another_name_is_here_already(
 
 
 def test_a_bundle_with_a_damaged_report_is_refused_whole(
-    paths: list[Path], reports: Path, data: Path, tmp_path: Path
+    paths: list[Path], made_reports: Path, data: Path, tmp_path: Path
 ) -> None:
     [item] = import_paths(paths[:1]).imported
     folder = tmp_path / "copy"
     shutil.copytree(data / "runs" / item.run_id, folder)
-    bad = reports / "bad" / "truncated_near_end.ncu-rep"
+    bad = made_reports / "bad" / "truncated_near_end.ncu-rep"
     shutil.copyfile(bad, folder / "reports" / "prof1.ncu-rep")
     body = json.loads((folder / "run.json").read_text())
     body["run_id"] = "another"
@@ -410,8 +420,8 @@ def test_the_index_can_be_postgresql(
         assert answer_of(open_store()) == here
 
 
-def test_the_commands_say_what_they_did(paths: list[Path], tmp_path: Path, reports: Path) -> None:
-    bad = reports / "bad" / "empty.ncu-rep"
+def test_the_commands_say_what_they_did(paths: list[Path], tmp_path: Path, made_reports: Path) -> None:
+    bad = made_reports / "bad" / "empty.ncu-rep"
     done = profiler("import", *paths[:2], bad, "--workload", "w")
     assert done.returncode == 2
     assert "2 imported, 1 refused" in done.stdout
