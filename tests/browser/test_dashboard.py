@@ -4,7 +4,7 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -85,18 +85,11 @@ def filled_with(reports: Path, browser: Any, dashboard: str) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def phone_page(browser: Any) -> Iterator[Callable[[str], Any]]:
-    """Opens a page of a phone in a colour scheme; those of one scheme share what the browser has loaded."""
-    contexts: dict[str, Any] = {}
-
-    def opened(scheme: str) -> Any:
-        if scheme not in contexts:
-            contexts[scheme] = browser.new_context(viewport=PHONE, color_scheme=scheme)
-        return contexts[scheme].new_page()
-
-    yield opened
-    for context in contexts.values():
-        context.close()
+def phone(browser: Any) -> Iterator[Any]:
+    """A context of a phone's size, whose pages share what the browser has loaded."""
+    context = browser.new_context(viewport=PHONE)
+    yield context
+    context.close()
 
 
 def compared(reports: Path) -> dict[str, Any]:
@@ -163,18 +156,17 @@ def assert_the_diff_shows_the_numbers_of_compare(context: Any, reports: Path) ->
 
 
 @pytest.mark.parametrize("path", PAGES)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_scrolls_sideways_on_a_phone(
-    filled: Any, phone_page: Callable[[str], Any], dashboard: str, path: str, scheme: str
-) -> None:
-    page = phone_page(scheme)
+def test_no_page_scrolls_sideways_on_a_phone(filled: Any, phone: Any, dashboard: str, path: str) -> None:
+    page = phone.new_page()
     errors = watch(page)
     page.goto(dashboard + path)
     settle(page)
-    page.wait_for_timeout(500)
-    for element in ("document.documentElement", "document.querySelector('.stMain')"):
-        wide, room = page.evaluate(f"[{element}.scrollWidth, {element}.clientWidth]")
-        assert wide <= room
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.wait_for_timeout(500)
+        for element in ("document.documentElement", "document.querySelector('.stMain')"):
+            wide, room = page.evaluate(f"[{element}.scrollWidth, {element}.clientWidth]")
+            assert wide <= room, scheme
     assert errors == []
     page.close()
 
@@ -193,12 +185,14 @@ def test_dark_mode_recolours_the_charts(filled: Any, browser: Any, dashboard: st
     for scheme in ("light", "dark"):
         context = browser.new_context(viewport=DESKTOP, color_scheme=scheme)
         page = context.new_page()
+        errors = watch(page)
         page.goto(dashboard + DIFF)
         settle(page)
         page.wait_for_selector(".js-plotly-plot .ytick text")
         fills[scheme] = page.evaluate(
             "getComputedStyle(document.querySelector('.js-plotly-plot .ytick text')).fill"
         )
+        assert errors == []
         context.close()
     assert fills == {"light": "rgb(27, 34, 48)", "dark": "rgb(228, 232, 238)"}
 
@@ -263,9 +257,9 @@ def test_one_step_back_leaves_a_page_that_was_opened(filled: Any, dashboard: str
 
 @pytest.mark.parametrize("path", ["/", DIFF])
 def test_the_end_of_a_kernel_name_is_seen_on_a_phone(
-    filled: Any, phone_page: Callable[[str], Any], dashboard: str, path: str
+    filled: Any, phone: Any, dashboard: str, path: str
 ) -> None:
-    page = phone_page("light")
+    page = phone.new_page()
     page.goto(dashboard + path)
     settle(page)
     page.locator("td .mid").first.wait_for()
