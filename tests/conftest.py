@@ -6,6 +6,7 @@ Report files are made ones always, and public ones where they lie beside the che
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import os
 import shutil
@@ -39,6 +40,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         needed = [name for mark in item.iter_markers("compiler") for name in mark.args]
         if reason := toolchain.missing(*needed):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """Keep what was collected, which stays to the end, out of every later collection of garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session")

@@ -75,6 +75,7 @@ def test_the_catalogue_in_a_run_finds_its_problem_and_its_torch_backends(run_id:
     assert all(name.startswith("profiler.catalog.torch_backends:") for name in backends if name)
 
 
+@pytest.mark.slow
 def test_all_runs_are_listed(data: Path, capsys: Caught) -> None:
     code, text = asked(capsys, "runs", "--json")
     assert code == 0
@@ -139,6 +140,7 @@ def test_the_pages_show_the_lineage_of_the_newest_run(data: Path) -> None:
     assert {"v2", "v2b_smem", "v2c_v2"} <= lineage.wrong.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run_id", WITH_CODE)
 def test_the_machine_code_of_a_run_is_shown_without_a_compiler(
     data: Path, capsys: Caught, run_id: str

@@ -39,6 +39,7 @@ def test_there_are_ten_and_each_says_what_it_shows() -> None:
         assert path.read_text("utf-8").startswith('"""')
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", MARKED)
 def test_an_example_runs_and_prints(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(path), run_name="__main__")

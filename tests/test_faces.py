@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_layers import PACKAGE, SOURCES, room_of, tree
+from tests.test_layers import PACKAGE, SOURCES, import_statements, room_of
 
 
 def faces() -> dict[str, Path]:
@@ -65,7 +65,7 @@ def test_rooms_take_from_each_other_what_their_faces_export() -> None:
     exported = {room: declared(path) for room, path in FACES.items()}
     wrong = []
     for module, path in SOURCES.items():
-        for node in ast.walk(tree(path)):
+        for node, _ in import_statements(path):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("profiler."):
                 continue
             parts = str(node.module).split(".")

@@ -53,12 +53,28 @@ def sources() -> dict[str, Path]:
 
 
 SOURCES = sources()
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 @functools.cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text("utf-8"))
+def import_statements(path: Path) -> list[tuple[ast.Import | ast.ImportFrom, bool]]:
+    """Every import statement of a file, and whether it is run when the module is imported.
+
+    Only statements are looked through: an expression holds no import, and is most of a file.
+    """
+    statements = []
+
+    def look_through(body: list[ast.stmt], at_module_level: bool) -> None:
+        for node in body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                statements.append((node, at_module_level))
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            blocks = [getattr(node, name, []) for name in ("body", "orelse", "finalbody")]
+            blocks += [part.body for name in ("handlers", "cases") for part in getattr(node, name, [])]
+            for block in blocks:
+                look_through(block, at_module_level and not is_function)
+
+    look_through(ast.parse(path.read_text("utf-8")).body, True)
+    return statements
 
 
 @functools.cache
@@ -67,21 +83,17 @@ def imports(path: Path) -> list[tuple[str, bool, int]]:
 
     What stands under `if TYPE_CHECKING` is never run, but counts all the same: a type is knowledge too.
     """
-    nodes = list(ast.walk(tree(path)))
-    functions = [node for node in nodes if isinstance(node, FUNCTIONS)]
-    inside = {id(node) for function in functions for node in ast.walk(function)}
     imported = []
-    for node in nodes:
+    for node, at_module_level in import_statements(path):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                imported.append((alias.name, id(node) not in inside, node.lineno))
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{path}:{node.lineno}: imports are absolute"
-            assert node.module
-            for alias in node.names:
-                full = f"{node.module}.{alias.name}"
-                known = full.removeprefix("profiler.") in SOURCES
-                imported.append((full if known else node.module, id(node) not in inside, node.lineno))
+            imported += [(alias.name, at_module_level, node.lineno) for alias in node.names]
+            continue
+        assert not node.level, f"{path}:{node.lineno}: imports are absolute"
+        assert node.module
+        for alias in node.names:
+            full = f"{node.module}.{alias.name}"
+            known = full.removeprefix("profiler.") in SOURCES
+            imported.append((full if known else node.module, at_module_level, node.lineno))
     return imported
 
 
@@ -120,9 +132,13 @@ def test_a_room_imports_only_what_lies_below_it(module: str) -> None:
     assert not wrong
 
 
+@functools.cache
 def for_types_only(path: Path) -> set[int]:
     """The lines under `if TYPE_CHECKING`, which are never run."""
-    blocks = [node for node in ast.walk(tree(path)) if isinstance(node, ast.If)]
+    text = path.read_text("utf-8")
+    if "TYPE_CHECKING" not in text:
+        return set()
+    blocks = [node for node in ast.parse(text).body if isinstance(node, ast.If)]
     return {
         node.lineno for block in blocks if ast.unparse(block.test) == "TYPE_CHECKING" for node in block.body
     }

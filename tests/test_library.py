@@ -178,6 +178,7 @@ def test_another_metrics_file_or_table_is_taken(files: tuple[str, str], tmp_path
         assert comparison.to_frame().concept.tolist() == ["duration"]
 
 
+@pytest.mark.slow
 def test_names_are_looked_for_in_the_data_folder_or_the_store_that_is_given(data: Path) -> None:
     facts = profiler.compare("v2d_b", "v2d_c", data=str(data), evidence="static", gpu="sm_90a")
     assert not facts.is_measured
@@ -197,6 +198,7 @@ def test_names_are_looked_for_in_the_data_folder_or_the_store_that_is_given(data
 # ---- what is written about it
 
 
+@pytest.mark.slow
 def test_every_block_of_the_documentation_runs(
     files: tuple[str, str], data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +218,7 @@ def test_the_documentation_names_every_function() -> None:
         assert f"| `{name}(" in text
 
 
+@pytest.mark.slow
 def test_an_index_brings_its_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A baseline pinned there counts wherever PROFILER_DATA points: no gate passes by looking elsewhere."""
     pinned = tmp_path / "pinned"

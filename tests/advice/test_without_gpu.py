@@ -178,6 +178,7 @@ def test_a_version_is_correct_where_it_was_checked_and_nobody_knows_where_not(
     assert find_insights(Subject("v", facts=(ComparedSide(static()),)), TABLE).to_dict()["correct"] is None
 
 
+@pytest.mark.slow
 def test_a_version_of_another_type_is_held_against_nothing_and_says_so(
     committed: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

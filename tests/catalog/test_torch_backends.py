@@ -55,6 +55,7 @@ def test_a_backend_that_does_not_run_here_says_so_and_never_falls_back(name: str
         getattr(torch_backends, name)(*operands(48, 48), 0.125, False)
 
 
+@pytest.mark.slow
 @needs_torch
 @pytest.mark.skipif(importlib.util.find_spec("xformers") is not None, reason="xFormers is installed here")
 def test_xformers_that_is_not_installed_says_so() -> None:

@@ -159,6 +159,7 @@ def test_every_form_is_written_by_its_suffix(data: Path, capsys: pytest.CaptureF
     assert suite.get("failures") == str(len(suite.findall("testcase/failure"))) != "0"
 
 
+@pytest.mark.slow
 def test_a_page_of_many_versions_has_a_row_for_each(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     before = lineages.dissected(data).run_id
     worse = changed({"static__spill_bytes": Value(8)})

@@ -119,6 +119,7 @@ def test_a_version_that_dies_alone_is_failed_and_left_out_of_later_sessions(fold
     assert "illegal address" in run.results[0].reason
 
 
+@pytest.mark.slow
 def test_a_budget_keeps_the_pairs_it_got(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for stage in ("check", "time"):
         monkeypatch.setitem(plan.START_S, stage, 0.01)

@@ -215,6 +215,7 @@ def test_a_checkpoint_holds_what_ended_last_and_what_ended_once_more(folder: Pat
     assert (folder / "out/collected.zip").stat().st_mtime_ns != before
 
 
+@pytest.mark.slow
 def test_writing_takes_its_share_of_the_time_and_no_more(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -112,6 +112,7 @@ def test_a_version_that_kills_its_group_costs_itself_alone(folder: Path, how: st
     assert calls(folder).count("latency one,two,three") == 1, "the next processes leave it out"
 
 
+@pytest.mark.slow
 def test_a_check_that_hangs_is_ended_and_the_others_go_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -443,6 +444,7 @@ def test_what_a_sanitizer_that_gave_no_answer_said_is_shown(
     assert "failed: sanitize-1x1x64x64-0-one: no answer of racecheck" in said
 
 
+@pytest.mark.slow
 def test_what_one_sanitizer_found_stands_where_another_hangs(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def test_a_program_that_kills_itself_is_not_called_a_timeout(tmp_path):
     assert (ended.kind, ended.code) == ("signalled", signal.SIGKILL)
 
 
+@pytest.mark.slow
 def test_a_hang_is_ended_at_its_time_and_what_it_said_is_kept(tmp_path):
     text = "import time, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     ended = run(tmp_path, text + "print('begun', flush=True)\nwhile True: time.sleep(1)", timeout_s=1.0)
@@ -66,6 +67,7 @@ def test_a_hang_is_ended_at_its_time_and_what_it_said_is_kept(tmp_path):
     assert 1.0 <= ended.seconds < 5.0
 
 
+@pytest.mark.slow
 def test_a_program_that_closes_its_output_and_hangs_is_ended_too(tmp_path):
     ended = run(tmp_path, "import os, time; os.close(1); os.close(2); time.sleep(60)", timeout_s=1.0)
     assert ended.kind == "timed_out"
@@ -84,6 +86,7 @@ def test_a_flood_of_output_is_bounded_and_its_end_is_there(tmp_path):
     assert len(ended.tail) <= subprocesses.TAIL_BYTES
 
 
+@pytest.mark.slow
 def test_an_endless_flood_is_ended_at_its_time(tmp_path):
     ended = run(tmp_path, "import sys\nwhile True: sys.stdout.write('y' * 65536)", timeout_s=1.0)
     assert ended.kind == "timed_out"
@@ -106,6 +109,7 @@ def test_children_left_behind_are_gone_even_in_a_session_of_their_own(tmp_path):
     assert time.monotonic() - started < 10, "the children hold the pipe open, which must not be waited for"
 
 
+@pytest.mark.slow
 def test_children_of_a_hang_are_gone_too(tmp_path):
     text = (
         "import subprocess, sys, time\n"
@@ -116,6 +120,7 @@ def test_children_of_a_hang_are_gone_too(tmp_path):
     assert gone(int(ended.tail))
 
 
+@pytest.mark.slow
 def test_a_program_that_takes_too_much_memory_is_ended_and_says_so(tmp_path):
     text = "import time\nheld = []\nwhile True: held.append(bytearray(b'x') * (8 << 20)); time.sleep(0.01)"
     ended = run(tmp_path, text, memory_bytes=200_000_000)
@@ -123,6 +128,7 @@ def test_a_program_that_takes_too_much_memory_is_ended_and_says_so(tmp_path):
     assert ended.description == "took more than 0.2 GB of memory"
 
 
+@pytest.mark.slow
 def test_memory_is_counted_over_all_its_processes(tmp_path):
     text = (
         "import os, time\n"
@@ -185,6 +191,7 @@ def start_caller(log):
     raise AssertionError("it was not started")
 
 
+@pytest.mark.slow
 def test_an_interrupt_of_the_caller_leaves_nothing_running(tmp_path):
     caller, program = start_caller(tmp_path / "log")
     time.sleep(0.3)  # until the caller waits for it
@@ -193,6 +200,7 @@ def test_an_interrupt_of_the_caller_leaves_nothing_running(tmp_path):
     assert gone(program)
 
 
+@pytest.mark.slow
 def test_what_a_killed_caller_left_running_is_found_by_its_folder(tmp_path):
     caller, program = start_caller(tmp_path / "run" / "cell" / "log")
     caller.kill()

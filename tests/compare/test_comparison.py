@@ -382,6 +382,7 @@ def shipped() -> metric_table.MetricTable:
     return metric_table.load_metrics()
 
 
+@pytest.mark.slow
 def test_of_five_ncar_kernels_one_got_faster_two_stayed_and_two_are_unclear(
     real: dict[str, Side], shipped: metric_table.MetricTable
 ) -> None:

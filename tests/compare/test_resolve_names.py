@@ -68,6 +68,7 @@ def test_a_run_id_family_and_version_and_a_unique_version_name_one_side(store: S
     assert [side.label for side in sides] == [run.run_id, "ncar/MW_DivToMult", "ncar/MW_DivToMult"]
 
 
+@pytest.mark.slow
 def test_a_version_of_two_families_lists_both(store: Store) -> None:
     with pytest.raises(UnknownName, match="v1 names 2 versions: mistic/v1, ncar/v1"):
         resolve("v1", lambda: store)

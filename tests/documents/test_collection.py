@@ -5,6 +5,8 @@ That their JSON is what commands print is tested with the commands, which need a
 
 from __future__ import annotations
 
+import pytest
+
 from profiler.collect import Dissection, DoctorReport, Forecast, RunSummary, ToolStatus
 from profiler.collect.gpu.messages import TorchProbeResult
 from profiler.collect.plan import Job
@@ -16,6 +18,7 @@ from tests.documents.printed import assert_html_escapes
 RUN = timed_runs.run({"v1": 170e3}, 0)
 
 
+@pytest.mark.slow
 def test_a_forecast_has_a_row_a_job_and_counts_what_a_budget_leaves_out() -> None:
     jobs = ((Job("time", "<w>", ("v1", "v2"), seconds=60), 90.0), (Job("lean", "<w>", ("v1",)), None))
     document = ForecastDocument(Forecast(None, 100.0, 2, 1, jobs))

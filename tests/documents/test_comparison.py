@@ -31,6 +31,7 @@ def side(*durations_ms: float, gpu: str = "GPU", name: str = "kernel") -> Side:
     return Side("side", tuple(launches), gpu)
 
 
+@pytest.mark.slow
 def test_two_reports_are_compared_as_the_command_prints(
     ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -43,6 +44,7 @@ def test_two_reports_are_compared_as_the_command_prints(
     assert capsys.readouterr().out == document.to_markdown()
 
 
+@pytest.mark.slow
 def test_with_a_gate_its_answer_and_exit_code_are_the_documents(
     ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,6 +26,7 @@ def test_two_reports_are_explained_as_the_command_prints(
     assert capsys.readouterr().out == document.to_markdown()
 
 
+@pytest.mark.slow
 def test_with_a_gate_its_answer_and_exit_code_are_the_documents(
     ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:

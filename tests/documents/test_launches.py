@@ -22,6 +22,7 @@ TABLE = load_metrics()
 
 
 class TestLaunches:
+    @pytest.mark.slow
     def test_they_are_what_the_command_prints(
         self, ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -71,6 +72,7 @@ class TestRooflines:
 
 
 class TestInsights:
+    @pytest.mark.slow
     def test_they_are_what_the_command_prints(
         self, ncar: tuple[str, str], capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -24,6 +24,7 @@ def reports_of_two(made_reports: Path) -> tuple[str, str]:
     return a, b
 
 
+@pytest.mark.slow
 def test_a_listing_is_printed_and_has_a_row_a_place(
     reports_of_two: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -40,6 +41,7 @@ def test_a_listing_is_printed_and_has_a_row_a_place(
     assert_html_escapes(replace(document, code=replace(document.code, listing=listing)), "<a>", "&lt;a&gt;")
 
 
+@pytest.mark.slow
 def test_two_listings_are_aligned_and_have_a_row_a_pair(
     reports_of_two: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -53,6 +55,7 @@ def test_two_listings_are_aligned_and_have_a_row_a_pair(
     assert_html_escapes(tagged, "<a>", "<h3>&lt;a&gt; → ")
 
 
+@pytest.mark.slow
 def test_a_comparison_with_itself_says_no_difference(reports_of_two: tuple[str, str]) -> None:
     name = reports_of_two[0]
     document = compare_code(name, name, CodeChoice(), no_store)

@@ -290,6 +290,7 @@ def _real_noise(store: Store) -> Sequence[float]:
     return found
 
 
+@pytest.mark.slow
 def test_the_noise_of_real_commits_raises_no_alarm_and_hides_no_step(esmm: tuple[Store, LocalRoot]) -> None:
     noise = np.array(_real_noise(esmm[0]))
     assert len(noise) > 35

@@ -60,6 +60,7 @@ def test_the_newest_version_is_held_against_the_one_before(overview: Overview) -
     assert better.better > 0
 
 
+@pytest.mark.slow
 def test_every_row_has_the_headline_metrics_or_their_state(overview: Overview) -> None:
     for one in overview.cells:
         for row in one.rows:

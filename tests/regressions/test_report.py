@@ -162,6 +162,7 @@ class TestCalls:
         timed_runs.seal(tmp_path, timed_runs.noise(170e3, 0.003), *runs)
         assert look(tmp_path).regressions == ()
 
+    @pytest.mark.slow
     def test_a_newest_run_that_is_worse_again_is_not_hidden_by_an_older_step(self, tmp_path: Path) -> None:
         levels = [170e3 * at for at in wander(3, 12)] + [178e3 * at for at in wander(4, 8)] + [210e3]
         runs = [run({"v1": ns}, day) for day, ns in enumerate(levels)]

@@ -176,6 +176,7 @@ def test_nvtx_ranges_keep_their_domains_and_their_order(actions: list[Any]) -> N
     assert actions[1].nvtx_state() is None
 
 
+@pytest.mark.slow
 def test_code_comes_with_its_text_its_lines_and_its_sources(actions: list[Any]) -> None:
     function = launches()[0].code.functions[machine_code.BY_HEAD_DIM[64]]  # type: ignore[union-attr]
     texts = [actions[0].sass_by_pc(pc) for pc in function.pcs]

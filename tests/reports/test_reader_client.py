@@ -88,6 +88,7 @@ def test_a_worker_with_unread_answers_is_not_kept(small: Path) -> None:
     assert spare_pid() != pid
 
 
+@pytest.mark.slow
 def test_it_ends_by_itself(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reader_client, "SPARE_S", 1)
     read.read_report(small)
@@ -115,6 +116,7 @@ def test_a_forked_child_has_its_own(small: Path) -> None:
     assert spare_pid() == pid
 
 
+@pytest.mark.slow
 def test_threads_do_not_share_a_worker(small: Path) -> None:
     results: list[object] = []
 

@@ -146,6 +146,7 @@ def ends(pid, within_s):
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runner", [True, False])
 def test_a_program_ends_with_its_runner_and_not_with_a_thread_of_some_tool(runner):
     inner = "import time\nfrom profiler.collect.gpu import program\nprogram._die_with_parent()\n"

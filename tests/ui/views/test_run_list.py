@@ -185,6 +185,7 @@ def test_instructions_hold_their_samples_and_what_they_wait_for(detail: LaunchDe
     assert ("v1.cu:81" if is_made(reports) else "adamw.cu:94") in columns["source"]
 
 
+@pytest.mark.slow
 def test_instructions_are_found_by_every_word(detail: LaunchDetail, reports: Path) -> None:
     columns = instruction_columns.columns(detail, "ldg v1.cu" if is_made(reports) else "ldg adamw.cu")
     assert columns["SASS"]

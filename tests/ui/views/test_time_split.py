@@ -159,6 +159,7 @@ class TestPage:
         assert "Unchanged, 5.62 ms" in " ".join(text(app).split())
         assert not any("work" in (chart["layout"]["yaxis"].get("ticktext") or ()) for chart in charts(app))
 
+    @pytest.mark.slow
     def test_without_counters_the_page_names_what_to_collect(
         self, made_data: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
