@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from profiler.compare.resolve_code import CodeChoice, SideCode, resolve_code, sample_scale
 from profiler.documents.document import Document
+from profiler.evidence import Evidence
 from profiler.sass import (
+    AlignedFunction,
     AlignedRow,
     Alignment,
+    HotRow,
     HotSpot,
     HotSpotChange,
     Listing,
@@ -18,6 +21,7 @@ from profiler.sass import (
     alignment,
     hot_spot_changes,
     hottest,
+    hottest_rows,
 )
 from profiler.sass.hotspots import spots_by_instruction, spots_by_line
 
@@ -25,6 +29,11 @@ if TYPE_CHECKING:
     from profiler.compare import StoreOpener
 
 NO_TEXT = "the report holds no SASS text (???): counts per place only"
+NO_COUNTS = (
+    "the report holds the code and counts nothing per instruction: collect with `--set full` or "
+    "`--section SourceCounters`"
+)
+_LEFT_OUT_NAMED = 3  # metrics that a sentence names; all are in the JSON
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,7 +71,8 @@ class CodeDocument(Document):
         """How much there is, where it comes from, and whether it has text."""
         listing = self.listing
         size = f"{len(listing.lines)} instructions in {len(listing.functions)} function(s)"
-        return tuple(filter(None, (size, self.code.origin.words, "" if listing.has_text else NO_TEXT)))
+        no_text = "" if listing.has_text else NO_TEXT
+        return tuple(filter(None, (size, self.code.origin.words, no_text, *_what_lacks(self.code))))
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a place; None where the report does not count something."""
@@ -91,6 +101,7 @@ class CodeDocument(Document):
             "has_sources": listing.has_sources,
             "functions": list(listing.functions),
             "instructions": len(listing.lines),
+            "left_out": dict(listing.left_out),
             "places": [_spot_dict(listing, spot) for spot in self.places],
         }
 
@@ -103,6 +114,7 @@ class CodeComparisonDocument(Document):
     b: SideCode
     aligned: Alignment
     moved: tuple[HotSpotChange, ...]
+    hot: tuple[HotRow, ...] | None = None  # the hottest rows, the hottest first; None: not asked for
 
     columns = ("function_a", "function_b", "kind", "offset_a", "offset_b", "text_a", "text_b")
 
@@ -131,9 +143,29 @@ class CodeComparisonDocument(Document):
         return words if is_open else f"{words}: no difference"
 
     @property
+    def about_renamed(self) -> str:
+        """What renamed rows have in common, and what nobody checked of them; "" where there are none."""
+        counts, reassigned = self.aligned.counts, self.aligned.reassigned
+        renamed = counts[alignment.RENAMED]
+        if not renamed:
+            return ""
+        words = "renamed: nothing differs but the numbers of registers"
+        if reassigned:
+            otherwise = f"{reassigned} of {renamed} do not follow one renaming of their function"
+            return f"{words}; {otherwise}, and whether they read the same values is not checked"
+        is_all = sum(counts.values()) == renamed + counts[alignment.EQUAL]
+        return f"{words}, one to one" + (": otherwise the same code" if is_all else "")
+
+    @property
     def sentences(self) -> Sequence[str]:
         """How many rows differ, and what to know before believing it."""
-        return tuple(filter(None, (self.summary, self.compilers_differ, "" if self.has_text else NO_TEXT)))
+        no_text = "" if self.has_text else NO_TEXT
+        lacking = [
+            f"{side}: {words}" for side, code in (("A", self.a), ("B", self.b)) for words in _what_lacks(code)
+        ]
+        return tuple(
+            filter(None, (self.summary, self.about_renamed, self.compilers_differ, no_text, *lacking))
+        )
 
     def rows(self) -> list[tuple[object, ...]]:
         """A row a pair of instructions; None on the side that has none."""
@@ -160,6 +192,7 @@ class CodeComparisonDocument(Document):
             "b": b.label,
             "origins": {"a": _origin_dict(self.a), "b": _origin_dict(self.b)},
             "has_text": {"a": a.has_text, "b": b.has_text},
+            "left_out": {"a": dict(a.left_out), "b": dict(b.left_out)},
             "counts": self.aligned.counts,
             "different": self.aligned.different,
             "functions": [
@@ -167,11 +200,23 @@ class CodeComparisonDocument(Document):
                     "a": None if pair.a is None else a.functions[pair.a],
                     "b": None if pair.b is None else b.functions[pair.b],
                     "paired_by": pair.by,
+                    "renaming": _renaming_dict(pair),
                     "rows": [_row_dict(row, a, b) for row in pair.rows],
                 }
                 for pair in self.aligned.functions
             ],
             "moved": [_change_dict(change) for change in self.moved],
+            "hot": None if self.hot is None else [self._hot_dict(row) for row in self.hot],
+        }
+
+    def _hot_dict(self, hot: HotRow) -> dict[str, object]:
+        row = self.aligned.functions[hot.function].rows[hot.row]
+        return {
+            "function": hot.function,  # into `functions`
+            "row": hot.row,  # into its rows
+            "kind": row.kind,
+            "samples": {"a": hot.samples_a, "b": hot.samples_b},
+            "executed": {"a": hot.executed_a, "b": hot.executed_b},
         }
 
 
@@ -194,13 +239,40 @@ def show_code(
     return CodeDocument(code, tuple(places), len(spots) - len(places))
 
 
-def compare_code(a: str, b: str, choice: CodeChoice, store_opener: StoreOpener) -> CodeComparisonDocument:
-    """The machine code of two names aligned function by function. Raises as `show_code` does."""
+def compare_code(
+    a: str, b: str, choice: CodeChoice, store_opener: StoreOpener, *, limit: int | None = None
+) -> CodeComparisonDocument:
+    """The machine code of two names aligned function by function.
+
+    `limit` ranks so many rows, the hottest first; all rows are there either way. Raises as `show_code` does.
+    """
     codes = resolve_code([a, b], choice, store_opener)
     code_a, code_b = codes
-    changes = hot_spot_changes(code_a.listing, code_b.listing, sample_scale(codes))
+    scale = sample_scale(codes)
     aligned = align(code_a.listing, code_b.listing)
-    return CodeComparisonDocument(code_a, code_b, aligned, tuple(changes))
+    changes = hot_spot_changes(code_a.listing, code_b.listing, scale, aligned)
+    hot = hottest_rows(aligned, code_a.listing, code_b.listing, limit, scale) if limit else None
+    return CodeComparisonDocument(code_a, code_b, aligned, tuple(changes), hot)
+
+
+def _what_lacks(code: SideCode) -> list[str]:
+    """That a report counts nothing per instruction, and the metrics of it that cannot be shown."""
+    listing = code.listing
+    is_measured = code.origin.evidence is Evidence.MEASURED
+    words = [NO_COUNTS] if is_measured and listing.lines and not listing.counts else []
+    names = list(listing.left_out)
+    words += [f"left out: {name}: {listing.left_out[name]}" for name in names[:_LEFT_OUT_NAMED]]
+    if len(names) > _LEFT_OUT_NAMED:
+        words.append(f"left out: {len(names) - _LEFT_OUT_NAMED} more metrics, named by --json")
+    return words
+
+
+def _renaming_dict(function: AlignedFunction) -> dict[str, object]:
+    return {
+        "registers": function.renaming.changed,
+        "one_to_one": not function.reassigned,
+        "rows_otherwise": function.reassigned,
+    }
 
 
 def _origin_dict(code: SideCode) -> dict[str, object]:

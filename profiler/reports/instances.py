@@ -7,7 +7,7 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,6 +74,8 @@ class LaunchDetail:
     per_pc: Mapping[str, PcColumn]
     timelines: Mapping[str, Timeline]
     instances: Mapping[str, Instances]
+    # Why the values of a metric are in none of these, by its name: text at instructions, for example.
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     def places(self) -> list[tuple[int, int]]:
         """Function index and byte offset in it, by instruction: what two runs of one binary have in common.
@@ -159,6 +161,7 @@ def _decode(answer: Answer, sha256: str, ordinal: int) -> LaunchDetail:
         instances={
             n: Instances(unit, tuple(keys), tuple(values)) for n, unit, keys, values in head["instances"]
         },
+        left_out=dict(head["left_out"]),
     )
 
 

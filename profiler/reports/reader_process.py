@@ -7,6 +7,7 @@ the time.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import itertools
 import json
@@ -18,14 +19,20 @@ import signal
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from types import NoneType, TracebackType
 from typing import Any, BinaryIO
 
-READER_VERSION = 4  # raised whenever the second depth extracts something else
+READER_VERSION = 5  # raised whenever the second depth extracts something else
 HEAD = struct.Struct("<4sIQ")  # magic, bytes of JSON, bytes of binary columns
 MAGIC = b"NCUR"
 UNITS_BYTES = 200 << 20  # what the library's tables of metrics and units take
 INSTRUCTION_BYTES = 16  # from CC 7.0 on
 LARGEST_HOLE = 1 << 20  # bytes; functions may lie gigabytes apart
+# Keys below are indices. A module's functions that were never loaded have address 0, and the library finds
+# their code at 0, 16, …: what has code is not yet an address of the launch.
+LOWEST_ADDRESS = 1 << 20
+LONGEST_FUNCTION = 1 << 22  # bytes that are read of a function of which nothing is counted
+NO_TEXTS = ("", "N/A", "???")  # no code; between two instructions; code that cannot be disassembled
 RETIRE_KIB = 300 * 1024  # the library never frees a report: past this, a fresh process takes over
 
 # The states of profiler.evidence.values.State, which this process does not import.
@@ -62,6 +69,10 @@ Json = dict[str, Any]
 
 class Refused(Exception):
     """The report is not whole; the message says what is wrong with it."""
+
+
+class Unreadable(Exception):
+    """One metric holds what this reader does not know; the message says what."""
 
 
 def serve(site: str, memory_bytes: int) -> None:
@@ -115,7 +126,30 @@ def answer(request: Json) -> tuple[Json, bytes]:
     except MemoryError:
         raise
     except Exception as error:  # damaged bytes come out of the bindings as any exception there is
-        return {"error": f"the report is damaged ({type(error).__name__} inside ncu_report)"}, b""
+        if is_of_library(error):
+            return {"error": f"the report is damaged ({type(error).__name__} inside ncu_report)"}, b""
+        return {"error": f"the report may be whole, but cannot be read here: {described(error)}"}, b""
+
+
+def is_of_library(error: BaseException) -> bool:
+    """Whether an exception was raised inside NVIDIA's bindings, not here."""
+    innermost = last_frame(error)
+    return innermost is not None and innermost.tb_frame.f_globals.get("__name__") == "ncu_report"
+
+
+def described(error: BaseException) -> str:
+    """An exception in a few words: its type, the start of its message, and the line that raised it."""
+    innermost = last_frame(error)
+    line = f", line {innermost.tb_lineno} of the reader" if innermost else ""
+    return f"{type(error).__name__}: {' '.join(clean(str(error)).split())[:100]}{line}"
+
+
+def last_frame(error: BaseException) -> TracebackType | None:
+    """Where an exception was raised."""
+    innermost = error.__traceback__
+    while innermost is not None and innermost.tb_next is not None:
+        innermost = innermost.tb_next
+    return innermost
 
 
 def send(out: BinaryIO, head: Json, blob: bytes) -> None:
@@ -218,19 +252,23 @@ def scalars(action: Any, ordinal: int, sets: MetricSets) -> tuple[int, str, list
     if not (all(metric_names) and together.isascii() and together.isprintable()):
         raise Refused(f"the report is damaged: launch {ordinal} has a metric whose name is no name")
     metrics = list(map(action.metric_by_name, metric_names))
-    if None in metrics:
-        raise Refused(f"the report is damaged: launch {ordinal} has a metric that its name does not find")
-    first = type(metrics[0])
+    first = next((type(metric) for metric in metrics if metric is not None), None)
+    if first is None:
+        raise Refused(f"the report is damaged: launch {ordinal} has no metric that its name finds")
     getters = getters_by_kind(first)
-    kinds = list(map(first.kind, metrics))
-    values = [getters[kind][1](metric) for kind, metric in zip(kinds, metrics, strict=True)]
-    letters = "".join([getters[kind][0] for kind in kinds])
+    unknown, kind_of = first.ValueKind_UNKNOWN, first.kind
+    kinds = [unknown if metric is None else kind_of(metric) for metric in metrics]
+    columns = [getters.get(kind, getters[unknown]) for kind in kinds]  # a kind that is new has no value
+    values = [get(metric) for (_, get), metric in zip(columns, metrics, strict=True)]
+    letters = "".join([letter for letter, _ in columns])
     states = bytearray(len(metrics))
-    for index, value in enumerate(values):
+    for index, (value, metric) in enumerate(zip(values, metrics, strict=True)):
         if value and (letters[index] != "f" or math.isfinite(value)):
             continue
-        if value is None or not metrics[index].has_value():
-            states[index] = INSTANCES_ONLY if metrics[index].num_instances() else FAILED
+        if metric is None:  # the report names it and holds nothing of it
+            states[index] = FAILED
+        elif value is None or not metric.has_value():
+            states[index] = INSTANCES_ONLY if metric.num_instances() else FAILED
         elif value and not math.isfinite(value):
             states[index] = FAILED
     return sets.index(metric_names, letters, metrics, values), letters, values, states
@@ -240,6 +278,8 @@ def unit_of(name: str, metric: Any) -> str:
     """The metric's unit, whatever this process has read before."""
     if name.startswith(BREAKDOWN):
         return "%" if ".pct" in name else ""
+    if metric is None:
+        return ""
     unit: str = UNITS.get(name) or metric.unit()
     return unit
 
@@ -337,24 +377,39 @@ def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
         raise Refused(f"the report has no launch {ordinal}")
     metrics = [m for m in map(action.metric_by_name, action.metric_names()) if m is not None]
     units = {metric.name(): unit_of(metric.name(), metric) for metric in metrics}  # all: the order matters
-    instanced = [metric for metric in metrics if metric.num_instances() and metric.has_correlation_ids()]
-    columns_by_name = {metric.name(): (metric, *instances(metric)) for metric in instanced}
-    series = {name: columns for name, columns in columns_by_name.items() if columns[1]}
-    addresses: set[int] = set()
+    left_out: dict[str, str] = {}  # why a metric's values are not among the columns, by name
+    series: dict[str, tuple[Any, list[Any], list[Any]]] = {}
+    for metric in metrics:
+        if metric.num_instances() and metric.has_correlation_ids():
+            with reasons_in(left_out, metric.name()):
+                keys, values = instances(metric)
+                if keys:
+                    series[metric.name()] = metric, keys, values
+    starts = function_starts(series[FUNCTIONS][2]) if FUNCTIONS in series else []
+    counted: set[int] = set()  # addresses of instructions
     for name, (_, keys, _) in series.items():
         if name == "inst_executed" or name.startswith("smsp__pcsamp_"):
-            addresses.update(keys)
+            counted.update(key for key in keys if isinstance(key, int) and key >= LOWEST_ADDRESS)
+    # Where nothing was counted per instruction, the code itself may be there.
+    uncounted = set() if counted else set(itertools.chain.from_iterable(code_of(action, starts)))
+    addresses = counted or uncounted
     timelines = action.timelines()
     per_pc, over_time, rest = [], [], []
     for name, (metric, keys, values) in series.items():
-        if is_per_pc(action, keys, addresses):
-            addresses.update(keys)
-            per_pc.append((name, units[name], keys, values))
-        elif aligned := timelines.aligned_metric(metric) if timelines and isinstance(keys[0], int) else None:
-            over_time.append((name, units[name], *instances(aligned)))
-        else:
-            rest.append((name, units[name], keys, [plain(value) for value in values]))
-    pcs = sorted(addresses.union(holes(action, sorted(addresses))))
+        with reasons_in(left_out, name):
+            if is_per_pc(action, keys, addresses):
+                per_pc.append((name, units[name], keys, numbers(values, "at instructions")))
+                addresses.update(keys)
+            elif (
+                aligned := timelines.aligned_metric(metric)
+                if timelines and isinstance(keys[0], int)
+                else None
+            ):
+                times, at_times = instances(aligned)
+                over_time.append((name, units[name], times, numbers(at_times, "over time")))
+            else:
+                rest.append((name, units[name], keys, [plain(value) for value in values]))
+    pcs = sorted(addresses if uncounted else addresses.union(holes(action, sorted(addresses))))
     sass = [clean(action.sass_by_pc(pc)).strip() for pc in pcs]
     infos = [action.source_info(pc) for pc in pcs]
     texts = {clean(name): clean(text) or None for name, text in dict(action.source_files()).items()}
@@ -362,13 +417,14 @@ def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
     place = {name: index for index, name in enumerate(files)}
     head = {
         "function": clean(action.name()),
-        "functions": sorted(series[FUNCTIONS][2]) if FUNCTIONS in series else [],
+        "functions": starts,
         "pcs": len(pcs),
-        "sass": [text if text and text != "???" else None for text in sass],
+        "sass": [None if text in NO_TEXTS else text for text in sass],
         "files": [[name, texts.get(name)] for name in files],
         "per_pc": [[name, unit] for name, unit, _, _ in per_pc],
         "timelines": [[name, unit, len(keys)] for name, unit, keys, _ in over_time],
         "instances": rest,
+        "left_out": list(left_out.items()),
     }
     row = {pc: index for index, pc in enumerate(pcs)}
     columns = [
@@ -376,15 +432,64 @@ def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
         struct.pack(f"<{len(pcs)}i", *(place[clean(info.file_name())] if info else -1 for info in infos)),
         struct.pack(f"<{len(pcs)}i", *(info.line() if info else -1 for info in infos)),
     ]
-    for _, _, keys, values in per_pc:
-        column = [math.nan] * len(pcs)  # a PC that the metric does not name has no value, which is not 0
-        for key, value in zip(keys, values, strict=True):
-            column[row[key]] = math.nan if value is None else float(value)
-        columns.append(struct.pack(f"<{len(pcs)}d", *column))
-    for _, _, keys, values in over_time:
+    for _, _, keys, column in per_pc:
+        at_pcs = [math.nan] * len(pcs)  # a PC that the metric does not name has no value, which is not 0
+        for key, number in zip(keys, column, strict=True):
+            at_pcs[row[key]] = number
+        columns.append(struct.pack(f"<{len(pcs)}d", *at_pcs))
+    for _, _, keys, column in over_time:
         columns.append(struct.pack(f"<{len(keys)}q", *keys))
-        columns.append(struct.pack(f"<{len(keys)}d", *(math.nan if v is None else float(v) for v in values)))
+        columns.append(struct.pack(f"<{len(keys)}d", *column))
     return head, b"".join(columns)
+
+
+@contextlib.contextmanager
+def reasons_in(left_out: dict[str, str], name: str) -> Iterator[None]:
+    """What goes wrong with one metric costs that metric and is noted, except running out of memory."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Unreadable as reason:
+        left_out[name] = str(reason)
+    except Exception as error:
+        left_out[name] = described(error) + (" inside ncu_report" if is_of_library(error) else "")
+
+
+def numbers(values: Sequence[Any], where: str) -> list[float]:
+    """Values as a column of numbers, NaN for none; raises Unreadable for anything else."""
+    column = []
+    for value in values:
+        if not isinstance(value, (int, float, NoneType)):
+            raise Unreadable(f"its values {where} are no numbers but text: {plain(value)[:40]!r}")
+        column.append(math.nan if value is None else float(value))
+    return column
+
+
+def function_starts(values: Sequence[Any]) -> list[int]:
+    """Where each function of the launch starts, ascending."""
+    return sorted({value for value in values if isinstance(value, int) and value >= LOWEST_ADDRESS})
+
+
+def has_code(action: Any, address: int) -> bool:
+    """Whether an instruction lies at an address."""
+    return action.sass_by_pc(address) not in NO_TEXTS[:2]
+
+
+def code_of(action: Any, starts: Sequence[int]) -> Iterator[list[int]]:
+    """The instructions of each function, from its start to where its text ends, without the padding there."""
+    for start, limit in itertools.zip_longest(starts, starts[1:], fillvalue=sys.maxsize):
+        addresses: list[int] = []
+        length = 0  # up to the last instruction that is no padding
+        for address in range(start, min(limit, start + LONGEST_FUNCTION), INSTRUCTION_BYTES):
+            text = action.sass_by_pc(address).strip()
+            # Where one function ends right before another, the library has no text for the first instruction.
+            if text in NO_TEXTS and address > start:
+                break
+            addresses.append(address)
+            if text not in NO_TEXTS and text != "NOP":
+                length = len(addresses)
+        yield addresses[:length]
 
 
 def holes(action: Any, addresses: Sequence[int]) -> Iterator[int]:
@@ -392,7 +497,7 @@ def holes(action: Any, addresses: Sequence[int]) -> Iterator[int]:
     for before, after in itertools.pairwise(addresses):
         if after - before <= LARGEST_HOLE:
             for address in range(before + INSTRUCTION_BYTES, after, INSTRUCTION_BYTES):
-                if not action.sass_by_pc(address):
+                if not has_code(action, address):
                     break  # the end of a function
                 yield address
 
@@ -408,7 +513,10 @@ def column_of(metric: Any, count: int) -> list[Any]:
     """The first values of a metric's instances, which are all of one kind."""
     if not count:
         return []
-    letter, get = getters_by_kind(type(metric))[metric.kind(0)]
+    kind, getters = metric.kind(0), getters_by_kind(type(metric))
+    if kind not in getters:
+        raise Unreadable(f"its values are of a kind that this reader does not know ({kind})")
+    letter, get = getters[kind]
     values = [get(metric, index) for index in range(count)]
     return list(map(clean, values)) if letter == "s" else values
 
@@ -417,7 +525,7 @@ def is_per_pc(action: Any, keys: Sequence[Any], addresses: set[int]) -> bool:
     """Whether a metric's instances belong to instructions: their keys are addresses of this launch's code."""
     if not keys or not isinstance(keys[0], int):
         return False
-    return keys[0] in addresses or bool(action.sass_by_pc(keys[0]))
+    return keys[0] in addresses or (keys[0] >= LOWEST_ADDRESS and has_code(action, keys[0]))
 
 
 def plain(value: Any) -> Any:

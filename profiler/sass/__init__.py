@@ -12,16 +12,19 @@ if TYPE_CHECKING:
     from profiler.sass.bundle_file import MachineCode as MachineCode
     from profiler.sass.disassembly import disassemble as disassemble
     from profiler.sass.hotspots import CodeLocation as CodeLocation
+    from profiler.sass.hotspots import HotRow as HotRow
     from profiler.sass.hotspots import HotSpot as HotSpot
     from profiler.sass.hotspots import HotSpotChange as HotSpotChange
     from profiler.sass.hotspots import hot_spot_changes as hot_spot_changes
     from profiler.sass.hotspots import hottest as hottest
+    from profiler.sass.hotspots import hottest_rows as hottest_rows
     from profiler.sass.listing import FunctionCode as FunctionCode
     from profiler.sass.listing import Listing as Listing
     from profiler.sass.listing import SassLine as SassLine
     from profiler.sass.listing import listing_of_launch as listing_of_launch
     from profiler.sass.listing import make_listing as make_listing
     from profiler.sass.listing import select_functions as select_functions
+    from profiler.sass.registers import Renaming as Renaming
     from profiler.sass.source_diff import FlagChange as FlagChange
     from profiler.sass.source_diff import LineTraffic as LineTraffic
     from profiler.sass.source_diff import SourceRow as SourceRow
@@ -37,8 +40,9 @@ __getattr__ = lazy(
     alignment="AlignedFunction AlignedRow Alignment align",
     bundle_file="MachineCode",
     disassembly="disassemble",
-    hotspots="CodeLocation HotSpot HotSpotChange hot_spot_changes hottest",
+    hotspots="CodeLocation HotRow HotSpot HotSpotChange hot_spot_changes hottest hottest_rows",
     listing="FunctionCode Listing SassLine listing_of_launch make_listing select_functions",
+    registers="Renaming",
     source_diff="FlagChange LineTraffic SourceRow TrafficRow compare_traffic side_by_side",
     stored_code="CodeNotStored StoredCode find_code",
 )

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from profiler.build import template_integer
 from profiler.build.kernel_names import without_path_hash
+from profiler.sass import registers
 from profiler.sass.listing import Listing, SassLine
+from profiler.sass.registers import Renaming
 
-EQUAL, CHANGED, ONLY_A, ONLY_B, UNREAD = "equal", "changed", "only A", "only B", "unread"
-# From this share of equal instructions on, they are paired first and opcodes between them; else only opcodes.
+EQUAL, RENAMED, CHANGED = "equal", "renamed", "changed"
+ONLY_A, ONLY_B, UNREAD = "only A", "only B", "unread"
+KINDS = (EQUAL, RENAMED, CHANGED, ONLY_A, ONLY_B, UNREAD)
+UNCHANGED = (EQUAL, RENAMED, UNREAD)  # rows that are shown only beside what differs
+# From this share of the shorter function on, instructions that are equal are paired before all others; below
+# it their order says nothing, for example where all registers have other numbers.
 _MOSTLY_EQUAL = 0.5
 
 
-@dataclass(frozen=True)
-class AlignedRow:
+class AlignedRow(NamedTuple):
     """One instruction of each side, as positions in the listings' lines; None where a side has none."""
 
-    # equal; changed: the same opcode with other operands, or a branch to elsewhere; only A; only B; unread: a
-    # side has no text, so that nobody knows whether they are equal.
+    # equal; renamed: equal but for the numbers of registers; changed: the same opcode with other operands, or
+    # a branch to elsewhere; only A; only B; unread: a side has no text, so that nobody knows whether they are
+    # equal.
     kind: str
     a: int | None
     b: int | None
@@ -35,6 +42,8 @@ class AlignedFunction:
     b: int | None
     rows: tuple[AlignedRow, ...]
     by: str  # what instructions were paired by: text, source lines or offsets
+    renaming: Renaming = field(default_factory=Renaming)  # of the registers of equal and renamed rows
+    reassigned: int = 0  # renamed rows that do not follow it: nobody checked that they read the same values
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ class Alignment:
     @cached_property
     def counts(self) -> dict[str, int]:
         """How many rows there are of each kind."""
-        counts = dict.fromkeys((EQUAL, CHANGED, ONLY_A, ONLY_B, UNREAD), 0)
+        counts = dict.fromkeys(KINDS, 0)
         for function in self.functions:
             for row in function.rows:
                 counts[row.kind] += 1
@@ -54,8 +63,13 @@ class Alignment:
 
     @property
     def different(self) -> bool:
-        """Whether any row is known to differ."""
-        return any(self.counts[kind] for kind in (CHANGED, ONLY_A, ONLY_B))
+        """Whether any row is known to differ, and be it in the number of a register."""
+        return any(self.counts[kind] for kind in (RENAMED, CHANGED, ONLY_A, ONLY_B))
+
+    @property
+    def reassigned(self) -> int:
+        """Renamed rows that do not follow the one-to-one renaming of their function."""
+        return sum(function.reassigned for function in self.functions)
 
 
 def align(a: Listing, b: Listing) -> Alignment:
@@ -66,12 +80,11 @@ def align(a: Listing, b: Listing) -> Alignment:
         lines_b = range(0) if index_b is None else b.ranges[index_b]
         functions.append(AlignedFunction(index_a, index_b, *_align_lines(a, lines_a, b, lines_b)))
     partner = {row.a: row.b for function in functions for row in function.rows if row.a is not None}
-    return Alignment(
-        tuple(
-            replace(function, rows=_with_branches_compared(function.rows, a, b, partner))
-            for function in functions
-        )
+    compared = (
+        replace(function, rows=_with_branches_compared(function.rows, a, b, partner))
+        for function in functions
     )
+    return Alignment(tuple(_with_renaming(function, a, b) for function in compared))
 
 
 def pair_functions(a: Listing, b: Listing) -> list[tuple[int | None, int | None]]:
@@ -110,41 +123,63 @@ def _align_lines(
     """The rows of two functions, given by their lines, and what the instructions were paired by."""
     lines_a = a.lines[range_a.start : range_a.stop]
     lines_b = b.lines[range_b.start : range_b.stop]
+    starts = range_a.start, range_b.start
     if lines_a and lines_b and not (_readable(lines_a) and _readable(lines_b)):
         pairs, by = _pair_by_place(lines_a, lines_b)
-        rows = _rows(pairs, lines_a, lines_b, unread=True)
-    else:
-        pairs, by = _pair_by_text(lines_a, lines_b), "text"
-        rows = _rows(pairs, lines_a, lines_b)
-    in_listings = (
-        AlignedRow(
-            row.kind,
-            None if row.a is None else row.a + range_a.start,
-            None if row.b is None else row.b + range_b.start,
-        )
-        for row in rows
-    )
-    return tuple(in_listings), by
+        return _rows(pairs, len(lines_a), len(lines_b), starts, lambda *_: UNREAD), by
+    texts_a, texts_b = _Texts(lines_a), _Texts(lines_b)
+    pairs = _pair_by_text(texts_a, texts_b)
+
+    def kind(x: int, y: int) -> str:
+        return _kind(texts_a, x, texts_b, y)
+
+    return _rows(pairs, len(lines_a), len(lines_b), starts, kind), "text"
+
+
+class _Texts:
+    """What the instructions of a function are paired by, finest first; empty where one has no text."""
+
+    def __init__(self, lines: Sequence[SassLine]) -> None:
+        self.masked = [line.masked or "" for line in lines]
+        self.shapes = registers.shapes(self.masked)
+        self.opcodes = [line.opcode for line in lines]
 
 
 def _readable(lines: Sequence[SassLine]) -> bool:
     return any(line.text for line in lines)
 
 
-def _pair_by_text(a: Sequence[SassLine], b: Sequence[SassLine]) -> list[tuple[int, int]]:
-    """Equal instructions first and equal opcodes between them; where little is equal, opcodes alone."""
-    equal = longest_common_subsequence([line.masked for line in a], [line.masked for line in b])
-    if len(equal) < _MOSTLY_EQUAL * min(len(a), len(b)):
-        return longest_common_subsequence([line.opcode for line in a], [line.opcode for line in b])
+def _pair_by_text(a: _Texts, b: _Texts) -> list[tuple[int, int]]:
+    """Equal instructions first, unless there are few; between them those of one shape, then of one opcode.
+
+    Functions with the same opcodes in the same order pair instruction by instruction. Swapped sides give the
+    same pairs: of several subsequences of one length it is that of the same order of the two.
+    """
+    if a.opcodes == b.opcodes:
+        return [(index, index) for index in range(len(a.opcodes))]
+    if (len(b.masked), b.masked) < (len(a.masked), a.masked):
+        return [(x, y) for y, x in _pair_by_text(b, a)]
+    few = _MOSTLY_EQUAL * min(len(a.masked), len(b.masked))
     pairs: list[tuple[int, int]] = []
+    if (Counter(a.masked) & Counter(b.masked)).total() >= few:  # as many may be equal in whatever order
+        pairs = longest_common_subsequence(a.masked, b.masked)
+    pairs = _with_pairs_between(pairs if len(pairs) >= few else [], a.shapes, b.shapes)
+    return _with_pairs_between(pairs, a.opcodes, b.opcodes)
+
+
+def _with_pairs_between(
+    pairs: Sequence[tuple[int, int]], a: Sequence[Hashable], b: Sequence[Hashable]
+) -> list[tuple[int, int]]:
+    """Pairs of positions, and between neighbours the longest common subsequence of what lies there."""
+    filled: list[tuple[int, int]] = []
     i = k = 0
-    for x, y in [*equal, (len(a), len(b))]:
-        opcodes_a, opcodes_b = ([line.opcode for line in lines] for lines in (a[i:x], b[k:y]))
-        pairs += [(i + m, k + n) for m, n in longest_common_subsequence(opcodes_a, opcodes_b)]
+    for x, y in [*pairs, (len(a), len(b))]:
+        if i < x and k < y:
+            filled += [(i + m, k + n) for m, n in longest_common_subsequence(a[i:x], b[k:y])]
         if x < len(a):
-            pairs.append((x, y))
+            filled.append((x, y))
         i, k = x + 1, y + 1
-    return pairs
+    return filled
 
 
 def _pair_by_place(a: Sequence[SassLine], b: Sequence[SassLine]) -> tuple[list[tuple[int, int]], str]:
@@ -156,16 +191,34 @@ def _pair_by_place(a: Sequence[SassLine], b: Sequence[SassLine]) -> tuple[list[t
 
 
 def _rows(
-    pairs: Sequence[tuple[int, int]], a: Sequence[SassLine], b: Sequence[SassLine], unread: bool = False
-) -> Iterator[AlignedRow]:
+    pairs: Sequence[tuple[int, int]],
+    count_a: int,
+    count_b: int,
+    starts: tuple[int, int],
+    kind: Callable[[int, int], str],
+) -> tuple[AlignedRow, ...]:
+    """The rows of two functions of so many lines; their lines count from `starts` in the listings."""
+    start_a, start_b = starts
+    rows: list[AlignedRow] = []
     i = k = 0
-    for x, y in [*pairs, (len(a), len(b))]:  # behind the last pair comes the rest of both
-        yield from (AlignedRow(ONLY_A, index, None) for index in range(i, x))
-        yield from (AlignedRow(ONLY_B, None, index) for index in range(k, y))
-        if x < len(a) and y < len(b):
-            is_same = a[x].masked == b[y].masked
-            yield AlignedRow(UNREAD if unread else EQUAL if is_same else CHANGED, x, y)
+    for x, y in [*pairs, (count_a, count_b)]:  # behind the last pair comes the rest of both
+        rows += [AlignedRow(ONLY_A, index, None) for index in range(start_a + i, start_a + x)]
+        rows += [AlignedRow(ONLY_B, None, index) for index in range(start_b + k, start_b + y)]
+        if x < count_a and y < count_b:
+            rows.append(AlignedRow(kind(x, y), start_a + x, start_b + y))
         i, k = x + 1, y + 1
+    return tuple(rows)
+
+
+def _kind(a: _Texts, x: int, b: _Texts, y: int) -> str:
+    """How two instructions compare, wherever they branch to; of one without text nobody knows."""
+    text_a, text_b = a.masked[x], b.masked[y]
+    if not text_a or not text_b:
+        return UNREAD
+    if text_a == text_b:
+        return EQUAL
+    is_renamed = a.shapes[x] == b.shapes[y] and registers.differ_in_numbers_only(text_a, text_b)
+    return RENAMED if is_renamed else CHANGED
 
 
 def _with_branches_compared(
@@ -173,9 +226,27 @@ def _with_branches_compared(
 ) -> tuple[AlignedRow, ...]:
     """Branches that read alike but go to instructions that are no partners are a change."""
     return tuple(
-        replace(row, kind=CHANGED) if row.kind == EQUAL and not _same_target(row, a, b, partner) else row
+        row._replace(kind=CHANGED)
+        if row.kind in (EQUAL, RENAMED) and not _same_target(row, a, b, partner)
+        else row
         for row in rows
     )
+
+
+def _with_renaming(function: AlignedFunction, a: Listing, b: Listing) -> AlignedFunction:
+    """The function with the renaming that its rows agree on most, where any of them is renamed."""
+    if not any(row.kind == RENAMED for row in function.rows):
+        return function
+    pairs = []  # the registers of rows that compare, and whether the row is renamed
+    for row in function.rows:
+        if row.kind in (EQUAL, RENAMED) and row.a is not None and row.b is not None:
+            text_a, text_b = a.lines[row.a].masked or "", b.lines[row.b].masked or ""
+            pairs.append((registers.names(text_a), registers.names(text_b), row.kind == RENAMED))
+    renaming = registers.common_renaming((names_a, names_b) for names_a, names_b, _ in pairs)
+    reassigned = sum(
+        is_renamed and not renaming.covers(names_a, names_b) for names_a, names_b, is_renamed in pairs
+    )
+    return replace(function, renaming=renaming, reassigned=reassigned)
 
 
 def _same_target(row: AlignedRow, a: Listing, b: Listing, partner: dict[int, int | None]) -> bool:

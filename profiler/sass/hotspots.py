@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import PurePath
 
 from profiler.evidence import Values
 from profiler.reports import source_lines
-from profiler.sass.alignment import align
+from profiler.sass.alignment import UNCHANGED, Alignment, align
 from profiler.sass.listing import FileLine, Listing
 
 # ncu's names of what it counts for each instruction.
@@ -95,6 +95,18 @@ class HotSpotChange:
         return max(map(abs, self.by_reason.values()), default=0.0) <= limit
 
 
+@dataclass(frozen=True)
+class HotRow:
+    """A row of two aligned listings with its counts; None where a side has none."""
+
+    function: int  # into Alignment.functions
+    row: int  # into its rows
+    samples_a: float | None
+    samples_b: float | None  # of B's own sampling, not scaled
+    executed_a: float | None
+    executed_b: float | None
+
+
 def spots_by_instruction(listing: Listing) -> tuple[HotSpot, ...]:
     """The counts at every instruction."""
     reasons = _reasons(listing)
@@ -141,15 +153,21 @@ def sample_scale(a: Values, b: Values) -> float | None:
     return cycles_per_sample[1] / cycles_per_sample[0]
 
 
-def hot_spot_changes(a: Listing, b: Listing, scale: float = 1.0) -> tuple[HotSpotChange, ...]:
+def hot_spot_changes(
+    a: Listing, b: Listing, scale: float = 1.0, alignment: Alignment | None = None
+) -> tuple[HotSpotChange, ...]:
     """The locations whose waiting samples changed, most first; samples of B count `scale` (see sample_scale).
 
     Source lines belong together where their texts are equal or stand in a changed stretch of equal length;
-    where no text is embedded, by file name and number. Without line info instructions pair as aligned.
+    where no text is embedded, by file name and number. Without line info instructions pair as aligned: by
+    `alignment`, where the caller has it already.
     """
     with_lines = a.has_sources and b.has_sources
     spots_a, spots_b = ((spots_by_line if with_lines else spots_by_instruction)(side) for side in (a, b))
-    partners = _partners(a, b, spots_a, spots_b) if with_lines else _aligned_positions(a, b)
+    if with_lines:
+        partners = _partners(a, b, spots_a, spots_b, alignment)
+    else:
+        partners = _aligned_positions(alignment or align(a, b))
     unpaired_b = dict(enumerate(spots_b))
     changes = []
     for position, spot in enumerate(spots_a):
@@ -157,6 +175,41 @@ def hot_spot_changes(a: Listing, b: Listing, scale: float = 1.0) -> tuple[HotSpo
         changes.append(_change(spot, partner, scale))
     changes += [_change(None, spot, scale) for spot in unpaired_b.values()]
     return tuple(sorted((change for change in changes if change.by_reason), key=_largest_first))
+
+
+def hottest_rows(
+    alignment: Alignment, a: Listing, b: Listing, limit: int, scale: float = 1.0
+) -> tuple[HotRow, ...]:
+    """The rows with most samples on both sides together, else with most instructions executed.
+
+    Samples of B count `scale` (see sample_scale). Where nothing is counted, the first rows that differ.
+    """
+    columns = [
+        [_counts_of(listing, name) for listing in (a, b)] for name in (SAMPLES, EXECUTED)
+    ]  # of samples and of executions, A's and B's
+    ranked = []
+    for function, pair in enumerate(alignment.functions):
+        for position, row in enumerate(pair.rows):
+            counts = [
+                (None if row.a is None else of_a(row.a), None if row.b is None else of_b(row.b))
+                for of_a, of_b in columns
+            ]
+            (samples_a, samples_b), (executed_a, executed_b) = counts
+            rank = (
+                -(samples_a or 0.0) - scale * (samples_b or 0.0),
+                -(executed_a or 0.0) - (executed_b or 0.0),
+                row.kind in UNCHANGED,
+            )
+            ranked.append((rank, HotRow(function, position, *counts[0], *counts[1])))
+    ranked.sort(key=lambda item: item[0])
+    return tuple(row for _, row in ranked[:limit])
+
+
+def _counts_of(listing: Listing, name: str) -> Callable[[int], float | None]:
+    """What a column has at a position; None for no value and where there is no such column."""
+    column = listing.counts.get(name)
+    values = [] if column is None else column.values.tolist()
+    return lambda position: None if not values or math.isnan(values[position]) else values[position]
 
 
 def stall_totals(spots: Iterable[HotSpot]) -> dict[str, float]:
@@ -195,10 +248,14 @@ def _hot_spot(
     positions: tuple[int, ...],
     reasons: Mapping[str, Sequence[float]],
 ) -> HotSpot:
-    waiting = {name: _sum(values[position] for position in positions) for name, values in reasons.items()}
+    if len(positions) == 1:  # of thousands of instructions: no sum to form
+        waiting = {name: values[positions[0]] for name, values in reasons.items()}
+        nonzero = {name: count for name, count in waiting.items() if count and not math.isnan(count)}
+    else:
+        sums = {name: _sum(values[position] for position in positions) for name, values in reasons.items()}
+        nonzero = {name: count for name, count in sums.items() if count}
     columns = (SAMPLES, EXECUTED, WAVEFRONTS, IDEAL, EXCESS)
     samples, executed, wavefronts, ideal, excess = (_column_sum(listing, name, positions) for name in columns)
-    nonzero = {name: count for name, count in waiting.items() if count}
     return HotSpot(location, text, positions, samples, nonzero, executed, wavefronts, ideal, excess)
 
 
@@ -238,14 +295,18 @@ def _change(a: HotSpot | None, b: HotSpot | None, scale: float) -> HotSpotChange
     )
 
 
-def _aligned_positions(a: Listing, b: Listing) -> dict[int, int]:
+def _aligned_positions(alignment: Alignment) -> dict[int, int]:
     """Positions in B's lines by those in A's, of the instructions that belong together."""
-    rows = (row for function in align(a, b).functions for row in function.rows)
+    rows = (row for function in alignment.functions for row in function.rows)
     return {row.a: row.b for row in rows if row.a is not None and row.b is not None}
 
 
 def _partners(
-    a: Listing, b: Listing, spots_a: Sequence[HotSpot], spots_b: Sequence[HotSpot]
+    a: Listing,
+    b: Listing,
+    spots_a: Sequence[HotSpot],
+    spots_b: Sequence[HotSpot],
+    alignment: Alignment | None,
 ) -> dict[int, int]:
     """Positions in spots_b by those in spots_a: lines pair by source, instructions without one as aligned."""
     files_b = {PurePath(file).name: file for spot in spots_b if (file := spot.location.file) is not None}
@@ -263,7 +324,7 @@ def _partners(
     position_of_instruction = {
         spot.lines[0]: position for position, spot in enumerate(spots_b) if spot.location.file is None
     }
-    aligned = _aligned_positions(a, b) if position_of_instruction else {}
+    aligned = _aligned_positions(alignment or align(a, b)) if position_of_instruction else {}
     partners = {}
     for position, spot in enumerate(spots_a):
         file = spot.location.file

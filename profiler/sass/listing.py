@@ -65,6 +65,8 @@ class Listing:
     lines: tuple[SassLine, ...]  # functions in order, offsets ascending
     counts: Mapping[str, PcColumn] = field(default_factory=dict)  # in the order of lines, NaN for no value
     texts: Mapping[str, str] = field(default_factory=dict)  # of the source files that a report embeds
+    # Metrics of the launch whose values cannot be shown, with the reason.
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_text(self) -> bool:
@@ -120,7 +122,8 @@ def listing_of_launch(detail: LaunchDetail, label: str = "") -> Listing:
         for number in range(1, len(starts) + 1)
     ]
     files = {file.name: file.text for file in detail.files if file.text is not None}
-    return Listing(label or detail.function, tuple(functions), lines, detail.per_pc, files)
+    label = label or detail.function
+    return Listing(label, tuple(functions), lines, detail.per_pc, files, detail.left_out)
 
 
 def make_listing(
@@ -151,7 +154,7 @@ def select_functions(listing: Listing, is_selected: Callable[[str], bool]) -> Li
         name: PcColumn(column.unit, column.values[positions]) for name, column in listing.counts.items()
     }
     functions = tuple(listing.functions[index] for index in selected)
-    return Listing(listing.label, functions, tuple(lines), counts, listing.texts)
+    return replace(listing, functions=functions, lines=tuple(lines), counts=counts)
 
 
 class _CodeMap:

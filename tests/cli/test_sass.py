@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from profiler.cli import main
-from profiler.documents.sass import NO_TEXT
+from profiler.documents.sass import NO_COUNTS, NO_TEXT
 from tests.conftest import ROOT
-from tests.reportfiles import is_made
+from tests.reportfiles import is_made, machine_code
+from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, Scalar
 from tests.toolchain import needs_sass
 
 Caught = pytest.CaptureFixture[str]
@@ -86,10 +87,88 @@ def test_two_launches_of_one_report_show_no_difference(reports: Path, capsys: Ca
 
 
 def test_a_report_without_instructions_cannot_be_judged(reports: Path, capsys: Caught) -> None:
-    code, text = told(capsys, reports / "esmm" / "profile@049ec612.ncu-rep")
+    code, text = told(capsys, reports / "mistic" / "profileHIGGS.ncu-rep")
     assert code == 3
     assert "the report holds no instructions of" in text
     assert "--set full" in text
+    assert len(text.splitlines()) == 1
+
+
+def test_code_of_which_nothing_was_counted_is_shown_and_says_so(tmp_path: Path, capsys: Caught) -> None:
+    code = machine_code.load("v1", 0x7F3A10000000)
+    function = code.functions[machine_code.BY_HEAD_DIM[64]]
+    starts = Metric(1.0, [(0, function.address)])
+    metrics: dict[str, Metric | Scalar] = {"gpu__time_duration.sum": 5.0, "launch__function_pcs": starts}
+    path = tmp_path / "basic.ncu-rep"
+    path.write_bytes(ReportFile([LaunchResult("v1", "v1(int)", "_Z2v1i", metrics, code=code)]).to_bytes())
+    exit_code, text = told(capsys, path, "--hot", 2)
+    assert exit_code == 0
+    assert NO_COUNTS in text
+    found = document(capsys, path, path)
+    assert found["counts"]["equal"] == document(capsys, path)["instructions"] > 100
+    assert not found["different"]
+
+
+def test_a_metric_that_cannot_be_shown_is_named_beside_the_rest(tmp_path: Path, capsys: Caught) -> None:
+    code = machine_code.load("v1", 0x7F3A10000000)
+    function = code.functions[machine_code.BY_HEAD_DIM[64]]
+    metrics: dict[str, Metric | Scalar] = {
+        "gpu__time_duration.sum": 5.0,
+        "inst_executed": Metric(3, [(pc, 1) for pc in function.pcs[:3]]),
+        "smsp__kind": Metric(None, [(pc, "warp") for pc in function.pcs[:3]]),
+    }
+    path = tmp_path / "text.ncu-rep"
+    path.write_bytes(ReportFile([LaunchResult("v1", "v1(int)", "_Z2v1i", metrics, code=code)]).to_bytes())
+    exit_code, text = told(capsys, path)
+    assert exit_code == 0
+    why = "its values at instructions are no numbers but text: 'warp'"
+    assert f"left out: smsp__kind: {why}" in text
+    found = document(capsys, path)
+    assert found["left_out"] == {"smsp__kind": why}
+    assert found["places"][0]["executed"] == 1
+    assert document(capsys, path, path)["left_out"]["b"] == {"smsp__kind": why}
+
+
+def test_the_hottest_rows_of_two_sides_are_printed_with_what_lies_around_them(
+    made_reports: Path, capsys: Caught
+) -> None:
+    a, b = (made_reports / "mistic" / f"prof{number}.ncu-rep" for number in (1, 2))
+    exit_code, text = told(capsys, a, b, "--hot", 3)
+    assert exit_code == 0
+    for number in (1, 2, 3):
+        assert f"← hot {number}: " in text
+    assert "← hot 4" not in text
+    diff = text.partition("waiting samples that moved")[0]
+    assert len(diff.splitlines()) < 3 * 2 * 7 + 15
+    assert "rows that differ elsewhere are left out: all without --hot" in diff
+    _, whole = told(capsys, a, b)
+    assert "left out" not in whole
+    assert len(whole.splitlines()) > 2 * len(text.splitlines())
+    found = document(capsys, a, b, "--hot", 3)
+    samples = [sum(filter(None, row["samples"].values())) for row in found["hot"]]
+    assert samples == sorted(samples, reverse=True)
+    assert len(samples) == 3
+    plain = document(capsys, a, b)
+    assert plain["hot"] is None
+    assert plain["functions"] == found["functions"], "all rows are there either way"
+    assert sum(plain["counts"].values()) == sum(len(pair["rows"]) for pair in plain["functions"])
+
+
+def test_renamed_instructions_are_counted_and_stand_beside_what_differs(
+    made_reports: Path, capsys: Caught
+) -> None:
+    a, b = (made_reports / "mistic" / f"prof{number}.ncu-rep" for number in (1, 2))
+    found = document(capsys, a, b)
+    _, text = told(capsys, a, b)
+    assert f"{found['counts']['renamed']} renamed" in text
+    assert "renamed: nothing differs but the numbers of registers" in text
+    otherwise = sum(pair["renaming"]["rows_otherwise"] for pair in found["functions"])
+    assert f"{otherwise} of {found['counts']['renamed']} do not follow one renaming" in text
+    renamed = [row for pair in found["functions"] for row in pair["rows"] if row["kind"] == "renamed"]
+    assert len(renamed) == found["counts"]["renamed"] > 10
+    assert all(row["a"]["text"] != row["b"]["text"] for row in renamed)
+    _, everything = told(capsys, a, b, "--all")
+    assert sum(line.startswith("≈ ") for line in everything.splitlines()) == len(renamed)
 
 
 def test_a_launch_or_name_that_is_not_there_names_what_is(reports: Path, capsys: Caught) -> None:

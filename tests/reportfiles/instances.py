@@ -25,6 +25,12 @@ GLOBAL_SECTORS = (
 )
 CONFLICTS = "derived__memory_l1_conflicts_shared_nway"
 TIMELINES = {"pmsampling:sm__cycles_active.avg": "cycle", "pmsampling:sm__ctas_launched.sum": "block"}
+# Texts under an index and not under an address: so newer releases store what they know of the machine.
+TEXTS_BY_INDEX: dict[str, Metric | Scalar] = {
+    "launch__func_cache_config": Metric("CachePreferNone", [(0, "CachePreferNone")]),
+    "numa__cpu_affinity": Metric("0-63", [(0, "0-63")]),
+    "profiler__pmsampler_pass_groups": Metric(2, [(0, "pmsampling:a,pmsampling:b"), (1, "pmsampling:c")]),
+}
 LIMITS = ("blocks", "registers", "shared_mem", "warps")
 REGISTERS, SHARED_BYTES = 65536, 102400  # of an SM
 

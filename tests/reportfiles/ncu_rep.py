@@ -17,6 +17,7 @@ Where `ncu_report` (2026.3) asks for more than one would think:
 - A launch finds its machine code by the number of its module, and an instruction by its absolute address.
   The module names each function with its load address and its index in the symbol table of the cubin.
 - Where one function ends right before another, the first instruction of the other has no text.
+- A function that was not loaded has address 0, and the library then finds its code at 0, 16, …
 - A metric without a total holds no value message at all; `has_value()` is then False.
 - Values over time are a timeline only where a section of the launch draws them as one.
 - Rules have their kinds in another order in the file (1 ok, 2 warning, 3 error, 4 optimization) than in
@@ -87,13 +88,16 @@ class Code:
     compute_capability: tuple[int, int]
     identifier: int = 1  # by which launches name the module
     sources: Mapping[str, str] = default(default_factory=dict)  # imported source texts by path
+    unloaded: Sequence[str] = ()  # kernels that the program never loaded: they have address 0
 
     @cached_property
     def functions(self) -> dict[str, Function]:
         """The kernels of the cubin by mangled name."""
         address, functions = self.address, {}
         for index, symbol in enumerate(symbols(self.cubin)):
-            if symbol.is_kernel:
+            if symbol.is_kernel and symbol.name in self.unloaded:
+                functions[symbol.name] = Function(symbol.name, index, 0, symbol.size)
+            elif symbol.is_kernel:
                 functions[symbol.name] = Function(symbol.name, index, address, symbol.size)
                 address += (symbol.size // 256 + 1) * 256
         return functions

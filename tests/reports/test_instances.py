@@ -3,15 +3,52 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from profiler.errors import UnreadableReport
-from profiler.reports import instances, read
+from profiler.reports import instances, read, reader_process
 from profiler.reports.reader_client import Worker
-from tests.reportfiles import is_made
+from tests.reportfiles import instances as made_instances
+from tests.reportfiles import is_made, machine_code
+from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, Scalar
+
+CHIP = {f"device__attribute_{name}": 0x170 for name in ("architecture", "chip", "implementation")}  # GA100
+WriteLaunch = Callable[[Mapping[str, Metric | Scalar]], Path]
+
+
+@pytest.fixture
+def pcs() -> range:
+    """The addresses of the instructions of a made launch."""
+    return code().functions[machine_code.BY_HEAD_DIM[64]].pcs
+
+
+@pytest.fixture
+def write_launch(tmp_path: Path) -> WriteLaunch:
+    """Write a report of one launch of v1<64> with these metrics; v1<128> of its module was never loaded."""
+
+    def write(metrics: Mapping[str, Metric | Scalar]) -> Path:
+        starts = Metric(1.0, [(0, code().functions[machine_code.BY_HEAD_DIM[64]].address)])
+        base: dict[str, Metric | Scalar] = {
+            **CHIP,
+            "gpu__time_duration.sum": 5.0,
+            "launch__function_pcs": starts,
+        }
+        launch = LaunchResult("v1", "v1(int)", "_Z2v1i", {**base, **metrics}, code=code())
+        path = tmp_path / "made.ncu-rep"
+        path.write_bytes(ReportFile([launch]).to_bytes())
+        return path
+
+    return write
+
+
+def code() -> Any:
+    return replace(machine_code.load("v1", 0x7F3A10000000), unloaded=[machine_code.BY_HEAD_DIM[128]])
 
 
 @pytest.mark.slow
@@ -186,3 +223,76 @@ def test_the_units_of_both_depths_are_the_same(reports: Path, name: str) -> None
     columns = {**found.per_pc, **found.timelines, **found.instances}
     assert len(columns) > 35
     assert {one: column.unit for one, column in columns.items()} == {one: values[one].unit for one in columns}
+
+
+def test_what_stands_under_an_index_is_no_instruction(write_launch: WriteLaunch, pcs: range) -> None:
+    """The library finds code at address 0 where a function of the module was not loaded."""
+    curve = Metric(9.0, [(0, 4), (16, 3), (32, 2)])
+    executed = Metric(len(pcs), [(pc, 1) for pc in pcs])
+    path = write_launch(
+        {
+            **made_instances.TEXTS_BY_INDEX,
+            "inst_executed": executed,
+            "launch__occupancy_per_register_count": curve,
+        }
+    )
+    detail = read.launch_detail(path, 0)
+    assert detail.pcs.tolist() == list(pcs)
+    assert list(detail.per_pc) == ["inst_executed"]
+    assert detail.instances["numa__cpu_affinity"].values == ("0-63",)
+    assert detail.instances["launch__occupancy_per_register_count"].keys == (0, 16, 32)
+    assert detail.left_out == {}
+
+
+def test_text_at_instructions_is_left_out_and_named_and_the_rest_is_there(
+    write_launch: WriteLaunch, pcs: range
+) -> None:
+    executed = Metric(len(pcs), [(pc, 1) for pc in pcs])
+    texts = Metric(None, [(pc, "warp") for pc in pcs[:3]])
+    nothing = Metric(None, [(pc, 2) for pc in pcs[:2]])
+    path = write_launch({"inst_executed": executed, "smsp__kind": texts, "memory_type": nothing})
+    detail = read.launch_detail(path, 0)
+    assert set(detail.per_pc) == {"inst_executed", "memory_type"}
+    assert detail.left_out == {"smsp__kind": "its values at instructions are no numbers but text: 'warp'"}
+
+
+def test_code_of_which_nothing_is_counted_is_read_to_its_end(write_launch: WriteLaunch, pcs: range) -> None:
+    detail = read.launch_detail(write_launch({}), 0)
+    assert detail.per_pc == {}
+    assert detail.functions == (pcs[0],)
+    assert detail.pcs.tolist() == list(pcs[: len(detail.pcs)]), "from the first instruction, without a gap"
+    assert all(detail.sass)
+    assert (detail.sass[-1] or "").startswith("BRA"), "the padding behind the last branch is no code"
+    assert len(pcs) - len(detail.pcs) < 16
+
+
+def test_only_what_is_raised_inside_the_library_is_said_to_be() -> None:
+    ncu_report = pytest.importorskip("ncu_report")
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - whatever the bindings raise
+        ncu_report.load_report("/no/such.ncu-rep")
+    assert reader_process.is_of_library(raised.value)
+    with pytest.raises(ValueError, match="could not convert") as own:
+        float("CachePreferNone")
+    assert not reader_process.is_of_library(own.value)
+    assert reader_process.described(own.value).startswith("ValueError: could not convert string to float")
+
+
+def test_a_metric_that_its_name_does_not_find_has_failed_and_costs_no_other(
+    write_launch: WriteLaunch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_launch({"launch__grid_size": 7})
+    (action,) = reader_process.actions(str(path))
+    names = action.metric_names()
+    lost = names.index("gpu__time_duration.sum")
+    real = action.metric_by_name
+    monkeypatch.setattr(
+        type(action), "metric_by_name", lambda _, name: None if name == names[lost] else real(name)
+    )
+    sets = reader_process.MetricSets()
+    _, letters, values, states = reader_process.scalars(action, 0, sets)
+    assert (letters[lost], values[lost], states[lost]) == ("f", None, reader_process.FAILED)
+    kept = names.index("launch__grid_size")
+    assert (values[kept], states[kept]) == (7, reader_process.PRESENT)
+    monkeypatch.setattr(type(action), "metric_by_name", lambda *_: None)
+    with pytest.raises(reader_process.Refused, match="no metric that its name finds"):
+        reader_process.scalars(action, 0, sets)

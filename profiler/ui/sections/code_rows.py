@@ -49,7 +49,9 @@ def show_instructions(
         window = code_grid.window(len(rows), start, code_listing.ROWS_A_PAGE)
         table = code_listing.table(listing, rows, window, order)
     pager = code_grid.pager(window, lambda start: address.at(start, rows=order, find=words))
-    for part in filter(None, (code_listing.no_text(listings), pager, table)):
+    is_compiled = isinstance(choice.keys[0], CompiledKey)
+    lacking = "" if is_compiled else code_listing.without_counts(listings)
+    for part in filter(None, (code_listing.no_text(listings), lacking, pager, table)):
         st.html(part)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from profiler.sass import AlignedRow, Alignment, HotSpot, Listing
-from profiler.sass.alignment import CHANGED, EQUAL, ONLY_A, ONLY_B, UNREAD
+from profiler.sass.alignment import CHANGED, EQUAL, ONLY_A, ONLY_B, RENAMED, UNCHANGED, UNREAD
 from profiler.sass.hotspots import spots_by_instruction
 from profiler.ui import markup
 from profiler.ui.data.named_code import function_labels
@@ -18,7 +18,7 @@ ROWS = ("differences", "all")
 VIEWS = ("sass", "diff", "source")
 ROWS_A_PAGE = 3_000
 CONTEXT = 4  # equal rows around each difference
-_SIGNS = {EQUAL: "", CHANGED: "≠", ONLY_A: "−", ONLY_B: "+"}
+_SIGNS = {EQUAL: "", RENAMED: "≈", CHANGED: "≠", ONLY_A: "−", ONLY_B: "+"}
 _BY_TEXT = "text"  # how rows are paired unless a report holds no text
 
 
@@ -70,7 +70,7 @@ def table(rows: Sequence[AlignedRow | str], a: Listing, b: Listing, window: code
         left = _cells_of_side(a, None if row.a is None else spots_a[row.a], heats)
         right = _cells_of_side(b, None if row.b is None else spots_b[row.b], heats)
         cells = [*left, code_grid.sign(_SIGNS.get(row.kind, "?")), *right]
-        lines.append(code_grid.row(cells, row.kind not in (EQUAL, UNREAD)))
+        lines.append(code_grid.row(cells, row.kind not in UNCHANGED))
     left_columns, right_columns = (_columns_of_side(label, heats is not None) for label in "AB")
     return code_grid.table([*left_columns, code_grid.BETWEEN, *right_columns], lines)
 
@@ -83,7 +83,18 @@ def caption(alignment: Alignment) -> Html:
         return markup.grey_strip(("Instructions", words))
     if not alignment.different:
         return markup.grey_strip(("No difference", f"{counts}; addresses of code are left out"))
+    if alignment.counts[RENAMED]:
+        counts += f"; {_about_renamed(alignment)}"
     return markup.grey_strip(("Instructions", counts))
+
+
+def _about_renamed(alignment: Alignment) -> str:
+    """What ≈ says of a row, and what it leaves open."""
+    words = "≈ renamed: other numbers of registers, nothing else"
+    if not alignment.reassigned:
+        return f"{words}, one to one"
+    count = code_grid.count(alignment.reassigned)
+    return f"{words}; {count} follow no one renaming of their function: values not checked"
 
 
 def _columns_of_side(label: str, has_counts: bool) -> list[Column]:
@@ -102,6 +113,9 @@ def _cells_of_side(listing: Listing, spot: HotSpot | None, heats: tuple[Heat, He
 def _left_out(skipped: Sequence[AlignedRow]) -> str:
     is_unread = all(row.kind == UNREAD for row in skipped)
     why = "paired by place" if is_unread else "that do not differ"
+    renamed = sum(row.kind == RENAMED for row in skipped)
+    if renamed:
+        why += f", {code_grid.count(renamed)} of them but for the numbers of registers"
     return f"⋯ {code_grid.count(len(skipped))} rows {why}"
 
 
@@ -111,9 +125,7 @@ def _positions_to_show(
     """Of the rows that fit the words: all, or those that differ, with the rows near them."""
     if which == "all":
         return [position for position, row in enumerate(rows) if fits(row)]
-    different = [
-        position for position, row in enumerate(rows) if row.kind not in (EQUAL, UNREAD) and fits(row)
-    ]
+    different = [position for position, row in enumerate(rows) if row.kind not in UNCHANGED and fits(row)]
     near = {position + step for position in different for step in range(-CONTEXT, CONTEXT + 1)}
     return sorted(position for position in near if 0 <= position < len(rows))
 

@@ -23,6 +23,10 @@ BINS = 160  # of the strip over the whole listing
 REASONS_NAMED = 5
 _NO_TEXT = "The report holds no SASS text (it prints ???): the counts stand at their places all the same."
 _NO_CODE = "the report holds no instructions; collect with --set full or --section SourceCounters"
+_NO_COUNTS = (
+    "The report holds the code and counts nothing per instruction: collect with --set full or "
+    "--section SourceCounters."
+)
 _LOCATION = Column("at", 98)
 COUNT_COLUMNS = (
     Column("samples", 64, right=True),
@@ -93,6 +97,14 @@ def no_text(listings: Sequence[Listing]) -> Html:
     if all(listing.has_text for listing in listings):
         return Html("")
     return markup.note(markup.state(_NO_TEXT))
+
+
+def without_counts(listings: Sequence[Listing]) -> Html:
+    """What reports of launches lack beside their code: counts per instruction, or metrics left out."""
+    lines = [_NO_COUNTS] if any(listing.lines and not listing.counts for listing in listings) else []
+    left_out = {name: reason for listing in listings for name, reason in listing.left_out.items()}
+    lines += [f"Left out: {name}: {reason}" for name, reason in left_out.items()]
+    return markup.join((markup.note(markup.state(line)) for line in lines), "")
 
 
 def how_to_measure(versions: Sequence[str]) -> list[Html]:

@@ -53,6 +53,10 @@ def caption(detail: LaunchDetail) -> str:
         words += "; the report holds no SASS text"
     if not any(file.text for file in detail.files):
         words += "; no source text: collect with --import-source yes"
+    if len(detail.pcs) and not detail.per_pc:
+        words += "; nothing counted per instruction: collect with --set full"
+    for name, reason in detail.left_out.items():
+        words += f"; left out: {name}: {reason}"
     return words
 
 

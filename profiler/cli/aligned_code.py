@@ -1,0 +1,136 @@
+"""The text of two sides' machine code aligned: what differs or is hot, with some rows around it."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
+
+from profiler.cli.output import print_table, say
+from profiler.documents import CodeComparisonDocument
+from profiler.evidence import formatting
+from profiler.sass import AlignedRow, HotRow, HotSpotChange, Listing
+from profiler.sass.alignment import CHANGED, EQUAL, KINDS, ONLY_A, ONLY_B, RENAMED, UNCHANGED, UNREAD
+
+_CONTEXT = 3  # rows printed around each that differs or is hot
+_MOVED = 10  # places printed that moved
+_SIGNS = {EQUAL: " ", RENAMED: "≈", ONLY_A: "-", ONLY_B: "+", UNREAD: "?"}  # by a row's kind
+
+_Hot = Mapping[int, tuple[int, HotRow]]  # rank and counts by the position of a function's row
+
+
+def print_diff(document: CodeComparisonDocument, arguments: argparse.Namespace) -> None:
+    """The rows that differ with some around them, as a unified diff, or the hottest rows; then what moved."""
+    for side, code in (("A", document.a), ("B", document.b)):
+        say(": ".join(filter(None, (f"{side} {code.listing.label}", code.origin.words))))
+    for sentence in document.sentences:
+        say(sentence)
+    a, b = document.a.listing, document.b.listing
+    unseen = 0  # rows that differ and are left out
+    for index, pair in enumerate(document.aligned.functions):
+        hot = {
+            row.row: (rank, row) for rank, row in enumerate(document.hot or (), 1) if row.function == index
+        }
+        differing = [position for position, row in enumerate(pair.rows) if row.kind not in UNCHANGED]
+        if arguments.all:
+            positions = list(range(len(pair.rows)))
+        else:
+            positions = _near(differing if document.hot is None else hot, len(pair.rows))
+        unseen += len(set(differing).difference(positions))
+        if positions:
+            name_a = "none" if pair.a is None else a.functions[pair.a]
+            name_b = "none" if pair.b is None else b.functions[pair.b]
+            say(f"\n{' → '.join(dict.fromkeys((name_a, name_b)))}  (paired by {pair.by})")
+        for line in _lines(pair.rows, positions, hot, a, b):
+            say(line)
+    if unseen:
+        say(f"\n{formatting.digits(unseen)} rows that differ elsewhere are left out: all without --hot")
+    if document.moved:
+        _print_moved(document.moved)
+
+
+def count_words(number: float | None) -> str:
+    """A count as it is printed; "" for none."""
+    return "" if number is None else formatting.digits(round(number))
+
+
+def _near(positions: Iterable[int], count: int) -> list[int]:
+    """The positions and those near them, of so many rows."""
+    near = {n for position in positions for n in range(position - _CONTEXT, position + _CONTEXT + 1)}
+    return sorted(position for position in near if 0 <= position < count)
+
+
+def _lines(
+    rows: Sequence[AlignedRow], positions: Sequence[int], hot: _Hot, a: Listing, b: Listing
+) -> Iterator[str]:
+    """The rows at positions of a function, and for each stretch between them what is left out."""
+    if not positions:
+        return
+    start = 0  # of what is not printed yet
+    for position in [*positions, len(rows)]:
+        if skipped := Counter(row.kind for row in rows[start:position]):
+            yield "  ⋯ " + ", ".join(f"{skipped[kind]} {kind}" for kind in KINDS if skipped[kind])
+        if position < len(rows):
+            yield from _unified(rows[position], hot.get(position), a, b)
+        start = position + 1
+
+
+def _unified(row: AlignedRow, hot: tuple[int, HotRow] | None, a: Listing, b: Listing) -> Iterator[str]:
+    """A row as it stands in a diff: both sides where it changed, else in one line."""
+    line_a = "" if row.a is None else _line(a, row.a)
+    line_b = "" if row.b is None else _line(b, row.b)
+    if row.kind == CHANGED:
+        yield f"- {line_a}{_mark(hot, with_b=False)}"
+        yield f"+ {line_b}{_mark(hot, with_a=False)}"
+        return
+    other = f"  →  {b.lines[row.b].text}" if row.kind == RENAMED and row.b is not None else ""
+    yield f"{_SIGNS[row.kind]} {line_a or line_b}{other}{_mark(hot)}"
+
+
+def _mark(hot: tuple[int, HotRow] | None, *, with_a: bool = True, with_b: bool = True) -> str:
+    """The rank of a hot row and its samples, or where it has none, how often it ran."""
+    if hot is None:
+        return ""
+    rank, row = hot
+    has_samples = row.samples_a is not None or row.samples_b is not None
+    counts = (row.samples_a, row.samples_b) if has_samples else (row.executed_a, row.executed_b)
+    known = [
+        count_words(count)
+        for count, is_wanted in zip(counts, (with_a, with_b), strict=True)
+        if is_wanted and count is not None
+    ]
+    unit = "samples" if has_samples else "executed"
+    return f"  ← hot {rank}: {' → '.join(known)} {unit}" if known else f"  ← hot {rank}"
+
+
+def _line(listing: Listing, index: int) -> str:
+    line = listing.lines[index]
+    where = f"{PurePath(line.source[0]).name}:{line.source[1]}" if line.source else ""
+    return f"{line.offset:#06x}  {line.text or f'??? {where}'.rstrip()}"
+
+
+def _print_moved(changes: Sequence[HotSpotChange]) -> None:
+    say("\nwaiting samples that moved")
+    rows = [
+        (
+            change.location_a.words if change.location_a else "–",
+            change.location_b.words if change.location_b else "–",
+            count_words(change.a),
+            count_words(change.b),
+            _reasons(change) + (" (counting noise)" if change.is_counting_noise else ""),
+            (change.text or "???").strip(),
+        )
+        for change in changes[:_MOVED]
+    ]
+    print_table(("A at", "B at", "A", "B", "by reason", "code"), rows, right=(2, 3))
+    if len(changes) > _MOVED:
+        say(f"and {len(changes) - _MOVED} more places: --json has all")
+
+
+def _reasons(change: HotSpotChange) -> str:
+    largest = list(change.by_reason.items())[:2]
+    return ", ".join(
+        f"{reason} {'+' if count > 0 else formatting.MINUS}{count_words(abs(count))}"
+        for reason, count in largest
+    )
