@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 if TYPE_CHECKING:
     from typing import TypeAlias, TypeGuard
 
-    from profiler.compare import StoreOpener
+    from profiler.compare import KernelPair, StoreOpener
     from profiler.documents import (
         CheckDocument,
         ComparisonDocument,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     Name: TypeAlias = str | os.PathLike[str]  # a report file, run id, family/version or version
     Subject: TypeAlias = Report | Side | Name
     Data: TypeAlias = str | os.PathLike[str]  # a data folder, or a URL that fsspec knows
+    Pairs: TypeAlias = Mapping[str, str] | Collection[str | tuple[str, str]]  # kernels of A and B
     Metrics: TypeAlias = MetricTable | str | os.PathLike[str]  # a table that was read, or its file
 
 __version__ = "0.1.0"
@@ -93,6 +94,8 @@ def compare(
     kernel: str | None = None,
     across: str | Collection[str] = (),
     top: int | None = None,
+    pairs: Pairs = (),
+    guess: bool = True,
 ) -> ComparisonDocument:
     """What differs between `a` and `b`: calls mode by mode, launches pair by pair, metric by metric.
 
@@ -100,7 +103,8 @@ def compare(
     `store`, with the bundles and decisions of its own folder, else in the index of `data` (a folder or URL;
     PROFILER_DATA's where None), which is opened only for names. `workload`, `gpu` and `evidence` ("measured",
     "static", "modelled") choose among what a version has, `kernel` and `top` among launches; `across` names
-    what may differ ("driver", "ncu").
+    what may differ ("driver", "ncu"). `pairs` are kernels of `a` that have another name in `b`, as a mapping,
+    tuples or "A=B"; without `guess` no such pair is proposed.
 
     Raises UnreadableReport, UnknownName for a name that stands for nothing or for several things, and
     CannotJudge for a version without results. What cannot be compared is an answer: its verdict says so.
@@ -115,17 +119,19 @@ def compare(
     table, folder = _table(metrics), _folder(store, data)
     cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
     shown: dict[str, Any] = {"kernel": kernel, "across": _across(across), "top": _count("top", top)}
+    shown |= {"pairs": _pairs(pairs), "guess": guess}
     kind = _evidence([evidence])[0] if evidence else None
     with _index(store, folder) as opener:
         if _is_name(a) and _is_name(b):
             a_name, b_name = os.fspath(a), os.fspath(b)
-            return compare_names(a_name, b_name, table, opener, evidence=kind, data=folder, **cell, **shown)
+            shown |= {"evidence": kind, "data": folder}
+            return compare_names(a_name, b_name, table, opener, **cell, **shown)
         _refuse_unused_filters((a, b), **cell)
         sides = (_side(a, opener, folder, **cell), _side(b, opener, folder, **cell))
         if kind and any(side.evidence is not kind for side in sides):
             labels = " and ".join(f"{side.label} is {side.evidence}" for side in sides)
             raise NothingShared(f"not both sides are {kind}: {labels}")
-        return compare_sides(*sides, table, _noise(opener, folder), **shown)
+        return compare_sides(*sides, table, _noise(opener, folder), data=folder, **shown)
 
 
 def explain(
@@ -140,6 +146,8 @@ def explain(
     kernel: str | None = None,
     across: str | Collection[str] = (),
     top: int | None = None,
+    pairs: Pairs = (),
+    guess: bool = True,
 ) -> ExplanationDocument | UnmeasuredDocument:
     """Why `b` takes another time than `a`: work, waiting, parallelism, balance, clock, residue.
 
@@ -156,8 +164,10 @@ def explain(
     table, folder = _table(metrics), _folder(store, data)
     cell: dict[str, Any] = {"workload": workload, "gpu": gpu}
     shown: dict[str, Any] = {"kernel": kernel, "across": _across(across), "top": _count("top", top)}
+    shown |= {"pairs": _pairs(pairs), "guess": guess}
     if isinstance(a, ComparisonDocument):
-        if b is not None or any(cell.values()) or any(shown.values()):
+        chosen = (*cell.values(), kernel, across, top, pairs, not guess)
+        if b is not None or any(chosen):
             raise TypeError("explain(comparison) explains what compare() chose: give compare() the choice")
         return explain_comparison(a.shown()[0], table)
     if b is None:
@@ -247,13 +257,15 @@ def gate(
     on: str | Sequence[str] = (),
     across: str | Collection[str] = (),
     allow: str | Collection[str] = (),
+    pairs: Pairs = (),
+    guess: bool = True,
 ) -> GateDocument:
     """Whether versions, a run or reports got worse than a baseline; without names the newest run is judged.
 
     `baseline` is a report, run, version, "parent" or "best"; None stands for what is pinned, else the last
     run of the same version. `on` names concepts to judge besides time and exact counts, `allow` lets
-    "unclear" pass. `exit_code` is 0 where nothing got worse, 1 where something did, 3 where nobody could
-    judge. Raises as `compare`.
+    "unclear" pass; `pairs` and `guess` are as for `compare`, the baseline's kernel first. `exit_code` is 0
+    where nothing got worse, 1 where something did, 3 where nobody could judge. Raises as `compare`.
 
         g = profiler.gate(["attention/v2d_c"], baseline="parent")
         g.exit_code, g.title
@@ -276,6 +288,8 @@ def gate(
         "evidence": _evidence(evidence),
         "workload": workload,
         "gpu": gpu,
+        "pairs": _pairs(pairs),
+        "guess": guess,
     }
     against = None if baseline is None else os.fspath(baseline)
     folder = _folder(store, data)
@@ -378,6 +392,12 @@ def _evidence(kinds: str | Collection[str]) -> list[Evidence]:
     from profiler.evidence import Evidence
 
     return [Evidence(kind) for kind in _choices("evidence", kinds, [kind.value for kind in Evidence])]
+
+
+def _pairs(pairs: Pairs) -> tuple[KernelPair, ...]:
+    from profiler.compare import pairs_of
+
+    return pairs_of(pairs) if pairs else ()
 
 
 def _count(option: str, number: int | None) -> int | None:

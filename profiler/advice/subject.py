@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from profiler.bundles import location
 from profiler.catalog import Version
-from profiler.compare import Comparison, NoiseModel, compare, find_facts, find_measured
+from profiler.compare import Comparison, NoiseModel, Pairing, compare, find_facts, find_measured
 from profiler.compare.resolve_names import check_name
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable, Side
@@ -102,7 +102,8 @@ def load_subject(
             status = lineage.by_id[version]
             traffic = lineage.snapshot.shared_traffic(root, version)
     baseline, why = _choose_baseline(against, family, status)
-    comparer = _Comparer(baseline, open_once, table, NoiseModel.of_store(open_once, data))
+    noise, pairing = NoiseModel.of_store(open_once, data), Pairing.of_data(data)
+    comparer = _Comparer(baseline, open_once, table, noise, pairing)
     with versions_without_results_explained((baseline or "",), open_once, data):
         compared_facts = tuple(map(comparer.compared, facts))
         compared_launches = comparer.compared(measured) if measured else None
@@ -150,6 +151,7 @@ class _Comparer:
     store_opener: StoreOpener
     table: MetricTable
     noise: NoiseModel
+    pairing: Pairing
 
     def compared(self, side: Side) -> ComparedSide:
         """A side beside the baseline's side of the same evidence, workload and GPU, if it has one."""
@@ -158,7 +160,8 @@ class _Comparer:
             return ComparedSide(side)
         if other.wrong:  # its numbers stand beside, but a wrong version is no baseline
             other = replace(other, label=f"{other.label} (wrong)")
-        return ComparedSide(side, compare(other, side, self.table, noise=self.noise))
+        comparison = compare(other, side, self.table, noise=self.noise, pairing=self.pairing)
+        return ComparedSide(side, comparison)
 
     def _baseline_side(self, side: Side) -> Side | None:
         if self.baseline is None:

@@ -101,10 +101,10 @@ def _unknown_change(sentence: str, inputs: tuple[MetricInput, ...], confidence: 
 
 def _confidence(pair: PairComparison) -> str:
     """What the verdict on the duration rests on: A/A pairs of the index, else one launch a side."""
-    change = pair.headline
-    if change is None or change.interval is None or change.noise_share is None:
-        return _ONE_PAIR
-    return f"{change.interval} {_BY_PAIRS}; {share_text(change.noise_share)} would have shown"
+    change, basis = pair.headline, _ONE_PAIR
+    if change is not None and change.interval is not None and change.noise_share is not None:
+        basis = f"{change.interval} {_BY_PAIRS}; {share_text(change.noise_share)} would have shown"
+    return "; ".join(filter(None, (basis, pair.paired_by.words)))
 
 
 def _is_judged_by_pairs(pair: PairComparison) -> bool:

@@ -24,6 +24,8 @@ BASELINE = "baseline"  # subject: a family; values: workload, gpu (null for all)
 UNSET_BASELINE = "unset-baseline"  # undoes baseline for the same subject, workload and gpu
 ACKNOWLEDGE = "acknowledge"  # subject: family/version; see acknowledgement.py for the values
 WITHDRAW = "withdraw"  # undoes an acknowledgement; subject: its id
+PAIR = "pair"  # subject: a family; values: a and b, two names of one kernel
+UNPAIR = "unpair"  # undoes pair; subject: its id
 NOTE = "note"  # subject: a run id, or family/version; the text is the reason
 
 _LABELS = {"family", "version", "workload"}

@@ -44,6 +44,7 @@ COMMAND_MODULES = (
     "dashboard",
     "baseline",
     "acknowledge",
+    "pair",
 )
 
 

@@ -12,6 +12,7 @@ from profiler.cli.output import (
     add_evidence,
     add_filters,
     add_json,
+    add_pairing,
     evidence_of,
     note_forgotten,
     open_store,
@@ -38,8 +39,10 @@ A version as one run has it is version~RUN_ID.
 Latencies that one run took in alternating rounds are judged by these rounds; those of two runs by the noise
 floor of the GPU, and without one they are unclear.
 
-Kernels with different names never pair; what cannot be paired is listed. ncu's duration is not latency: it is
-measured under the profiler, and a launch under 50 µs that moved is unclear, not worse.
+Kernels of one name pair; what cannot be paired is listed. Kernels whose names differ are a pair where --pair
+or `profiler pair` says so. Where that is safe one is proposed, as for gemm_v6 and gemm_v7, which is said
+beside it; --no-guess refuses. ncu's duration is not latency: it is measured under the profiler, and a launch
+under 50 µs that moved is unclear, not worse.
 
 Two versions that were not both measured are compared by their static and their modelled facts, each kind by
 itself, on every workload and architecture that both have: --evidence, --workload and --gpu choose. A version
@@ -77,6 +80,7 @@ def add(commands: Commands) -> None:
         default=[],
         help="driver or ncu version may differ: that is the question (may be repeated)",
     )
+    add_pairing(compare)
     compare.add_argument(
         "--fail", action="store_true", help="judge as `profiler gate` does, and make that the exit code"
     )
@@ -98,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.on and not arguments.fail:
         raise ProfilerError("--on says which concepts --fail judges: add --fail, or leave --on out")
     names, opener = (arguments.a, arguments.b), lru_cache(maxsize=1)(open_store)
-    chosen = ("workload", "gpu", "kernel", "across", "top", "on")
+    chosen = ("workload", "gpu", "kernel", "across", "top", "pairs", "guess", "on")
     options = {name: getattr(arguments, name) for name in chosen} | {"evidence": evidence_of(arguments)}
     document = compare_names(*names, load_metrics(), opener, with_gate=arguments.fail, **options)
     if not arguments.fail:
@@ -130,9 +134,9 @@ def _print_measured(comparison: Comparison, everything: bool) -> None:
     if comparison.pairs:
         say(f"\n{text.NOT_LATENCY}")
         print_table(text.DURATION_HEAD, text.duration_rows(comparison), right=(1, 2, 3))
-        print_lines(text.undecided_reasons(comparison), "  ")
+        print_lines((*text.pairing_notes(comparison), *text.undecided_reasons(comparison)), "  ")
     elif comparison.a.launches or comparison.b.launches or not comparison.latency:
-        say("\nno launch of A has a partner in B")
+        say("\nno launch of A has a partner in B: --pair A=B says which kernels are one")
     if comparison.hidden_pairs:
         say(f"  {text.hidden_pairs(comparison)}: --top N")
     print_unmatched(comparison)

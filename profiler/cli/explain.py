@@ -12,6 +12,7 @@ from profiler.cli.compare import print_head, print_unmatched
 from profiler.cli.output import (
     add_filters,
     add_json,
+    add_pairing,
     note_forgotten,
     open_store,
     print_document,
@@ -63,6 +64,7 @@ def add(commands: Commands) -> None:
         default=[],
         help="driver or ncu version may differ: that is the question (may be repeated)",
     )
+    add_pairing(explain)
     explain.add_argument("--fail", action="store_true", help="make the verdict the exit code")
     explain.set_defaults(handler=run)
 
@@ -73,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.evidence import load_metrics
 
     names, opener = (arguments.a, arguments.b), lru_cache(maxsize=1)(open_store)
-    options = {name: getattr(arguments, name) for name in ("workload", "gpu", "kernel", "across", "top")}
+    chosen = ("workload", "gpu", "kernel", "across", "top", "pairs", "guess")
+    options = {name: getattr(arguments, name) for name in chosen}
     document = explain_names(*names, load_metrics(), opener, with_gate=arguments.fail, **options)
     if not arguments.fail:
         note_forgotten(names, opener)
@@ -106,10 +109,10 @@ def _print_explanation(document: ExplanationDocument, everything: bool) -> None:
         say(f"\n{text.NOT_LATENCY}")
         print_table(text.DURATION_HEAD, text.duration_rows(comparison), right=(1, 2, 3))
     elif comparison.a.launches or comparison.b.launches or not comparison.latency:
-        say("\nno launch of A has a partner in B")
+        say("\nno launch of A has a partner in B: --pair A=B says which kernels are one")
     else:
         say(f"\n{NO_COUNTERS}")
-    print_lines(text.undecided_reasons(comparison), "  ")
+    print_lines((*text.pairing_notes(comparison), *text.undecided_reasons(comparison)), "  ")
     print_lines(without_causes(explanations, everything=everything), "  ")
     if comparison.hidden_pairs:
         say(f"  {text.hidden_pairs(comparison)}: --top N")

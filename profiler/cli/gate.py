@@ -8,7 +8,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters
+from profiler.cli.output import add_filters, add_pairing
 from profiler.errors import ProfilerError
 from profiler.statistics import Verdict
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 FORMATS = {"text": ".txt", "json": ".json", "markdown": ".md", "junit": ".xml"}
 FINDINGS_SHOWN = 25  # of an outcome, below a comparison on a terminal
 _MARKS = {"failed": "!", "unjudged": "?", "acknowledged": "·", "noted": "Δ", "passed": "✓"}
+_OPTIONS = ("workload", "gpu", "on", "across", "allow", "pairs", "guess")  # handed on as they are
 _DESCRIPTION = """\
 Hold versions, a run or reports against a baseline and fail on what got worse. A name is a report file, a run
 id, family/version, or a version whose name is unique; without names the newest run is judged, all of it.
@@ -86,6 +87,7 @@ def add(commands: Commands) -> None:
         default=[],
         help="let pass what is unclear",
     )
+    add_pairing(gate)
     gate.add_argument("--format", choices=FORMATS, help="how it is told (default: text)")
     for name in list(FORMATS)[1:]:  # text is the default
         gate.add_argument(f"--{name}", action="store_const", dest="format", const=name, help=f"print {name}")
@@ -107,7 +109,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.evidence import Evidence, load_metrics
 
     files = [_destination(Path(name)) for name in arguments.out]
-    options = {name: getattr(arguments, name) for name in ("workload", "gpu", "on", "across", "allow")}
+    options = {name: getattr(arguments, name) for name in _OPTIONS}
     options["evidence"] = [Evidence(kind) for kind in arguments.evidence]
     options["dashboard"] = arguments.link.rstrip("/")
     document = gate_versions(arguments.names, arguments.baseline, load_metrics(), open_store, **options)

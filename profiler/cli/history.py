@@ -131,7 +131,7 @@ def _row(history: History, step: Step) -> tuple[str, ...]:
 
 
 def _kernel(history: History) -> str:
-    return history.series.part.removesuffix("#0")
+    return f"{history.series.part.removesuffix('#0')}{history.series.also}"
 
 
 def _name_to_compare(point: TrendPoint, pair: tuple[TrendPoint, TrendPoint], family: str) -> str:

@@ -16,7 +16,7 @@ from profiler.errors import Exit, ProfilerError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from profiler.compare import StoreOpener
+    from profiler.compare import KernelPair, StoreOpener
     from profiler.documents import Document
     from profiler.evidence import Evidence
     from profiler.store import Store
@@ -195,6 +195,31 @@ def add_filters(command: argparse.ArgumentParser, *names: str) -> None:
         command.add_argument(f"--{name}", **offered[name])
 
 
+def add_pair(command: argparse.ArgumentParser) -> None:
+    """Add `--pair`."""
+    command.add_argument(
+        "--pair",
+        action="append",
+        default=[],
+        type=_pair,
+        dest="pairs",
+        metavar="A=B",
+        help="kernel A of the first is kernel B of the second: names, patterns with * or ?, or regex:EXPR "
+        "(may be repeated; `profiler pair` keeps it)",
+    )
+
+
+def add_pairing(command: argparse.ArgumentParser) -> None:
+    """Add `--pair` and `--no-guess`."""
+    add_pair(command)
+    command.add_argument(
+        "--no-guess",
+        action="store_false",
+        dest="guess",
+        help="pair no launches whose kernels have different names",
+    )
+
+
 def add_evidence(command: argparse.ArgumentParser) -> None:
     """Add `--evidence`."""
     command.add_argument(
@@ -209,6 +234,13 @@ def evidence_of(arguments: argparse.Namespace) -> Evidence | None:
     from profiler.evidence import Evidence
 
     return Evidence(arguments.evidence) if arguments.evidence else None
+
+
+def _pair(text: str) -> KernelPair:
+    """A pair of kernels, for argparse."""
+    from profiler.compare import parse_pair
+
+    return parse_pair(text)
 
 
 def positive(text: str) -> int:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiler.cli.output import add_filters, add_json, positive, print_document, print_table, say
+from profiler.cli.output import add_filters, add_json, add_pair, positive, print_document, print_table, say
 from profiler.evidence import formatting
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def add(commands: Commands) -> None:
         help="only the N hottest places, hottest first; with B what lies around them",
     )
     add_filters(command, "kernel", "workload", "gpu")
+    add_pair(command)
     command.set_defaults(handler=run)
 
 
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     from profiler.documents import compare_code, show_code
 
     names = ("kernel", "launch", "b_launch", "arch", "workload", "gpu", "build", "catalog")
-    choice = CodeChoice(**{name: getattr(arguments, name) for name in names})
+    choice = CodeChoice(**{name: getattr(arguments, name) for name in names}, pairs=tuple(arguments.pairs))
     opener = lru_cache(maxsize=1)(open_store)
     if arguments.b is None:
         options = {"by_line": arguments.source, "limit": arguments.hot}

@@ -104,7 +104,7 @@ def _rows(trends: Sequence[Trend], last: int) -> list[list[str]]:
         # a kernel that is launched once needs no #0
         alone = trend.part.endswith("#0") and f"{trend.part[:-1]}1" not in parts
         name = trend.part.removesuffix("#0") if alone else trend.part
-        rows.append([name, *(_cell(point, trend.unit, scale) for point in points)])
+        rows.append([f"{name}{trend.also}", *(_cell(point, trend.unit, scale) for point in points)])
     return rows
 
 

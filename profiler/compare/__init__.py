@@ -21,10 +21,22 @@ if TYPE_CHECKING:
     from profiler.compare.environment_change import EnvironmentChange as EnvironmentChange
     from profiler.compare.environment_change import RunChanges as RunChanges
     from profiler.compare.environment_change import run_changes as run_changes
+    from profiler.compare.kernel_pairs import NO_PAIRS as NO_PAIRS
+    from profiler.compare.kernel_pairs import KeptPair as KeptPair
+    from profiler.compare.kernel_pairs import KernelPair as KernelPair
+    from profiler.compare.kernel_pairs import Pairing as Pairing
+    from profiler.compare.kernel_pairs import check_asked as check_asked
+    from profiler.compare.kernel_pairs import keep_pair as keep_pair
+    from profiler.compare.kernel_pairs import list_kept_pairs as list_kept_pairs
+    from profiler.compare.kernel_pairs import pairs_digest as pairs_digest
+    from profiler.compare.kernel_pairs import pairs_of as pairs_of
+    from profiler.compare.kernel_pairs import parse_pair as parse_pair
+    from profiler.compare.kernel_pairs import withdraw_pair as withdraw_pair
     from profiler.compare.latency import LatencyComparison as LatencyComparison
     from profiler.compare.latency import compare_latencies as compare_latencies
     from profiler.compare.latency import noise_command as noise_command
     from profiler.compare.match_launches import AmbiguousLaunches as AmbiguousLaunches
+    from profiler.compare.match_launches import PairedBy as PairedBy
     from profiler.compare.match_launches import kernel_filter as kernel_filter
     from profiler.compare.match_launches import launch_labels as launch_labels
     from profiler.compare.match_launches import name_filter as name_filter
@@ -59,8 +71,10 @@ __getattr__ = lazy(
     judge_every_metric""",
     counter_noise="CounterKey CounterNoise",
     environment_change="EnvironmentChange RunChanges run_changes",
+    kernel_pairs="""NO_PAIRS KernelPair KeptPair Pairing check_asked keep_pair list_kept_pairs
+    pairs_digest pairs_of parse_pair withdraw_pair""",
     latency="LatencyComparison compare_latencies noise_command",
-    match_launches="AmbiguousLaunches kernel_filter launch_labels name_filter template_arguments",
+    match_launches="AmbiguousLaunches PairedBy kernel_filter launch_labels name_filter template_arguments",
     metric_verdict="SHORT_NS Judgement judge",
     noise_floor="StoredFloor floors_of_runs stored_floors",
     noise_model="UNKNOWN_NOISE NoiseModel",

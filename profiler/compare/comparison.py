@@ -8,9 +8,11 @@ from functools import cached_property, partial
 
 from profiler.compare.comparability import Difference, find_differences
 from profiler.compare.counter_noise import CounterKey, CounterNoise, CounterNoiseLookup
+from profiler.compare.kernel_pairs import NO_PAIRS, Pairing
 from profiler.compare.latency import LatencyComparison, compare_latencies
 from profiler.compare.match_launches import (
     AmbiguousLaunches,
+    PairedBy,
     kernel_filter,
     launch_differences,
     launch_labels,
@@ -25,6 +27,7 @@ from profiler.statistics import Interval, Verdict
 # The concept whose verdict is that of a pair of launches. It is the duration under ncu, not the latency of a
 # call.
 HEADLINE = "duration"
+_ARROW = " → "  # between the two labels of a pair; in no kernel's name
 
 
 @dataclass(frozen=True)
@@ -66,10 +69,16 @@ class PairComparison:
 
     a: Launch
     b: Launch
-    kernel: str  # the label of A's launch: range/kernel#n
+    kernel: str  # the label of A's launch, range/kernel#n; where names differ also of B's: `a#0 → b#0`
     metrics: tuple[MetricChange, ...]  # in the order of metrics.txt
     opcodes: tuple[OpcodeChange, ...]  # largest change first; empty where a side has no opcode mix
     differs: tuple[str, ...]  # those of template, grid, block and NVTX range that differ
+    paired_by: PairedBy = PairedBy.NAME
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """A's label, and B's where the kernels have different names."""
+        return tuple(self.kernel.split(_ARROW))
 
     @property
     def headline(self) -> MetricChange | None:
@@ -148,26 +157,38 @@ def compare(
     kernel: str | None = None,
     top: int | None = None,
     noise: NoiseModel = UNKNOWN_NOISE,
+    pairing: Pairing = NO_PAIRS,
 ) -> Comparison:
     """Compare two sides: latencies mode by mode, counters launch by launch.
 
     `across` names what of ACROSS may differ. `kernel` is a pattern for `kernel_filter`, `top` how many of the
-    longest pairs to keep. Latencies of one run are judged by its rounds, those of two runs by the noise floor
-    in `noise`. Counters that do not repeat exactly are judged by their learned noise, else by their threshold
-    alone. Raises UnknownName where no kernel matches.
+    longest pairs to keep, `pairing` which kernels may pair though their names differ. Latencies of one run
+    are judged by its rounds, those of two runs by the noise floor in `noise`. Counters that do not repeat
+    exactly are judged by their learned noise, else by their threshold alone. Raises UnknownName where no
+    kernel matches.
     """
     differences, same = find_differences(a, b, across)
-    matching = match(a.launches, b.launches)
+    matching = match(
+        a.launches, b.launches, asked=pairing.asked, kept=pairing.kept_for(a, b), propose=pairing.propose
+    )
     is_chosen = kernel_filter(kernel)
     if kernel is not None and not any(map(is_chosen, (*a.launches, *b.launches))):
         kernels = sorted({launch.base_name for launch in (*a.launches, *b.launches)})
         raise UnknownName(
             f"no kernel matches {kernel!r} in {a.label} or {b.label}; there are {brief_list(kernels)}"
         )
-    names = {id(launch): name for launch, name in zip(a.launches, launch_labels(a.launches), strict=True)}
+    labels = {
+        id(launch): label
+        for side in (a, b)
+        for launch, label in zip(side.launches, launch_labels(side.launches), strict=True)
+    }
     blocking = [difference.words for difference in differences if difference.blocks]
     judge_pair = _metric_judge(a, b, table, blocking, noise).pair
-    pairs = [judge_pair(x, y, names[id(x)]) for x, y in matching.pairs if is_chosen(x) or is_chosen(y)]
+    pairs = [
+        judge_pair(x, y, _pair_label(x, y, labels[id(x)], labels[id(y)]), by)
+        for x, y, by in matching.pairs
+        if is_chosen(x) or is_chosen(y)
+    ]
     return Comparison(
         a,
         b,
@@ -187,7 +208,8 @@ def judge_every_metric(
 ) -> PairComparison:
     """A pair of a comparison judged again, by every metric of another, larger table."""
     blocking = [difference.words for difference in comparison.blocked_by]
-    return _metric_judge(comparison.a, comparison.b, table, blocking, noise).pair(pair.a, pair.b, pair.kernel)
+    judge_pair = _metric_judge(comparison.a, comparison.b, table, blocking, noise).pair
+    return judge_pair(pair.a, pair.b, pair.kernel, pair.paired_by)
 
 
 def check_concepts(table: MetricTable, concepts: Sequence[str]) -> None:
@@ -216,6 +238,11 @@ def _metric_judge(
     )
 
 
+def _pair_label(a: Launch, b: Launch, label_a: str, label_b: str) -> str:
+    """A's label; both where the kernels have different names, so that no table shows one for the other."""
+    return label_a if a.base_name == b.base_name else f"{label_a}{_ARROW}{label_b}"
+
+
 def _longest_first(pair: PairComparison) -> float:
     """A sort key: pairs without a duration come first, so that `top` does not hide them."""
     headline = pair.headline
@@ -236,11 +263,12 @@ class _MetricJudge:
     noise_key: CounterKey  # of side A
     counter_noise: CounterNoiseLookup | None  # None where nothing is judged
 
-    def pair(self, a: Launch, b: Launch, name: str) -> PairComparison:
+    def pair(self, a: Launch, b: Launch, label: str, paired_by: PairedBy) -> PairComparison:
         short = self._is_short(a, b)
         noise = partial(self.counter_noise, self.noise_key, a.base_name) if self.counter_noise else None
         metrics = tuple(self._change(metric, a, b, short, noise) for metric in self.table.metrics)
-        return PairComparison(a, b, name, metrics, _opcode_changes(a, b), launch_differences(a, b))
+        opcodes = _opcode_changes(a, b)
+        return PairComparison(a, b, label, metrics, opcodes, launch_differences(a, b), paired_by)
 
     def _is_short(self, a: Launch, b: Launch) -> bool:
         headline = self.table.by_concept.get(HEADLINE)

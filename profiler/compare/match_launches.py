@@ -1,4 +1,4 @@
-"""Matches the launches of two sides by name, NVTX range, template and size, and never by guess."""
+"""Matches the launches of two sides: by declared pairs, by name, and by what may be proposed without it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
+from typing import NamedTuple
 
+from profiler.compare.kernel_pairs import Captures, KernelPair, captures
+from profiler.compare.propose_pairs import propose_pairs
 from profiler.errors import UnknownName
 from profiler.evidence import Launch
 
@@ -33,39 +37,115 @@ class AmbiguousLaunches:
     why: str
 
 
+class PairedBy(StrEnum):
+    """What makes two launches a pair."""
+
+    NAME = "name"
+    DECLARED = "declared"  # somebody said that the two names are one kernel
+    SIMILAR_NAME = "similar name"  # proposed: the names differ in a version, a number or a variant
+    POSITION = "position"  # proposed: nothing else was left on either side
+
+    @property
+    def words(self) -> str:
+        """How the launches were paired, for a reader; "" for equal names, which need no words."""
+        return _PAIRED_WORDS[self]
+
+    @property
+    def is_proposed(self) -> bool:
+        """Whether nobody said that the two are one kernel."""
+        return self in (PairedBy.SIMILAR_NAME, PairedBy.POSITION)
+
+
+_PAIRED_WORDS = {
+    PairedBy.NAME: "",
+    PairedBy.DECLARED: "paired as declared",
+    PairedBy.SIMILAR_NAME: "paired by similar name, names differ",
+    PairedBy.POSITION: "paired by position, names differ",
+}
+
+
+class LaunchPair(NamedTuple):
+    """A launch of A, its partner in B, and what makes them a pair."""
+
+    a: Launch
+    b: Launch
+    by: PairedBy = PairedBy.NAME
+
+
 @dataclass(frozen=True)
 class Matching:
     """The pairs in A's order, and the launches without a partner."""
 
-    pairs: tuple[tuple[Launch, Launch], ...]
+    pairs: tuple[LaunchPair, ...]
     only_in_a: tuple[Launch, ...]
     only_in_b: tuple[Launch, ...]
     ambiguous: tuple[AmbiguousLaunches, ...]
 
 
-def match(a: Sequence[Launch], b: Sequence[Launch]) -> Matching:
+def match(
+    a: Sequence[Launch],
+    b: Sequence[Launch],
+    *,
+    asked: Sequence[KernelPair] = (),
+    kept: Sequence[KernelPair] = (),
+    propose: bool = True,
+) -> Matching:
     """Pair the launches of two sides.
 
-    Launches pair only within a group: one base name, and one NVTX range unless a side has no ranges around
-    that kernel. In a group, launches with equal template, grid and block pair first, then those that either
+    First come the pairs of kernels that were `asked` for, A's name before B's, at last those that are `kept`,
+    in both directions: within each by the rules below, then in order as far as both sides go. Between them
+    launches pair within a group: one base name, and one NVTX range unless a side has no ranges around that
+    kernel. In a group, launches with equal template, grid and block pair first, then those that either
     template or size identifies, and at last indistinguishable launches, in order, where both sides have
-    equally many.
+    equally many. With `propose`, launches that are left may pair under different names (`propose_pairs`).
     """
+    pairs: list[LaunchPair] = []
+    left_a, left_b = list(a), list(b)
+    for pair in asked:
+        declared = _pair_declared(left_a, left_b, pair)
+        pairs += declared
+        left_a, left_b = _without(left_a, declared), _without(left_b, declared)
+    by_name, only_a, only_b, ambiguous = _match_by_name(left_a, left_b)
+    pairs += by_name
+    for pair in [direction for either in kept for direction in (either, either.reversed)]:
+        declared = _pair_declared(only_a, only_b, pair)
+        pairs += declared
+        only_a, only_b = _without(only_a, declared), _without(only_b, declared)
+    if propose and only_a and only_b:
+        left_a = [*only_a, *(launch for group in ambiguous for launch in group.a)]
+        left_b = [*only_b, *(launch for group in ambiguous for launch in group.b)]
+        proposed = [
+            LaunchPair(x, y, PairedBy.SIMILAR_NAME if similar else PairedBy.POSITION)
+            for x, y, similar in propose_pairs(a, b, left_a, left_b)
+        ]
+        pairs += proposed
+        only_a, only_b = _without(only_a, proposed), _without(only_b, proposed)
+    position = {id(launch): index for side in (a, b) for index, launch in enumerate(side)}
+    pairs.sort(key=lambda pair: position[id(pair.a)])
+    return Matching(
+        tuple(pairs),
+        tuple(sorted(only_a, key=lambda launch: position[id(launch)])),
+        tuple(sorted(only_b, key=lambda launch: position[id(launch)])),
+        tuple(ambiguous),
+    )
+
+
+def _match_by_name(
+    a: Sequence[Launch], b: Sequence[Launch]
+) -> tuple[list[LaunchPair], list[Launch], list[Launch], list[AmbiguousLaunches]]:
+    """The pairs of equal names, the launches that A or B alone has, and those that no rule can pair."""
     kernels_with_ranges = _kernels_with_ranges_on_both_sides(a, b)
     groups_a, groups_b = _groups(a, kernels_with_ranges), _groups(b, kernels_with_ranges)
-    pairs: list[tuple[Launch, Launch]] = []
+    pairs: list[LaunchPair] = []
     only_a: list[Launch] = []
     only_b: list[Launch] = []
     ambiguous: list[AmbiguousLaunches] = []
     for group in dict.fromkeys((*groups_a, *groups_b)):
         left_a, left_b = groups_a.get(group, []), groups_b.get(group, [])
-        # From the strictest rule to the loosest, each on what the rules before it left.
-        for pair_up in (_pair_exact, _pair_by_template_or_size, _pair_by_order):
-            new_pairs = pair_up(left_a, left_b)
+        for pair_up in _RULES:
+            new_pairs = [LaunchPair(x, y) for x, y in pair_up(left_a, left_b)]
             pairs += new_pairs
-            paired = {id(launch) for pair in new_pairs for launch in pair}
-            left_a = [launch for launch in left_a if id(launch) not in paired]
-            left_b = [launch for launch in left_b if id(launch) not in paired]
+            left_a, left_b = _without(left_a, new_pairs), _without(left_b, new_pairs)
         if left_a and left_b:  # launches on one side alone are new or gone, not ambiguous
             ambiguous.append(
                 AmbiguousLaunches(group[0], tuple(left_a), tuple(left_b), _why_ambiguous(left_a, left_b))
@@ -73,14 +153,57 @@ def match(a: Sequence[Launch], b: Sequence[Launch]) -> Matching:
         else:
             only_a += left_a
             only_b += left_b
-    position = {id(launch): index for side in (a, b) for index, launch in enumerate(side)}
-    pairs.sort(key=lambda pair: position[id(pair[0])])
-    return Matching(
-        tuple(pairs),
-        tuple(sorted(only_a, key=lambda launch: position[id(launch)])),
-        tuple(sorted(only_b, key=lambda launch: position[id(launch)])),
-        tuple(ambiguous),
+    return pairs, only_a, only_b, ambiguous
+
+
+def _pair_declared(a: Sequence[Launch], b: Sequence[Launch], pair: KernelPair) -> list[LaunchPair]:
+    """The pairs among launches of the two kernels, or of what two patterns stand for.
+
+    Of two patterns, first the kernels pair for which they stand for the same: of `*_v6=*_v7` gemm_v6 and
+    gemm_v7. What is left pairs where it is a single kernel on either side.
+    """
+    texts_a, texts_b = ([_captures(name, x) for x in side] for name, side in ((pair.a, a), (pair.b, b)))
+    pairs: list[LaunchPair] = []
+    for texts in dict.fromkeys(texts_a):
+        if texts is not None:
+            same_a, same_b = (
+                [launch for launch, own in zip(side, all_texts, strict=True) if own == texts]
+                for side, all_texts in ((a, texts_a), (b, texts_b))
+            )
+            pairs += _pair_two_kernels(same_a, same_b)
+    left_a, left_b = (
+        _without([launch for launch, own in zip(side, all_texts, strict=True) if own is not None], pairs)
+        for side, all_texts in ((a, texts_a), (b, texts_b))
     )
+    if len({launch.base_name for launch in left_a}) == len({launch.base_name for launch in left_b}) == 1:
+        pairs += _pair_two_kernels(left_a, left_b)
+    return pairs
+
+
+def _captures(pattern: str, launch: Launch) -> Captures | None:
+    """What a pattern stands for in the first of the launch's names that it fits; None where it fits none."""
+    found = (captures(pattern, name) for name in launch.names)
+    return next((texts for texts in found if texts is not None), None)
+
+
+def _pair_two_kernels(a: Sequence[Launch], b: Sequence[Launch]) -> list[LaunchPair]:
+    """The launches of two kernels, which are one, in pairs; by NVTX range where both sides have any."""
+    by_range = any(launch.nvtx for launch in a) and any(launch.nvtx for launch in b)
+    pairs: list[LaunchPair] = []
+    ranges = list(dict.fromkeys(launch.nvtx for launch in a)) if by_range else [()]
+    for nvtx in ranges:
+        left_a, left_b = ([x for x in side if not by_range or x.nvtx == nvtx] for side in (a, b))
+        for pair_up in (*_RULES, _pair_in_order):
+            new_pairs = [LaunchPair(x, y, PairedBy.DECLARED) for x, y in pair_up(left_a, left_b)]
+            pairs += new_pairs
+            left_a, left_b = _without(left_a, new_pairs), _without(left_b, new_pairs)
+    return pairs
+
+
+def _without(launches: Sequence[Launch], pairs: Sequence[LaunchPair]) -> list[Launch]:
+    """The launches that are in no pair; by identity, since a report may hold equal ones."""
+    identities = {id(launch) for pair in pairs for launch in pair[:2]}
+    return [launch for launch in launches if id(launch) not in identities]
 
 
 def launch_labels(launches: Sequence[Launch]) -> tuple[str, ...]:
@@ -106,7 +229,7 @@ def kernel_filter(pattern: str | None) -> Callable[[Launch], bool]:
     if pattern is None:
         return lambda launch: True
     matches = name_filter(pattern)
-    return lambda launch: any(map(matches, _names(launch)))
+    return lambda launch: any(map(matches, launch.names))
 
 
 def template_arguments(launch: Launch) -> str:
@@ -176,6 +299,19 @@ def _pair_by_order(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launc
     return _pair_by_traits(lambda launch: None, a, b)
 
 
+def _pair_in_order(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
+    """Pairs in order as far as both sides go: of each grid and block, else where a side has one of them."""
+    classes_a, classes_b = _classes(_size, a), _classes(_size, b)
+    pairs = [
+        pair
+        for size, launches in classes_a.items()
+        for pair in zip(launches, classes_b.get(size, ()), strict=False)
+    ]
+    if not pairs and len(classes_a) == len(classes_b) == 1:
+        pairs = list(zip(a, b, strict=False))
+    return pairs
+
+
 def _pair_by_template_or_size(a: list[Launch], b: list[Launch]) -> list[tuple[Launch, Launch]]:
     """Pairs by equal template, or by equal grid and block, where the two do not contradict each other."""
     candidates = {
@@ -211,14 +347,14 @@ def _classes(traits: Callable[[Launch], Hashable], launches: list[Launch]) -> di
     return classes
 
 
+# From the strictest to the loosest, each for what the rules before it left.
+_RULES = (_pair_exact, _pair_by_template_or_size, _pair_by_order)
+
+
 def _why_ambiguous(a: list[Launch], b: list[Launch]) -> str:
     if len({_identity(launch) for launch in (*a, *b)}) == 1:
         return f"{len(a)} launches in A and {len(b)} in B with the same template, grid and block"
     return f"{len(a)} in A and {len(b)} in B, and neither template nor grid and block say which is which"
-
-
-def _names(launch: Launch) -> tuple[str, ...]:
-    return launch.base_name, "/".join((*launch.nvtx, launch.base_name)), launch.demangled
 
 
 def name_filter(pattern: str | None) -> Callable[[str], bool]:

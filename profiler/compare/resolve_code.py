@@ -12,6 +12,7 @@ from profiler.build import library, toolchain
 from profiler.bundles import location
 from profiler.catalog import Catalog, Version, catalog, sources
 from profiler.compare import resolve_names
+from profiler.compare.kernel_pairs import KernelPair, Pairing, check_asked, is_called
 from profiler.compare.match_launches import kernel_filter, launch_labels, name_filter
 from profiler.compare.resolve_names import NothingShared, StoreOpener, VersionRef
 from profiler.errors import BadCatalog, BuildFailed, CannotJudge, UnknownName
@@ -75,6 +76,7 @@ class CodeChoice:
     workload: str | None = None
     gpu: str | None = None
     build: bool = False  # build a version here, even if a run has its code
+    pairs: tuple[KernelPair, ...] = ()  # kernels of both sides that are one under two names
     catalog: Path | None = None  # None: the catalogue of this checkout, if there is one
 
 
@@ -91,6 +93,13 @@ def resolve_code(names: Sequence[str], choice: CodeChoice, store_opener: StoreOp
         compiled = [name for name, side in zip(names, sides, strict=True) if side is None]
         ran_on = next((side.compute_capability for side in sides if side), None)
         resolver = replace(resolver, arch=resolver.choose_arch(compiled, ran_on), ran_on=ran_on)
+    if choice.pairs:
+        measured = [side for side in sides if side is not None]
+        if len(measured) != 2:
+            raise UnknownName(
+                "a pair is of two launches: --pair needs two reports, runs or measured versions"
+            )
+        check_asked(choice.pairs, [(measured[0], measured[1])])
     codes = [resolver.code(names[0], sides[0], choice.launch, None)]
     if len(names) > 1:
         ordinal = choice.launch if choice.b_launch is None else choice.b_launch
@@ -192,13 +201,24 @@ class _Resolver:
         launches = [
             launch for launch in side.launches if matches(launch) and ordinal in (None, launch.ordinal)
         ]
+        if not like and ordinal is None and self.choice.pairs:  # A's side: what was asked for by a pair
+            named = [pair.a for pair in self.choice.pairs]
+            launches = [launch for launch in launches if any(is_called(launch, name) for name in named)]
         if not launches:
             missing = f"kernel like {self.choice.kernel!r}" if ordinal is None else f"launch {ordinal}"
             labelled = zip(side.launches, launch_labels(side.launches), strict=True)
             listed = brief_list([f"{launch.ordinal} {label}" for launch, label in labelled])
             raise UnknownName(f"{name} has no {missing}; there are {listed}")
         if like:
-            launches = [launch for launch in launches if launch.base_name == like.base_name] or launches
+            same_name = [launch for launch in launches if launch.base_name == like.base_name]
+            kept = Pairing.of_data().kept(side.family) if side.family and not same_name else ()
+            both_ways = [direction for pair in kept for direction in (pair, pair.reversed)]
+            launches = (
+                _declared_partners(like, launches, self.choice.pairs)
+                or same_name
+                or _declared_partners(like, launches, both_ways)
+                or launches
+            )
             launches = [launch for launch in launches if launch.nvtx == like.nvtx] or launches
         return max(launches, key=lambda launch: (launch.values.number(NCU_DURATION) or 0, -launch.ordinal))
 
@@ -317,6 +337,12 @@ class _Resolver:
             except UnknownName:
                 return False
         return True
+
+
+def _declared_partners(like: Launch, launches: Sequence[Launch], pairs: Sequence[KernelPair]) -> list[Launch]:
+    """The launches of the kernel that was declared to be that of A's launch."""
+    partners = [pair.b for pair in pairs if is_called(like, pair.a)]
+    return [launch for launch in launches if any(is_called(launch, name) for name in partners)]
 
 
 def _find_catalog(path: Path | None) -> Catalog | None:

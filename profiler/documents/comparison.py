@@ -11,11 +11,14 @@ from profiler.bundles import location
 from profiler.compare import (
     UNKNOWN_NOISE,
     Comparison,
+    KernelPair,
     LatencyComparison,
     MetricChange,
     NoiseModel,
     NothingShared,
     PairComparison,
+    Pairing,
+    check_asked,
     check_concepts,
     compare,
     find_fact_pairs,
@@ -33,6 +36,7 @@ from profiler.documents.comparison_text import (
     hidden_pairs,
     latency_notes,
     latency_rows,
+    pairing_notes,
     tally,
     undecided_reasons,
     unmatched,
@@ -188,6 +192,8 @@ def compare_names(
     kernel: str | None = None,
     across: Collection[str] = (),
     top: int | None = None,
+    pairs: Sequence[KernelPair] = (),
+    guess: bool = True,
     with_gate: bool = False,
     on: Sequence[str] = (),
     data: str | None = None,
@@ -196,19 +202,22 @@ def compare_names(
 
     Two versions that were not both measured are compared by their facts, on every workload and architecture
     that both have. `with_gate` adds what `profiler gate B --baseline A` answers of these sides, with `on`
-    judged too. The index is opened only for names that need it. Raises UnknownName, UnreadableReport,
+    judged too. `pairs` are kernels of A and B that are one under two names; without `guess` no such
+    pair is proposed. The index is opened only for names that need it. Raises UnknownName, UnreadableReport,
     NothingShared, and CannotJudge for a version without results and, with a gate, where nothing is shared.
     """
     check_concepts(table, on)
     try:
-        pairs, every_cell = resolve_pairs(a, b, store_opener, workload, gpu, evidence, data)
+        sides, every_cell = resolve_pairs(a, b, store_opener, workload, gpu, evidence, data)
     except NothingShared as error:
         if with_gate:
             raise CannotJudge(str(error)) from None
         raise
-    noise = NoiseModel.of_store(store_opener, data)
+    check_asked(pairs, sides)
+    noise, pairing = NoiseModel.of_store(store_opener, data), Pairing.of_data(data, pairs, propose=guess)
     comparisons = tuple(
-        compare(side_a, side_b, table, across=across, kernel=kernel, noise=noise) for side_a, side_b in pairs
+        compare(side_a, side_b, table, across=across, kernel=kernel, noise=noise, pairing=pairing)
+        for side_a, side_b in sides
     )
     if not with_gate:
         return ComparisonDocument(comparisons, top)
@@ -216,7 +225,9 @@ def compare_names(
     if every_cell and not kernel:  # what only A has is then missed in B
         cells = CellFilter(workload, gpu, [evidence] if evidence else [])
     root = location.open_root(data)
-    gate = gate_comparisons(a, b, comparisons, store_opener, root, table, cells=cells, on=on, across=across)
+    gate = gate_comparisons(
+        a, b, comparisons, store_opener, root, table, cells=cells, on=on, across=across, pairing=pairing
+    )
     return ComparisonDocument(comparisons, top, GateDocument(gate))
 
 
@@ -229,9 +240,15 @@ def compare_sides(
     kernel: str | None = None,
     across: Collection[str] = (),
     top: int | None = None,
+    pairs: Sequence[KernelPair] = (),
+    guess: bool = True,
+    data: str | None = None,
 ) -> ComparisonDocument:
-    """Compare two sides that are there already."""
-    return ComparisonDocument((compare(a, b, table, across=across, kernel=kernel, noise=noise),), top)
+    """Compare two sides that are there already; `pairs`, `guess` and `data` as for `compare_names`."""
+    check_asked(pairs, [(a, b)])
+    pairing = Pairing.of_data(data, pairs, propose=guess)
+    comparison = compare(a, b, table, across=across, kernel=kernel, noise=noise, pairing=pairing)
+    return ComparisonDocument((comparison,), top)
 
 
 def resolve_pairs(
@@ -362,14 +379,25 @@ def _pair_dict(pair: PairComparison) -> dict[str, object]:
     return {
         "kernel": pair.b.base_name,
         "part": pair.kernel,
+        "paired_by": pair.paired_by.value,
         "verdict": pair.verdict.value,
         "differs": pair.differs,
         "grid": pair.b.grid,
         "block": pair.b.block,
-        "a": {"ordinal": pair.a.ordinal, "grid": pair.a.grid, "block": pair.a.block, "nvtx": pair.a.nvtx},
-        "b": {"ordinal": pair.b.ordinal, "grid": pair.b.grid, "block": pair.b.block, "nvtx": pair.b.nvtx},
+        "a": _paired_launch_dict(pair.a),
+        "b": _paired_launch_dict(pair.b),
         "metrics": [_change_dict(change) for change in pair.metrics],
         "opcodes": [{"opcode": o.opcode, "a": o.a, "b": o.b} for o in pair.opcodes],
+    }
+
+
+def _paired_launch_dict(launch: Launch) -> dict[str, object]:
+    return {
+        "kernel": launch.base_name,
+        "ordinal": launch.ordinal,
+        "grid": launch.grid,
+        "block": launch.block,
+        "nvtx": launch.nvtx,
     }
 
 
@@ -438,7 +466,7 @@ def _measured_markdown(comparison: Comparison) -> str:
     lines += latency_section(comparison)
     if comparison.pairs or not comparison.latency:
         lines += duration_section(comparison)
-    lines += markdown.bullets(undecided_reasons(comparison))
+    lines += markdown.bullets((*pairing_notes(comparison), *undecided_reasons(comparison)))
     lines += markdown.bullets((*unmatched(comparison), *warnings(comparison)))
     if comparison.hidden_pairs:
         lines.append(f"- {hidden_pairs(comparison)}")

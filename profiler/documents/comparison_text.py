@@ -99,6 +99,14 @@ def undecided_reasons(comparison: Comparison) -> list[str]:
     return lines + [f"{pair.kernel}: {_differing(pair)}" for pair in comparison.pairs if pair.differs]
 
 
+def pairing_notes(comparison: Comparison) -> list[str]:
+    """How launches of different names came to be pairs, a line a pair; below, how to refuse a proposal."""
+    lines = [f"{pair.kernel}: {pair.paired_by.words}" for pair in comparison.pairs if pair.paired_by.words]
+    if any(pair.paired_by.is_proposed for pair in comparison.pairs):
+        lines.append("a pair of different names is proposed where nobody declared one: --no-guess refuses")
+    return lines
+
+
 def _differing(pair: PairComparison) -> str:
     sizes = {"grid": (pair.a.grid, pair.b.grid), "block": (pair.a.block, pair.b.block)}
     words = []

@@ -7,12 +7,13 @@ from dataclasses import astuple, dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
-from profiler.compare import Comparison, NoiseModel, compare
+from profiler.compare import Comparison, KernelPair, NoiseModel, Pairing, check_asked, compare
 from profiler.documents import markdown
 from profiler.documents.comparison import duration_section, latency_dict, latency_section, resolve_pairs
 from profiler.documents.comparison_text import (
     PAIRS_SHOWN,
     hidden_pairs,
+    pairing_notes,
     undecided_reasons,
     unmatched,
     warnings,
@@ -136,7 +137,7 @@ class ExplanationDocument(Document):
             lines += duration_section(comparison)
         elif comparison.latency:
             lines += [f"{NO_COUNTERS}.", ""]
-        lines += markdown.bullets(undecided_reasons(comparison))
+        lines += markdown.bullets((*pairing_notes(comparison), *undecided_reasons(comparison)))
         lines += markdown.bullets(without_causes(explanations, everything=False))
         lines += markdown.bullets((*unmatched(comparison), *warnings(comparison)))
         if comparison.hidden_pairs:
@@ -214,19 +215,22 @@ def explain_names(
     kernel: str | None = None,
     across: Collection[str] = (),
     top: int | None = None,
+    pairs: Sequence[KernelPair] = (),
+    guess: bool = True,
     with_gate: bool = False,
     data: str | None = None,
 ) -> ExplanationDocument | UnmeasuredDocument:
     """Why what `b` stands for takes another time than what `a` stands for.
 
-    `with_gate` adds what `profiler gate B --baseline A` answers of these sides. Raises as `compare_names`.
+    `pairs`, `guess` and `with_gate` are as for `compare_names`. Raises as that does.
     """
-    pairs, are_facts = resolve_pairs(a, b, store_opener, workload, gpu, None, data)
+    sides, are_facts = resolve_pairs(a, b, store_opener, workload, gpu, None, data)
+    check_asked(pairs, sides)
     if are_facts:
-        kinds = dict.fromkeys(side.evidence.value for side, _ in pairs)
+        kinds = dict.fromkeys(side.evidence.value for side, _ in sides)
         return UnmeasuredDocument(a, b, tuple(kinds), with_gate)
-    noise = NoiseModel.of_store(store_opener, data)
-    comparison = compare(*pairs[0], table, across=across, kernel=kernel, noise=noise)
+    noise, pairing = NoiseModel.of_store(store_opener, data), Pairing.of_data(data, pairs, propose=guess)
+    comparison = compare(*sides[0], table, across=across, kernel=kernel, noise=noise, pairing=pairing)
     if not with_gate:
         return ExplanationDocument(comparison, table, top)
     root = location.open_root(data)
@@ -323,6 +327,7 @@ def _explanation_dict(explanation: Explanation) -> dict[str, object]:
     return {
         "kernel": pair.b.base_name,
         "part": explanation.kernel,
+        "paired_by": pair.paired_by.value,
         "a_us": explanation.a_us,
         "b_us": explanation.b_us,
         "delta_us": explanation.delta_us,

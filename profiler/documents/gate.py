@@ -10,6 +10,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+from profiler.compare import KernelPair, Pairing
 from profiler.documents import markdown
 from profiler.documents.document import Document
 from profiler.documents.junit import junit_xml
@@ -136,18 +137,30 @@ def gate_versions(
     on: Sequence[str] = (),
     across: Collection[str] = (),
     allow: Collection[str] = (),
+    pairs: Sequence[KernelPair] = (),
+    guess: bool = True,
     dashboard: str = "",
     data: str | None = None,
 ) -> GateDocument:
     """Judge reports, runs and versions against a baseline; without names the newest run, all of it.
 
     `baseline` None: what is pinned, else the last run of the same version. `on`, `across` and `allow` as in
-    `run_gate`; `data` is the folder or URL of the index's bundles, PROFILER_DATA's where None. Raises
-    UnknownName, UnreadableReport, and CannotJudge for a version without results.
+    `run_gate`; `pairs` and `guess` as in `compare_names`, the baseline's kernel first; `data` is the folder
+    or URL of the index's bundles, PROFILER_DATA's where None. Raises UnknownName, UnreadableReport, and
+    CannotJudge for a version without results.
     """
     cells = CellFilter(workload, gpu, list(evidence))
     report = run_gate(
-        names, baseline, store_opener, table, cells=cells, on=on, across=across, allow=allow, data=data
+        names,
+        baseline,
+        store_opener,
+        table,
+        cells=cells,
+        on=on,
+        across=across,
+        allow=allow,
+        pairing=Pairing.of_data(data, pairs, propose=guess),
+        data=data,
     )
     return GateDocument(report, dashboard)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
+from profiler.compare import Pairing
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, MetricTable
@@ -132,6 +133,7 @@ def find_history(
         version=version,
         orders={name: lineage.order for name, lineage in lineages.items()},
         wrong={name: lineage.wrong for name, lineage in lineages.items()},
+        pairing=Pairing.of_data(data),
     )
     if not histories:
         way_out = "`profiler import PATH` takes reports"
@@ -143,7 +145,8 @@ def find_history(
 
 def _name(history: History) -> str:
     family, version = history.series.family, history.version
-    return f"{family}/{version} {history.series.part}" if version else f"{family} {history.series.part}"
+    part = f"{history.series.part}{history.series.also}"
+    return f"{family}/{version} {part}" if version else f"{family} {part}"
 
 
 def _history_dict(history: History) -> dict[str, object]:
@@ -156,6 +159,7 @@ def _history_dict(history: History) -> dict[str, object]:
         "mode": series.mode,
         "part": series.part,
         "kernel": series.base_name,
+        "other_names": series.other_names,
         "unit": series.unit,
         "over": history.over,
         "version": history.version,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
-from profiler.compare import NoiseModel
+from profiler.compare import NoiseModel, Pairing
 from profiler.documents.document import Document
 from profiler.evidence import Evidence, MetricTable, formatting
 from profiler.gate import Acknowledgement
@@ -139,7 +139,7 @@ def list_regressions(
     """
     root, noise = location.open_root(data), NoiseModel.of_store(lambda: store, data)
     report = load_regressions(root, store, table, noise, family)
-    return RegressionsDocument(report, CauseFinder(store, root, table, noise))
+    return RegressionsDocument(report, CauseFinder(store, root, table, noise, Pairing.of_data(data)))
 
 
 def _acknowledgement_dict(acknowledgement: Acknowledgement) -> dict[str, str]:

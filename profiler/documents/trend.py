@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from profiler.bundles import location
+from profiler.compare import Pairing
 from profiler.documents.document import Document
 from profiler.errors import CannotJudge
 from profiler.evidence import Evidence, MetricTable, State, formatting
@@ -114,6 +115,7 @@ def load_trend(
         across=across,
         orders={name: lineage.order for name, lineage in lineages.items()},
         wrong={name: lineage.wrong for name, lineage in lineages.items()},
+        pairing=Pairing.of_data(data),
     )
     if not trends:
         raise CannotJudge(
@@ -133,6 +135,7 @@ def _trend_dict(trend: Trend) -> dict[str, object]:
         "mode": trend.mode,
         "part": trend.part,
         "kernel": trend.base_name,
+        "other_names": trend.other_names,
         "unit": trend.unit,
         "points": [_point_dict(point) for point in trend.points],
     }

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from profiler.evidence.values import Values
+
+_ABI_TAG = re.compile(r"\[abi:[^\]]*\]")
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,17 @@ class Launch:
 
     @property
     def base_name(self) -> str:
-        """The kernel's name without return type, template arguments and parameters."""
+        """The kernel's name without return type, template arguments, parameters and ABI tags."""
+        if self.function.endswith("]") and self.demangled:
+            # ncu takes an ABI tag for the function: of numba's `cudapy::add_1[abi:v1][abi:cw51](int)` it
+            # names `cw51]`, the end that all kernels of a program share.
+            return kernel_base_name(_ABI_TAG.sub("", self.demangled)).rpartition("::")[2]
         return kernel_base_name(self.function or self.demangled)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names that a filter may mean: the base name, range/name, and the demangled name."""
+        return self.base_name, "/".join((*self.nvtx, self.base_name)), self.demangled
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class Explanation:
     """Why one pair of launches differs in time, as far as its counters tell."""
 
     pair: PairComparison
-    kernel: str  # A's label: range/kernel#n
+    kernel: str  # the pair's label: range/kernel#n
     a_us: float | None
     b_us: float | None
     delta_us: float | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from profiler.compare import UNKNOWN_NOISE, Comparison, NoiseModel, compare
+from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, Comparison, NoiseModel, Pairing, compare
 from profiler.evidence import Evidence, MetricTable, Side
 from profiler.gate.acknowledgement import Acknowledgement, find_acknowledgement
 from profiler.gate.comparison_pairs import ComparisonPair
@@ -23,6 +23,7 @@ def judge(
     on: Collection[str] = (),
     across: Collection[str] = frozenset(),
     noise: NoiseModel = UNKNOWN_NOISE,
+    pairing: Pairing = NO_PAIRS,
     acknowledged: Sequence[Acknowledgement] = (),
 ) -> Verdicts:
     """Compare every pair and judge it.
@@ -30,7 +31,9 @@ def judge(
     `on` names concepts that are judged besides time and exact counts, `across` what may differ (driver, ncu).
     """
     comparisons = [
-        compare(pair.a, pair.b, table, across=across, noise=noise) if pair.a and pair.b else None
+        compare(pair.a, pair.b, table, across=across, noise=noise, pairing=pairing)
+        if pair.a and pair.b
+        else None
         for pair in pairs
     ]
     return judge_comparisons(pairs, comparisons, table, on=on, acknowledged=acknowledged)

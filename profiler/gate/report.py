@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import decisions, location
-from profiler.compare import Comparison, NoiseModel, check_concepts, is_file_name
+from profiler.compare import (
+    NO_PAIRS,
+    Comparison,
+    NoiseModel,
+    Pairing,
+    check_asked,
+    check_concepts,
+    is_file_name,
+)
 from profiler.errors import Exit
 from profiler.evidence import MetricTable
 from profiler.gate.acknowledgement import list_acknowledgements
@@ -59,25 +67,28 @@ def run_gate(
     on: Sequence[str] = (),
     across: Collection[str] = (),
     allow: Collection[str] = (),
+    pairing: Pairing = NO_PAIRS,
     data: str | None = None,
 ) -> GateReport:
     """Judge reports, runs and versions against their baselines; names and baseline are as for `find_pairs`.
 
     `on` names concepts that are judged besides time and exact counts, `across` what may differ (driver, ncu),
-    `allow` the undecided verdicts that may pass. `data` is the folder or URL of the index's bundles,
-    PROFILER_DATA's where None. Raises UnknownName, CannotJudge for a version without results, and where it is
-    unknown which results are the newest.
+    `allow` the undecided verdicts that may pass, `pairing` the kernels that are one under two names. `data`
+    is the folder or URL of the index's bundles, PROFILER_DATA's where None. Raises UnknownName, CannotJudge
+    for a version without results, and where it is unknown which results are the newest.
     """
     check_concepts(table, on)  # before the names, so that a wrong concept is reported as such
     root = location.open_root(data)
     with versions_without_results_explained((*names, baseline or ""), opener, data):
         pairs = find_pairs(names, baseline, opener, root, cells)
+    check_asked(pairing.asked, [(pair.a, pair.b) for pair in pairs if pair.a and pair.b])
     verdicts = judge(
         pairs,
         table,
         on=on,
         across=across,
         noise=NoiseModel.of_store(opener, data),
+        pairing=pairing,
         acknowledged=list_acknowledgements(decisions.load_decisions(root)),
     )
     return GateReport(verdicts, verdicts.exit_code(allow), baseline or "")
@@ -94,6 +105,7 @@ def gate_comparisons(
     cells: CellFilter | None = None,
     on: Collection[str] = (),
     across: Collection[str] = (),
+    pairing: Pairing = NO_PAIRS,
 ) -> GateReport:
     """The answer of `run_gate([b], a)` for sides that were compared already.
 
@@ -107,7 +119,7 @@ def gate_comparisons(
     acknowledged = list_acknowledgements(decisions.load_decisions(root)) if is_stored else []
     if cells is not None:  # facts, which repeat exactly: no noise is needed to judge them
         pairs = find_pairs([b], a, opener, root, cells)
-        verdicts = judge(pairs, table, on=on, across=across, acknowledged=acknowledged)
+        verdicts = judge(pairs, table, on=on, across=across, pairing=pairing, acknowledged=acknowledged)
     else:
         pairs = [pair_of_sides(comparison.a, comparison.b, opener, root) for comparison in comparisons]
         verdicts = judge_comparisons(pairs, comparisons, table, on=on, acknowledged=acknowledged)

@@ -205,6 +205,9 @@ class PairRules:
         elif not baseline_wrong:
             yield from self._counters(launches, timed)
         yield from self._lost_metrics(launches)
+        if launches.paired_by.words:
+            line = f"{launches.kernel}: {launches.paired_by.words}"
+            yield self._finding(Check.COMPARABILITY, Outcome.NOTED, Verdict.CHANGED, line)
 
     def _facts(self, launches: PairComparison, baseline_wrong: bool) -> Iterator[Finding]:
         """Findings by the rules on facts, then by metrics.txt; a fact is reported once."""

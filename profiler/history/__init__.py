@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from profiler.history.change_points import SeriesView as SeriesView
     from profiler.history.change_points import Step as Step
     from profiler.history.change_points import find_change_points as find_change_points
+    from profiler.history.joined_parts import joined_arrays as joined_arrays
     from profiler.history.lineage import Lineage as Lineage
     from profiler.history.lineage import VersionStatus as VersionStatus
     from profiler.history.lineage import load_lineage as load_lineage
@@ -38,6 +39,7 @@ __getattr__ = lazy(
     baselines="Baseline Baselines LostPin Pin",
     catalog_snapshot="CatalogSnapshot load_newest_snapshot load_snapshot",
     change_points="History SeriesView Step find_change_points",
+    joined_parts="joined_arrays",
     lineage="Lineage VersionStatus load_lineage load_lineages",
     overview="Overview OverviewCell OverviewRow load_overview",
     speedups="Speedup load_speedups",

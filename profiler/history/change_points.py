@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.bundles import Root, Run
-from profiler.compare import RunChanges, run_changes
+from profiler.compare import NO_PAIRS, Pairing, RunChanges, run_changes
 from profiler.compare.same_code import run_code_loader
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Metric, MetricTable, brief_list, nearest_first
@@ -92,13 +92,15 @@ def find_change_points(
     version: str | None = None,
     orders: Mapping[str, Sequence[str]] | None = None,
     wrong: Mapping[str, Mapping[str, str]] | None = None,
+    pairing: Pairing = NO_PAIRS,
 ) -> list[History]:
     """The histories of a concept, of `latency`, or of an exact ncu name.
 
     A series whose versions follow one another in time, as commits do, is one history over all its runs.
     Otherwise each version is a history over its runs, and the newest runs of the versions are one more.
-    `version` selects the history of that version alone. `orders` and `wrong` are as for `load_trends`; wrong
-    results are part of no level. Raises UnknownName for a name or filter that stands for nothing.
+    `version` selects the history of that version alone. `orders`, `wrong` and `pairing` are as for
+    `load_trends`; wrong results are part of no level. Raises UnknownName for a name or filter that stands for
+    nothing.
     """
     metric = LATENCY_METRIC if name == LATENCY else table.by_concept.get(name)
     if name == LATENCY:
@@ -118,6 +120,7 @@ def find_change_points(
             over="time",
             across=("driver", "ncu"),  # a step may be due to either, so neither breaks the series
             wrong=wrong,
+            pairing=pairing,
         )
     if version is not None and trends:
         trends = _of_one_version(trends, version)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from profiler.compare import (
     HEADLINE,
+    NO_PAIRS,
     UNKNOWN_NOISE,
     Comparison,
     Difference,
@@ -17,6 +18,7 @@ from profiler.compare import (
     MetricChange,
     NoiseModel,
     PairComparison,
+    Pairing,
     compare,
     compare_latencies,
     judge_every_metric,
@@ -96,6 +98,7 @@ def load_overview(
     cells: int = _MAX_CELLS,
     rows: int = _MAX_ROWS,
     noise: NoiseModel = UNKNOWN_NOISE,
+    pairing: Pairing = NO_PAIRS,
 ) -> Overview:
     """The newest state of each family, the one with the newest run first.
 
@@ -103,7 +106,7 @@ def load_overview(
     """
     overview_cells: list[OverviewCell] = []
     # Up to `cells` comparisons are made, too many to read bundles for each.
-    judge = _CellJudge(table, noise.without_same_code(), rows)
+    judge = _CellJudge(table, noise.without_same_code(), pairing, rows)
     hidden = 0
     for family in _newest_first(store):
         for (workload, gpu, evidence), versions in _newest_versions(store, family).items():
@@ -156,6 +159,7 @@ class _CellJudge:
 
     table: MetricTable
     noise: NoiseModel
+    pairing: Pairing
     limit: int  # launches with a row of their own; of the others only the duration is judged
 
     def times(self, a: Side, b: Side) -> Comparison:
@@ -163,7 +167,7 @@ class _CellJudge:
         headline = self.table.by_concept.get(HEADLINE)
         # Durations of all launches count in the tally, but counters are judged for the rows alone.
         only = replace(self.table, metrics=(headline,) if headline else ())
-        return compare(a, b, only, noise=self.noise)
+        return compare(a, b, only, noise=self.noise, pairing=self.pairing)
 
     def duration(self, launch: Launch, side: Side) -> Value:
         """The duration of a launch under the profiler, or the state that says why there is none."""

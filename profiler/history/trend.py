@@ -9,7 +9,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
-from profiler.compare import name_filter
+from profiler.compare import NO_PAIRS, Pairing, name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import (
     NOT_COLLECTED,
@@ -24,6 +24,7 @@ from profiler.evidence import (
     nearest_first,
 )
 from profiler.evidence.metric_table import Alternative
+from profiler.history.joined_parts import joined_parts, parts_of_series
 
 if TYPE_CHECKING:
     from profiler.store import Environment, MedianLatency, Point, RunInfo, Series, Store
@@ -81,6 +82,12 @@ class Trend:
     part: str
     base_name: str
     points: tuple[TrendPoint, ...]
+    other_names: tuple[str, ...] = ()  # of the kernel in older runs, by declared pairs
+
+    @property
+    def also(self) -> str:
+        """` (also gemm_v6)`: the kernel's other names, to follow that of the part; "" where it has none."""
+        return f" (also {', '.join(self.other_names)})" if self.other_names else ""
 
     @property
     def newest(self) -> Value:
@@ -103,14 +110,15 @@ def load_trends(
     across: Collection[str] = frozenset(),
     orders: Mapping[str, Sequence[str]] | None = None,
     wrong: Mapping[str, Mapping[str, str]] | None = None,
+    pairing: Pairing = NO_PAIRS,
 ) -> list[Trend]:
     """The series of a concept or exact ncu name, largest value first.
 
     Over versions: the newest run of each, in the order of `orders` (by family, from a catalogue), else in the
     order in which the versions first appeared. Over time: every run, at its time. `across` names what may
     change without a break: driver, ncu. `wrong` has, by family, the versions without a speed, each with its
-    state. There is no series where no launch has the concept. Raises UnknownName for a name or filter that
-    stands for nothing.
+    state. Kernels that `pairing` keeps as one are one series, under the newest name. There is no series where
+    no launch has the concept. Raises UnknownName for a name or filter that stands for nothing.
     """
     metric = _find_metric(table, name)
     ncu_names = [alternative.name for alternative in metric.alternatives] if metric else [name]
@@ -129,8 +137,12 @@ def load_trends(
         )
         runs = store.environments({point.run_id for member in series for point in member.points})
         wrong_versions = (wrong or {}).get(family_name, {})
+        kept = pairing.kept(family_name)
         for cell, members in _by_cell(series).items():
-            builder = _TrendBuilder(cell, runs, order, name, metric, frozenset(across), wrong_versions)
+            joined = joined_parts(parts_of_series(members), kept) if kept else {}
+            builder = _TrendBuilder(
+                cell, runs, order, name, metric, frozenset(across), wrong_versions, joined
+            )
             trends += builder.trends(members, matches)
             kernels.update(member.base_name for member in members)
     if not trends:
@@ -301,12 +313,13 @@ class _TrendBuilder:
     metric: Metric | None
     across: frozenset[str]
     wrong: Mapping[str, str]
+    joined: Mapping[str, str]  # the newest name of each part that has an older one
 
     def trends(self, members: Sequence[Series], matches: Callable[[str], bool]) -> list[Trend]:
         by_part: dict[str, list[Series]] = defaultdict(list)
         newest: dict[_Moment, Point] = {}  # at each moment a point of its newest run, of any kernel
         for series in members:
-            by_part[series.part].append(series)
+            by_part[self.joined.get(series.part, series.part)].append(series)
             for point in series.points:
                 moment = self._moment(point)
                 if moment not in newest or _age(point) > _age(newest[moment]):
@@ -316,7 +329,7 @@ class _TrendBuilder:
         return [
             self._trend(part, several, timeline, absent)
             for part, several in by_part.items()
-            if matches(part) or matches(several[0].base_name)
+            if any(matches(series.part) or matches(series.base_name) for series in several)
         ]
 
     def _moment(self, point: Point) -> _Moment:
@@ -329,7 +342,9 @@ class _TrendBuilder:
     def _trend(
         self,
         part: str,
-        several: Sequence[Series],  # of one part: one for each ncu name that carries the metric
+        several: Sequence[
+            Series
+        ],  # of one part: one for each ncu name and kernel name that carries the metric
         timeline: Sequence[Point],
         absent: dict[_RunVersion, TrendPoint],
     ) -> Trend:
@@ -353,7 +368,8 @@ class _TrendBuilder:
             points.append(trend_point)
             if trend_point.on_line:
                 previous = trend_point
-        first = several[0]
+        first = next(series for series in several if series.part == part)
+        other_names = dict.fromkeys(series.base_name for series in several if series.part != part)
         workload, gpu, evidence, mode = self.cell
         return Trend(
             self.metric.concept if self.metric else "",
@@ -368,6 +384,7 @@ class _TrendBuilder:
             part,
             first.base_name,
             tuple(points),
+            tuple(other_names),
         )
 
     def _point(self, readings: dict[str, Point], previous: TrendPoint | None) -> TrendPoint:

@@ -6,7 +6,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from profiler.compare import UNKNOWN_NOISE, Comparison, NoiseModel, RunChanges, compare, run_changes
+from profiler.compare import (
+    NO_PAIRS,
+    UNKNOWN_NOISE,
+    Comparison,
+    NoiseModel,
+    Pairing,
+    RunChanges,
+    compare,
+    run_changes,
+)
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, run_code_loader
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, MetricTable
@@ -41,6 +50,7 @@ class CauseFinder:
     root: Root
     table: MetricTable
     noise: NoiseModel = UNKNOWN_NOISE
+    pairing: Pairing = NO_PAIRS
     _runs: dict[str, RunInfo | None] = field(default_factory=dict)
 
     def find(self, regression: Regression) -> Cause:
@@ -95,10 +105,8 @@ class CauseFinder:
         with suppress(UnknownName):  # a side that cannot be told from others has no split
             for explanation in explain(self._compare(regression, before, after), self.table):
                 # A latency is of the whole call: the first launch with causes speaks for it.
-                is_of_series = series.concept == LATENCY or explanation.kernel in (
-                    series.part,
-                    series.part.removesuffix("#0"),
-                )
+                names = {series.part, series.part.removesuffix("#0")}
+                is_of_series = series.concept == LATENCY or not names.isdisjoint(explanation.pair.labels)
                 if is_of_series and explanation.causes:
                     return explanation.sentence
         return ""
@@ -118,7 +126,7 @@ class CauseFinder:
         )
         # Only launches are split: that their calls got slower is known by now.
         noise = self.noise.only_counters()
-        return compare(a, b, self.table, across=("driver", "ncu"), noise=noise)
+        return compare(a, b, self.table, across=("driver", "ncu"), noise=noise, pairing=self.pairing)
 
 
 def _due_to(regression: Regression, changes: RunChanges) -> str:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from profiler.compare import HEADLINE
 from profiler.compare.metric_verdict import is_exact
 from profiler.evidence import Evidence, Metric, Value, formatting
+from profiler.history import joined_arrays
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
 from profiler.regressions.search import Search
 from profiler.statistics import WATCHED_FACTS, WatchedFact
@@ -115,7 +116,8 @@ def find_exact_regressions(search: Search) -> Iterator[Regression]:
     headline = search.table.by_concept.get(HEADLINE)
     durations = [name.name for name in headline.alternatives] if headline else []
     steps: list[tuple[_VersionPart, str, StandingStep]] = []
-    for part in search.store.part_arrays([*rules, *durations], family=search.family):
+    parts = search.store.part_arrays([*rules, *durations], family=search.family)
+    for part in joined_arrays(parts, search.pairing.kept(search.family)):
         search.coverage.series[part.evidence.value] += sum(name in rules for name in part.metrics)
         for index, version in enumerate(part.versions):
             rows = np.flatnonzero(part.version == index)

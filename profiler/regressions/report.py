@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from profiler.bundles import decisions
-from profiler.compare import HEADLINE, UNKNOWN_NOISE, NoiseModel
+from profiler.compare import HEADLINE, NO_PAIRS, UNKNOWN_NOISE, NoiseModel, Pairing
 from profiler.evidence import MetricTable
 from profiler.gate import (
     Acknowledgement,
@@ -50,20 +50,22 @@ def find_regressions(
     noise: NoiseModel = UNKNOWN_NOISE,
     acknowledged: Sequence[Acknowledgement] = (),
     pins: Sequence[Pin] = (),
+    pairing: Pairing = NO_PAIRS,
 ) -> RegressionReport:
     """What is worse now in every family, or in one.
 
     Timed calls and ncu durations are judged by the steps of their history, by the newest runs against those
     before, and by the newest runs against the baseline (`Baselines.for_regressions`). What repeats exactly
     (facts of the compiler and of the model, counts) is compared between the runs of one version. A rejected
-    version has nothing to lose, and a wrong one no speed. `noise` judges values of two runs.
+    version has nothing to lose, and a wrong one no speed. `noise` judges values of two runs;
+    kernels that `pairing` keeps as one are one series.
     """
     coverage = Coverage()
     by_series: dict[SeriesKey, Regression] = {}
     for name in [family] if family is not None else store.families():
         own_pins = tuple(pin for pin in pins if pin.family == name)
         baselines = Baselines(store, name, own_pins, (lineages or {}).get(name))
-        search = Search(store, table, baselines, coverage, noise)
+        search = Search(store, table, baselines, coverage, noise, pairing)
         coverage.families += 1
         # In this order: of two regressions of one series the first explains more.
         for regression in (
@@ -90,6 +92,7 @@ def load_regressions(
         noise=noise,
         acknowledged=list_acknowledgements(records),
         pins=list_pins(records),
+        pairing=Pairing.of_records(records),
     )
 
 

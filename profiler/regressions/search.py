@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from profiler.compare import UNKNOWN_NOISE, NoiseModel
+from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, NoiseModel, Pairing
 from profiler.evidence import Evidence, MetricTable
 from profiler.history import Baseline, Baselines, Lineage, LostPin
 from profiler.history.lineage import REJECTED
@@ -53,6 +53,7 @@ class Search:
     baselines: Baselines  # of the family
     coverage: Coverage  # of all families searched so far; it is added to
     noise: NoiseModel = UNKNOWN_NOISE
+    pairing: Pairing = NO_PAIRS
 
     @property
     def family(self) -> str:

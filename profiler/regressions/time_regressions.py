@@ -66,6 +66,7 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
         over="time",
         across=_ACROSS,
         wrong=search.wrong,
+        pairing=search.pairing,
     ):
         search.coverage.series[series.evidence.value] += 1
         regressions = [*_steps(series, search, metric)]

@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA = "7"  # an index with another number is emptied and filled again from the bundles
+SCHEMA = "8"  # an index with another number is emptied and filled again from the bundles
 
 metadata = MetaData()
 

@@ -12,6 +12,8 @@ from profiler.documents.comparison_text import PAIRS_SHOWN
 from profiler.errors import CannotJudge, Exit, UnknownName
 from profiler.evidence import Evidence, Launch, Side, Value, load_metrics
 from profiler.evidence.values import pack_values
+from profiler.gate import ComparisonPair, Outcome
+from profiler.gate.judgement import judge
 from profiler.statistics import Verdict
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 
@@ -29,6 +31,11 @@ def side(*durations_ms: float, gpu: str = "GPU", name: str = "kernel") -> Side:
         kernel = f"{name}_{index}"
         launches.append(Launch(kernel, kernel, "", (1, 1, 1), (64, 1, 1), 7, (), index, values))
     return Side("side", tuple(launches), gpu)
+
+
+def named_side(name: str, duration_ms: float) -> Side:
+    (launch,) = side(duration_ms).launches
+    return Side(name, (replace(launch, function=name, demangled=name),), "GPU")
 
 
 @pytest.mark.slow
@@ -124,3 +131,26 @@ def test_cells_in_which_the_same_facts_moved_share_a_table() -> None:
     assert sum(line.startswith("| registers") for line in lines) == 1
     assert len(document.to_dict()["comparisons"]) == 2  # type: ignore[arg-type]
     assert document.to_frame().workload.unique().tolist() == ["w1", "w2"]
+
+
+@pytest.mark.parametrize(("names", "code"), [(("gemm_v6", "reduce"), 3), (("gemm_v6", "gemm_v7"), 1)])
+def test_a_proposed_pair_is_judged_and_noted_and_without_one_nobody_can_judge(
+    names: tuple[str, str], code: int
+) -> None:
+    a, b = (named_side(name, ms) for name, ms in zip(names, (1, 2), strict=True))
+    pair = ComparisonPair("b", "a", a, b)
+    verdicts = judge([pair], TABLE)
+    assert verdicts.exit_code() == code
+    noted = [finding.line for finding in verdicts.of(Outcome.NOTED)]
+    assert noted == (["gemm_v6 → gemm_v7: paired by similar name, names differ"] if code == 1 else [])
+
+
+def test_a_proposed_pair_is_labelled_in_text_json_and_markdown() -> None:
+    document = compare_sides(named_side("gemm_v6", 1), named_side("gemm_v7", 2), TABLE)
+    (launch,) = document.to_dict()["launches"]  # type: ignore[attr-defined]
+    assert launch["paired_by"] == "similar name"
+    assert (launch["a"]["kernel"], launch["b"]["kernel"]) == ("gemm_v6", "gemm_v7")
+    assert launch["part"] == "gemm_v6 → gemm_v7"
+    assert "paired by similar name, names differ" in document.to_markdown()
+    refused = compare_sides(named_side("gemm_v6", 1), named_side("gemm_v7", 2), TABLE, guess=False)
+    assert refused.verdict is Verdict.MISSING

@@ -17,7 +17,7 @@ from profiler.explain import Explanation, explain
 from profiler.ui.addresses import parse_version, version_name
 from profiler.ui.data import lineages, results
 from profiler.ui.data.cells import WorkloadOnGpu, workloads_on_gpus
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, store
+from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, pairing, store
 from profiler.ui.data.version_choice import best_pair, newest_pair
 from profiler.ui.data.version_source import VersionSource
 
@@ -98,6 +98,7 @@ def comparison(
         metric_table(data_version),
         kernel=kernel or None,
         noise=noise(data_version),
+        pairing=pairing(data_version),
     )
 
 

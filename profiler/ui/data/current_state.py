@@ -13,13 +13,15 @@ from profiler.history import Overview, load_overview
 from profiler.history.baselines import list_pins
 from profiler.regressions import Cause, CauseFinder, Regression, RegressionReport, find_regressions
 from profiler.ui.data import lineages
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, store
+from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, noise, pairing, store
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def overview(data_version: DataVersion) -> Overview:
     """The newest state of every family."""
-    return load_overview(store(), metric_table(data_version), noise=noise(data_version))
+    return load_overview(
+        store(), metric_table(data_version), noise=noise(data_version), pairing=pairing(data_version)
+    )
 
 
 def regressions(data_version: DataVersion) -> RegressionReport:
@@ -39,12 +41,14 @@ def _regressions(data_version: DataVersion, decisions: tuple[str, ...], today: d
         noise=noise(data_version),
         acknowledged=list_acknowledgements(records),
         pins=list_pins(records),
+        pairing=pairing(data_version),
     )
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def _cause_finder(data_version: DataVersion) -> CauseFinder:
-    return CauseFinder(store(), open_root(), metric_table(data_version), noise(data_version))
+    table = metric_table(data_version)
+    return CauseFinder(store(), open_root(), table, noise(data_version), pairing(data_version))
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from profiler.bundles import open_root
-from profiler.compare import NoiseModel
+from profiler.compare import NoiseModel, Pairing, pairs_digest
 from profiler.evidence import MetricTable, load_metrics
 from profiler.evidence.metric_table import DEFAULT_PATH
 from profiler.store import Store, open_store, sync_store
@@ -22,6 +22,7 @@ class DataVersion(NamedTuple):
 
     of_index: str
     of_metrics: str  # path and time of metrics.txt
+    of_pairs: str = ""  # which kernels are declared to be one
 
 
 @st.cache_resource(show_spinner=False)
@@ -44,7 +45,7 @@ def current_version() -> DataVersion:
         _sync()
     path = DEFAULT_PATH
     changed = path.stat().st_mtime_ns if path.exists() else 0
-    return DataVersion(store().data_version(), f"{path}:{changed}")
+    return DataVersion(store().data_version(), f"{path}:{changed}", pairs_digest(open_root()))
 
 
 @st.cache_resource(show_spinner=False, max_entries=2)
@@ -57,3 +58,9 @@ def metric_table(data_version: DataVersion) -> MetricTable:
 def noise(data_version: DataVersion) -> NoiseModel:
     """What the index knows of noise."""
     return NoiseModel.of_store(store)
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def pairing(data_version: DataVersion) -> Pairing:
+    """Which kernels are one under two names, as people declared it; other pairs are proposed and say so."""
+    return Pairing.of_data()

@@ -21,7 +21,7 @@ from profiler.history import (
 )
 from profiler.history.trend import newest_of_each_version
 from profiler.ui.data import lineages, results
-from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, store
+from profiler.ui.data.index import MAX_ENTRIES, DataVersion, metric_table, pairing, store
 
 
 @st.cache_resource(show_spinner=False, max_entries=MAX_ENTRIES)
@@ -55,6 +55,7 @@ def trends(
         evidence=evidence,
         orders={family: lineage.order} if lineage else None,
         wrong=_wrong(family, lineage),
+        pairing=pairing(data_version),
     )
 
 
@@ -75,6 +76,7 @@ def histories(
         evidence=evidence,
         orders={family: lineage.order} if lineage else None,
         wrong=_wrong(family, lineage),
+        pairing=pairing(data_version),
     )
 
 

@@ -33,16 +33,16 @@ def verdict(pair: PairComparison | None) -> Html:
     if change is None:
         return markup.big_verdict((markup.verdict(Verdict.MISSING),), "metrics.txt declares no duration")
     parts = (markup.verdict(change.verdict), formatting.change(change.a, change.b))
-    return markup.big_verdict(parts, _how_sure(change))
+    return markup.big_verdict(parts, _how_sure(pair, change))
 
 
 def small_verdict(comparison: Comparison, pair: PairComparison | None) -> Html:
     """The verdict on ncu's duration where that on the calls stands above it."""
     change = pair.headline if pair else None
-    if change is None:
+    if pair is None or change is None:
         return markup.note(why_unpaired(comparison))
     words = markup.verdict(change.verdict, formatting.change(change.a, change.b), change.reason)
-    return markup.paragraph(markup.join((words, markup.muted(_how_sure(change)))))
+    return markup.paragraph(markup.join((words, markup.muted(_how_sure(pair, change)))))
 
 
 def why_unpaired(comparison: Comparison) -> Html:
@@ -116,6 +116,7 @@ def notes(comparison: Comparison) -> list[Html]:
         if pair.headline and not pair.verdict.traits.decided and pair.headline.reason
         if pair.verdict is not Verdict.NOT_COMPARABLE  # its reason stands above the pairs
     ]
+    reasons += [f"{pair.kernel}: {pair.paired_by.words}" for pair in comparison.pairs if pair.paired_by.words]
     reasons += [f"{group.base_name}: ambiguous, {group.why}" for group in comparison.ambiguous]
     return [markup.note(reason) for reason in dict.fromkeys(reasons)]
 
@@ -160,5 +161,7 @@ def _unpaired_row(label: str, launch: Launch, side: str) -> Row:
     return Row((markup.code(label, title=launch.demangled), *cells, "", markup.muted(f"only in {side}")))
 
 
-def _how_sure(change: MetricChange) -> str:
-    return "unreplicated: one launch a side" if change.unreplicated else change.reason
+def _how_sure(pair: PairComparison, change: MetricChange) -> str:
+    """What the verdict rests on, and how the two launches came to be a pair where their names differ."""
+    basis = "unreplicated: one launch a side" if change.unreplicated else change.reason
+    return "; ".join(filter(None, (basis, pair.paired_by.words)))

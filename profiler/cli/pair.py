@@ -1,0 +1,99 @@
+"""`profiler pair`: keep that two kernels of a family are one under two names."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from profiler.cli.output import add_json, print_json, print_table, say
+from profiler.errors import ProfilerError
+
+if TYPE_CHECKING:
+    from profiler.cli.output import Commands
+    from profiler.compare import KeptPair
+
+_DESCRIPTION = """\
+Keep that two kernels of a family are one under two names, such as gemm_v6 and gemm_v7. From then on compare,
+explain, insights, gate, trend, history, regressions and the pages pair their launches where equal names leave
+them without a partner, and join their series. A name is a kernel's whole name, a pattern with * or ?, or
+regex:EXPR; two patterns mean kernels for which they stand for the same (*_v6=*_v7). Kept as a decision record
+beside the bundles, with who, when and why. --list shows what is kept, --undo ID takes a pair back. For one
+comparison alone: `profiler compare --pair A=B`."""
+
+
+def add(commands: Commands) -> None:
+    """Add `pair`."""
+    command = commands.add_parser(
+        "pair", help="keep that two kernels of a family are one under two names", description=_DESCRIPTION
+    )
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("family", nargs="?", metavar="FAMILY")
+    which.add_argument("--list", action="store_true", help="the pairs that are kept")
+    which.add_argument("--undo", metavar="ID", help="take a pair back; the start of its id will do")
+    command.add_argument("pairs", nargs="*", metavar="A=B", help="two names of one kernel")
+    command.add_argument("--why", default="", metavar="TEXT", help="the reason, kept with it")
+    add_json(command)
+    command.set_defaults(handler=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Keep, list or take back."""
+    if arguments.family and not arguments.pairs:
+        raise ProfilerError(f"which kernels of {arguments.family} are one: profiler pair FAMILY A=B")
+    action = _list if arguments.list else _undo if arguments.undo is not None else _keep
+    return action(arguments)
+
+
+def _keep(arguments: argparse.Namespace) -> int:
+    from profiler.bundles import location
+    from profiler.cli.output import open_store
+    from profiler.compare import keep_pair, pairs_of
+
+    pairs, root, store = pairs_of(arguments.pairs), location.open_root(), open_store()
+    kept = [keep_pair(root, store, arguments.family, pair, why=arguments.why.strip()) for pair in pairs]
+    if arguments.json:
+        print_json({"pairs": list(map(_document, kept))})
+        return 0
+    for pair in kept:
+        undo = f"`profiler pair --undo {pair.id}` takes it back"
+        say(f"{pair.family}: {pair.pair.a} and {pair.pair.b} are one kernel; {undo}")
+    return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from profiler.bundles import decisions, location
+    from profiler.compare import list_kept_pairs
+
+    kept = list_kept_pairs(decisions.load_decisions(location.open_root()))
+    if arguments.json:
+        print_json({"pairs": list(map(_document, kept))})
+    elif kept:
+        rows = [(pair.id, pair.family, pair.pair.a, pair.pair.b, pair.who, pair.why) for pair in kept]
+        print_table(("id", "family", "kernel", "is", "who", "why"), rows)
+    else:
+        say("no pair is kept: `profiler pair FAMILY A=B` keeps one")
+    return 0
+
+
+def _undo(arguments: argparse.Namespace) -> int:
+    from profiler.bundles import location
+    from profiler.compare import withdraw_pair
+
+    pair = withdraw_pair(location.open_root(), arguments.undo, why=arguments.why.strip())
+    if arguments.json:
+        print_json({"pairs": [_document(pair)]})
+    else:
+        say(f"{pair.family}: {pair.pair.a} and {pair.pair.b} are two kernels again")
+    return 0
+
+
+def _document(kept: KeptPair) -> dict[str, object]:
+    return {
+        "id": kept.id,
+        "family": kept.family,
+        "a": kept.pair.a,
+        "b": kept.pair.b,
+        "who": kept.who,
+        "created": kept.created.isoformat(),
+        "why": kept.why,
+    }

@@ -1,0 +1,129 @@
+"""Proposes pairs of launches whose kernels have different names: what may be one kernel in two versions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from profiler.evidence import Launch
+
+# A kernel with at least this share of its executed instructions in common with another is the same code under
+# another name; with less than the other share it does another job, whatever the names have in common.
+SAME_OPCODES = 0.9
+OTHER_OPCODES = 0.25
+
+# Words in a kernel's name that tell how it works, not what it computes.
+_VARIANTS = """base baseline basic blocked coalesced fast fused gmem improved looping naive new old opt
+optimised optimized pad padded ref reference shared shuffle simple smem strided stripped tiled unroll unrolled
+vec vector vectorised vectorized vectors warp"""
+# Words that kernels of every purpose share.
+_GENERIC = """backward bwd calculate calculation calculations compute cuda cudapy device element elementwise
+forward func function fwd global gpu grid impl kernel kernels launch loop main native nvidia run test triton
+void"""
+VARIANT_WORDS, GENERIC_WORDS = frozenset(_VARIANTS.split()), frozenset(_GENERIC.split())
+_BACKWARD = frozenset({"backward", "bwd", "dgrad", "grad", "wgrad"})
+_VECTOR_TYPE = re.compile(r"(?:float|double|half)[234](?![0-9])")
+# Words as camel case, underscores and digits separate them: nodeByPoint5, node_by_point_5.
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_VERSION_MARKS = frozenset({"v", "ver", "version", "rev", "r", "k"})  # before a number
+
+
+class Proposal(NamedTuple):
+    """Two launches that may be of one kernel."""
+
+    a: Launch
+    b: Launch
+    by_name: bool  # the names differ only in versions, numbers and variants; False: nothing else was left
+
+
+def propose_pairs(
+    a: Sequence[Launch], b: Sequence[Launch], left_a: Sequence[Launch], left_b: Sequence[Launch]
+) -> list[Proposal]:
+    """Pairs among the launches of two sides that are left without a partner, ambiguous ones included.
+
+    Only kernels that a single side has are proposed: a kernel that both have was not renamed. Grid and block
+    must be known and equal. By name: the names are equal but for a version, a number or a word for a variant,
+    and both launches stand at the same place of their report. By position: one launch a side is left in all,
+    and names or executed instructions do not speak for two different kernels.
+    """
+    names_a, names_b = {launch.base_name for launch in a}, {launch.base_name for launch in b}
+    candidates_a = {id(launch): launch for launch in left_a if launch.base_name not in names_b}
+    candidates_b = {id(launch): launch for launch in left_b if launch.base_name not in names_a}
+    proposals = [
+        Proposal(x, y, True)
+        for x, y in zip(a, b, strict=False)  # launches at one place; those of the longer report have none
+        if id(x) in candidates_a and id(y) in candidates_b and _alike(x, y) and _have_one_stem(x, y)
+    ]
+    taken = {id(launch) for proposal in proposals for launch in proposal[:2]}
+    alone_a, alone_b = ([launch for launch in left if id(launch) not in taken] for left in (left_a, left_b))
+    if len(alone_a) == len(alone_b) == 1:
+        (x,), (y,) = alone_a, alone_b
+        by_name = _have_one_stem(x, y)
+        are_candidates = id(x) in candidates_a and id(y) in candidates_b and _alike(x, y)
+        if are_candidates and (by_name or may_be_one_kernel(x, y)):
+            proposals.append(Proposal(x, y, by_name))
+    return proposals
+
+
+@lru_cache(maxsize=4096)
+def name_stem(name: str) -> tuple[str, ...]:
+    """The words of a kernel's name without versions, numbers, vector types and words for a variant.
+
+    `rms_norm_kernel_float4` and `rms_norm_kernel_v2` have one stem, (rms, norm, kernel).
+    """
+    words = [word.lower() for word in _WORD.findall(_VECTOR_TYPE.sub("", name))]
+    followers = [*words[1:], ""]
+    return tuple(
+        word
+        for word, follower in zip(words, followers, strict=True)
+        if not word.isdigit()
+        and word not in VARIANT_WORDS
+        and not (word in _VERSION_MARKS and follower.isdigit())
+    )
+
+
+def may_be_one_kernel(a: Launch, b: Launch) -> bool:
+    """Whether nothing speaks for two different kernels, and something for one.
+
+    The names have to share a word that not every kernel has, or the executed instructions to be almost the
+    same. Instructions that have next to nothing in common, and a forward beside a backward pass, decide
+    against it.
+    """
+    words_a, words_b = (_telling_words(launch.base_name) for launch in (a, b))
+    if bool(_words(a.base_name) & _BACKWARD) != bool(_words(b.base_name) & _BACKWARD):
+        return False
+    shared = opcode_overlap(a.opcodes, b.opcodes)
+    if shared is None:
+        return bool(words_a & words_b)
+    return shared >= SAME_OPCODES or (bool(words_a & words_b) and shared >= OTHER_OPCODES)
+
+
+def opcode_overlap(a: Mapping[str, float], b: Mapping[str, float]) -> float | None:
+    """The share of executed instructions that two opcode mixes have in common, 0 to 1; None without a mix."""
+    total_a, total_b = sum(a.values()), sum(b.values())
+    if not total_a or not total_b:
+        return None
+    return sum(min(a.get(opcode, 0.0) / total_a, count / total_b) for opcode, count in b.items())
+
+
+def _alike(a: Launch, b: Launch) -> bool:
+    """Whether grid and block are known and equal, and no NVTX ranges tell the launches apart."""
+    if None in (a.grid, a.block) or (a.grid, a.block) != (b.grid, b.block):
+        return False
+    return a.nvtx == b.nvtx or not (a.nvtx and b.nvtx)
+
+
+def _have_one_stem(a: Launch, b: Launch) -> bool:
+    return name_stem(a.base_name) == name_stem(b.base_name)
+
+
+def _words(name: str) -> frozenset[str]:
+    """The words of a name without its namespaces."""
+    return frozenset(name_stem(name.rpartition("::")[2]))
+
+
+def _telling_words(name: str) -> frozenset[str]:
+    """The words of a name that say what the kernel computes; one or two letters say nothing."""
+    return frozenset(word for word in _words(name) if len(word) > 2) - GENERIC_WORDS

@@ -1,0 +1,103 @@
+"""`profiler pair` and `--pair`, as a user types them: declared once, then followed by every command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import profiler
+from profiler.cli import main
+from tests.reportfiles.ncu_rep import LaunchResult, ReportFile, SessionDetails
+
+CHIP = {f"device__attribute_{name}": 0x170 for name in ("architecture", "chip", "implementation")}  # GA100
+
+
+def write(path: Path, kernel: str, ns: float, day: int) -> str:
+    """A report of one launch."""
+    metrics = {**CHIP, "gpu__time_duration.sum": ns, "device__attribute_display_name": "NVIDIA Test 1"}
+    grid = (64 + day, 1, 1)  # no two alike, so that nothing is proposed
+    launch = LaunchResult(kernel, f"void {kernel}(float*)", f"_Z{kernel}", metrics, grid)
+    created = SessionDetails(created=1730121091 + 86400 * day)
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(ReportFile((launch,), created).to_bytes())
+    return str(path)
+
+
+@pytest.fixture
+def two_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    pytest.importorskip("ncu_report")
+    monkeypatch.setenv("PROFILER_DATA", str(tmp_path / "data"))
+    monkeypatch.delenv("PROFILER_DB", raising=False)
+    folder = tmp_path / "gemms"
+    return write(folder / "v6.ncu-rep", "gemm_v6", 1e6, 0), write(folder / "v7.ncu-rep", "gemm_v7", 2e6, 1)
+
+
+def test_a_pair_for_one_comparison(two_reports: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    def said(*command: str, code: int = 0) -> str:
+        assert main([*command]) == code
+        captured = capsys.readouterr()
+        return captured.err if code == 2 else captured.out
+
+    assert "no launch of A has a partner in B: --pair A=B" in said("compare", *two_reports)
+    assert "Gate could not judge" in said("compare", *two_reports, "--fail", code=3)
+    assert "Gate could not judge" in said("explain", *two_reports, "--fail", code=3)
+    assert "Gate could not judge" in said("gate", two_reports[1], "--baseline", two_reports[0], code=3)
+    pair = ("--pair", "gemm_v6=gemm_v7")
+    assert "gemm_v6 → gemm_v7: paired as declared" in said("compare", *two_reports, *pair)
+    assert "gemm_v6 → gemm_v7" in said("compare", *two_reports, *pair, "--fail", code=1)
+    assert "gemm_v6 → gemm_v7: paired as declared" in said("explain", *two_reports, *pair)
+    assert "paired as declared" in said("gate", two_reports[1], "--baseline", two_reports[0], *pair, code=1)
+    (launch,) = json.loads(said("compare", *two_reports, *pair, "--json"))["launches"]
+    assert launch["paired_by"] == "declared"
+    wrong = said("compare", *two_reports, "--pair", "gemm_v6=gemm_v9", code=2)
+    assert wrong == "profiler: pair gemm_v6=gemm_v9: no kernel of B is called gemm_v9; there are gemm_v7\n"
+    assert said("compare", *two_reports, "--pair", "gemm", code=2).count("\n") == 1
+    library = profiler.compare(*two_reports, pairs={"gemm_v6": "gemm_v7"})
+    assert library.verdict.value == "worse"
+    read = [profiler.read_report(path) for path in two_reports]
+    explained = profiler.explain(*read, pairs=["gemm_v6=gemm_v7"])
+    assert explained.to_dict()["launches"][0]["paired_by"] == "declared"  # type: ignore[index]
+
+
+@pytest.mark.slow
+def test_a_pair_that_is_kept_is_followed_by_every_command(
+    two_reports: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def said(*command: str, code: int = 0) -> str:
+        assert main([*command]) == code
+        captured = capsys.readouterr()
+        return captured.err if code == 2 else captured.out
+
+    def answer(*command: str, code: int = 0) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(said(*command, "--json", code=code))
+        return document
+
+    said("import", str(Path(two_reports[0]).parent))
+    names = ("gemms/v6", "gemms/v7")
+    assert not answer("compare", *names)["launches"]
+    assert len(answer("trend", "duration")["series"]) == 2
+    assert "no pair is kept" in said("pair", "--list")
+    assert "no kernel of gemms is called gemm_v9" in said("pair", "gemms", "gemm_v6=gemm_v9", code=2)
+    assert "which kernels of gemms are one" in said("pair", "gemms", code=2)
+    assert "gemm_v6 and gemm_v7 are one kernel" in said(
+        "pair", "gemms", "gemm_v6=gemm_v7", "--why", "renamed"
+    )
+    assert "renamed" in said("pair", "--list")
+    assert answer("compare", *names)["launches"][0]["paired_by"] == "declared"
+    assert answer("explain", *names[::-1])["launches"][0]["paired_by"] == "declared"
+    assert answer("gate", "gemms/v7", "--baseline", "gemms/v6", code=1)["verdict"] == "failed"
+    (series,) = answer("trend", "duration")["series"]
+    assert (series["part"], series["other_names"]) == ("gemm_v7#0", ["gemm_v6"])
+    assert [point["value"] for point in series["points"]] == [1e6, 2e6]
+    assert "gemm_v7 (also gemm_v6)" in said("trend", "duration")
+    assert answer("history", "duration")["series"][0]["other_names"] == ["gemm_v6"]
+    (regression,) = answer("regressions")["regressions"]
+    assert (regression["concept"], regression["version"]) == ("duration", "v7")
+    said("index", "--rebuild")
+    assert answer("compare", *names)["launches"][0]["paired_by"] == "declared"
+    (kept,) = answer("pair", "--list")["pairs"]
+    assert "two kernels again" in said("pair", "--undo", kept["id"])
+    assert not answer("compare", *names)["launches"]

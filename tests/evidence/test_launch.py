@@ -1,0 +1,35 @@
+"""The name that a launch goes by."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiler.evidence import Launch
+from profiler.evidence.values import pack_values
+
+
+def launch(function: str, demangled: str) -> Launch:
+    return Launch(function, demangled, "", (1, 1, 1), (1, 1, 1), 7, (), 0, pack_values({}))
+
+
+@pytest.mark.parametrize(
+    ("function", "demangled", "name"),
+    [
+        ("gemm", "void ns::gemm<(int)64>(A<float>*)", "gemm"),
+        ("", "void ns::gemm<(int)64>(A<float>*)", "ns::gemm"),
+        # ncu splits numba's name at the last colon, which stands inside the tag.
+        ("cw51cXTL_3d]", "cudapy::__main__::add_1_241[abi:cw51cXTL_3d](Array<float, 2, C>)", "add_1_241"),
+        ("v1][abi:c8]", "cudapy::kernels::add[abi:v1][abi:c8](Array<double, 1>)", "add"),
+        ("text[abi:cxx11]", "text[abi:cxx11](int)", "text"),
+        ("cw51]", "", "cw51]"),
+    ],
+)
+def test_the_base_name_has_no_return_type_template_parameters_or_abi_tags(
+    function: str, demangled: str, name: str
+) -> None:
+    assert launch(function, demangled).base_name == name
+
+
+def test_two_kernels_of_numba_that_share_a_tag_are_two() -> None:
+    names = {launch("c8]", f"cudapy::k::{name}[abi:c8](int)").base_name for name in ("rows", "columns")}
+    assert names == {"rows", "columns"}
