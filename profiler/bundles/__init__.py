@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from profiler.bundles.location import index_location as index_location
     from profiler.bundles.location import open_root as open_root
     from profiler.bundles.run import COLLECT as COLLECT
+    from profiler.bundles.run import FAMILY_GIVEN as FAMILY_GIVEN
+    from profiler.bundles.run import FOLDER as FOLDER
     from profiler.bundles.run import IMPORT as IMPORT
     from profiler.bundles.run import NOISE as NOISE
     from profiler.bundles.run import Attachment as Attachment
@@ -44,7 +46,7 @@ __getattr__ = lazy(
     bundle="hash_file list_runs load_run load_run_folder read_content seal",
     decisions="DecidedLabels DecisionRecord load_decisions load_labels write_decision",
     location="LocalRoot Root index_location open_root",
-    run="""COLLECT IMPORT NOISE Attachment Capture Facts Json Labels ReportFile Result Run Samples check_label
-    launch_parts ncu_mode""",
+    run="""COLLECT FAMILY_GIVEN FOLDER IMPORT NOISE Attachment Capture Facts Json Labels ReportFile Result Run
+    Samples check_label launch_parts ncu_mode""",
     zip_file="is_bundle_zip pack unpack",
 )

@@ -24,14 +24,21 @@ def add(commands: Commands) -> None:
         "import",
         help="take in reports, CSVs, bundles and folders of them",
         description="Take Nsight Compute reports (.ncu-rep), CSVs from ncu, bundles (folders or zips). "
-        "Family and version are the names of folder and file, unless given. What is there already stays.",
+        "Unless given, version is the file's name, and family the nearest part of the path that no other "
+        "folder has. What is there already stays.",
+        epilog="A label may be a text (silu), a template ({folder[-2]}-{stem}), a rule by name "
+        "('silu*=silu') or by regular expression ('/_n(\\d+)/=n{1}'). "
+        "Of several rules the first that fits a report counts.",
     )
     import_command.add_argument(
         "paths", nargs="+", type=Path, metavar="PATH", help="a file, or a folder to search"
     )
     for name in ("family", "version", "workload"):
         import_command.add_argument(
-            f"--{name}", metavar=name.upper(), help=f"the {name} of these reports (bundles say their own)"
+            f"--{name}",
+            action="append",
+            metavar=name.upper(),
+            help=f"the {name} of these reports (bundles say their own)",
         )
     import_command.set_defaults(handler=import_)
     stepped = commands.add_parser(

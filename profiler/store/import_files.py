@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from profiler.bundles import (
+    FAMILY_GIVEN,
+    FOLDER,
     IMPORT,
     Capture,
     Labels,
@@ -19,7 +21,6 @@ from profiler.bundles import (
     Root,
     Run,
     bundle,
-    check_label,
     decisions,
     location,
     zip_file,
@@ -31,6 +32,8 @@ from profiler.evidence import Report, brief_list
 from profiler.reports import read_reports
 from profiler.store import report_values, sync
 from profiler.store.find_files import FoundFiles, find_files, unreadable_message
+from profiler.store.folder_families import family_labels, folder_of
+from profiler.store.label_forms import LabelOption, LabelRules, ReportPath, label_rules
 from profiler.store.prefetch import Prefetch
 from profiler.store.rows import WriteConflict
 from profiler.store.sync import Progress
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from profiler.store.run_rows import RunRows
 
 _AT_ONCE = 50  # runs that go into the index in one transaction
+_WRITER_SUFFIXES = (".ncu-rep", ".nsight-cuprof-report", ".out", ".exe", ".csv", ".txt", ".log")
 _PREPARE_EVERY = 1000  # runs: series are prepared several times during a long import
 
 
@@ -77,27 +81,29 @@ class ImportSummary:
 def import_paths(
     paths: Iterable[Path | str],
     *,
-    family: str | None = None,
-    version: str | None = None,
-    workload: str | None = None,
+    family: LabelOption = None,
+    version: LabelOption = None,
+    workload: LabelOption = None,
     data: str | None = None,
+    keep_folder: bool = True,
     progress: Progress | None = None,
     store: Store | None = None,
 ) -> ImportSummary:
     """Import reports, CSV files and bundles (folders or zips), also from folders that contain them.
 
     Each file is imported whole or refused, and a refused one does not stop the others. family, version and
-    workload override the labels that a report's path suggests; a bundle has its own. Raises ProfilerError for
-    a label that cannot be used, and where the data folder cannot be written.
+    workload, in any form of label_forms, override the labels that a report's path suggests; a bundle has its
+    own. keep_folder: whether the runs say which folder their reports came from. Raises ProfilerError for a
+    label that cannot be used, and where the data folder cannot be written.
     """
     given_labels = {"family": family, "version": version, "workload": workload}
-    labels = {kind: check_label(kind, text) for kind, text in given_labels.items()}
+    labels = {kind: label_rules(kind, option) for kind, option in given_labels.items()}
     files = find_files(Path(path) for path in paths)
     root = location.open_root(data)
     if not (files.reports or files.bundles):  # nothing is made for it, not even the data folder
         return Importer(root, labels, files, progress).summary()
     with bundle.importing(root):
-        importer = Importer(root, labels, files, progress)
+        importer = Importer(root, labels, files, progress, keep_folder=keep_folder)
         new_reports = importer.new_reports()
         # The first report is being read, in a process apart, while the database layer is imported here.
         reports = Prefetch(read_reports([paths[0] for paths in new_reports.values()]))
@@ -110,9 +116,20 @@ def import_paths(
     return importer.summary()
 
 
-def labels_of_path(path: Path, family: str | None, version: str | None) -> tuple[str, str]:
-    """Family and version of a report: as given, else the names of its folder and the file."""
-    return family or _label(path.absolute().parent.name, "imported"), version or _label(path.stem, "unnamed")
+def version_of(report: Path) -> str:
+    """The version of a report: its file's name without what says how it was made.
+
+    `profile.out.ncu-rep` is `profile`, unless `profile.ncu-rep` lies beside it.
+    """
+    stem = report.stem
+    while (short := Path(stem)).suffix.lower() in _WRITER_SUFFIXES and not _lies_beside(report, short.stem):
+        stem = short.stem
+    return _label(stem, "unnamed")
+
+
+def _lies_beside(report: Path, stem: str) -> bool:
+    """Whether another report with this stem lies in a report's folder."""
+    return any((report.parent / f"{stem}{suffix}").exists() for suffix in {report.suffix, ".ncu-rep"})
 
 
 def _label(name: str, otherwise: str) -> str:
@@ -132,12 +149,20 @@ class Importer:
     store: Store
 
     def __init__(
-        self, root: Root, labels: Mapping[str, str | None], files: FoundFiles, progress: Progress | None
+        self,
+        root: Root,
+        labels: Mapping[str, LabelRules],
+        files: FoundFiles,
+        progress: Progress | None,
+        *,
+        keep_folder: bool = True,
     ) -> None:
         self.root = root
-        self.labels = labels  # family, version and workload as given; None: not given
+        self.labels = labels  # what was given for family, version and workload
         self.files = files
         self.progress = progress
+        self.keep_folder = keep_folder
+        self.families: dict[str, str] = {}  # by folder, of the reports that are new
         self.decided = decisions.load_labels(root)
         self.imported: list[Imported] = []
         self.already: list[AlreadyImported] = []
@@ -161,13 +186,14 @@ class Importer:
             if run_id is None:
                 new.setdefault(sha256, []).append(path)
             else:
-                self._note_already(path, run_id, self._other_labels(run_id))
+                self._note_already(path, run_id, self._other_labels(path, run_id))
         return new
 
     def import_reports(
         self, new_reports: Mapping[str, Sequence[Path]], reports: Prefetch[Report | UnreadableReport]
     ) -> None:
         """Seal a run for every report as it is read; index the runs while the next report is being read."""
+        self.families = self._folder_families(paths[0] for paths in new_reports.values())
         # A report that no import holds may still be part of a collected run.
         indexed = self.store.runs_with_reports(list(new_reports))
         for paths, report in zip(new_reports.values(), reports, strict=True):
@@ -229,7 +255,7 @@ class Importer:
                 self._note_imported(paths[0], run, rows)
                 run_id, paths = run.run_id, paths[1:]
         for path in paths:
-            self._note_already(path, run_id, self._other_labels(run_id))
+            self._note_already(path, run_id, self._other_labels(path, run_id))
 
     def _import_run(self, path: Path, run: Run, sources: Mapping[str, Path]) -> None:
         """Seal a bundle's run, unless it is here; `sources` has the local file of each path inside it."""
@@ -254,7 +280,9 @@ class Importer:
 
     def _new_run(self, path: Path, report: Report) -> Run:
         """The run that an imported report becomes."""
-        family, version = labels_of_path(path, self.labels["family"], self.labels["version"])
+        folder, given = self._folder_of(path), self._given_labels(path)
+        family = given["family"] or _label(self.families[folder], "imported")
+        version = given["version"] or version_of(path)
         created = report.session.created
         if created is None:
             seconds = int(path.stat().st_mtime)
@@ -269,8 +297,12 @@ class Importer:
             run_id=bundle.imported_run_id(created, family, version, report.sha256),
             kind=IMPORT,
             created=created,
-            provenance={"created_from": "file time" if report.session.created is None else "session"},
-            results=(Result(family, version, self.labels["workload"] or None, captures=captures),),
+            provenance={
+                "created_from": "file time" if report.session.created is None else "session",
+                **({FOLDER: folder} if folder else {}),
+                **({FAMILY_GIVEN: True} if given["family"] else {}),
+            },
+            results=(Result(family, version, given["workload"] or None, captures=captures),),
             reports=(bundle.imported_report_file(path.name, report.sha256, report.size_bytes),),
         )
 
@@ -294,16 +326,36 @@ class Importer:
         self.already.append(AlreadyImported(_printable(path), run_id, hidden, other_labels))
         self._report_progress(path)
 
-    def _other_labels(self, run_id: str) -> tuple[tuple[str, str], ...]:
-        """The given labels that differ from those that the run has now."""
-        if all(text is None for text in self.labels.values()):
+    def _folder_of(self, path: Path) -> str:
+        """Where a report lies; "" where its folder is only a place of passage."""
+        return folder_of(path) if self.keep_folder else ""
+
+    def _given_labels(self, path: Path) -> dict[str, str | None]:
+        """Family, version and workload of a report as they were given; None where nothing fits it."""
+        report_path = ReportPath(version_of(path), self._folder_of(path))
+        return {kind: rules.label(report_path) for kind, rules in self.labels.items()}
+
+    def _folder_families(self, reports: Iterable[Path]) -> dict[str, str]:
+        """The family, by folder, of the reports for which none was given.
+
+        Of all folders of the import together: a family must not depend on which report is read first.
+        """
+        folders = []
+        for path in reports:
+            with contextlib.suppress(ProfilerError):  # said when it is this report's turn
+                if self._given_labels(path)["family"] is None:
+                    folders.append(self._folder_of(path))
+        return family_labels(folders, self.store.import_folders()) if folders else {}
+
+    def _other_labels(self, path: Path, run_id: str) -> tuple[tuple[str, str], ...]:
+        """The given labels of a report that differ from those that its run has now."""
+        given: dict[str, str] = {}
+        with contextlib.suppress(ProfilerError):  # such a label changes no run
+            given = {kind: text for kind, text in self._given_labels(path).items() if text is not None}
+        if not given:
             return ()
         current = decisions.effective_labels(bundle.load_run(self.root, run_id), self.decided.labels)
-        return tuple(
-            (kind, text)
-            for kind, text in self.labels.items()
-            if text is not None and text != (getattr(current, kind) or "")
-        )
+        return tuple((kind, text) for kind, text in given.items() if text != (getattr(current, kind) or ""))
 
     def _refuse(self, path: Path, message: str) -> None:
         self.refused.append((_printable(path), message.encode(errors="replace").decode()))

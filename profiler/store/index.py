@@ -28,6 +28,7 @@ from profiler.store import (
     sides,
     writer,
 )
+from profiler.store.folder_families import ImportFolder
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import (
     CellInfo,
@@ -228,6 +229,11 @@ class Store:
         """The run that holds each of these reports, by the report's sha256."""
         with engine.reading(self._engine) as connection:
             return listing.runs_with_reports(connection, sha256s)
+
+    def import_folders(self) -> list[ImportFolder]:
+        """The folders that imported reports came from, with the families that their runs have now."""
+        with engine.reading(self._engine) as connection:
+            return listing.import_folders(connection)
 
     def runs(
         self, family: str | None = None, hidden: bool = False, limit: int | None = None

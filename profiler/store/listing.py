@@ -9,9 +9,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, func, select
 
-from profiler.bundles import ReportFile
+from profiler.bundles import FAMILY_GIVEN, FOLDER, IMPORT, ReportFile
 from profiler.evidence import Evidence
 from profiler.store import schema
+from profiler.store.folder_families import ImportFolder
 from profiler.store.lookup_cache import LookupCache
 from profiler.store.rows import ROW_LIMIT, CellInfo, Rows, RunInfo, VersionInfo, WorkloadInfo
 from profiler.store.statements import capped, key_batches, moment
@@ -39,6 +40,26 @@ def runs_with_reports(connection: Connection, sha256s: Collection[str]) -> dict[
         )
         run_ids.update((sha256, run_id) for sha256, run_id in rows)
     return run_ids
+
+
+def import_folders(connection: Connection) -> list[ImportFolder]:
+    """See Store.import_folders."""
+    run, cell, version = schema.run.c, schema.cell.c, schema.version.c
+    # The provenance of an import is short, and the same for all reports of a folder: grouped as text.
+    statement = (
+        select(run.provenance, version.family, func.count(run.id.distinct()))
+        .join_from(schema.run, schema.cell, cell.run == run.id)
+        .join(schema.version, version.id == cell.version)
+        .where(run.kind == IMPORT)
+        .group_by(run.provenance, version.family)
+        .order_by(run.provenance, version.family)
+    )
+    entries = []
+    for text, family, runs in connection.execute(statement):
+        provenance = json.loads(text)
+        folder, given = provenance.get(FOLDER), provenance.get(FAMILY_GIVEN)
+        entries.append(ImportFolder(folder if isinstance(folder, str) else "", family, given is True, runs))
+    return entries
 
 
 def families(connection: Connection) -> list[str]:

@@ -107,8 +107,9 @@ def test_reports_come_in_under_the_names_of_folder_and_file(
     digest = hashlib.sha256(paths_of_either[0].read_bytes()).hexdigest()
     assert summary.imported[0].run_id == f"20220713T172902-mistic-prof1-{digest[:8]}"
     assert [(info.version, info.runs) for info in store.versions("mistic")] == [("prof1", 1), ("prof2", 1)]
-    assert store.runs(family="csv")[0].provenance == {"created_from": "file time"}
-    assert store.runs(family="esmm")[0].provenance == {"created_from": "session"}
+    provenance = {family: store.runs(family=family)[0].provenance for family in ("csv", "esmm")}
+    assert [kept["created_from"] for kept in provenance.values()] == ["file time", "session"]
+    assert [str(kept["folder"]).rpartition("/")[2] for kept in provenance.values()] == ["csv", "esmm"]
 
 
 def test_the_report_in_a_bundle_is_the_users_file_byte_for_byte(paths_of_either: list[Path]) -> None:
@@ -447,9 +448,81 @@ def test_the_commands_say_what_they_did(paths: list[Path], tmp_path: Path, made_
     assert "nothing to import" in nothing.stderr
 
 
-def test_a_folder_in_the_root_of_the_file_system_gives_a_family() -> None:
-    assert import_files.labels_of_path(Path("/x.ncu-rep"), None, None) == ("imported", "x")
-    assert import_files.labels_of_path(Path("/a/b.metrics.csv"), None, "v") == ("a", "v")
+def test_a_version_has_none_of_the_suffixes_that_writers_add(tmp_path: Path) -> None:
+    names = (
+        "prof.out.ncu-rep",
+        "a.ncu-rep.ncu-rep",
+        "b.metrics.csv",
+        "v1.2.ncu-rep",
+        "x.OUT.exe.ncu-rep",
+        ".out.csv",
+    )
+    versions = [import_files.version_of(tmp_path / name) for name in names]
+    assert versions == ["prof", "a", "b.metrics", "v1.2", "x", ".out"]
+    (tmp_path / "prof.ncu-rep").touch()
+    assert import_files.version_of(tmp_path / "prof.out.ncu-rep") == "prof.out", (
+        "prof.ncu-rep is another report"
+    )
+
+
+def copies(made_reports: Path, folder: Path, *names: str) -> list[Path]:
+    """A report under each name below a folder, no two the same."""
+    sources = [f"mistic/prof{n}" for n in (1, 2)] + [f"ncar/MW_{n}" for n in ("Baseline", "DivToMult")]
+    for name, source in zip(names, sources, strict=False):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(made_reports / f"{source}.ncu-rep", folder / name)
+    return [folder / name for name in names]
+
+
+def test_folders_of_one_name_are_families_of_their_own(
+    made_reports: Path, tmp_path: Path, store: Store
+) -> None:
+    repository = tmp_path / "lab"
+    _, _, more, other = copies(
+        made_reports,
+        repository,
+        "silu/ncu-reports/v1.ncu-rep",
+        "rms_norm/ncu-reports/v1.ncu-rep",
+        "silu/ncu-reports/v2.ncu-rep",
+        "../elsewhere/silu/ncu-reports/v1.ncu-rep",
+    )
+    more.rename(tmp_path / "later")
+    summary = import_paths([repository], store=store)
+    assert [(item.family, item.version) for item in summary.imported] == [("rms_norm", "v1"), ("silu", "v1")]
+    (tmp_path / "later").rename(more)
+    assert [item.family for item in import_paths([repository], store=store).imported] == ["silu"]
+    # The same names in another place are not the same kernels.
+    assert [item.family for item in import_paths([other.parent], store=store).imported] == ["elsewhere-silu"]
+    assert [(info.version, info.runs) for info in store.versions("silu")] == [("v1", 1), ("v2", 1)]
+
+
+def test_labels_by_pattern_are_each_reports_own(made_reports: Path, tmp_path: Path, store: Store) -> None:
+    folder = tmp_path / "lab"
+    copies(made_reports, folder, "a/silu_n64.ncu-rep", "b/rms_n128.ncu-rep", "c/other.ncu-rep")
+    options = {
+        "family": ["silu*=act", "rms*={folder}-{stem}"],
+        "workload": r"/_n(\d+)/=n {1}",
+        "version": "v",
+    }
+    import_paths([folder], **options, store=store)
+    labels = [(run.family, run.version, run.workload) for run in store.runs()]
+    assert sorted(labels, key=str) == [("act", "v", "n 64"), ("b-rms_n128", "v", "n 128"), ("c", "v", None)]
+    # Given again, they say nothing new; given otherwise, the import says how to change what is there.
+    assert not any(item.other_labels for item in import_paths([folder], **options, store=store).already)
+    again = import_paths([folder], family="silu*=swish", store=store).already
+    assert [item.other_labels for item in again] == [(("family", "swish"),), (), ()]
+
+
+def test_a_label_that_a_path_cannot_give_refuses_this_report_alone(
+    made_reports: Path, tmp_path: Path, store: Store
+) -> None:
+    folder = tmp_path / "lab"
+    copies(made_reports, folder, "a/v1.ncu-rep", "b/v2.ncu-rep")
+    summary = import_paths([folder], family="v1={folder}", version=["v1*={folder[-99]}"], store=store)
+    assert [item.version for item in summary.imported] == ["v2"]
+    [(_, message)] = summary.refused
+    assert "folder[-99]" in message
+    assert "v1.ncu-rep" in message
 
 
 def seal_badly(data: Path, run_id: str, **captured: object) -> str:

@@ -44,7 +44,7 @@ def import_uploads(files: Sequence[Upload], family: str, version: str | None) ->
             path.parent.mkdir()
             path.write_bytes(file.getbuffer())
             paths.append(path)
-        summary = import_paths(paths, family=family, version=version, store=store())
+        summary = import_paths(paths, family=family, version=version, keep_folder=False, store=store())
     # Messages name the path of the copy here, of which whoever sent the file knows only the name.
     refused = tuple(
         (Path(path).name, message.replace(path, Path(path).name)) for path, message in summary.refused

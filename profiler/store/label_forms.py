@@ -1,0 +1,157 @@
+"""The forms in which a label is given for many reports: a text, a template of their paths, rules by name.
+
+    silu                        this text
+    {folder[-2]}-{stem}         parts of the report's path
+    silu*=silu                  this label for reports whose name, or a folder of whose path, fits the pattern
+    /_n(\\d+)/=n{1}              this label for reports whose name, or path, has the regular expression
+
+`/_n(\\d+)/` alone is short for `/_n(\\d+)/={1}`, and without a group the label is all that fits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase, translate
+from itertools import pairwise
+
+from profiler.bundles import check_label
+from profiler.errors import ProfilerError
+
+_FIELD = re.compile(r"\{([^{}]*)\}")
+_FOLDER = re.compile(r"folder(?:\[(-\d+)\])?")
+_FIELDS = "{stem}, {folder}, {folder[-2]}"
+
+LabelOption = str | Sequence[str] | None  # of one kind of label; None: not given
+
+
+@dataclass(frozen=True)
+class ReportPath:
+    """What a label can be made of: the name of a report's file, and the folder that it came from."""
+
+    stem: str
+    folder: str  # as folder_of gives it; "" where that is not known
+
+    @property
+    def folders(self) -> list[str]:
+        """The folder's path in parts; the last is the folder itself."""
+        return [part for part in self.folder.split("/") if part]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    text: str  # as it was given
+    template: str
+    matches: Callable[[ReportPath], Mapping[str, str] | None]  # the groups by number and name; None: no match
+
+    def label(self, path: ReportPath) -> str | None:
+        groups = self.matches(path)
+        return (
+            None
+            if groups is None
+            else _FIELD.sub(lambda field: self._part(field[1], path, groups), self.template)
+        )
+
+    def _part(self, field: str, path: ReportPath, groups: Mapping[str, str]) -> str:
+        if field == "stem":
+            return path.stem
+        if folder := _FOLDER.fullmatch(field):
+            try:
+                return path.folders[int(folder[1] or -1)]
+            except IndexError as error:
+                known = f"has {len(path.folders)} folders" if path.folder else "is not known"
+                raise ProfilerError(
+                    f"{self.text}: the path of {path.stem} {known}, no {{{field}}}"
+                ) from error
+        return groups[field]
+
+
+@dataclass(frozen=True)
+class LabelRules:
+    """What was given for one kind of label: rules of which the first that matches counts."""
+
+    kind: str  # family, version or workload
+    rules: tuple[_Rule, ...]
+
+    def label(self, path: ReportPath) -> str | None:
+        """The label of a report; None where no rule matches. Raises ProfilerError for one that is none."""
+        for rule in self.rules:
+            label = rule.label(path)
+            if label is not None:
+                return check_label(self.kind, label)
+        return None
+
+
+def label_rules(kind: str, option: LabelOption) -> LabelRules:
+    """What an option says, once or several times. Raises ProfilerError for a form that says nothing."""
+    texts = () if option is None else (option,) if isinstance(option, str) else tuple(option)
+    rules = tuple(_rule(kind, text) for text in texts)
+    for rule, after in pairwise(rules):
+        if rule.matches is _always:
+            raise ProfilerError(
+                f"--{kind} {rule.text} fits every report, so that {after.text} never counts: give it last"
+            )
+    return LabelRules(kind, rules)
+
+
+def _rule(kind: str, text: str) -> _Rule:
+    pattern, separator, template = text.partition("=")
+    if text.startswith("/") and (end := _expression_end(text)):
+        expression, template = _compiled(kind, text, text[1:end]), text[end + 2 :]
+        if not text[end + 1 :]:
+            template = "{1}" if expression.groups else "{0}"
+        _check_fields(
+            kind,
+            text,
+            template,
+            {str(group) for group in range(expression.groups + 1)} | {*expression.groupindex},
+        )
+        return _Rule(text, template, lambda path: _groups(expression, path))
+    if separator and any(character in pattern for character in "*?["):
+        _check_fields(kind, text, template)
+        if not template.strip() and kind != "workload":
+            raise ProfilerError(f"--{kind} {text}: a {kind} needs a name after the =")
+        return _Rule(text, template, lambda path: {} if _fits(pattern, path) else None)
+    _check_fields(kind, text, text)
+    check_label(kind, _FIELD.sub("x", text))
+    return _Rule(text, text, _always)
+
+
+def _always(_path: ReportPath) -> Mapping[str, str]:
+    return {}
+
+
+def _expression_end(text: str) -> int:
+    """The position of the slash that ends a regular expression; 0 where the text is none."""
+    return len(text) - 1 if len(text) > 2 and text.endswith("/") else max(text.rfind("/="), 0)
+
+
+def _compiled(kind: str, text: str, expression: str) -> re.Pattern[str]:
+    try:
+        return re.compile(expression)
+    except re.error as error:
+        raise ProfilerError(f"--{kind} {text}: no regular expression ({error})") from error
+
+
+def _check_fields(kind: str, text: str, template: str, groups: Collection[str] = ()) -> None:
+    for field in _FIELD.findall(template):
+        if field != "stem" and field not in groups and not _FOLDER.fullmatch(field):
+            known = ", ".join([_FIELDS, *(f"{{{group}}}" for group in sorted(groups))])
+            raise ProfilerError(f"--{kind} {text}: no field {{{field}}}; there are {known}")
+
+
+def _fits(pattern: str, path: ReportPath) -> bool:
+    """Whether a shell pattern fits the name or a folder; one with a slash, the end of the whole path."""
+    if "/" in pattern:
+        return re.search(f"(^|/){translate(pattern)}", f"{path.folder}/{path.stem}") is not None
+    return any(fnmatchcase(part, pattern) for part in (path.stem, *path.folders))
+
+
+def _groups(expression: re.Pattern[str], path: ReportPath) -> Mapping[str, str] | None:
+    # The name first: a number in the path above it is rarely what was meant.
+    match = expression.search(path.stem) or expression.search(f"{path.folder}/{path.stem}")
+    if match is None:
+        return None
+    numbered = {str(number): text or "" for number, text in enumerate((match[0], *match.groups()))}
+    return numbered | {name: text or "" for name, text in match.groupdict().items()}
