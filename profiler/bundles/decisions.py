@@ -18,6 +18,7 @@ FOLDER = "decisions"
 SCHEMA = 1
 
 RELABEL = "relabel"  # values: family, version, workload, as far as they change
+RELABEL_RUNS = "relabel-runs"  # subject: a family or ""; values: runs, the values of a relabel by run id
 FORGET = "forget"
 REMEMBER = "remember"  # undoes forget
 BASELINE = "baseline"  # subject: a family; values: workload, gpu (null for all), and run or version
@@ -131,6 +132,10 @@ def current_labels(decisions: Iterable[DecisionRecord]) -> dict[str, Labels]:
         if decision.kind == RELABEL:
             changed = {kind: text for kind, text in decision.values.items() if kind in _LABELS}
             current[decision.subject] = replace(before, **changed)
+        elif decision.kind == RELABEL_RUNS:
+            for run_id, values in decision.values["runs"].items():
+                changed = {kind: text for kind, text in values.items() if kind in _LABELS}
+                current[run_id] = replace(current.get(run_id, Labels()), **changed)
         elif decision.kind in (FORGET, REMEMBER):
             current[decision.subject] = replace(before, hidden=decision.kind == FORGET)
     return current
@@ -163,10 +168,10 @@ def _parse(folder: str, name: str, content: bytes) -> DecisionRecord:
                 f"{folder}/{name}.json has schema {body['schema']}; this profiler reads up to {SCHEMA}"
             )
         if body["kind"] == RELABEL:
-            for label in _LABELS & body["values"].keys():
-                if type(body["values"][label]) is not str:
-                    raise TypeError(f"{label} is {body['values'][label]!r}")
-                check_label(label, body["values"][label])
+            _check_labels(body["values"])
+        elif body["kind"] == RELABEL_RUNS:
+            for values in dict(body["values"]["runs"]).values():
+                _check_labels(values)
         return DecisionRecord(
             id=name,
             kind=body["kind"],
@@ -182,6 +187,13 @@ def _parse(folder: str, name: str, content: bytes) -> DecisionRecord:
         raise BadBundle(
             f"{folder}/{name}.json is no decision record ({brief_error(error)}): mend or remove the file"
         ) from error
+
+
+def _check_labels(values: Mapping[str, Json]) -> None:
+    for label in _LABELS & values.keys():
+        if type(values[label]) is not str:
+            raise TypeError(f"{label} is {values[label]!r}")
+        check_label(label, values[label])
 
 
 def _user() -> str:

@@ -40,6 +40,9 @@ def add(commands: Commands) -> None:
             metavar=name.upper(),
             help=f"the {name} of these reports (bundles say their own)",
         )
+    import_command.add_argument(
+        "--relabel", action="store_true", help="reports that are there get these labels too, in one decision"
+    )
     import_command.set_defaults(handler=import_)
     stepped = commands.add_parser(
         "index",
@@ -48,10 +51,27 @@ def add(commands: Commands) -> None:
     )
     stepped.add_argument("--rebuild", action="store_true", help="make it again from nothing but these")
     stepped.set_defaults(handler=index)
-    relabelled = _about_a_run(commands, "relabel", "mend the family, version or workload of an imported run")
+    relabelled = commands.add_parser(
+        "relabel",
+        help="mend the family, version or workload of an imported run, or of all runs of a family",
+        description="Mend the family, version or workload of an imported run, or of all imported runs of a "
+        "family in one decision. A label may be a template or a rule, as of `profiler import`.",
+    )
+    relabelled.add_argument(
+        "run", metavar="RUN_OR_FAMILY", help="a run id, or a family: `profiler runs` lists both"
+    )
     for name in ("family", "version"):
-        relabelled.add_argument(f"--{name}", metavar=name.upper(), help=f"its {name} from now on")
-    relabelled.add_argument("--workload", metavar="WORKLOAD", help="its workload; '' for unknown")
+        relabelled.add_argument(
+            f"--{name}", action="append", metavar=name.upper(), help=f"the {name} from now on"
+        )
+    relabelled.add_argument(
+        "--workload", action="append", metavar="WORKLOAD", help="the workload; '' for unknown"
+    )
+    relabelled.add_argument(
+        "--by-folder",
+        action="store_true",
+        help="of a family: each folder that its reports came from becomes a family of its own",
+    )
     relabelled.set_defaults(handler=relabel)
     forgotten = _about_a_run(commands, "forget", "hide a run; its bundle stays")
     forgotten.add_argument("--undo", action="store_true", help="show it again")
@@ -81,6 +101,7 @@ def import_(arguments: argparse.Namespace) -> int:
             family=arguments.family,
             version=arguments.version,
             workload=arguments.workload,
+            relabel=arguments.relabel,
             progress=progress,
         )
     if not (summary.imported or summary.already or summary.refused):
@@ -105,17 +126,21 @@ def index(arguments: argparse.Namespace) -> int:
 
 def relabel(arguments: argparse.Namespace) -> int:
     """Record the labels that are valid from now on, and say them."""
-    from profiler.store import relabel_run
+    from profiler.store import relabel as relabel_runs
 
-    labels = relabel_run(
+    changed = relabel_runs(
         arguments.run,
         family=arguments.family,
         version=arguments.version,
         workload=arguments.workload,
+        by_folder=arguments.by_folder,
         why=arguments.why,
     )
-    workload = f", workload {labels.workload}" if labels.workload else ""
-    print(f"{arguments.run} is {labels.family}/{labels.version}{workload}")
+    for run_id, labels in changed.items():
+        workload = f", workload {labels.workload}" if labels.workload else ""
+        print(f"{run_id} is {labels.family}/{labels.version}{workload}")
+    if not changed:
+        print(f"{arguments.run}: its labels were these before")
     return Exit.PASS
 
 
@@ -151,9 +176,12 @@ def _summary_lines(summary: ImportSummary) -> Iterator[str]:
                 f"{duplicate.path}: already there under other labels; "
                 f"`profiler relabel {duplicate.run_id} {options}` changes them"
             )
+    for run_id, family, version in summary.relabelled:
+        yield f"{run_id}  is {family}/{version} now"
     counts = {
         "imported": len(summary.imported),
         "already there": len(summary.already),
+        "relabelled": len(summary.relabelled),
         "refused": len(summary.refused),
         "other files skipped": summary.skipped,
     }

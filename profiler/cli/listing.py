@@ -58,7 +58,9 @@ def workloads_command(arguments: argparse.Namespace) -> int:
 
 
 def print_runs(document: RunsDocument, _arguments: argparse.Namespace) -> None:
-    """Print the runs as a table."""
+    """Print the runs as a table, and what is to be mended about their families."""
+    from profiler.documents import mix_sentences
+
     header = ("run", "family/version", "workload", "made", "GPU", "ncu", "launches", "")
     rows = [
         (
@@ -74,6 +76,9 @@ def print_runs(document: RunsDocument, _arguments: argparse.Namespace) -> None:
         for run in document.runs
     ]
     _print(header, rows, right=(6,), truncated=document.is_truncated)
+    for mix in document.mixes:
+        for sentence in mix_sentences(mix):
+            say(sentence)
 
 
 def print_versions(document: VersionsDocument, _arguments: argparse.Namespace) -> None:

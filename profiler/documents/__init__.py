@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from profiler.documents.listing import list_runs as list_runs
     from profiler.documents.listing import list_versions as list_versions
     from profiler.documents.listing import list_workloads as list_workloads
+    from profiler.documents.listing import mix_sentences as mix_sentences
     from profiler.documents.metrics import MetricCheckDocument as MetricCheckDocument
     from profiler.documents.metrics import MetricRequestDocument as MetricRequestDocument
     from profiler.documents.metrics import MetricsDocument as MetricsDocument
@@ -75,7 +76,8 @@ __getattr__ = lazy(
     history="HistoryDocument find_history",
     insights="InsightsDocument insights_of_name insights_of_side",
     launches="LaunchSelection LaunchesDocument launches_of_name select_launches",
-    listing="RunsDocument VersionsDocument WorkloadsDocument list_runs list_versions list_workloads",
+    listing="""RunsDocument VersionsDocument WorkloadsDocument list_runs list_versions list_workloads
+    mix_sentences""",
     metrics="MetricCheckDocument MetricRequestDocument MetricsDocument check_metrics metrics_for_chip",
     noise="NoiseFloorsDocument NoiseRunDocument floors_of_run list_noise_floors",
     regressions="RegressionsDocument list_regressions",

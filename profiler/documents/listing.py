@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from profiler.bundles import FOLDER
 from profiler.documents.document import Document
 from profiler.errors import UnknownName
 from profiler.evidence import brief_list, nearest_first
+from profiler.store import family_mixes
 
 if TYPE_CHECKING:
-    from profiler.store import RunInfo, Store, VersionInfo, WorkloadInfo
+    from profiler.store import FamilyMix, RunInfo, Store, VersionInfo, WorkloadInfo
 
 EMPTY = "nothing yet: `profiler import PATH` takes reports, folders and bundles"
 
@@ -43,6 +45,7 @@ class RunsDocument(_Listing):
     """Runs, newest first."""
 
     runs: Sequence[RunInfo]
+    mixes: Sequence[FamilyMix] = ()  # families of these runs that mix several folders
 
     title = "Runs"
     columns = (
@@ -86,8 +89,16 @@ class RunsDocument(_Listing):
         ]
 
     def _content(self) -> dict[str, object]:
-        """Each run with its environment and its reports."""
-        return {"runs": [_run_dict(run) for run in self.runs]}
+        """Each run with its environment and its reports, and the families that mix several folders."""
+        return {
+            "runs": [_run_dict(run) for run in self.runs],
+            "mixed_families": [_mix_dict(mix) for mix in self.mixes],
+        }
+
+    @property
+    def sentences(self) -> Sequence[str]:
+        """How many there are, and what is to be mended about their families."""
+        return (*super().sentences, *(sentence for mix in self.mixes for sentence in mix_sentences(mix)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -178,7 +189,19 @@ def list_runs(store: Store, family: str | None = None, *, hidden: bool = False) 
     runs = store.runs(family, hidden=hidden)
     if not runs:
         _check_family(store, family)
-    return RunsDocument(runs)
+    return RunsDocument(runs, family_mixes(runs, store.import_folders()))
+
+
+def mix_sentences(mix: FamilyMix) -> list[str]:
+    """Which folders a family mixes, and the command that tells them apart."""
+    if not mix.folders:
+        return [
+            f"{mix.family}: {mix.unknown} runs do not say which folder their reports came from, and may mix "
+            f"several: `{mix.way_out}` gives each folder a family of its own"
+        ]
+    folders = ", ".join(f"{folder} ({runs}) → {family}" for folder, family, runs in mix.folders)
+    mixed = f"{mix.family} mixes the reports of {len(mix.folders)} folders: {folders}"
+    return [f"{mixed}; `{mix.way_out}` gives each its own family"]
 
 
 def list_versions(store: Store, family: str | None = None) -> VersionsDocument:
@@ -224,10 +247,22 @@ def _run_dict(run: RunInfo) -> dict[str, object]:
         "launches": run.launches,
         "evidence": sorted(run.evidence),
         "hidden": run.hidden,
+        "folder": run.provenance.get(FOLDER),
         "reports": [
             {"name": file.name, "sha256": file.sha256, "size_bytes": file.size_bytes, "path": file.path}
             for file in run.reports
         ],
+    }
+
+
+def _mix_dict(mix: FamilyMix) -> dict[str, object]:
+    return {
+        "family": mix.family,
+        "folders": [
+            {"folder": folder, "new_family": family, "runs": runs} for folder, family, runs in mix.folders
+        ],
+        "runs_of_unknown_folders": mix.unknown,
+        "way_out": mix.way_out,
     }
 
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.store.family_mix import FamilyMix as FamilyMix
+    from profiler.store.family_mix import family_mixes as family_mixes
     from profiler.store.import_files import AlreadyImported as AlreadyImported
     from profiler.store.import_files import Imported as Imported
     from profiler.store.import_files import ImportSummary as ImportSummary
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from profiler.store.rows import WriteConflict as WriteConflict
     from profiler.store.rows import workload_class as workload_class
     from profiler.store.run_decisions import forget_run as forget_run
+    from profiler.store.run_decisions import relabel as relabel
     from profiler.store.run_decisions import relabel_run as relabel_run
     from profiler.store.run_files import export_run as export_run
     from profiler.store.run_files import open_report as open_report
@@ -42,12 +45,13 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
+    family_mix="FamilyMix family_mixes",
     import_files="AlreadyImported Imported ImportSummary import_paths",
     index="Store",
     rows="""ROW_LIMIT WORKLOAD_CLASSES CellInfo DamagedIndex Environment LatencyInfo MedianLatency NoisePair
     PartArrays Point ResultInfo Rows RunInfo SampleArrays Series VersionInfo WorkloadInfo WriteConflict
     workload_class""",
-    run_decisions="forget_run relabel_run",
+    run_decisions="forget_run relabel relabel_run",
     run_files="export_run open_report",
     sync="Progress SyncSummary open_store rebuild_index sync_index sync_store",
 )

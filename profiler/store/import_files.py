@@ -6,7 +6,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,15 +25,21 @@ from profiler.bundles import (
     location,
     zip_file,
 )
-from profiler.bundles.run import MAX_LABEL_LENGTH
 from profiler.bundles.run_json import RUN_FILE, brief_error
 from profiler.errors import BadBundle, ProfilerError, UnreadableReport
 from profiler.evidence import Report, brief_list
 from profiler.reports import read_reports
-from profiler.store import report_values, sync
+from profiler.store import report_values, run_decisions, sync
 from profiler.store.find_files import FoundFiles, find_files, unreadable_message
 from profiler.store.folder_families import family_labels, folder_of
-from profiler.store.label_forms import LabelOption, LabelRules, ReportPath, label_rules
+from profiler.store.label_forms import (
+    LabelOption,
+    LabelRules,
+    ReportPath,
+    label_of_name,
+    label_rules,
+    report_stem,
+)
 from profiler.store.prefetch import Prefetch
 from profiler.store.rows import WriteConflict
 from profiler.store.sync import Progress
@@ -43,7 +49,6 @@ if TYPE_CHECKING:
     from profiler.store.run_rows import RunRows
 
 _AT_ONCE = 50  # runs that go into the index in one transaction
-_WRITER_SUFFIXES = (".ncu-rep", ".nsight-cuprof-report", ".out", ".exe", ".csv", ".txt", ".log")
 _PREPARE_EVERY = 1000  # runs: series are prepared several times during a long import
 
 
@@ -76,6 +81,7 @@ class ImportSummary:
     already: tuple[AlreadyImported, ...] = ()
     refused: tuple[tuple[str, str], ...] = ()  # path, message
     skipped: int = 0  # files in folders that are neither report nor bundle
+    relabelled: tuple[tuple[str, str, str], ...] = ()  # run id, and the family and version that it has now
 
 
 def import_paths(
@@ -85,6 +91,7 @@ def import_paths(
     version: LabelOption = None,
     workload: LabelOption = None,
     data: str | None = None,
+    relabel: bool = False,
     keep_folder: bool = True,
     progress: Progress | None = None,
     store: Store | None = None,
@@ -93,8 +100,9 @@ def import_paths(
 
     Each file is imported whole or refused, and a refused one does not stop the others. family, version and
     workload, in any form of label_forms, override the labels that a report's path suggests; a bundle has its
-    own. keep_folder: whether the runs say which folder their reports came from. Raises ProfilerError for a
-    label that cannot be used, and where the data folder cannot be written.
+    own. relabel: whether reports that are there already get the labels of this import, in one decision, but
+    for those that somebody decided. keep_folder: whether the runs say which folder their reports came from.
+    Raises ProfilerError for a label that cannot be used, and where the data folder cannot be written.
     """
     given_labels = {"family": family, "version": version, "workload": workload}
     labels = {kind: label_rules(kind, option) for kind, option in given_labels.items()}
@@ -112,30 +120,19 @@ def import_paths(
             for path in files.bundles:
                 importer.import_bundle(path)
             importer.index_sealed()
+            if relabel:
+                importer.relabel_known()
             importer.store.prepare_series(sync.prepared_metrics())
     return importer.summary()
 
 
 def version_of(report: Path) -> str:
-    """The version of a report: its file's name without what says how it was made.
+    """The version of a report: its file's stem. `profile.out.ncu-rep` stays so beside `profile.ncu-rep`."""
 
-    `profile.out.ncu-rep` is `profile`, unless `profile.ncu-rep` lies beside it.
-    """
-    stem = report.stem
-    while (short := Path(stem)).suffix.lower() in _WRITER_SUFFIXES and not _lies_beside(report, short.stem):
-        stem = short.stem
-    return _label(stem, "unnamed")
+    def lies_beside(stem: str) -> bool:
+        return any((report.parent / f"{stem}{suffix}").exists() for suffix in {report.suffix, ".ncu-rep"})
 
-
-def _lies_beside(report: Path, stem: str) -> bool:
-    """Whether another report with this stem lies in a report's folder."""
-    return any((report.parent / f"{stem}{suffix}").exists() for suffix in {report.suffix, ".ncu-rep"})
-
-
-def _label(name: str, otherwise: str) -> str:
-    """A label from the name of a file or folder, which may contain any character but a slash."""
-    text = "".join(character if character.isprintable() else "_" for character in _printable(name))
-    return text[:MAX_LABEL_LENGTH].strip() or otherwise
+    return label_of_name(report_stem(report.name, lies_beside), "unnamed")
 
 
 def _printable(path: Path | str) -> str:
@@ -163,6 +160,8 @@ class Importer:
         self.progress = progress
         self.keep_folder = keep_folder
         self.families: dict[str, str] = {}  # by folder, of the reports that are new
+        self.known: dict[str, Path] = {}  # by run id, of the reports that were there before
+        self.relabelled: list[tuple[str, str, str]] = []
         self.decided = decisions.load_labels(root)
         self.imported: list[Imported] = []
         self.already: list[AlreadyImported] = []
@@ -186,6 +185,7 @@ class Importer:
             if run_id is None:
                 new.setdefault(sha256, []).append(path)
             else:
+                self.known.setdefault(run_id, path)
                 self._note_already(path, run_id, self._other_labels(path, run_id))
         return new
 
@@ -238,10 +238,41 @@ class Importer:
             self.store.prepare_series(sync.prepared_metrics())
             self.unprepared = 0
 
+    def relabel_known(self) -> None:
+        """Give the reports that were there before the labels that this import would give them."""
+        changes = {}
+        runs = {
+            run_id: run for run_id in self.known if (run := self.store.run(run_id)) and run.kind == IMPORT
+        }
+        families = self._folder_families(self.known[run_id] for run_id in runs)
+        for run_id, run in runs.items():
+            path = self.known[run_id]
+            labels, folder = self._given_labels(path), self._folder_of(path)
+            decided = self.decided.labels.get(run_id, Labels())
+            # What somebody named stays, and a copy elsewhere says nothing about where the report came from.
+            if run.provenance.get(FOLDER) in (None, folder):
+                if labels["family"] is None and not (decided.family or run.provenance.get(FAMILY_GIVEN)):
+                    labels["family"] = label_of_name(families[folder], "imported")
+                if labels["version"] is None and not decided.version:
+                    labels["version"] = version_of(path)
+            current = {"family": run.family, "version": run.version, "workload": run.workload or ""}
+            values = {k: text for k, text in labels.items() if text is not None and text != current[k]}
+            if values:
+                changes[run_id] = values
+        labels_now = run_decisions.relabel_runs(self.root, self.store, changes)
+        self.relabelled = [
+            (run_id, labels.family or "", labels.version or "") for run_id, labels in labels_now.items()
+        ]
+        self.already = [replace(item, other_labels=()) for item in self.already]
+
     def summary(self) -> ImportSummary:
         """What happened to all files, once the import is done."""
         return ImportSummary(
-            tuple(self.imported), tuple(self.already), tuple(self.refused), self.files.skipped
+            tuple(self.imported),
+            tuple(self.already),
+            tuple(self.refused),
+            self.files.skipped,
+            tuple(self.relabelled),
         )
 
     def _import_report(self, paths: Sequence[Path], report: Report, run_id: str | None) -> None:
@@ -281,7 +312,7 @@ class Importer:
     def _new_run(self, path: Path, report: Report) -> Run:
         """The run that an imported report becomes."""
         folder, given = self._folder_of(path), self._given_labels(path)
-        family = given["family"] or _label(self.families[folder], "imported")
+        family = given["family"] or label_of_name(self.families[folder], "imported")
         version = given["version"] or version_of(path)
         created = report.session.created
         if created is None:
@@ -299,8 +330,8 @@ class Importer:
             created=created,
             provenance={
                 "created_from": "file time" if report.session.created is None else "session",
-                **({FOLDER: folder} if folder else {}),
                 **({FAMILY_GIVEN: True} if given["family"] else {}),
+                **({FOLDER: folder} if folder else {}),
             },
             results=(Result(family, version, given["workload"] or None, captures=captures),),
             reports=(bundle.imported_report_file(path.name, report.sha256, report.size_bytes),),

@@ -10,17 +10,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase, translate
 from itertools import pairwise
+from pathlib import Path
 
 from profiler.bundles import check_label
+from profiler.bundles.run import MAX_LABEL_LENGTH
 from profiler.errors import ProfilerError
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _FOLDER = re.compile(r"folder(?:\[(-\d+)\])?")
+_WRITER_SUFFIXES = (".ncu-rep", ".nsight-cuprof-report", ".out", ".exe", ".csv", ".txt", ".log")
 _FIELDS = "{stem}, {folder}, {folder[-2]}"
 
 LabelOption = str | Sequence[str] | None  # of one kind of label; None: not given
@@ -37,6 +41,24 @@ class ReportPath:
     def folders(self) -> list[str]:
         """The folder's path in parts; the last is the folder itself."""
         return [part for part in self.folder.split("/") if part]
+
+
+def report_stem(name: str, is_another: Callable[[str], bool] = lambda _stem: False) -> str:
+    """The name of a report's file without what says how it was written: `profile` of `profile.out.ncu-rep`.
+
+    is_another: whether a shorter stem is the name of another report, and so cannot be this one's.
+    """
+    stem = Path(name).stem
+    while (path := Path(stem)).suffix.lower() in _WRITER_SUFFIXES and not is_another(path.stem):
+        stem = path.stem
+    return stem
+
+
+def label_of_name(name: str, otherwise: str) -> str:
+    """A label from the name of a file or folder, which may contain any character but a slash."""
+    name = os.fsencode(name).decode(errors="replace")  # on Linux a name is bytes, which may not be UTF-8
+    text = "".join(character if character.isprintable() else "_" for character in name)
+    return text[:MAX_LABEL_LENGTH].strip() or otherwise
 
 
 @dataclass(frozen=True)

@@ -259,4 +259,5 @@ def _run_info(row: Any, reports: Sequence[ReportFile], labels: Sequence[tuple[st
         versions=versions,
         workloads=named_workloads,
         provenance=json.loads(row.provenance),
+        family_decided=json.loads(row.labels)[0] is not None,
     )

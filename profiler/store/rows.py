@@ -63,6 +63,7 @@ class RunInfo:
     versions: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()  # those that have a name
     provenance: Mapping[str, Json] = field(default_factory=dict)  # all the bundle says about how it was made
+    family_decided: bool = False  # by a relabel
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Decisions about runs: relabel one, forget one or undo that. Recorded in files, and applied to the index."""
+"""Decisions about runs: relabel, forget, undo that. Recorded in files, and applied to the index."""
 
 from __future__ import annotations
 
@@ -6,13 +6,78 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from profiler.bundles import IMPORT, Labels, Root, bundle, check_label, decisions, location
+from profiler.bundles import FOLDER, IMPORT, Labels, Root, bundle, decisions, location
 from profiler.errors import ProfilerError, UnknownName
 from profiler.evidence import brief_list
 from profiler.store import sync
+from profiler.store.family_mix import new_families, path_of_run
+from profiler.store.label_forms import (
+    LabelOption,
+    LabelRules,
+    ReportPath,
+    label_of_name,
+    label_rules,
+    report_stem,
+)
 
 if TYPE_CHECKING:
     from profiler.store.index import Store
+
+
+def relabel(
+    name: str,
+    *,
+    family: LabelOption = None,
+    version: LabelOption = None,
+    workload: LabelOption = None,
+    by_folder: bool = False,
+    why: str = "",
+    data: str | None = None,
+    store: Store | None = None,
+) -> dict[str, Labels]:
+    """Correct the labels of an imported run, or of all imported runs of a family in one decision.
+
+    The labels are in the forms of label_forms; a workload "" means unknown. by_folder: each folder that
+    reports of the family came from becomes a family of its own, named as an import would. Returns the labels
+    of the run, or of the family's runs that changed. Raises UnknownName for neither, ProfilerError for
+    a collected run, whose versions its catalogue names, for a label that is none, and where none is named.
+    """
+    root = location.open_root(data)
+    options = {"family": family, "version": version, "workload": workload}
+    rules = {kind: label_rules(kind, option) for kind, option in options.items()}
+    if not by_folder and all(option is None for option in options.values()):
+        raise ProfilerError(f"nothing to change about {name}: name --family, --version or --workload")
+    if name in bundle.list_runs(root):
+        if by_folder:
+            raise ProfilerError(f"{name} is one run: --by-folder is for a family")
+        return {name: _relabel_run(root, name, rules, why, data, store)}
+    with sync.opened_store(data, store) as index:
+        runs = [run for run in index.runs(name, hidden=True) if run.kind == IMPORT]
+        if not runs and name in index.families():
+            raise ProfilerError(
+                f"{name} was collected, and its catalogue names its versions: nothing to relabel"
+            )
+        if not runs:
+            check_run_id(root, name)
+        families = new_families(runs, index.import_folders()) if by_folder else {}
+        if by_folder and not families:
+            raise ProfilerError(
+                f"the runs of {name} do not say which folder their reports came from: "
+                "`profiler import FOLDER --relabel` labels them by it"
+            )
+        changes = {}
+        for run in runs:
+            path = path_of_run(run)
+            labels = {kind: rule.label(path) for kind, rule in rules.items()}
+            if labels["family"] is None and path.folder in families:
+                labels["family"] = label_of_name(families[path.folder], "imported")
+            current = {"family": run.family, "version": run.version, "workload": run.workload or ""}
+            values = {
+                kind: text for kind, text in labels.items() if text is not None and text != current[kind]
+            }
+            if values:
+                changes[run.run_id] = values
+        return relabel_runs(root, index, changes, subject=name, why=why)
 
 
 def relabel_run(
@@ -25,27 +90,48 @@ def relabel_run(
     data: str | None = None,
     store: Store | None = None,
 ) -> Labels:
-    """Correct the family, version or workload of an imported report; workload "" means unknown.
+    """Correct the labels of one imported run, and return them. Raises as relabel does."""
+    check_run_id(location.open_root(data), run_id)
+    labels = relabel(
+        run_id, family=family, version=version, workload=workload, why=why, data=data, store=store
+    )
+    return labels[run_id]
 
-    Returns the labels after that; nothing is recorded where they do not change. Raises UnknownName for a run
-    that does not exist, and ProfilerError for a collected one, whose versions its catalogue names.
-    """
-    root = location.open_root(data)
-    named = {"family": family, "version": version, "workload": workload}
-    values = {kind: check_label(kind, text) for kind, text in named.items() if text is not None}
-    if not values:
-        raise ProfilerError(f"nothing to change about {run_id}: name --family, --version or --workload")
-    check_run_id(root, run_id)
+
+def _relabel_run(
+    root: Root,
+    run_id: str,
+    rules: Mapping[str, LabelRules],
+    why: str,
+    data: str | None,
+    store: Store | None,
+) -> Labels:
+    """Record other labels of one run, unless it has them."""
     run = bundle.load_run(root, run_id)
     if run.kind != IMPORT:
         raise ProfilerError(
             f"{run_id} was collected, and its catalogue names its versions: relabel is for imports"
         )
+    path = ReportPath(report_stem(run.reports[0].name), str(run.provenance.get(FOLDER) or ""))
+    labels = {kind: rule.label(path) for kind, rule in rules.items()}
+    values = {kind: text for kind, text in labels.items() if text is not None}
     before = decisions.effective_labels(run, decisions.load_labels(root).labels)
     if all((getattr(before, kind) or "") == text for kind, text in values.items()):
         return before
     _decide(root, decisions.RELABEL, run_id, values, why, data, store)
     return decisions.effective_labels(run, decisions.load_labels(root).labels)
+
+
+def relabel_runs(
+    root: Root, store: Store, changes: Mapping[str, Mapping[str, str]], *, subject: str = "", why: str = ""
+) -> dict[str, Labels]:
+    """Record other labels of several runs as one decision, and return those of each run after that."""
+    if not changes:
+        return {}
+    decisions.write_decision(root, decisions.RELABEL_RUNS, subject, {"runs": changes}, why=why)
+    sync.sync_store(root, store)
+    decided = decisions.load_labels(root).labels
+    return {run_id: decisions.effective_labels(bundle.load_run(root, run_id), decided) for run_id in changes}
 
 
 def forget_run(
@@ -65,7 +151,7 @@ def _decide(
     root: Root,
     kind: str,
     run_id: str,
-    values: Mapping[str, str | None],
+    values: Mapping[str, str],
     why: str,
     data: str | None,
     open_index: Store | None,

@@ -26,12 +26,14 @@ from profiler.store import (
     AlreadyImported,
     Store,
     export_run,
+    family_mixes,
     forget_run,
     import_files,
     import_paths,
     open_report,
     open_store,
     rebuild_index,
+    relabel,
     relabel_run,
     sync,
     sync_index,
@@ -493,7 +495,7 @@ def test_folders_of_one_name_are_families_of_their_own(
     assert [item.family for item in import_paths([repository], store=store).imported] == ["silu"]
     # The same names in another place are not the same kernels.
     assert [item.family for item in import_paths([other.parent], store=store).imported] == ["elsewhere-silu"]
-    assert [(info.version, info.runs) for info in store.versions("silu")] == [("v1", 1), ("v2", 1)]
+    assert sorted((info.version, info.runs) for info in store.versions("silu")) == [("v1", 1), ("v2", 1)]
 
 
 def test_labels_by_pattern_are_each_reports_own(made_reports: Path, tmp_path: Path, store: Store) -> None:
@@ -511,6 +513,100 @@ def test_labels_by_pattern_are_each_reports_own(made_reports: Path, tmp_path: Pa
     assert not any(item.other_labels for item in import_paths([folder], **options, store=store).already)
     again = import_paths([folder], family="silu*=swish", store=store).already
     assert [item.other_labels for item in again] == [(("family", "swish"),), (), ()]
+
+
+def mixed(folder: Path, store: Store, monkeypatch: pytest.MonkeyPatch, *paths: Path) -> None:
+    """Import each report as its own family would be named on a machine that knows of no other."""
+    for path in paths:
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "import_folders", lambda _store: [])
+            import_paths([path], store=store)
+
+
+def test_a_family_of_several_folders_is_parted_by_one_decision(
+    made_reports: Path, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "lab"
+    names = ("silu/mm/v1.ncu-rep", "rms/mm/v1.ncu-rep", "rms/mm/v2.ncu-rep")
+    mixed(folder, store, monkeypatch, *copies(made_reports, folder, *names))
+    assert sorted((info.version, info.runs) for info in store.versions("mm")) == [("v1", 2), ("v2", 1)]
+    [mix] = family_mixes(store.runs(), store.import_folders())
+    assert [(place.split("/")[-2:], *rest) for place, *rest in mix.folders] == [
+        (["rms", "mm"], "rms-mm", 2),
+        (["silu", "mm"], "silu-mm", 1),
+    ]
+    assert mix.way_out in profiler("runs").stdout
+    done = profiler(*mix.way_out.split()[1:], "--why", "two kernels")
+    assert (done.returncode, done.stdout.count(" is rms-mm/"), done.stdout.count(" is silu-mm/")) == (0, 2, 1)
+    [decision] = decisions.load_decisions(location.open_root())
+    assert (decision.kind, decision.subject, decision.why) == ("relabel-runs", "mm", "two kernels")
+    sync_index(store=store)
+    answers = [sorted((run.family, run.version) for run in store.runs())]
+    rebuild_index()
+    with contextlib.closing(open_store()) as rebuilt:
+        answers.append(sorted((run.family, run.version) for run in rebuilt.runs()))
+        assert family_mixes(rebuilt.runs(), rebuilt.import_folders()) == []
+    assert answers == [[("rms-mm", "v1"), ("rms-mm", "v2"), ("silu-mm", "v1")]] * 2
+    # What comes later from a folder follows the decision; what somebody joined is not to be mended.
+    shutil.copyfile(made_reports / "ncar" / "MW_DivToMult.ncu-rep", folder / "silu" / "mm" / "v3.ncu-rep")
+    assert [item.family for item in import_paths([folder]).imported] == ["silu-mm"]
+    relabel("rms-mm", family="silu-mm")
+    with contextlib.closing(open_store()) as joined:
+        assert family_mixes(joined.runs(), joined.import_folders()) == []
+
+
+def test_runs_that_do_not_say_their_folder_are_labelled_anew_by_an_import(
+    made_reports: Path, tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "lab"
+    paths = copies(
+        made_reports,
+        folder,
+        "silu/ncu-reports/v1.out.ncu-rep",
+        "rms/ncu-reports/v1.ncu-rep",
+        "rms/own.ncu-rep",
+    )
+    # As they came in before runs kept the folder: the folder's name was the family.
+    with monkeypatch.context() as patch:
+        patch.setattr(import_files, "family_labels", lambda _folders, _known: {"": "ncu-reports"})
+        for path, version in zip(paths, ("v1.out", "v1", "own"), strict=True):
+            [item] = import_paths([path], version=version, keep_folder=False, store=store).imported
+    relabel_run(item.run_id, family="mine", store=store)
+    [mix] = family_mixes(store.runs(), store.import_folders())
+    assert (mix.folders, mix.unknown, mix.way_out) == ((), 2, "profiler import FOLDER… --relabel")
+    with pytest.raises(ProfilerError, match="do not say which folder"):
+        relabel("ncu-reports", by_folder=True, store=store)
+    summary = import_paths([folder], relabel=True, store=store)
+    assert sorted(labels for _, *labels in summary.relabelled) == [["rms-ncu-reports", "v1"], ["silu", "v1"]]
+    assert sorted((run.family, run.version) for run in store.runs()) == [
+        ("mine", "own"),
+        ("rms-ncu-reports", "v1"),
+        ("silu", "v1"),
+    ]
+    assert import_paths([folder], relabel=True, store=store).relabelled == ()
+    assert len(decisions.load_decisions(location.open_root())) == 2
+
+
+def test_a_familys_runs_are_relabelled_by_rules_and_nonsense_is_refused(
+    made_reports: Path, tmp_path: Path, store: Store
+) -> None:
+    folder = tmp_path / "lab"
+    import_paths(copies(made_reports, folder, "silu_n64.ncu-rep", "rms_n8.ncu-rep", "x.ncu-rep"), store=store)
+    changed = relabel("lab", family=["silu*=silu", "rms*=rms"], workload=r"/_n(\d+)/=n {1}", store=store)
+    assert sorted((labels.family, labels.workload) for labels in changed.values()) == [
+        ("rms", "n 8"),
+        ("silu", "n 64"),
+    ]
+    assert store.families() == ["lab", "rms", "silu"]
+    assert relabel("lab", family="silu*=silu", store=store) == {}
+    for name, options in (
+        ("nothing", {"family": "x"}),
+        ("lab", {}),
+        ("lab", {"family": "{no}"}),
+        (store.runs()[0].run_id, {"by_folder": True}),
+    ):
+        with pytest.raises(ProfilerError):
+            relabel(name, **options, store=store)
 
 
 def test_a_label_that_a_path_cannot_give_refuses_this_report_alone(

@@ -10,7 +10,7 @@ from profiler.bundles import Run, load_run, open_root
 from profiler.evidence import Launch
 from profiler.reports import LaunchDetail
 from profiler.reports import launch_detail as read_launch_detail
-from profiler.store import ResultInfo, RunInfo, open_report
+from profiler.store import FamilyMix, ResultInfo, RunInfo, family_mixes, open_report, relabel
 from profiler.ui import addresses
 from profiler.ui.data.cells import Cell, cells_of_versions_and_runs
 from profiler.ui.data.index import MAX_ENTRIES, DataVersion, store
@@ -20,6 +20,17 @@ from profiler.ui.data.index import MAX_ENTRIES, DataVersion, store
 def runs(data_version: DataVersion) -> list[RunInfo]:
     """Every run that is not hidden."""
     return store().runs()
+
+
+@st.cache_resource(show_spinner=False, max_entries=2)
+def mixed_families(data_version: DataVersion) -> list[FamilyMix]:
+    """The families that mix the reports of several folders."""
+    return family_mixes(runs(data_version), store().import_folders())
+
+
+def part_by_folder(family: str) -> None:
+    """Make each folder that reports of a family came from a family of its own, in one decision."""
+    relabel(family, by_folder=True, store=store())
 
 
 def unreadable_bundles() -> dict[str, str]:

@@ -6,7 +6,7 @@ from profiler.bundles import COLLECT
 from profiler.ui import controls, markup
 from profiler.ui.data import index, results
 from profiler.ui.errors import errors_shown
-from profiler.ui.sections import import_form, launch_views, occupancy
+from profiler.ui.sections import import_form, launch_views, mixed_families, occupancy
 from profiler.ui.views import launch_list, run_list, run_results
 
 data_version = index.current_version()
@@ -29,6 +29,8 @@ with words_box:
 matches = run_list.matching(runs, family, words)
 run = run_list.choose(runs, matches, st.query_params.get("run"))
 table_box.html(run_list.table(matches, run))
+with table_box:
+    mixed_families.show(data_version, family)
 filters.write_url()
 if run is None:
     st.stop()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from profiler.bundles import ReportFile
 from profiler.evidence import Evidence, Value, formatting
-from profiler.store import ImportSummary, RunInfo
+from profiler.store import FamilyMix, ImportSummary, RunInfo
 from profiler.ui import addresses, markup
 from profiler.ui.markup import Column, Html, Row
 
@@ -137,6 +137,20 @@ def import_summary(summary: ImportSummary | None) -> list[Html]:
         parts.append(markup.join(("Open", markup.join(links, ", "), more)))
     errors = [markup.error_box(message) for _, message in summary.refused]
     return [markup.note(markup.join(parts)), *errors]
+
+
+def mixed_family(mix: FamilyMix) -> Html:
+    """What a family mixes, and the command that mends it."""
+    name = markup.code(mix.family)
+    if not mix.folders:
+        words = f"{mix.unknown} runs do not say which folder their reports came from, and may mix several;"
+        return markup.note(markup.join((name, words, "a family for each:", markup.code(mix.way_out))))
+    folders = [
+        markup.join((markup.code(folder), f"({runs}) →", markup.code(family)))
+        for folder, family, runs in mix.folders
+    ]
+    head = f"mixes the reports of {len(mix.folders)} folders:"
+    return markup.note(markup.join((name, head, markup.join(folders, ", "))))
 
 
 def unreadable(reason_by_run: Mapping[str, str]) -> list[Html]:

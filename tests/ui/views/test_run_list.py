@@ -7,7 +7,7 @@ import pytest
 
 from profiler.evidence import Evidence, State, Value, metric_table
 from profiler.reports import LaunchDetail, read
-from profiler.store import AlreadyImported, Imported, ImportSummary, ResultInfo, RunInfo
+from profiler.store import AlreadyImported, FamilyMix, Imported, ImportSummary, ResultInfo, RunInfo
 from profiler.ui.views import instruction_columns, launch_list, run_list
 from tests.reportfiles import is_made
 
@@ -190,3 +190,13 @@ def test_instructions_are_found_by_every_word(detail: LaunchDetail, reports: Pat
     columns = instruction_columns.columns(detail, "ldg v1.cu" if is_made(reports) else "ldg adamw.cu")
     assert columns["SASS"]
     assert all("LDG" in text for text in columns["SASS"])
+
+
+def test_a_family_that_mixes_folders_says_which_and_how_to_mend_it() -> None:
+    mix = FamilyMix("silu", (("host/a/silu", "a-silu", 2), ("host/b/silu", "b-silu", 1)), 0)
+    html = run_list.mixed_family(mix)
+    assert "mixes the reports of 2 folders" in html
+    assert "a-silu" in html
+    unknown = run_list.mixed_family(FamilyMix("ncu-reports", (), 3))
+    assert "3 runs do not say" in unknown
+    assert "profiler import FOLDER… --relabel" in unknown
