@@ -30,9 +30,6 @@ OPCODE_MIX = "sass__inst_executed_per_opcode"  # ncu's: one value an opcode
 MAX_PCT = 102.0  # counters of one ratio may come from different replay passes; above it they disagree
 MAX_PART = MAX_PCT / 100  # of a whole, for what is a part of it
 
-# Units that are words: the label says already what is counted.
-_WORD_UNITS = ("inst", "warp", "block", "sector", "sectors", "cycle", "thread", "register/thread")
-
 
 @dataclass(frozen=True)
 class MetricInput:
@@ -235,17 +232,6 @@ def is_plausible(value: Value) -> bool:
     return value.number >= 0 and not (value.unit == "%" and value.number > MAX_PCT)
 
 
-def format_from_to(a: Value, b: Value) -> str:
-    """Two values as `A → B` with the unit once; units that are words are left out, as the label says them."""
-    if a.unit != b.unit:
-        return f"{formatting.quantity(a)} → {formatting.quantity(b)}"
-    if not a.number or not b.number:
-        return f"{_without_word_unit(a)} → {_without_word_unit(b)}"
-    scale = formatting.scale_for(a.unit, max(abs(a.number), abs(b.number)))
-    first, second = (formatting.quantity(value, scale) for value in (a, b))
-    return f"{first.number} → {second.number} {_short_unit(second.unit, b)}".rstrip()
-
-
 def format_share(share: float, decimals: int = 0) -> str:
     """A share from 0 to 1 in per cent: `12 %`."""
     return f"{share:.{decimals}%}".replace("%", " %")
@@ -260,18 +246,6 @@ def format_line_numbers(lines: Sequence[int]) -> str:
         else:
             runs.append([line])
     return ", ".join("–".join(map(str, run)) for run in runs)
-
-
-def _without_word_unit(value: Value) -> str:
-    number, unit = formatting.quantity(value)
-    return f"{number} {_short_unit(unit, value)}".rstrip()
-
-
-def _short_unit(short: str, value: Value) -> str:
-    """The unit as it is shown, without its word: `k` of `k inst`, `kB` of `kB/block`."""
-    if value.unit in _WORD_UNITS:
-        return short.removesuffix(value.unit).strip()
-    return short if value.unit.startswith("byte/s") else short.partition("/")[0]
 
 
 def _opcode_count(mix: Mapping[str, float], matches: Callable[[str], bool]) -> Value:

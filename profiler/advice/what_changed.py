@@ -14,14 +14,13 @@ from profiler.advice.statement import (
     OpenQuestion,
     Statement,
     all_valid,
-    format_from_to,
     is_plausible,
 )
 from profiler.compare import Comparison, OpcodeChange, PairComparison
 from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value, formatting
 from profiler.explain import Explanation, Term
 from profiler.explain.sentence import format_change, format_time
-from profiler.explain.time_identity import BALANCE, CLOCK, CONCEPTS, CYCLES, FULL, PARALLELISM, WAITING, WORK
+from profiler.explain.time_identity import BALANCE, CLOCK, CYCLES, FULL, PARALLELISM, WAITING, WORK
 from profiler.statistics import STORED_BASELINE, Decision, Verdict, share_text
 
 MIN_CAUSE_SHARE = 0.1  # of the change: a cause below it gets no statement
@@ -30,11 +29,10 @@ _ONE_PAIR = "unreplicated: one launch a side, under the profiler"
 _BY_PAIRS = "by A/A pairs, under the profiler"
 _MAX_OPCODES, _MAX_LAUNCHES = 3, 3  # how many a statement names
 _FACTORS = {  # the concepts that each cause is read from, the most telling one first
-    WORK: ("inst_issued",),
-    PARALLELISM: ("warps_active", "occupancy_theoretical"),
+    WORK: ("inst_issued", "inst_executed"),
+    PARALLELISM: ("warps_active", "sm_warps_active", "occupancy_theoretical"),
     BALANCE: ("sm_cycles_active", "sm_cycles_elapsed", "waves", "grid_size"),
     CLOCK: ("sm_clock",),
-    CYCLES: ("cycles",),
     WAITING: ("warp_latency",),
 }
 _CAUSE_WORDS = {
@@ -42,7 +40,6 @@ _CAUSE_WORDS = {
     PARALLELISM: "the number of active warps",
     BALANCE: "the share of time in which SMs have work",
     CLOCK: "the clock",
-    CYCLES: "the number of cycles",
 }
 
 
@@ -83,7 +80,7 @@ def latency_statements(comparison: Comparison) -> Iterator[Statement]:
         to_settle = f" To settle it: `{latency.settle}`." if latency.settle else ""
         word = latency.verdict.words
         reason = latency.decision.reason
-        text = f"Latency {format_from_to(a, b)} ({latency.mode}): {word}, {reason}.{to_settle}"
+        text = f"Latency {formatting.from_to(a, b)} ({latency.mode}): {word}, {reason}.{to_settle}"
         yield Statement(
             f"latency:{latency.mode}",
             CHANGE if is_decided else UNKNOWN,
@@ -123,15 +120,17 @@ def _latency_confidence(decision: Decision) -> str:
 def _headline(explanation: Explanation, metrics: LaunchMetrics) -> Statement:
     """The change of the launch as a whole."""
     split = explanation.split
-    # The identity has several forms of some factors: only those that the launch carries are inputs.
-    concepts = [concept for concept in CONCEPTS if metrics[concept].valid] if split else []
-    inputs = metrics.of(*dict.fromkeys(("duration", *concepts)))
+    moved = explanation.moved.counters if explanation.moved else ()
+    concepts = ("duration", *(split.inputs if split else ()), *(move.change.concept for move in moved))
+    inputs = metrics.of(*dict.fromkeys(concepts))
     confidence = _confidence(explanation.pair)
     if split and split.flagged:
         confidence += f"; the terms are not to be trusted, the residue is {split.flagged}"
     elif split and split.reasons_flagged:
         skew = split.reasons_flagged
         confidence += f"; the single reasons of waiting are not to be trusted, their skew is {skew}"
+    if split and split.stand_ins:
+        confidence += f"; computed: {', '.join(stand_in.words for stand_in in split.stand_ins)}"
     share = _share_of_time(explanation, explanation.delta_us) if explanation.verdict.traits.moved else None
     # The change comes before its own causes, so it ranks as high as the largest of them.
     causes = (_share_of_time(explanation, term.us) or 0.0 for term in explanation.causes)
@@ -153,7 +152,9 @@ def _causes(
     terms = [
         term
         for term in explanation.causes
-        if abs(term.us) >= least and not (split.reasons_flagged and term.cause.startswith(f"{WAITING}:"))
+        if abs(term.us) >= least
+        and not (split.reasons_flagged and term.cause.startswith(f"{WAITING}:"))
+        and term.cause != CYCLES  # the change itself in other words
     ]
     terms.sort(key=lambda term: -abs(term.us))
     # If the launch got faster its main cause saved time; what to mend is the one that added most.
@@ -210,7 +211,7 @@ def _factor_change(factors: Sequence[MetricInput]) -> str:
     first = factors[0] if factors else None
     if first is None or first.baseline is None or first.baseline_number is None:
         return ""
-    return f" ({first.label.partition(':')[0]} {format_from_to(first.baseline, first.value)})"
+    return f" ({first.label.partition(':')[0]} {formatting.from_to(first.baseline, first.value)})"
 
 
 def _advice(kind: str, reason: str, pair: PairComparison, metrics: LaunchMetrics) -> Advice:
@@ -260,7 +261,7 @@ def _has_valid_baseline(metric: MetricInput) -> bool:
 
 def _from_to(metric: MetricInput) -> str:
     assert metric.baseline is not None
-    return format_from_to(metric.baseline, metric.value)
+    return formatting.from_to(metric.baseline, metric.value)
 
 
 def _before(metric: MetricInput) -> float:

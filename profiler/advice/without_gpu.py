@@ -17,7 +17,6 @@ from profiler.advice.statement import (
     OpenQuestion,
     Statement,
     all_valid,
-    format_from_to,
     format_share,
 )
 from profiler.advice.subject import ComparedSide, TrafficByWorkload
@@ -334,7 +333,7 @@ def _changes(sides: Sequence[_SideMetrics]) -> Iterator[Statement]:
         )
         named = changes[:_MAX_CHANGES]
         inputs = metrics.of(*(change.concept for change in named))
-        words = [f"{change.label} {format_from_to(change.a, change.b)}" for change in named]
+        words = [f"{change.label} {formatting.from_to(change.a, change.b)}" for change in named]
         more = len(changes) - len(named)
         text = f"Against {against}: {', '.join(words)}{f' and {more} more' if more else ''}"
     else:

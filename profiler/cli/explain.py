@@ -31,9 +31,11 @@ Split the difference in time of every pair of launches into causes, in microseco
 issued), waiting by stall reason, parallelism (active warps), balance (active share of the cycles), clock, and
 a residue that makes the sum exact (skew between ncu's replay passes). A and B are named as for `compare`.
 
-It is Little's law, T = I * L / (W * S * a * f), split with the log-mean Divisia method. Where counters are
-missing the split is coarser (cycles and clock) or there is none, and the lines of metrics.txt to collect are
-named. A launch whose time moved less than its threshold is unchanged and has no causes."""
+It is Little's law, T = I * L / (W * S * a * f), split with the log-mean Divisia method. A factor without its
+counter is computed from what stands for it, and says so. Where too much is missing the split is coarser
+(waiting undivided, or cycles and clock) or there is none: then the three counters that moved most are named,
+and the lines of metrics.txt to collect. A launch whose time moved less than its threshold is unchanged and
+has no causes."""
 
 _EPILOG = """\
 exit codes: 0, unless an input cannot be read or used (2). With --fail, as `compare --fail`, with the reason

@@ -103,13 +103,13 @@ def _numbers(statement: Statement) -> str:
 
 def _from_to(metric: MetricInput) -> str:
     """The metric's number, from the baseline's where that has one; its state where it has no valid one."""
-    from profiler.advice.statement import format_from_to
+    from profiler.evidence import formatting
 
     if not metric.valid:
         return metric.state
     if metric.baseline is None or metric.baseline.number is None:
         return metric.text
-    return format_from_to(metric.baseline, metric.value)
+    return formatting.from_to(metric.baseline, metric.value)
 
 
 def _print_wrapped(text: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING
 
 from profiler.bundles import location
@@ -22,7 +22,7 @@ from profiler.documents.document import Document
 from profiler.documents.gate import GateDocument
 from profiler.errors import Exit
 from profiler.evidence import Evidence, MetricTable, formatting
-from profiler.explain import Explanation, counters_to_collect, explain
+from profiler.explain import CounterMove, Explanation, counters_to_collect, explain
 from profiler.explain.explanation import count_launches, describe_depth
 from profiler.explain.sentence import format_change, format_side, split_notes
 from profiler.explain.time_identity import NO_SPLIT, largest_step_us, waterfall_steps
@@ -344,6 +344,11 @@ def _explanation_dict(explanation: Explanation) -> dict[str, object]:
         "stall_skew_us": split.stall_skew_us if split else 0.0,
         "reasons_flagged": split.reasons_flagged if split else "",
         "clock_from_time": split.clock_from_time if split else False,
+        "stand_ins": [asdict(stand_in) for stand_in in split.stand_ins] if split else [],
+        "also_moved": [_move_dict(move) for move in explanation.moved.counters] if explanation.moved else [],
+        "also_moved_opcodes": (
+            [asdict(opcode) for opcode in explanation.moved.opcodes] if explanation.moved else []
+        ),
         "missing": [
             {
                 "concept": counter.concept,
@@ -354,4 +359,18 @@ def _explanation_dict(explanation: Explanation) -> dict[str, object]:
             }
             for counter in explanation.missing
         ],
+    }
+
+
+def _move_dict(move: CounterMove) -> dict[str, object]:
+    change = move.change
+    return {
+        "concept": change.concept,
+        "label": change.label,
+        "metric": change.metric,
+        "unit": change.unit,
+        "a": change.a.number,
+        "b": change.b.number,
+        "change_pct": change.change_pct,  # of a; null from 0
+        "thresholds": move.thresholds,  # how many thresholds it moved; null where a side is 0
     }

@@ -21,6 +21,8 @@ _TIME_STEPS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _SI_STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _PREFIXES = tuple(name for _, name in _SI_STEPS)
 _WHOLE_BELOW = 10_000  # a count is written out up to here and scaled from here on
+# Units that are words: the label says already what is counted.
+_WORD_UNITS = ("inst", "warp", "block", "sector", "sectors", "cycle", "thread", "register/thread")
 _COUNTED_BELOW = 1_000  # whole numbers below this change by count, not by per cent
 _TIMES_FROM = 100  # from this factor on a change reads as one: ×1.66 M, not +166 000 000 %
 
@@ -120,6 +122,17 @@ def change_quantity(a: Value, b: Value) -> Quantity:
     return _signed_quantity(100 * difference / abs(a.number), "%")
 
 
+def from_to(a: Value, b: Value) -> str:
+    """Two values as `A → B` with the unit once; units that are words are left out, as the label says them."""
+    if a.unit != b.unit:
+        return f"{quantity(a)} → {quantity(b)}"
+    if not a.number or not b.number:
+        return f"{_without_word_unit(a)} → {_without_word_unit(b)}"
+    scale = scale_for(a.unit, max(abs(a.number), abs(b.number)))
+    first, second = (quantity(value, scale) for value in (a, b))
+    return f"{first.number} → {second.number} {_short_unit(second.unit, b)}".rstrip()
+
+
 def percent_change(change_pct: float | None) -> str:
     """A relative change in per cent, signed; empty for None."""
     return "" if change_pct is None else str(_signed_quantity(change_pct, "%"))
@@ -164,6 +177,18 @@ def _is_counted(value: Value) -> bool:
     if number is None or value.unit in _SECONDS or value.unit in _HERTZ or value.unit.startswith("byte"):
         return False
     return number == int(number) and abs(number) < _COUNTED_BELOW
+
+
+def _without_word_unit(value: Value) -> str:
+    number, unit = quantity(value)
+    return f"{number} {_short_unit(unit, value)}".rstrip()
+
+
+def _short_unit(short: str, value: Value) -> str:
+    """The unit as it is shown, without its word: `k` of `k inst`, `kB` of `kB/block`."""
+    if value.unit in _WORD_UNITS:
+        return short.removesuffix(value.unit).strip()
+    return short if value.unit.startswith("byte/s") else short.partition("/")[0]
 
 
 def _signed_quantity(number: float, unit: str) -> Quantity:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from profiler.explain.explanation import MissingCounter as MissingCounter
     from profiler.explain.explanation import counters_to_collect as counters_to_collect
     from profiler.explain.explanation import explain as explain
+    from profiler.explain.identity_factors import StandIn as StandIn
     from profiler.explain.occupancy_whatif import OccupancyAnalysis as OccupancyAnalysis
     from profiler.explain.occupancy_whatif import OccupancyCurve as OccupancyCurve
     from profiler.explain.occupancy_whatif import measured_occupancy as measured_occupancy
@@ -29,14 +30,18 @@ if TYPE_CHECKING:
     from profiler.explain.time_identity import TimeIdentity as TimeIdentity
     from profiler.explain.time_identity import TimeSplit as TimeSplit
     from profiler.explain.time_identity import WaterfallStep as WaterfallStep
+    from profiler.explain.what_moved import CounterMove as CounterMove
+    from profiler.explain.what_moved import WhatMoved as WhatMoved
 
 __getattr__ = lazy(
     __name__,
     drilldown="BankConflicts OpcodeClassChange TensorPipe",
     explanation="CounterToCollect Explanation MissingCounter counters_to_collect explain",
+    identity_factors="StandIn",
     occupancy_whatif="OccupancyAnalysis OccupancyCurve measured_occupancy static_occupancy",
     roofline="Roof Roofline RooflinePoint roofline_of",
     roofline_path="PathStep RooflinePath load_roofline_path",
     sentence="SentenceParts",
     time_identity="Term TimeIdentity TimeSplit WaterfallStep",
+    what_moved="CounterMove WhatMoved",
 )

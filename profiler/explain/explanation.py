@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from profiler.compare import Comparison, MetricChange, PairComparison
 from profiler.compare.metric_verdict import missing_reason
 from profiler.evidence import NOT_COLLECTED, Evidence, Metric, MetricTable, Value, brief_list, chip_of
+from profiler.explain.identity_factors import CONCEPTS
 from profiler.explain.sentence import SentenceParts, compose_sentence
 from profiler.explain.time_identity import (
-    CONCEPTS,
+    CYCLES_ONLY,
+    FULL,
     NO_SPLIT,
     Term,
     TimeSplit,
@@ -19,11 +21,12 @@ from profiler.explain.time_identity import (
     split_time,
     usable_time_us,
 )
+from profiler.explain.what_moved import STALLS, WhatMoved, what_moved
 from profiler.statistics import Verdict
 
 _STALL_NAME = re.compile(r"smsp__average_warps_issue_stalled_(\w+)_per_issue_active\.ratio")
-_STALL_GROUP = "stalls"  # of metrics.txt
 _MAX_STALL_ROWS = 3  # stalls that are named row by row; more share one row
+_MAX_LABELS = 4  # of counters to collect that a sentence names
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ class Explanation:
     reason: str  # of the verdict
     missing: tuple[MissingCounter, ...]  # what a deeper split needs
     sentence_parts: SentenceParts
+    moved: WhatMoved | None = None  # what else moved; None where the split is full, or nothing is to explain
 
     @property
     def sentence(self) -> str:
@@ -92,7 +96,7 @@ def counters_to_collect(explanations: Sequence[Explanation]) -> tuple[CounterToC
     """The counters that explanations lack for the full split, by line; many stalls share a row."""
     by_concept = {counter.concept: counter for explanation in explanations for counter in explanation.missing}
     missing = sorted(by_concept.values(), key=lambda counter: counter.line)
-    stalls = [counter for counter in missing if counter.group == _STALL_GROUP]
+    stalls = [counter for counter in missing if counter.group == STALLS]
     if len(stalls) > _MAX_STALL_ROWS:
         missing = [counter for counter in missing if counter not in stalls]
     rows = [
@@ -157,6 +161,10 @@ def _explain_pair(pair: PairComparison, table: MetricTable, chip: str | None) ->
     reason = pair.headline.reason if pair.headline else f"{table.path} declares no duration"
     is_comparable = pair.verdict is not Verdict.NOT_COMPARABLE
     why = reason if has_times or not is_comparable else _why_no_time(duration_a, duration_b)
+    is_explained = split is not None and split.depth == FULL and not split.flagged
+    may_have_moved = has_times and (pair.verdict.traits.moved or pair.verdict is Verdict.UNCLEAR)
+    moved = what_moved(pair, table) if may_have_moved and not is_explained else None
+    is_divided = split is not None and split.depth != CYCLES_ONLY
     declared = {**table.by_concept, **stalls}
     missing = (
         tuple(_missing_counter(name, declared.get(name), changes, chip) for name in identity_a.missing)
@@ -173,8 +181,24 @@ def _explain_pair(pair: PairComparison, table: MetricTable, chip: str | None) ->
         pair.verdict,
         reason,
         missing,
-        compose_sentence(pair.verdict, why, a_us, b_us, split),
+        compose_sentence(
+            pair.verdict, why, a_us, b_us, split, moved, "" if is_divided else _what_to_collect(missing, chip)
+        ),
+        moved,
     )
+
+
+def _what_to_collect(missing: Sequence[MissingCounter], chip: str | None) -> str:
+    """The counters that would divide the cycles, and the command for them; "" where none is missing."""
+    labels = [counter.label for counter in missing if counter.group != STALLS]
+    stalls = len(missing) - len(labels)
+    more = len(labels) - _MAX_LABELS
+    words = [*labels[:_MAX_LABELS], *([f"{more} more"] if more > 0 else [])]
+    words += [f"{stalls} stall{'s' if stalls > 1 else ''}"] if stalls else []
+    if not words:
+        return ""
+    options = f'--metrics "$(profiler metrics --chip {chip} --tier lean)"' if chip else "--set full"
+    return f"To split the time, collect {', '.join(words)}: `ncu {options}`."
 
 
 def _why_no_time(a: Value, b: Value) -> str:

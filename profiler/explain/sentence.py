@@ -6,9 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from profiler.evidence import Value, formatting
-from profiler.explain.time_identity import FULL, WAITING, TimeSplit
+from profiler.explain.time_identity import CLOCK, CYCLES, CYCLES_ONLY, FULL, WAITING, TimeSplit
+from profiler.explain.what_moved import WhatMoved
 from profiler.statistics import Verdict
 
+UNDIVIDED = "no counters on both sides divide the cycles"
+NOTHING_MOVED = "no counter beyond its threshold"
 _MAIN_SHARE = 0.5  # a cause is the main one from this share of the change on
 _OFFSET_SHARE = 0.1  # a cause against the change is worth a clause from this share on
 
@@ -20,14 +23,21 @@ class SentenceParts:
     headline: str  # what changed: "1.04 ms faster", or why there is no answer
     causes: str = ""  # what it is due to: "mainly by waiting (+1.04 ms)", or why no cause is named
     remainder: str = ""  # what no cause explains: "Residue +3.2 µs, 0.2 % of the change."
+    moved: str = ""  # where the split is not full, what moved most: "Moved most: instructions issued …"
+    collect: str = ""  # where nothing divides the cycles, what would, and the command: "Collect …"
 
     @property
     def answer(self) -> str:
         """The headline and the causes as one sentence."""
         return f"{self.headline}, {self.causes}." if self.causes else f"{self.headline}."
 
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The sentences after the answer."""
+        return tuple(filter(None, (self.moved, self.collect, self.remainder)))
+
     def __str__(self) -> str:
-        return f"{self.answer} {self.remainder}" if self.remainder else self.answer
+        return " ".join((self.answer, *self.others))
 
 
 def format_time(us: float, largest: float | None = None, change: float | None = None) -> str:
@@ -58,9 +68,18 @@ def format_change(us: float, largest: float | None = None, change: float | None 
 
 
 def compose_sentence(
-    verdict: Verdict, reason: str, a_us: float | None, b_us: float | None, split: TimeSplit | None
+    verdict: Verdict,
+    reason: str,
+    a_us: float | None,
+    b_us: float | None,
+    split: TimeSplit | None,
+    moved: WhatMoved | None = None,
+    collect: str = "",
 ) -> SentenceParts:
-    """The answer to why a launch's time changed, or what stands in the way of one."""
+    """The answer to why a launch's time changed, or what stands in the way of one.
+
+    `moved` is what else moved, and None where the split says enough; `collect` what would divide the cycles.
+    """
     if verdict is Verdict.NOT_COMPARABLE:
         return SentenceParts(f"No causes: {reason}")
     if a_us is None or b_us is None:
@@ -71,9 +90,13 @@ def compose_sentence(
     if verdict is Verdict.UNCLEAR:
         return SentenceParts(f"Unclear whether it changed, {times}", "so no causes")
     change = f"{format_time(abs(b_us - a_us))} {'faster' if b_us < a_us else 'slower'}"
+    others = f"Moved most: {moved.words or NOTHING_MOVED}." if moved else ""
     if split is None:
-        return SentenceParts(change, "but no split: too few counters for the causes")
-    return SentenceParts(change, _causes(split), f"{_residue(split)}.")
+        return SentenceParts(change, "but no split: too few counters for the causes", "", others, collect)
+    causes = _causes(split)
+    return SentenceParts(
+        change, causes, f"{_residue(split)}.", others, collect if causes.endswith(UNDIVIDED) else ""
+    )
 
 
 def split_notes(split: TimeSplit, causes: bool) -> Iterator[str]:
@@ -87,14 +110,35 @@ def split_notes(split: TimeSplit, causes: bool) -> Iterator[str]:
         has_rest = any(term.cause == WAITING for term in split.terms)
         rest = "what they leave is waiting" if has_rest else _scaling(split)
         yield f"the stalls add up to {ratios}; {rest}"
-    if split.clock_from_time:
+    if split.depth == CYCLES_ONLY and split.clock_from_time:
         yield "no clock on both sides: the clock is cycles over time, so nothing is left for a residue"
+    elif split.stand_ins:
+        yield from _stand_in_notes(split)
+
+
+def _stand_in_notes(split: TimeSplit) -> Iterator[str]:
+    """What stands for counters that a side lacks, and what that leaves uncertain."""
+    yield f"computed, as a side lacks the counter: {'; '.join(s.words for s in split.stand_ins)}"
+    most = max(stand_in.most_off_pct for stand_in in split.stand_ins)
+    if most:
+        smallest = format_time(most / 100 * split.longer_us, _largest_us(split))
+        yield (
+            f"where reports hold both, these lay up to {most:g} % off: "
+            f"in the worst case seen a term under {smallest} is an error of theirs"
+        )
+    if split.residue_is_made_zero:
+        yield "computed from one another they leave no residue, which so cannot show passes that differ"
 
 
 def _causes(split: TimeSplit) -> str:
     """The main cause, what offsets it, and the rest, each with the time that it adds."""
     kinds = dict.fromkeys(term.cause.partition(":")[0] for term in split.terms)
     sums = {kind: split.total(kind) for kind in kinds}
+    if split.depth == CYCLES_ONLY and abs(sums[CYCLES]) >= abs(sums[CLOCK]):
+        # More or fewer cycles are the change itself in other words, and no cause of it.
+        longest = max(map(abs, sums.values()))
+        both = (f"{kind} {format_change(us, longest)}" for kind, us in sums.items())
+        return f"{', '.join(both)}; {UNDIVIDED}"
     delta, largest = split.delta_us, max(map(abs, (*sums.values(), split.delta_us)))
     main = max(sums, key=lambda kind: sums[kind] * delta)
     if sums[main] * delta <= 0:  # every term goes against the change: the residue made it

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import NamedTuple
 
 from profiler.evidence import Value
+from profiler.explain.identity_factors import CLOCK_FROM_TIME, MOST, StandIn, read_factors, usable_numbers
 
 # A residue above either share is flagged: of the longer time, of the change.
 MAX_TIME_SHARE, MAX_CHANGE_SHARE = 0.03, 0.25
@@ -21,66 +21,9 @@ UNATTRIBUTED = ""  # the reason of what no stall accounts for: its cause is plai
 RESIDUE = "residue"
 OTHER_REASONS = f"{WAITING}: other reasons"
 
-_SCHEDULERS = 4.0  # in each SM of every GPU since Volta, for reports that do not say
-_SCALED = ("duration", "sm_clock")
-_LEAST, _MOST = 1e-18, 1e18  # nothing that was counted or timed lies outside; a damaged report's bits do
 _SMALL_STEP = 0.005  # of the largest term: a stall under it is one of the other reasons
-# What a number in the unit is divided by, to give microseconds or hertz.
-_UNITS = {"ns": 1e3, "nsecond": 1e3, "us": 1.0, "usecond": 1.0, "ms": 1e-3, "msecond": 1e-3, "s": 1e-6}
-_UNITS |= {"second": 1e-6, "hz": 1.0, "cycle/s": 1.0, "cycle/second": 1.0, "cycle/nsecond": 1e-9}
-
-
-class _Form(NamedTuple):
-    """One way to compute a factor of the identity: the concepts it needs, and a function of their numbers."""
-
-    needs: tuple[str, ...]
-    compute: Callable[[Mapping[str, float]], float]
-
-
-def _plain(concept: str) -> _Form:
-    return _Form((concept,), lambda numbers: numbers[concept])
-
-
-def _schedulers_per_sm(numbers: Mapping[str, float]) -> float:
-    return numbers.get("schedulers_per_sm", _SCHEDULERS)
-
-
-def _share_of_elapsed(active: str, elapsed: str) -> _Form:
-    return _Form((active, elapsed), lambda numbers: numbers[active] / numbers[elapsed])
-
-
-def _share_of_time(active: str) -> _Form:
-    """Active cycles as a share of the cycles that pass in the duration at this clock."""
-    needs = (active, "sm_clock", "duration")
-    return _Form(needs, lambda numbers: numbers[active] / (numbers["duration"] * numbers["sm_clock"] * 1e-6))
-
-
-# Best first: the first form that both sides have is taken for both, so that no change is one of the counter.
-_FORMS: dict[str, tuple[_Form, ...]] = {
-    "time_us": (_plain("duration"),),
-    "clock_hz": (_plain("sm_clock"),),
-    "cycles": (_plain("cycles"), _plain("cycles_elapsed"), _plain("sm_cycles_elapsed")),
-    "instructions": (_plain("inst_issued"),),
-    "latency": (_plain("warp_latency"),),
-    "warps": (
-        _plain("warps_active"),
-        _Form(("sm_warps_active",), lambda numbers: numbers["sm_warps_active"] / _schedulers_per_sm(numbers)),
-    ),
-    "schedulers": (_Form(("sm_count",), lambda numbers: numbers["sm_count"] * _schedulers_per_sm(numbers)),),
-    "active_share": (
-        _share_of_elapsed("cycles_active", "cycles_elapsed"),
-        _share_of_elapsed("sm_cycles_active", "sm_cycles_elapsed"),
-        _share_of_time("cycles_active"),
-        _share_of_time("sm_cycles_active"),
-    ),
-}
 _FACTORS = ("instructions", "latency", "warps", "schedulers", "active_share", "clock_hz")
-# Every concept that a form can use; `read_identities` is given the values of these.
-CONCEPTS = tuple(
-    dict.fromkeys(
-        (*(need for forms in _FORMS.values() for form in forms for need in form.needs), "schedulers_per_sm")
-    )
-)
+_NOTHING_LEFT = 1e-9  # of the time: a residue below it is of the arithmetic, not of the passes
 
 
 @dataclass(frozen=True)
@@ -98,6 +41,10 @@ class TimeIdentity:
     stalls: Mapping[str, float] = field(default_factory=dict)  # cycles per issued instruction by reason
     stalls_whole: bool = False  # whether these are all the reasons that the chip has
     missing: tuple[str, ...] = ()  # concepts and stall reasons that the full split lacks
+    stand_ins: tuple[
+        StandIn, ...
+    ] = ()  # what factors were computed from where their own counters are missing
+    inputs: tuple[str, ...] = ()  # the concepts that the factors were read from
 
     @property
     def modelled_us(self) -> float | None:
@@ -131,6 +78,16 @@ class TimeSplit:
     flagged: str = ""  # why the residue is too large to trust the terms; "" where it is not
     reasons_flagged: str = ""  # why the skew is too large to trust single reasons; waiting as a whole stands
     clock_from_time: bool = False  # the clock is cycles over time, since a side has no clock of its own
+    stand_ins: tuple[
+        StandIn, ...
+    ] = ()  # what factors were computed from where their own counters are missing
+    inputs: tuple[str, ...] = ()  # the concepts of metrics.txt that the factors were read from
+    longer_us: float = 0.0  # the time of the slower side
+
+    @property
+    def residue_is_made_zero(self) -> bool:
+        """Whether factors were computed from one another, so that no residue can show passes that differ."""
+        return bool(self.stand_ins) and abs(self.residue_us) <= _NOTHING_LEFT * self.longer_us
 
     def total(self, kind: str) -> float:
         """The sum of the terms of one kind; "waiting" includes every reason."""
@@ -154,43 +111,40 @@ def read_identities(
     Each factor is read in the same way on both sides, or on neither. Numbers that are not above zero, or too
     large to be true, count as missing; a stall may be zero.
     """
-    sides = (_usable_numbers(a), _usable_numbers(b))
-    factors: tuple[dict[str, float | None], ...] = ({}, {})
-    missing: list[str] = []
-    for name, forms in _FORMS.items():
-        usable = (form for form in forms if all(need in numbers for numbers in sides for need in form.needs))
-        form = next(usable, None)
-        for factor, numbers in zip(factors, sides, strict=True):
-            factor[name] = form.compute(numbers) if form else None
-        # The cycles alone are no factor of the identity: they only matter where a factor is missing.
-        if form is None and name != "cycles":
-            missing += [need for need in forms[0].needs if any(need not in numbers for numbers in sides)]
-    if missing and factors[0]["cycles"] is None:
-        missing.append("cycles")
+    factors = read_factors(a, b)
     stall_numbers = {
         reason: (float(value_a.number), float(value_b.number))
         for reason, (value_a, value_b) in stalls.items()
         if value_a.number is not None
         and value_b.number is not None
         and min(value_a.number, value_b.number) >= 0
-        and max(value_a.number, value_b.number) < _MOST
+        and max(value_a.number, value_b.number) < MOST
     }
-    missing += [reason for reason in stalls if reason not in stall_numbers]
+    missing = (*factors.missing, *(reason for reason in stalls if reason not in stall_numbers))
     identity_a, identity_b = (
         TimeIdentity(
-            **factor,
+            time_us=letters["T"],
+            clock_hz=letters["f"],
+            instructions=letters["I"],
+            latency=letters["L"],
+            warps=letters["W"],
+            schedulers=letters["S"],
+            active_share=letters["a"],
+            cycles=letters["C"],
             stalls={reason: numbers[side] for reason, numbers in stall_numbers.items()},
             stalls_whole=bool(stall_numbers) and len(stall_numbers) == len(stalls),
             missing=tuple(dict.fromkeys(missing)),
+            stand_ins=factors.stand_ins,
+            inputs=factors.inputs,
         )
-        for side, factor in enumerate(factors)
+        for side, letters in enumerate((factors.a, factors.b))
     )
     return identity_a, identity_b
 
 
 def usable_time_us(value: Value) -> float | None:
     """A time in microseconds; None for a value that is not a time above zero."""
-    return _usable_numbers({"duration": value}).get("duration")
+    return usable_numbers({"duration": value}).get("duration")
 
 
 def split_time(a: TimeIdentity, b: TimeIdentity) -> TimeSplit:
@@ -202,12 +156,13 @@ def split_time(a: TimeIdentity, b: TimeIdentity) -> TimeSplit:
         raise ValueError("a launch without a time cannot be split")
     delta = b.time_us - a.time_us
     ratios = (_stall_ratio(a), _stall_ratio(b))
-    depth, clock_from_time = NO_SPLIT, False
+    depth = NO_SPLIT
+    clock_from_time = any(stand_in.words == CLOCK_FROM_TIME for stand_in in a.stand_ins)
     terms: tuple[Term, ...] = ()
     if all(getattr(identity, name) is not None for identity in (a, b) for name in _FACTORS):
         depth, terms = _full_terms(a, b, ratios)
     elif a.cycles is not None and b.cycles is not None:
-        clock_from_time = a.clock_hz is None or b.clock_hz is None
+        clock_from_time |= None in (a.clock_hz, b.clock_hz)
         depth, terms = CYCLES_ONLY, _cycle_terms(a, b, clock_from_time)
     residue = math.fsum((delta, *(-term.us for term in terms))) + 0.0  # + 0.0: no negative zero
     longer = max(a.time_us, b.time_us)
@@ -223,6 +178,9 @@ def split_time(a: TimeIdentity, b: TimeIdentity) -> TimeSplit:
         flagged=_flag(residue, delta, longer) if terms else "",
         reasons_flagged=_flag(skew, delta, longer) if skew else "",
         clock_from_time=clock_from_time,
+        stand_ins=a.stand_ins if depth != NO_SPLIT else (),
+        inputs=a.inputs if depth != NO_SPLIT else (),
+        longer_us=longer,
     )
 
 
@@ -341,17 +299,6 @@ def _cycle_terms(a: TimeIdentity, b: TimeIdentity, clock_from_time: bool) -> tup
         Term(CYCLES, weight * log_ratio(cycles_a, cycles_b) + 0.0),
         Term(CLOCK, -weight * log_ratio(clock_a, clock_b) + 0.0),
     )
-
-
-def _usable_numbers(values: Mapping[str, Value]) -> dict[str, float]:
-    """The numbers above zero by concept, times in microseconds and clocks in hertz."""
-    numbers = {}
-    for concept in CONCEPTS:
-        value = values.get(concept)
-        divisor = 1.0 if value is None or concept not in _SCALED else _UNITS.get(value.unit)
-        if value is not None and value.number is not None and _LEAST < value.number < _MOST and divisor:
-            numbers[concept] = float(value.number) / divisor
-    return numbers
 
 
 def _warps_of_gpu(identity: TimeIdentity) -> float:

@@ -25,7 +25,6 @@ from profiler.advice.statement import (
     KINDS,
     LaunchMetrics,
     OpenQuestion,
-    format_from_to,
     format_line_numbers,
 )
 from profiler.compare import (
@@ -37,7 +36,7 @@ from profiler.compare import (
     side_of_report,
 )
 from profiler.errors import UnknownName
-from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Side, State, Value, metric_table
+from profiler.evidence import NOT_COLLECTED, Evidence, Launch, Side, State, Value, formatting, metric_table
 from profiler.evidence.values import pack_values
 from profiler.reports import read
 from profiler.statistics import LIVE_PAIR, STORED_BASELINE, Decision, Interval, Verdict
@@ -504,9 +503,9 @@ def test_a_duration_that_is_a_text_is_no_duration(reports: Path) -> None:
 
 
 def test_two_values_share_their_unit() -> None:
-    assert format_from_to(Value(6_190_944.0, "ns"), Value(3_482_240.0, "ns")) == "6.19 → 3.48 ms"
-    assert format_from_to(Value(128, "register/thread"), Value(168, "register/thread")) == "128 → 168"
-    assert format_from_to(Value(80_500, "byte/block"), Value(83_600, "byte/block")) == "80.5 → 83.6 kB"
-    assert format_from_to(Value(9548), Value(17_400)) == "9.55 → 17.4 k"
-    assert format_from_to(Value(15_200, "inst"), Value(0, "inst")) == "15.2 k → 0"
-    assert format_from_to(NOT_COLLECTED, Value(1.0, "%")) == "not collected → 1.0 %"
+    assert formatting.from_to(Value(6_190_944.0, "ns"), Value(3_482_240.0, "ns")) == "6.19 → 3.48 ms"
+    assert formatting.from_to(Value(128, "register/thread"), Value(168, "register/thread")) == "128 → 168"
+    assert formatting.from_to(Value(80_500, "byte/block"), Value(83_600, "byte/block")) == "80.5 → 83.6 kB"
+    assert formatting.from_to(Value(9548), Value(17_400)) == "9.55 → 17.4 k"
+    assert formatting.from_to(Value(15_200, "inst"), Value(0, "inst")) == "15.2 k → 0"
+    assert formatting.from_to(NOT_COLLECTED, Value(1.0, "%")) == "not collected → 1.0 %"

@@ -25,6 +25,7 @@ TABLE = metric_table.load_metrics()
 CYCLES = ("cycles", "cycles_active")
 CHANGED = "compute_tendencies_x_279_gpu"
 WARPS = "smsp__warps_active.avg.per_cycle_active"
+SMS = "device__attribute_multiprocessor_count"
 
 
 def no_store() -> None:
@@ -113,15 +114,36 @@ def test_a_report_against_itself_is_unchanged_everywhere(good_reports: list[Path
                 assert same.sentence.startswith("No split: the duration is failed in either")
 
 
-def test_reports_with_cycles_and_clock_alone_split_into_these(reports: Path) -> None:
+def test_a_basic_report_is_split_with_its_waiting_undivided(reports: Path) -> None:
     moved = explanations_by_kernel(reports, "esmm/profile@ee5ce738", "esmm/profile@17f278cb")[
         "one_warptiling"
     ]
     assert moved.split is not None
+    assert moved.split.depth == "waiting undivided"
+    assert [term.cause for term in moved.causes] == ["work", "waiting", "parallelism", "balance", "clock"]
+    assert math.fsum((*(t.us for t in moved.causes), moved.split.residue_us)) == moved.delta_us
+    assert moved.sentence.startswith("104 µs faster, mainly by waiting (")
+    assert "Moved most: " in moved.sentence
+    assert {counter.group for counter in moved.missing} == {"stalls"}
+    assert {stand_in.factor for stand_in in moved.split.stand_ins} >= {"instructions", "latency"}
+
+
+def test_reports_with_cycles_and_clock_alone_split_into_these(reports: Path) -> None:
+    a, b = sides(reports, "esmm/profile@ee5ce738", "esmm/profile@17f278cb")
+
+    def lose(values: dict[str, Value]) -> None:
+        for name in [name for name in values if name.startswith(("sm__issue_active", "sm__inst"))]:
+            del values[name]
+
+    kernel = "one_warptiling"
+    a, b = edited(a, kernel, lose), edited(b, kernel, lose)
+    (moved,) = explain(compare(a, b, TABLE, kernel=kernel), TABLE)
+    assert moved.split is not None
     assert moved.split.depth == "cycles"
     assert [term.cause for term in moved.causes] == ["cycles", "clock"]
     assert math.fsum((*(t.us for t in moved.causes), moved.split.residue_us)) == moved.delta_us
-    assert "mainly by cycles (−108 µs)" in moved.sentence
+    assert moved.sentence.startswith("104 µs faster, cycles −108 µs, clock +5 µs; no counters on both sides")
+    assert "by cycles" not in moved.sentence
     assert {"inst_issued", "warp_latency", "stall_barrier"} <= {counter.concept for counter in moved.missing}
     assert "cycles" not in {counter.concept for counter in moved.missing}
 
@@ -146,8 +168,11 @@ def test_without_cycles_and_clock_there_is_no_split_and_the_lines_to_collect_are
 def test_a_clock_that_nobody_collected_is_cycles_over_time(reports: Path) -> None:
     for moved in explanations_by_kernel(reports, "mistic/prof1", "mistic/prof2").values():
         assert moved.split is not None
-        assert (moved.split.depth, moved.split.clock_from_time) == ("cycles", True)
-        assert "sm_clock" in {counter.concept for counter in moved.missing}
+        assert (moved.split.depth, moved.split.clock_from_time) == ("full", True)
+        assert moved.missing == ()
+        words = [stand_in.words for stand_in in moved.split.stand_ins]
+        assert "instructions executed stand for issued" in words
+        assert math.fsum((*(term.us for term in moved.split.terms), moved.split.residue_us)) == moved.delta_us
 
 
 def test_other_gpus_have_no_causes_and_the_sentence_says_why(reports: Path) -> None:
@@ -189,7 +214,7 @@ def test_numbers_that_damaged_bits_make_are_no_factors_and_end_no_command(
         "gpu__time_duration.sum",
         WARPS,
         "smsp__average_warp_latency_per_inst_issued.ratio",
-        "device__attribute_multiprocessor_count",
+        SMS,
         "sm__cycles_active.avg",
     ):
         spoilt = replace(launch, values=pack_values({**values, name: values[name]._replace(number=number)}))
@@ -204,7 +229,8 @@ def test_numbers_that_damaged_bits_make_are_no_factors_and_end_no_command(
         else:
             assert one.split is not None
             assert math.fsum((*(term.us for term in one.split.terms), one.split.residue_us)) == one.delta_us
-            assert (one.split.depth == "full") is (name == WARPS), "the other form of active warps"
+            assert (one.split.depth == "full") is (name != SMS), "other counters stand for each but the SMs"
+            assert bool(one.split.stand_ins) is (name != SMS)
 
 
 def test_facts_have_no_time_to_split() -> None:
@@ -280,7 +306,7 @@ def test_counters_of_different_names_are_not_held_against_each_other(reports: Pa
     (moved,) = explain(comparison, TABLE)
     assert moved.split is not None
     assert moved.split.clock_from_time
-    assert "sm_clock" in {counter.concept for counter in moved.missing}
+    assert "clock = elapsed cycles / time" in {stand_in.words for stand_in in moved.split.stand_ins}
 
 
 def test_a_metrics_file_without_the_concepts_says_that_it_lacks_them(reports: Path, tmp_path: Path) -> None:

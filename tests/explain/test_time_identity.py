@@ -14,9 +14,9 @@ import pytest
 from profiler.compare import side_of_report
 from profiler.evidence import NOT_COLLECTED, Launch, Report, State, Value, chip_of, metric_table
 from profiler.explain import TimeIdentity, TimeSplit
+from profiler.explain.identity_factors import CONCEPTS
 from profiler.explain.sentence import compose_sentence, split_notes
 from profiler.explain.time_identity import (
-    CONCEPTS,
     OTHER_REASONS,
     RESIDUE,
     log_mean,
@@ -371,9 +371,8 @@ def test_the_factors_are_read_with_their_fallbacks() -> None:
     sm = one_of(concepts(cycles_active=NOT_COLLECTED))
     assert sm.active_share == 0.95, "of the cycles that the time makes at the clock"
     elapsed = Value(9_600.0, "cycle")
-    assert (
-        one_of(concepts(cycles_active=NOT_COLLECTED, sm_cycles_elapsed=elapsed)).active_share == 9_500 / 9_600
-    )
+    of_sm = concepts(cycles_active=NOT_COLLECTED, cycles_elapsed=NOT_COLLECTED, sm_cycles_elapsed=elapsed)
+    assert one_of(of_sm).active_share == 9_500 / 9_600
     warps = {"warps_active": NOT_COLLECTED, "sm_warps_active": Value(12.0, "warp")}
     assert one_of(concepts(**warps)).warps == 3.0
     assert one_of(concepts(schedulers_per_sm=Value(2))).schedulers == 50.0

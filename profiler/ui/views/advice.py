@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler.advice import MetricInput, Statement
-from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN, format_from_to
+from profiler.advice.statement import CHANGE, NO_ACTION, UNKNOWN
 from profiler.evidence import formatting
 from profiler.explain.roofline import collect_command
 from profiler.ui import markup
@@ -99,5 +99,5 @@ def _number(metric: MetricInput) -> str:
     if not metric.valid:
         return metric.state
     if metric.baseline is not None and metric.baseline.number is not None:
-        return format_from_to(metric.baseline, metric.value)
+        return formatting.from_to(metric.baseline, metric.value)
     return str(formatting.quantity(metric.value))
