@@ -35,7 +35,7 @@ MAX_PART = MAX_PCT / 100  # of a whole, for what is a part of it
 class MetricInput:
     """One number that a statement rests on, or why it is missing."""
 
-    name: str  # exact ncu name; an opcode mix adds [OPCODE]
+    name: str  # exact ncu name, or how it is derived; an opcode mix adds [OPCODE]
     concept: str  # "" for what metrics.txt does not declare
     label: str
     value: Value
@@ -94,6 +94,7 @@ class MetricInput:
             "concept": self.concept or None,
             "value": self.value.text if self.value.number is None else self.value.number,
             "unit": self.value.unit,
+            **formatting.derivation_json(self.value),
             "state": self.state,
             "baseline_value": None if baseline is None else baseline.text or baseline.number,
             "baseline_state": baseline_state,
@@ -181,7 +182,11 @@ class LaunchMetrics:
         if metric is None:
             return MetricInput(concept, concept, concept, NOT_COLLECTED)
         name, value = self.table.resolve(metric, self.launch.values, self.chip)
-        return MetricInput(name, concept, metric.label, value, self._baseline_value(name), metric.line)
+        if value.derivation and value.derivation.is_stand_in:
+            # A stand-in may lie on the other side of a rule's limit: no advice rests on it.
+            name, value = metric.names_for(self.chip)[0], NOT_COLLECTED
+        baseline = None if self.baseline is None else metric.read(name, self.baseline.values, self.chip)
+        return MetricInput(name, concept, formatting.label(metric.label, value), value, baseline, metric.line)
 
     def named(self, name: str, label: str = "") -> MetricInput:
         """A metric by its exact name, for those that metrics.txt does not declare."""

@@ -187,7 +187,7 @@ def _pairs_that_moved(pairs: Sequence[PairComparison]) -> Sequence[PairCompariso
 
 
 def _print_pair(pair: PairComparison, everything: bool) -> None:
-    from profiler.documents.comparison_text import change_numbers
+    from profiler.documents.comparison_text import change_numbers, derivations
 
     shown = [change for change in pair.metrics if everything or not change.verdict.traits.quiet]
     groups = list(dict.fromkeys(change.group for change in shown))
@@ -201,6 +201,7 @@ def _print_pair(pair: PairComparison, everything: bool) -> None:
         last = change.group
     if rows:
         print_table(("group", "metric", "A", "B", "change", "verdict"), rows, right=(2, 3, 4))
+        print_lines(derivations(shown), "  ")
     else:
         say("  nothing beyond its threshold")
     if not everything:

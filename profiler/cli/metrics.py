@@ -13,7 +13,7 @@ from profiler.evidence import ARCHITECTURES, metric_table
 if TYPE_CHECKING:
     from profiler.cli.output import Commands
     from profiler.documents import MetricCheckDocument, MetricRequestDocument, MetricsDocument
-    from profiler.evidence import Metric
+    from profiler.evidence import DerivedForm, Metric
     from profiler.evidence.metric_table import Alternative
 
 DESCRIPTION = """\
@@ -75,7 +75,7 @@ def _print_request(document: MetricRequestDocument, _arguments: argparse.Namespa
 def _print_metrics(document: MetricsDocument, _arguments: argparse.Namespace) -> None:
     rows, group = [], ""
     for metric in document.metrics:
-        names = "\n".join(map(_name_and_chips, metric.alternatives))
+        names = "\n".join((*map(_name_and_chips, metric.alternatives), *map(_form, metric.forms)))
         facts = (metric.unit, metric.better, _threshold(metric), metric.tier)
         shown_group = metric.group if metric.group != group else ""
         rows.append((shown_group, metric.concept, metric.label, *facts, names))
@@ -87,6 +87,11 @@ def _print_metrics(document: MetricsDocument, _arguments: argparse.Namespace) ->
 def _name_and_chips(alternative: Alternative) -> str:
     chips = " ".join(chip for chip in ARCHITECTURES if chip in alternative.chips)
     return f"{alternative.name} @{chips}" if chips else alternative.name
+
+
+def _form(form: DerivedForm) -> str:
+    chips = " ".join(chip for chip in ARCHITECTURES if chip in form.chips)
+    return f"{form.name} @{chips}" if chips else form.name
 
 
 def _threshold(metric: Metric) -> str:

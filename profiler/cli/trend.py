@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 _DESCRIPTION = """\
 One metric over the versions of each kernel, on each workload and GPU. CONCEPT is a concept of metrics.txt or
 an exact ncu name. A | stands before a value that must not be joined to the one on its left (the driver, ncu
-version, counter or unit changed); a state where there is no number, · where the kernel did not run, ⊘ before
-the value of a version that is wrong. Versions come in the order of the catalogue that the family's newest run
-keeps, else in the order in which they first appeared."""
+version, counter or unit changed), a ~ before one that is derived from other counters; a state where there is
+no number, · where the kernel did not run, ⊘ before the value of a version that is wrong. Versions come in
+the order of the catalogue that the family's newest run keeps, else in the order in which they first
+appeared."""
 
 
 def add(commands: Commands) -> None:
@@ -79,6 +80,9 @@ def print_text(document: TrendDocument, arguments: argparse.Namespace) -> None:
         points = [point for trend in table for point in trend.points[-last:]]
         for words in dict.fromkeys(point.breaks for point in points if point.breaks):
             say(f"  | {words}")
+        derivations = (point.value.derivation for point in points)
+        for words in dict.fromkeys(derivation.words for derivation in derivations if derivation):
+            say(f"  ~ {words}")
         say()
 
 
@@ -116,4 +120,5 @@ def _cell(point: TrendPoint, unit: str, scale: formatting.Scale | None) -> str:
     text = str(formatting.quantity(point.value, scale if point.value.unit == unit else None))
     if point.wrong:
         return f"⊘ {text}"
+    text = f"~ {text}" if point.value.derivation else text
     return f"| {text}" if point.breaks else text

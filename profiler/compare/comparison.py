@@ -21,7 +21,17 @@ from profiler.compare.match_launches import (
 from profiler.compare.metric_verdict import SHORT_NS, judge, missing_reason, noise_interval
 from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
 from profiler.errors import UnknownName
-from profiler.evidence import Evidence, Launch, Metric, MetricTable, Side, State, Value, brief_list, chip_of
+from profiler.evidence import (
+    Evidence,
+    Launch,
+    Metric,
+    MetricTable,
+    Side,
+    Value,
+    brief_list,
+    chip_of,
+    formatting,
+)
 from profiler.statistics import Interval, Verdict
 
 # The concept whose verdict is that of a pair of launches. It is the duration under ncu, not the latency of a
@@ -35,8 +45,8 @@ class MetricChange:
     """One metric on both sides of a pair, with its verdict."""
 
     concept: str
-    label: str
-    metric: str  # the exact ncu name that both were read by; A's where the names differ
+    label: str  # marked where a number is derived or a stand-in
+    metric: str  # the ncu name or derivation that both were read by; A's where they differ
     group: str
     unit: str
     a: Value
@@ -52,6 +62,12 @@ class MetricChange:
     def interval(self) -> Interval | None:
         """The change give or take the learned noise, as shares of a; None where no noise was learned."""
         return noise_interval(self.change_pct, self.noise_share)
+
+    @property
+    def derivation(self) -> str:
+        """How the numbers were computed that a report does not carry as they are; "" where both do."""
+        derivations = (value.derivation for value in (self.a, self.b))
+        return "; ".join(dict.fromkeys(derived.words for derived in derivations if derived))
 
 
 @dataclass(frozen=True)
@@ -278,19 +294,10 @@ class _MetricJudge:
         return any(value.number is not None and value.number < SHORT_NS for value in (value_a, value_b))
 
     def _values(self, metric: Metric, a: Launch, b: Launch) -> tuple[str, Value, str, Value]:
-        """Name and value on both sides: by a name that both have where there is one, else each by its own.
-
-        A metric has several ncu names. The first that a side has may differ between two chips or versions of
-        ncu.
-        """
-        name_a, value_a = self.table.resolve(metric, a.values, self.chip_a)
-        name_b, value_b = self.table.resolve(metric, b.values, self.chip_b)
-        if name_a != name_b:
-            allowed_b = metric.names_for(self.chip_b)
-            for name in metric.names_for(self.chip_a):
-                number_a, number_b = a.values.value(name), b.values.value(name)
-                if name in allowed_b and number_a.state is State.PRESENT and number_b.state is State.PRESENT:
-                    return name, number_a, name, number_b
+        """Name and value on both sides: by a name that both have where there is one, else each by its own."""
+        (name_a, value_a), (name_b, value_b) = self.table.resolve_pair(
+            metric, a.values, self.chip_a, b.values, self.chip_b
+        )
         return name_a, value_a, name_b, value_b
 
     def _change(
@@ -311,7 +318,7 @@ class _MetricJudge:
         by_a = value_a.number is not None or value_b.number is None
         return MetricChange(
             metric.concept,
-            metric.label,
+            formatting.label(metric.label, value_a, value_b),
             name_a if by_a else name_b,
             metric.group,
             (value_a if by_a else value_b).unit or metric.unit,

@@ -55,7 +55,9 @@ def judge(
     difference = b.number - a.number
     if not difference:
         return Judgement(Verdict.SAME, "equal", change_pct)
-    if noise and a.number and metric.evidence is Evidence.MEASURED and not is_exact(metric, a.unit):
+    # What is computed from several counters, of several replay passes, does not repeat as a count does.
+    exact = is_exact(metric, a.unit) and a.derivation is None
+    if noise and a.number and metric.evidence is Evidence.MEASURED and not exact:
         between_runs = metric.group in SESSION_GROUPS or "/s" in a.unit or a.unit == "hz"
         learned = noise(names[0], between_runs)
         # Short launches vary so differently that only pairs of the same kernel count.
@@ -66,10 +68,14 @@ def judge(
     threshold, exceeds = _threshold(metric, a.number, difference)
     if not exceeds:
         return Judgement(Verdict.SAME, f"within {threshold}", change_pct)
+    off = a.derivation.most_off_pct if a.derivation else None
+    if off is not None and change_pct is not None and abs(change_pct) <= off:
+        reason = f"over {threshold}, but by a stand-in that may be {off:g} % off"
+        return Judgement(Verdict.UNCLEAR, reason, change_pct)
     if metric.better == "-":
         reason = f"over {threshold}; neither direction is better by itself"
         return Judgement(Verdict.CHANGED, reason, change_pct)
-    if short and not is_exact(metric, a.unit):
+    if short and not exact:
         reason = (
             f"over {threshold}, but a launch under {SHORT_NS // 1000} µs moves as much by itself: "
             "profile several launches a side, or time many calls"

@@ -32,6 +32,7 @@ from profiler.documents.comparison_text import (
     NOT_LATENCY,
     PAIRS_SHOWN,
     change_numbers,
+    derivations,
     duration_rows,
     hidden_pairs,
     latency_notes,
@@ -421,7 +422,9 @@ def _change_dict(change: MetricChange) -> dict[str, object]:
 
 
 def _state_dict(side: str, value: Value) -> dict[str, object]:
-    return {} if value.state is State.PRESENT else {f"{side}_state": value.state.words}
+    if value.state is not State.PRESENT:
+        return {f"{side}_state": value.state.words}
+    return {f"{side}_{key}": words for key, words in formatting.derivation_json(value).items()}
 
 
 def _latency_row(latency: LatencyComparison) -> tuple[object, ...]:
@@ -479,7 +482,13 @@ def _measured_markdown(comparison: Comparison) -> str:
     if counters:
         cells = markdown.escaped(counters, first_is_code=True)
         table = markdown.table(_COUNTERS_HEAD, cells, right=(2, 3, 4))
-        lines += ["", *markdown.folded(f"{len(counters)} judged counters moved", table)]
+        notes = dict.fromkeys(
+            note
+            for pair in comparison.pairs
+            for note in derivations(change for change in pair.metrics if change.verdict.traits.moved)
+        )
+        folded = [*table, "", *markdown.bullets(notes)] if notes else table
+        lines += ["", *markdown.folded(f"{len(counters)} judged counters moved", folded)]
     return "\n".join(lines) + "\n"
 
 

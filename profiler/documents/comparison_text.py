@@ -88,6 +88,11 @@ def change_numbers(change: MetricChange) -> tuple[str, str, str]:
     return a, b, formatting.change(change.a, change.b)
 
 
+def derivations(changes: Iterable[MetricChange]) -> list[str]:
+    """How each number was computed that a report does not carry as it is, a line a metric."""
+    return [f"{change.label}: {change.derivation}" for change in changes if change.derivation]
+
+
 def undecided_reasons(comparison: Comparison) -> list[str]:
     """The reason of each verdict that judges nothing, once, and what differs in the launches themselves."""
     reasons = dict.fromkeys(

@@ -30,6 +30,7 @@ class MetricsDocument(Document):
         "threshold_pp",
         "tier",
         "ncu_names",
+        "derived_forms",
     )
 
     @property
@@ -56,12 +57,16 @@ class MetricsDocument(Document):
                 metric.threshold_pp,
                 metric.tier,
                 ", ".join(alternative.name for alternative in metric.alternatives),
+                "; ".join(form.name for form in metric.forms),
             )
             for metric in self.metrics
         ]
 
     def _content(self) -> dict[str, object]:
-        """The metrics, each with its ncu names and the chips that these are for; null: every chip."""
+        """The metrics, each with its ncu names, its derived forms, and the chips of these; null: every chip.
+
+        `most_off_pct` is null where a form gives the counter's own number, else how far it may be off.
+        """
         metrics = [
             {
                 "concept": metric.concept,
@@ -78,6 +83,14 @@ class MetricsDocument(Document):
                         "chips": [chip for chip in ARCHITECTURES if chip in alternative.chips] or None,
                     }
                     for alternative in metric.alternatives
+                ],
+                "derived": [
+                    {
+                        "derived_from": form.derivation.formula,
+                        "most_off_pct": form.derivation.most_off_pct,
+                        "chips": [chip for chip in ARCHITECTURES if chip in form.chips] or None,
+                    }
+                    for form in metric.forms
                 ],
             }
             for metric in self.metrics

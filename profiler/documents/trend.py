@@ -40,6 +40,7 @@ class TrendDocument(Document):
         "state",
         "breaks",
         "wrong",
+        "derivation",
     )
 
     @property
@@ -72,6 +73,7 @@ class TrendDocument(Document):
                 _state(point),
                 point.breaks or None,
                 point.wrong,
+                point.value.derivation.words if point.value.derivation else None,
             )
             for trend in self.trends
             for point in trend.points

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from profiler import lazy
 
 if TYPE_CHECKING:
+    from profiler.evidence.derived_forms import DerivedForm as DerivedForm
     from profiler.evidence.gpu_arch import ARCHITECTURES as ARCHITECTURES
     from profiler.evidence.gpu_arch import Architecture as Architecture
     from profiler.evidence.gpu_arch import architecture_of as architecture_of
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from profiler.evidence.tensor_pipes import tensor_paths as tensor_paths
     from profiler.evidence.values import NCU_DURATION as NCU_DURATION
     from profiler.evidence.values import NOT_COLLECTED as NOT_COLLECTED
+    from profiler.evidence.values import Derivation as Derivation
     from profiler.evidence.values import Evidence as Evidence
     from profiler.evidence.values import MetricSet as MetricSet
     from profiler.evidence.values import State as State
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
 
 __getattr__ = lazy(
     __name__,
+    derived_forms="DerivedForm",
     gpu_arch="ARCHITECTURES Architecture architecture_of chip_of find_architecture",
     launch="Launch Report Rule Session",
     metric_table="Metric MetricTable load_metrics",
@@ -53,5 +56,5 @@ __getattr__ = lazy(
     rollups="CounterRates Rate",
     side="Latency Side",
     tensor_pipes="TensorPath declared_tensor_metrics tensor_paths",
-    values="NCU_DURATION NOT_COLLECTED Evidence MetricSet State Value Values",
+    values="NCU_DURATION NOT_COLLECTED Derivation Evidence MetricSet State Value Values",
 )

@@ -159,12 +159,32 @@ def timestamp(when: datetime | None) -> str:
 
 
 def as_json(value: Value) -> dict[str, object]:
-    """The value for JSON, in base units: {"value", "unit"}, or {"state"} where there is no number."""
+    """The value for JSON, in base units: {"value", "unit"}, or {"state"} where there is no number.
+
+    What the report does not carry as it is has `derived_from`, and a stand-in `most_off_pct` beside it.
+    """
     if value.state is not State.PRESENT:
         return {"state": value.state.words}
     if value.number is None:
         return {"value": value.text, "unit": value.unit}
-    return {"value": value.number, "unit": value.unit}
+    return {"value": value.number, "unit": value.unit, **derivation_json(value)}
+
+
+def derivation_json(value: Value) -> dict[str, object]:
+    """What JSON says of a number that the report does not carry as it is: its formula, and how far off."""
+    if value.derivation is None:
+        return {}
+    off = value.derivation.most_off_pct
+    return {"derived_from": value.derivation.formula} | ({} if off is None else {"most_off_pct": off})
+
+
+def label(name: str, *values: Value) -> str:
+    """A metric's label, marked where one of the numbers beside it is derived or a stand-in."""
+    derivations = [value.derivation for value in values if value.derivation is not None]
+    if not derivations:
+        return name
+    stands_in = any(derivation.is_stand_in for derivation in derivations)
+    return f"{name} ({'stand-in' if stands_in else 'derived'})"
 
 
 def _three_digits(number: float) -> float:

@@ -179,6 +179,14 @@ def chip_of(compute_capability: str | None) -> str | None:
     return f"sm_{major}{minor}"
 
 
+def holds_on(chips: frozenset[str], chip: str | None) -> bool:
+    """Whether what is limited to these chips holds on one; no chips: it holds on every chip.
+
+    A chip that no table knows excludes nothing.
+    """
+    return chip not in ARCHITECTURES or not chips or chip in chips
+
+
 def find_architecture(name: str | None) -> Architecture | None:
     """The row of an architecture, with or without a suffix (sm_90a); None where the table lacks it."""
     match = ARCH_PATTERN.fullmatch(name or "")

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 
 from profiler import shipped
 from profiler.errors import BadMetricsFile
-from profiler.evidence.gpu_arch import ARCHITECTURES
-from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value, Values
+from profiler.evidence.derived_forms import DerivedForm, parse_form
+from profiler.evidence.gpu_arch import ARCHITECTURES, holds_on
+from profiler.evidence.values import NOT_COLLECTED, Evidence, State, Value
 
 DIRECTIONS = ("lower", "higher", "-")
 TIERS = ("lean", "full")
@@ -42,6 +43,9 @@ _COLUMNS = ("concept", "label", "unit", "better", "threshold", "group", "tier", 
 _CONCEPT = re.compile(r"[a-z][a-z0-9_]*")
 _NCU_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+)*")
 _THRESHOLD = re.compile(r"(\d+(?:\.\d+)?)\s*(%|pp|)")
+# concept = formula @sm_NN …, or concept ~ 8.4% = formula for a stand-in.
+_FORM = re.compile(r"(?P<concept>[^=~|]*?)\s*(?:~\s*(?P<off>[^=|]*?)\s*)?=(?P<formula>[^@|]*)(?P<chips>@.*)?")
+_OFF = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _SCALED = re.compile(r"(us|ms|s|usecond|msecond|second|[KMGT]i?(byte|B|hz|Hz).*|[kmgt]hz)")
 
@@ -55,7 +59,7 @@ class Alternative:
 
     def allowed(self, chip: str | None) -> bool:
         """Whether this spelling holds on the chip; a chip that no table knows excludes nothing."""
-        return chip not in ARCHITECTURES or not self.chips or chip in self.chips
+        return holds_on(self.chips, chip)
 
 
 def evidence_of_name(name: str) -> Evidence:
@@ -78,6 +82,7 @@ class Metric:
     tier: str  # lean or full
     alternatives: tuple[Alternative, ...]
     line: int
+    forms: tuple[DerivedForm, ...] = ()  # best first: how to compute it where a report has none of the names
 
     @property
     def evidence(self) -> Evidence:
@@ -87,6 +92,36 @@ class Metric:
     def names_for(self, chip: str | None) -> tuple[str, ...]:
         """The ncu names allowed on the chip, best first; all of them where the chip is not in the table."""
         return tuple(alternative.name for alternative in self.alternatives if alternative.allowed(chip))
+
+    def forms_for(self, chip: str | None) -> tuple[DerivedForm, ...]:
+        """The derived forms allowed on the chip, best first; none where the chip lacks the concept itself."""
+        return tuple(form for form in self.forms if form.allowed(chip)) if self.names_for(chip) else ()
+
+    def read(self, name: str, values: Mapping[str, Value], chip: str | None) -> Value:
+        """The value by one of the names that `resolve` gives, an ncu name or a form's; else NOT_COLLECTED."""
+        form = next((form for form in self.forms_for(chip) if form.name == name), None)
+        if form is not None:
+            return form.read(values, self.unit) or NOT_COLLECTED
+        return values.get(name, NOT_COLLECTED)
+
+    def resolve(self, values: Mapping[str, Value], chip: str | None) -> tuple[str, Value]:
+        """The name by which values have the concept, and its value: see MetricTable.resolve."""
+        names = self.names_for(chip)
+        if not names:
+            return self.alternatives[0].name, Value(None, self.unit, state=State.NOT_AVAILABLE)
+        carried: tuple[str, Value] | None = None
+        for name in names:
+            if name in values:
+                value = values[name]
+                if value.number is not None:
+                    return name, value
+                carried = carried or (name, value)
+        # A counter that failed says so: no other number takes its place.
+        if carried is None or carried[1].state is State.NOT_COLLECTED:
+            for form in self.forms_for(chip):
+                if (derived := form.read(values, self.unit)) is not None:
+                    return form.name, derived
+        return carried or (names[0], NOT_COLLECTED)
 
 
 @dataclass(frozen=True)
@@ -112,24 +147,48 @@ class MetricTable:
         """The groups that occur, in display order."""
         return tuple(dict.fromkeys(metric.group for metric in self.metrics))
 
-    @staticmethod
-    def resolve(metric: Metric, values: Values, chip: str | None) -> tuple[str, Value]:
-        """The ncu name under which a launch has the concept, and its value.
+    @cached_property
+    def by_name(self) -> dict[str, tuple[Metric, ...]]:
+        """The metrics that may be read by each ncu name."""
+        metrics: dict[str, list[Metric]] = {}
+        for metric in self.metrics:
+            for alternative in metric.alternatives:
+                metrics.setdefault(alternative.name, []).append(metric)
+        return {name: tuple(of_name) for name, of_name in metrics.items()}
 
-        The first name with a number wins, then the first that the report mentions, with its state. Where it
-        mentions none, the value says whether the chip has the concept (not collected) or not (not available).
+    @staticmethod
+    def resolve(metric: Metric, values: Mapping[str, Value], chip: str | None) -> tuple[str, Value]:
+        """The name by which a launch has the concept, and its value.
+
+        The first ncu name with a number wins, then the first derived form that the launch has the numbers
+        for; its name is the words of the derivation. Then the first name that the report mentions, with its
+        state. Where it mentions none, the value says whether the chip has the concept (not collected) or not
+        (not available).
         """
-        names = metric.names_for(chip)
-        if not names:
-            return metric.alternatives[0].name, Value(None, metric.unit, state=State.NOT_AVAILABLE)
-        carried: tuple[str, Value] | None = None
-        for name in names:
-            if name in values.metric_set.position:
-                value = values[name]
-                if value.number is not None:
-                    return name, value
-                carried = carried or (name, value)
-        return carried or (names[0], NOT_COLLECTED)
+        return metric.resolve(values, chip)
+
+    @staticmethod
+    def resolve_pair(
+        metric: Metric,
+        a: Mapping[str, Value],
+        chip_a: str | None,
+        b: Mapping[str, Value],
+        chip_b: str | None,
+    ) -> tuple[tuple[str, Value], tuple[str, Value]]:
+        """Name and value on both sides: by the best name or form that both have, else each by its own.
+
+        The first that a side has may differ between two chips, two versions of ncu or two sets of counters.
+        """
+        of_a, of_b = metric.resolve(a, chip_a), metric.resolve(b, chip_b)
+        if of_a[0] != of_b[0]:
+            on_a = (*metric.names_for(chip_a), *(form.name for form in metric.forms_for(chip_a)))
+            on_b = {*metric.names_for(chip_b), *(form.name for form in metric.forms_for(chip_b))}
+            for name in on_a:
+                if name in on_b:
+                    value_a, value_b = metric.read(name, a, chip_a), metric.read(name, b, chip_b)
+                    if value_a.state is State.PRESENT and value_b.state is State.PRESENT:
+                        return (name, value_a), (name, value_b)
+        return of_a, of_b
 
 
 def load_metrics(path: Path | None = None) -> MetricTable:
@@ -173,9 +232,13 @@ def _parse(shown_path: Path, text: str) -> tuple[MetricTable, tuple[str, ...]]:
     """The table in a file's text. An index reads it again for every run that it takes in."""
     metrics: dict[str, Metric] = {}
     captured: dict[str, int] = {}
-    problems = []
+    forms: list[tuple[str, DerivedForm]] = []
+    problems: list[tuple[int, str]] = []
     for line, content in _lines(text):
         try:
+            if "|" not in content and "=" in content:
+                forms.append(_form(content, line))
+                continue
             if "|" not in content:
                 captured.setdefault(_ncu_name(content), line)
                 continue
@@ -187,11 +250,17 @@ def _parse(shown_path: Path, text: str) -> tuple[MetricTable, tuple[str, ...]]:
                 )
             metrics[metric.concept] = metric
         except ValueError as error:
-            problems.append(f"{shown_path}:{line}: {error}")
+            problems.append((line, str(error)))
+    for concept, form in forms:  # a form may stand above its metric
+        try:
+            metrics[concept] = _with_form(metrics, concept, form)
+        except ValueError as error:
+            problems.append((form.line, str(error)))
     if not metrics and not captured and not problems:
-        problems.append(f"{shown_path}:1: no metric in this file: write a line {' | '.join(_COLUMNS)}")
+        problems.append((1, f"no metric in this file: write a line {' | '.join(_COLUMNS)}"))
+    problems.sort(key=lambda problem: problem[0])
     table = MetricTable(shown_path, tuple(metrics.values()), tuple(captured), tuple(captured.values()))
-    return table, tuple(problems)
+    return table, tuple(f"{shown_path}:{line}: {message}" for line, message in problems)
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -199,6 +268,42 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(text.split("\n"), 1):
         if content := _COMMENT.sub("", line).strip():
             yield number, content
+
+
+def _form(content: str, line: int) -> tuple[str, DerivedForm]:
+    """Concept and form of a line `concept = formula @sm_NN …`; with `~ 8.4%` before the `=` a stand-in."""
+    match = _FORM.fullmatch(content)
+    if not match or not _CONCEPT.fullmatch(match["concept"]):
+        raise ValueError(f"{content!r}: write concept = formula, or concept ~ 5% = formula for a stand-in")
+    off = None if match["off"] is None else _OFF.fullmatch(match["off"])
+    if match["off"] is not None and off is None:
+        raise ValueError(f"~ {match['off']!r}: write how far the stand-in can be off: ~ 5%")
+    chips = (match["chips"] or "").removeprefix("@").split()
+    if match["chips"] and not chips:
+        raise ValueError("@ names no chip: write @sm_90, or leave the @ out")
+    form = parse_form(
+        match["formula"],
+        None if off is None else float(off[1]),
+        frozenset(_word("chip", chip, tuple(ARCHITECTURES), hint=False) for chip in chips),
+        line,
+    )
+    for name in form.names:
+        _ncu_name(name)
+    return match["concept"], form
+
+
+def _with_form(metrics: Mapping[str, Metric], concept: str, form: DerivedForm) -> Metric:
+    """The metric with one more form. Raises ValueError where there is no such metric, or it has the form."""
+    if concept not in metrics:
+        near = get_close_matches(concept, metrics, 1, 0.5)
+        raise ValueError(f"no concept {concept!r}: {f'did you mean {near[0]}?' if near else 'declare it'}")
+    metric = metrics[concept]
+    if metric.evidence is not Evidence.MEASURED:
+        raise ValueError(f"{concept} is {metric.evidence}: only what ncu measures has derived forms")
+    for other in metric.forms:
+        if other.name == form.name and (not other.chips or not form.chips or other.chips & form.chips):
+            raise ValueError(f"{concept} has this form on line {other.line} already")
+    return replace(metric, forms=(*metric.forms, form))
 
 
 def _metric(content: str, line: int) -> Metric:

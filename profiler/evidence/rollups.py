@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from profiler.evidence.values import NCU_DURATION, State, Values
+from profiler.evidence.metric_table import MetricTable
+from profiler.evidence.values import NCU_DURATION, State, Value, Values
 
 _SECONDS = {"ns": 1e-9, "nsecond": 1e-9}
 _TWINS = {"sm": ("sm", "smsp"), "smsp": ("smsp", "sm")}  # one counter, seen from the SM or its partitions
@@ -18,10 +19,11 @@ class Rate:
     number: float | None
     names: tuple[str, ...] = ()  # of the metrics that the number is made from
     missing: tuple[tuple[str, str], ...] = ()  # name and state, in words, of each metric that it would take
+    derived: tuple[str, ...] = ()  # which of its metrics the report does not carry, and how they are computed
 
     def __mul__(self, factor: float) -> Rate:
         number = None if self.number is None else self.number * factor
-        return Rate(number, self.names, self.missing)
+        return Rate(number, self.names, self.missing, self.derived)
 
     @staticmethod
     def total(parts: Sequence[Rate]) -> Rate:
@@ -29,14 +31,22 @@ class Rate:
         missing = tuple(metric for part in parts for metric in part.missing)
         numbers = [part.number for part in parts if part.number is not None]
         names = tuple(dict.fromkeys(name for part in parts for name in part.names))
-        return Rate(None, (), missing) if len(numbers) < len(parts) else Rate(sum(numbers), names)
+        derived = tuple(dict.fromkeys(words for part in parts for words in part.derived))
+        return (
+            Rate(None, (), missing) if len(numbers) < len(parts) else Rate(sum(numbers), names, (), derived)
+        )
 
 
 class CounterRates:
-    """The counters of one launch a second. Base names carry no suffix: `dram__bytes`."""
+    """The counters of one launch a second. Base names carry no suffix: `dram__bytes`.
 
-    def __init__(self, values: Values) -> None:
+    With a table, what the launch lacks is read by the derived forms of the concepts that have the name.
+    """
+
+    def __init__(self, values: Values, table: MetricTable | None = None, chip: str | None = None) -> None:
         self.values = values
+        self._table = table
+        self._chip = chip
         self._bases = {name.partition(".")[0] for name in values}
 
     def carries(self, base: str) -> bool:
@@ -100,11 +110,27 @@ class CounterRates:
         return () if self._clock(unit).number else ((clock, self.state(clock)),)
 
     def _product(self, name: str, clock: Rate | None = None) -> Rate:
-        number = self.values.number(name)
-        if number is None or (clock is not None and clock.number is None):
+        value = self._value(name)
+        if value.number is None or (clock is not None and clock.number is None):
             return Rate(None)
-        factor, names = (1.0, ()) if clock is None else (clock.number or 0.0, clock.names)
-        return Rate(number * factor, (name, *names))
+        clock = Rate(1.0) if clock is None else clock
+        derived = () if value.derivation is None else (f"{name}: {value.derivation.words}",)
+        number = value.number * (clock.number or 0.0)
+        # What is derived is told apart by how: rates by one counter and one form are comparable, others not.
+        name = name if value.derivation is None else value.derivation.words
+        return Rate(number, (name, *clock.names), (), (*derived, *clock.derived))
+
+    def _value(self, name: str) -> Value:
+        """A metric as the launch has it; where it has none, by the derived form of a concept of that name."""
+        value = self.values.value(name)
+        if value.state is not State.NOT_COLLECTED or self._table is None:
+            return value
+        for metric in self._table.by_name.get(name, ()):
+            if name in metric.names_for(self._chip):
+                for form in metric.forms_for(self._chip):
+                    if (derived := form.read(self.values, metric.unit)) is not None:
+                        return derived
+        return value
 
     def _clock(self, unit: str) -> Rate:
         """Cycles a second of a unit. The SM's partitions and its L1 run at the SM's clock."""
@@ -124,4 +150,4 @@ class CounterRates:
         share, rate = self.values.number(name), self.rate(base)
         if not share or not rate.number:
             return Rate(None)
-        return Rate(100 * rate.number / share, (name, *rate.names))
+        return Rate(100 * rate.number / share, (name, *rate.names), (), rate.derived)

@@ -47,6 +47,25 @@ class Evidence(StrEnum):
     MEASURED = "measured"
 
 
+class Derivation(NamedTuple):
+    """How a number was computed that the report does not carry itself."""
+
+    formula: str  # of exact ncu names
+    most_off_pct: float | None = None  # the farthest that it was seen from the counter; None: they are equal
+
+    @property
+    def is_stand_in(self) -> bool:
+        """Whether it is of another meaning than the counter, and only near it."""
+        return self.most_off_pct is not None
+
+    @property
+    def words(self) -> str:
+        """What is said wherever the number is shown; the name by which it may be compared."""
+        if self.most_off_pct is None:
+            return f"derived from {self.formula}"
+        return f"stand-in: {self.formula}, at most {self.most_off_pct:g} % off"
+
+
 class Value(NamedTuple):
     """A number or a text with its unit (ncu's base unit, "" for none), or the state that stands in its place.
 
@@ -57,6 +76,7 @@ class Value(NamedTuple):
     unit: str = ""
     text: str | None = None
     state: State = State.PRESENT
+    derivation: Derivation | None = None  # None: the report has the number as it is
 
 
 NOT_COLLECTED = Value(None, state=State.NOT_COLLECTED)
@@ -110,6 +130,9 @@ class Values(Mapping[str, Value]):
         if kind == "u":
             return Value(int(self.slots[position]), unit)
         return Value(float(self.slots[position : position + 1].view(np.float64)[0]), unit)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.metric_set.position
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.metric_set.names)

@@ -216,8 +216,11 @@ def _explain_without_time(pair: PairComparison, evidence: Evidence) -> Explanati
 def _is_usable(change: MetricChange, pair: PairComparison) -> bool:
     """Whether both sides have the concept under one name, so that a change is not one of the counter.
 
-    Where sides are not comparable, every counter has that verdict, and nothing is split anyway.
+    Where sides are not comparable, every counter has that verdict, and nothing is split anyway. A stand-in of
+    the table is not usable: the time identity knows by itself what may stand for its factors, and says it.
     """
+    if any(value.derivation and value.derivation.is_stand_in for value in (change.a, change.b)):
+        return False
     return change.verdict is not Verdict.NOT_COMPARABLE or pair.verdict is Verdict.NOT_COMPARABLE
 
 

@@ -32,14 +32,16 @@ class _Precision:
     opcodes: frozenset[str]  # that do such work
 
 
-# Source: the roofline sections of ncu 2024.1 (SpeedOfLight_Hierarchical*RooflineChart.section).
+# Source: the roofline sections of ncu 2024.1 and 2025.1 (SpeedOfLight_Hierarchical*RooflineChart.section).
+# Half precision is packed: HFMA2 does two fused operations in a thread, HADD2 and HMUL2 two single ones.
+# ncu's own derived__smsp__sass_thread_inst_executed_op_hfma_pred_on_x4 and …_hadd_pred_on_x2 count so.
 _PRECISIONS = {
     "fp64": _Precision({"dfma": 2, "dadd": 1, "dmul": 1}, frozenset(("DFMA", "DADD", "DMUL"))),
     "fp32": _Precision(
         {"ffma": 2, "fadd": 1, "fmul": 1},
         frozenset(("FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2")),
     ),
-    "fp16": _Precision({"hfma": 2, "hadd": 1, "hmul": 1}, frozenset(("HFMA2", "HADD2", "HMUL2"))),
+    "fp16": _Precision({"hfma": 4, "hadd": 2, "hmul": 2}, frozenset(("HFMA2", "HADD2", "HMUL2"))),
 }
 _THREAD_INSTRUCTIONS = "__sass_thread_inst_executed_op_{}_pred_on"
 # Bytes of one unit of each counter, the sections' own first. L2: what a slice sends to the SMs, else every
@@ -122,7 +124,9 @@ class Roofline:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader has to know about the roofs."""
-        return tuple(dict.fromkeys(roof.note for roof in self.roofs if roof.note))
+        notes = [roof.note for roof in self.roofs if roof.note]
+        derived = [words for roof in self.roofs for words in (*roof.rate.derived, *roof.peak.derived)]
+        return tuple(dict.fromkeys((*notes, *derived)))
 
     @property
     def leading(self) -> Roof | None:
@@ -147,7 +151,7 @@ def roofline_of(launch: Launch, table: MetricTable, chip: str | None, ncu: str |
 
     `ncu` is the version that made the report: old ones count tensor operations differently.
     """
-    rates = CounterRates(launch.values)
+    rates = CounterRates(launch.values, table, chip)
     release = NcuRelease.parse(ncu)
     levels = tuple(_level_roofs(rates, chip))
     scalar = [_scalar_roof(rates, name, launch) for name in _PRECISIONS]

@@ -270,7 +270,8 @@ class PairRules:
             if change is headline or not change.judged:
                 continue
             asked_for = change.concept in self.on
-            exact = is_exact(self.table.by_concept[change.concept], change.unit)
+            derived = bool(change.derivation)  # from counters of several replay passes
+            exact = not derived and is_exact(self.table.by_concept[change.concept], change.unit)
             if asked_for and not exact:
                 change = self._judge_without_noise(change)
             if asked_for and not change.verdict.traits.fails and change.verdict is not Verdict.CHANGED:

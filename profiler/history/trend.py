@@ -52,7 +52,7 @@ class TrendPoint:
     version: str
     created: datetime
     value: Value
-    metric: str  # the ncu name it was read by; "" where the kernel did not run
+    metric: str  # the ncu name or derivation it was read by; "" where the kernel did not run
     grid: tuple[int, int, int] | None
     block: tuple[int, int, int] | None
     result_id: int | None
@@ -122,19 +122,24 @@ def load_trends(
     """
     metric = _find_metric(table, name)
     ncu_names = [alternative.name for alternative in metric.alternatives] if metric else [name]
+    # What a form is computed from is read beside them: values in the index are those of the reports.
+    needed = dict.fromkeys(needed for form in (metric.forms if metric else ()) for needed in form.names)
     matches = name_filter(kernel)
     trends: list[Trend] = []
     kernels: set[str] = set()
     for family_name in [family] if family is not None else store.families():
         order = _version_order(store, family_name, orders) if over == "versions" else {}
         series = store.series(
-            ncu_names,
+            [*ncu_names, *(other for other in needed if other not in ncu_names)],
             family=family_name,
             workload=workload,
             gpu=gpu,
             evidence=evidence,
             latest=over == "versions",  # no point is shown of a version's older runs
         )
+        if metric and metric.forms:
+            carried = [member for member in series if member.metric in ncu_names]
+            series = [*carried, *_derived_series(metric, series)]
         runs = store.environments({point.run_id for member in series for point in member.points})
         wrong_versions = (wrong or {}).get(family_name, {})
         kept = pairing.kept(family_name)
@@ -280,6 +285,30 @@ def _by_cell(series: Iterable[Series]) -> dict[_Cell, list[Series]]:
     return cells
 
 
+def _derived_series(metric: Metric, series: Iterable[Series]) -> Iterator[Series]:
+    """A series for each derived form of which a launch has the numbers, under the name of the form."""
+    # All series of a part have the same points, so that values of one launch are found by its result.
+    by_part: dict[tuple[object, ...], dict[str, Series]] = defaultdict(dict)
+    for member in series:
+        place = (member.family, member.workload, member.gpu, member.evidence, member.mode, member.part)
+        by_part[place][member.metric] = member
+    for members in by_part.values():
+        for form in metric.forms:
+            if not all(name in members for name in form.names):
+                continue
+            values: dict[int, dict[str, Value]] = defaultdict(dict)
+            for name in form.names:
+                for point in members[name].points:
+                    values[point.result_id][name] = point.value
+            first = members[form.names[0]]
+            points = tuple(
+                point._replace(value=form.read(values[point.result_id], metric.unit) or NOT_COLLECTED)
+                for point in first.points
+            )
+            if any(point.value.number is not None for point in points):
+                yield replace(first, metric=form.name, unit=metric.unit, points=points)
+
+
 def _latency_point(timing: MedianLatency, wrong: Mapping[str, str]) -> TrendPoint:
     is_missing = timing.median_ns is None
     value = NOT_COLLECTED._replace(unit="ns") if is_missing else Value(timing.median_ns, "ns")
@@ -410,24 +439,36 @@ class _TrendBuilder:
         )
 
     def _choose(self, readings: dict[str, Point]) -> tuple[str, Point]:
-        """The first ncu name with a number, else the first that the launch has at all, else any."""
+        """The reading that MetricTable.resolve would choose of the launch."""
         run_id = next(iter(readings.values())).run_id
-        names = [name for name in self._ncu_names(run_id) if name in readings] or list(readings)
+        forms = [name for name in self._form_names(run_id) if name in readings]
+        derived = {form.name for form in self.metric.forms} if self.metric else set()
+        carried = [name for name in readings if name not in derived]
+        names = [name for name in self._ncu_names(run_id) if name in readings] or carried
         for name in names:
             if readings[name].value.number is not None:
                 return name, readings[name]
         for name in names:
             if readings[name].value.state is not State.NOT_COLLECTED:
                 return name, readings[name]
-        return names[0], readings[names[0]]
+        for name in forms:
+            if readings[name].value.number is not None:
+                return name, readings[name]
+        name = next(iter(names), next(iter(readings)))
+        return name, readings[name]._replace(value=NOT_COLLECTED) if name in derived else readings[name]
 
     def _ncu_names(self, run_id: str) -> tuple[str, ...]:
         """The metric's names on the chip of the run; an ncu name that is no concept is its own name."""
-        if self.metric is None:
-            return (self.name,)
+        return (self.name,) if self.metric is None else self.metric.names_for(self._chip(run_id))
+
+    def _form_names(self, run_id: str) -> tuple[str, ...]:
+        """The names of the metric's derived forms on the chip of the run."""
+        forms = self.metric.forms_for(self._chip(run_id)) if self.metric else ()
+        return tuple(form.name for form in forms)
+
+    def _chip(self, run_id: str) -> str | None:
         run = self.runs.get(run_id)
-        capability = run.compute_capability if run else None
-        return self.metric.names_for(chip_of(capability))
+        return chip_of(run.compute_capability if run else None)
 
     def _breaks(self, previous: TrendPoint, run_id: str, name: str, value: Value) -> str:
         """Why the value must not be joined to the number before it; "" where it may."""

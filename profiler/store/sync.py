@@ -229,13 +229,17 @@ def read_runs(root: Root, run_ids: Sequence[str]) -> Iterator[tuple[str, RunWith
 
 
 def prepared_metrics() -> frozenset[str]:
-    """The metrics whose series are prepared for reading: of metrics.txt; none where that is unusable."""
+    """The metrics whose series are prepared for reading: of metrics.txt, and what its derived forms need.
+
+    None where that file is unusable.
+    """
     try:
         table = metric_table.load_metrics()
     except ProfilerError:
         return frozenset()
     names = {alternative.name for metric in table.metrics for alternative in metric.alternatives}
-    return frozenset(names | set(table.captured))
+    needed = {name for metric in table.metrics for form in metric.forms for name in form.names}
+    return frozenset(names | needed | set(table.captured))
 
 
 def _make_rows(

@@ -95,10 +95,14 @@ def quantity(number: str, unit: str = "") -> Html:
 
 
 def value(metric: Value, scale: formatting.Scale | None = None) -> Html:
-    """A value as a number with its unit, as its text, or as the state that stands in its place."""
+    """A value as a number with its unit, as its text, or as the state that stands in its place.
+
+    One that the report does not carry as it is has dots below it, and says on hover how it is derived.
+    """
     if metric.state is not State.PRESENT:
         return state(formatting.state_words(metric))
-    return quantity(*formatting.quantity(metric, scale))
+    shown = quantity(*formatting.quantity(metric, scale))
+    return shown if metric.derivation is None else tag("span", shown, "derived", metric.derivation.words)
 
 
 def short_value(metric: Value) -> Html:

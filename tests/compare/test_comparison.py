@@ -26,6 +26,8 @@ hits       | hit rate     | %      | higher | 1pp | memory       | lean | hit.pc
 read       | DRAM read    | byte   | lower  | 2%  | memory       | lean | dram__bytes_read.sum
 spills     | spills       | inst   | lower  | 0%  | spills       | lean | spills.sum
 registers  | registers    | register/thread | - | 0% | launch     | lean | launch__registers_per_thread
+issued ~ 10% = issued.nearly
+issued = issued.rate * 1000
 """
 SESSION = Session("2024.1", "560.1", "12.6", None, "ncu ./a", "base", "all", "kernel")
 LONG, SHORT = 1_000_000.0, 12_000.0
@@ -125,6 +127,44 @@ def test_higher_can_be_better_and_points_are_absolute(table: metric_table.Metric
     within = change(table, "hits", "hit__DOT__pct", Value(0.5, "%"), Value(1.4, "%"))
     assert within.verdict is Verdict.SAME, "0.9 points, though 180 %"
     assert within.change_pct == pytest.approx(180)
+
+
+@pytest.mark.parametrize(
+    ("b", "verdict", "reason"),
+    [
+        (1050.0, Verdict.UNCLEAR, "over 1 %, but by a stand-in that may be 10 % off"),
+        (900.0, Verdict.UNCLEAR, "over 1 %, but by a stand-in that may be 10 % off"),
+        (1200.0, Verdict.WORSE, "over 1 %, lower is better; unreplicated: one launch a side"),
+        (1005.0, Verdict.SAME, "within 1 %"),
+    ],
+)
+def test_a_stand_in_decides_nothing_smaller_than_it_may_be_off(
+    table: metric_table.MetricTable, b: float, verdict: Verdict, reason: str
+) -> None:
+    found = change(table, "issued", "issued__DOT__nearly", Value(1000.0), Value(b))
+    assert (found.verdict, found.reason) == (verdict, reason)
+    assert found.label == "issued (stand-in)"
+    assert found.metric == found.derivation == "stand-in: issued.nearly, at most 10 % off"
+
+
+def test_a_counter_is_never_compared_with_its_stand_in(table: metric_table.MetricTable) -> None:
+    counter = {"smsp__inst_issued__DOT__sum": Value(1000, "inst")}
+    stand_in = {"issued__DOT__nearly": Value(1500.0, "inst")}
+    found = change_of(compare(side(launch(**counter)), side(launch(**stand_in)), table), "issued")
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert found.reason.startswith("different counters: smsp__inst_issued.sum and stand-in: issued.nearly")
+    both = change_of(compare(side(launch(**counter, **stand_in)), side(launch(**stand_in)), table), "issued")
+    assert (both.a.number, both.verdict) == (1500.0, Verdict.SAME), "by the stand-in that both have"
+
+
+def test_what_is_derived_does_not_repeat_exactly_and_fails_no_gate(table: metric_table.MetricTable) -> None:
+    """It comes from several replay passes, unlike the count that it equals."""
+    sides = [side(launch(of, issued__DOT__rate=Value(rate))) for of, rate in ((LONG, 1.0), (LONG, 1.1))]
+    comparison = compare(*sides, table)
+    assert change_of(comparison, "issued").verdict is Verdict.WORSE
+    assert code(comparison, table) is Exit.PASS
+    short = change(table, "issued", "issued__DOT__rate", Value(1.0), Value(1.1), of=SHORT)
+    assert short.verdict is Verdict.UNCLEAR
 
 
 def test_from_zero_there_is_a_verdict_and_no_percentage(table: metric_table.MetricTable) -> None:

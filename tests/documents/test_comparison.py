@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from dataclasses import replace
 
 import pytest
 
 from profiler.cli import main
+from profiler.cli.compare import print_text
 from profiler.documents import ComparisonDocument, compare_names, compare_sides
 from profiler.documents.comparison_text import PAIRS_SHOWN
 from profiler.errors import CannotJudge, Exit, UnknownName
@@ -61,6 +63,36 @@ def test_with_a_gate_its_answer_and_exit_code_are_the_documents(
     assert answer["gate"]["verdict"] == "failed"
     main(["compare", *ncar, "--fail", "--markdown"])
     assert capsys.readouterr().out == document.to_markdown()
+
+
+def test_a_number_that_is_derived_says_so_in_json_text_and_markdown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    sides = []
+    for cycles in (1e6, 2e6):
+        values = {
+            "gpu__time_duration.sum": Value(1e6, "ns"),
+            "sm__inst_executed.avg.per_cycle_active": Value(2.0, "inst/cycle"),
+            "device__attribute_multiprocessor_count": Value(10),
+            "sm__cycles_active.avg": Value(cycles, "cycle"),
+        }
+        of_one = replace(side(1).launches[0], values=pack_values(values))
+        sides.append(replace(side(1), launches=(of_one,)))
+    document = compare_sides(*sides, TABLE)
+    (pair,) = document.to_dict()["launches"]
+    executed = next(metric for metric in pair["metrics"] if metric["concept"] == "inst_executed")
+    formula = (
+        "sm__inst_executed.avg.per_cycle_active * device__attribute_multiprocessor_count"
+        " * sm__cycles_active.avg"
+    )
+    assert (executed["a"], executed["b"], executed["verdict"]) == (2e7, 4e7, "worse")
+    assert executed["a_derived_from"] == executed["b_derived_from"] == formula
+    assert executed["label"] == "executed (derived)"
+    print_text(document, Namespace(all=False))
+    assert f"executed (derived): derived from {formula}" in capsys.readouterr().out
+    assert f"executed (derived): derived from {formula}" in document.to_markdown()
+    active = next(metric for metric in pair["metrics"] if metric["concept"] == "cycles_active")
+    assert (active["a_derived_from"], active["a_most_off_pct"]) == ("sm__cycles_active.avg", 8.4)
 
 
 def test_one_launch_that_is_worse_makes_the_whole_worse() -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from dataclasses import replace
+
 import pytest
 
 from profiler.cli import main
+from profiler.cli.show import print_text
 from profiler.documents import (
+    LaunchesDocument,
     insights_of_name,
     insights_of_side,
     launches_of_name,
@@ -14,7 +19,8 @@ from profiler.documents import (
     select_launches,
 )
 from profiler.errors import Exit, UnknownName
-from profiler.evidence import load_metrics
+from profiler.evidence import Value, load_metrics
+from profiler.evidence.values import pack_values
 from tests.documents.printed import assert_html_escapes, assert_same_as_printed
 from tests.documents.test_comparison import no_store, side
 
@@ -32,6 +38,32 @@ class TestLaunches:
         whole = launches_of_name(ncar[0], TABLE, no_store, every_metric=True)  # type: ignore[arg-type]
         answer = assert_same_as_printed(whole, capsys, "show", ncar[0], "--all")
         assert len(whole.rows()) == sum(len(launch["metrics"]) for launch in answer["launches"])
+
+    def test_what_is_derived_says_so_in_text_json_and_rows(self, capsys: pytest.CaptureFixture[str]) -> None:
+        values = {
+            "gpu__time_duration.sum": Value(1e6, "ns"),
+            "gpc__cycles_elapsed.max": Value(1.5e6, "cycle"),
+            "sm__cycles_elapsed.avg": Value(1.4e6, "cycle"),
+        }
+        of_one = replace(side(1).launches[0], values=pack_values(values))
+        document = LaunchesDocument(select_launches(replace(side(1), launches=(of_one,))), TABLE)
+        print_text(document, Namespace(top=None))
+        text = capsys.readouterr().out
+        assert "derived from sm__cycles_elapsed.avg" in text
+        words = "stand-in: gpc__cycles_elapsed.max / gpu__time_duration.sum * 1e9, at most 1.5 % off"
+        assert words in text
+        metrics = document.to_dict()["launches"][0]["metrics"]
+        assert metrics[words] == {
+            "value": pytest.approx(1.5e9),
+            "unit": "hz",
+            "derived_from": "gpc__cycles_elapsed.max / gpu__time_duration.sum * 1e9",
+            "most_off_pct": 1.5,
+            "concept": "sm_clock",
+            "concepts": ["sm_clock"],
+        }
+        shared = metrics["derived from sm__cycles_elapsed.avg"]
+        assert (shared["value"], shared["concepts"]) == (1.4e6, ["cycles_elapsed"])
+        assert "derived_from" not in metrics["sm__cycles_elapsed.avg"]
 
     def test_a_row_is_a_metric_with_its_state(self, ncar: tuple[str, str]) -> None:
         frame = launches_of_name(ncar[0], TABLE, no_store).to_frame()  # type: ignore[arg-type]

@@ -114,9 +114,16 @@ def test_every_roof_is_what_one_computes_by_hand_from_the_printed_numbers(report
         moved = told["dram__bytes_read.sum"] + told["dram__bytes_write.sum"]
         assert dram.rate.number == pytest.approx(moved / seconds, rel=0.01), "two replay passes"
         l2 = roof(found, "L2")
-        assert l2.rate.number == pytest.approx(32 * told["lts__t_sectors.sum"] / seconds, rel=1e-4)
-        share = told["lts__t_sectors.avg.pct_of_peak_sustained_elapsed"] / 100
-        assert l2.share == pytest.approx(share, abs=1e-4)
+        sent = told.get("lts__lts2xbar_cycles_active.avg.pct_of_peak_sustained_elapsed")
+        cycles = told.get("lts__cycles_elapsed.sum")
+        if sent is not None and cycles is not None and name.startswith("cutlass"):  # sm_80
+            work = 2 * sent / 100 * cycles
+            assert l2.share == pytest.approx(sent / 100, abs=1e-4)
+            assert l2.rate.number == pytest.approx(32 * work / seconds, rel=1e-3)
+        else:
+            assert l2.rate.number == pytest.approx(32 * told["lts__t_sectors.sum"] / seconds, rel=1e-4)
+            share = told["lts__t_sectors.avg.pct_of_peak_sustained_elapsed"] / 100
+            assert l2.share == pytest.approx(share, abs=1e-4)
         base = "l1tex__lsu_writeback_active" + ("" if name.startswith("ncar") else "_mem_lg")
         l1 = roof(found, "L1")
         assert l1.rate.number == pytest.approx(128 * told[f"{base}.sum"] / seconds, rel=1e-4)
@@ -308,6 +315,74 @@ def test_a_rate_is_read_from_whichever_rollup_there_is() -> None:
     told = whole(**{"dram__x.sum": 2e6, "dram__x.sum.pct_of_peak_sustained_elapsed": 40.0})
     assert CounterRates(pack_values(told)).peak("dram__x").number == pytest.approx(5e9)
     assert CounterRates(pack_values(whole())).peak("dram__x").number is None
+
+
+@pytest.mark.parametrize(
+    ("chip", "sms", "clock", "teraflops"),
+    [("sm_80", 108, 1.41e9, 78.0), ("sm_90", 132, 1.83e9, 123.7), ("sm_70", 80, 1.53e9, 31.3)],
+)
+def test_half_precision_counts_both_halves_of_a_packed_instruction(
+    chip: str, sms: int, clock: float, teraflops: float
+) -> None:
+    """An HFMA2 of a thread is four operations, HADD2 and HMUL2 are two. Source: NVIDIA's whitepapers."""
+    lanes = {"sm_80": (128, 64), "sm_90": (128, 128), "sm_70": (64, 64)}[chip]  # of hfma and ffma, an SM
+    counted = whole(
+        **{
+            "sm__cycles_elapsed.avg.per_second": clock,
+            "smsp__cycles_elapsed.avg.per_second": clock,
+            PEAK.format("hfma"): float(sms * lanes[0]),
+            PEAK.format("ffma"): float(sms * lanes[1]),
+            PER_CYCLE.format("hfma"): 10.0,
+            PER_CYCLE.format("hadd"): 4.0,
+            PER_CYCLE.format("hmul"): 1.0,
+        }
+    )
+    found = roofline_of(launch(counted), TABLE, chip)
+    half, single = roof(found, "fp16"), roof(found, "fp32")
+    assert half.peak.number == pytest.approx(teraflops * 1e12, rel=2e-3)
+    assert half.peak.number > 1.9 * single.peak.number
+    assert half.rate.number == pytest.approx((4 * 10 + 2 * 4 + 2 * 1) * clock)
+
+
+def test_half_precision_counts_as_ncu_derives_it_itself(reports: Path) -> None:
+    """Its own metrics of the section are named for the factors: hfma_pred_on_x4, hadd_pred_on_x2."""
+    own = "derived__{}__sass_thread_inst_executed_op_{}_pred_on_x{}"
+    seen = set()
+    for path in reports.glob("*/*.ncu-rep"):
+        if path.parent.name == "bad":
+            continue
+        for launch_, found in rooflines(path):
+            clock = launch_.values.number("sm__cycles_elapsed.avg.per_second")
+            for name, fused, factor in (("fp16", "hfma", 4), ("fp32", "ffma", 2), ("fp64", "dfma", 2)):
+                peak = launch_.values.number(own.format("sm", fused, factor))
+                if peak and clock:
+                    assert roof(found, name).peak.number == pytest.approx(peak * clock, rel=1e-6)
+                    seen.add(name)
+    assert {"fp32", "fp64"} <= seen or not seen
+
+
+def test_a_roof_by_derived_counters_says_so() -> None:
+    held = whole(
+        **{
+            "lts__lts2xbar_cycles_active.avg.pct_of_peak_sustained_elapsed": 50.0,
+            "lts__cycles_elapsed.sum": 80e6,
+            "lts__cycles_elapsed.avg": 1e6,
+        }
+    )
+    found = roofline_of(launch(held), TABLE, "sm_80")
+    l2 = roof(found, "L2")
+    assert l2.peak.number == pytest.approx(32 * 160 * 1e9)
+    assert l2.rate.number == pytest.approx(l2.peak.number / 2)
+    assert any(
+        note.startswith("lts__lts2xbar_cycles_active.sum.per_second: derived from") for note in found.notes
+    )
+    del held["sm__cycles_elapsed.avg.per_second"], held["smsp__cycles_elapsed.avg.per_second"]
+    held["gpc__cycles_elapsed.avg.per_second"] = Value(1.1e9, "hz")
+    bounded = roofline_of(launch(held), TABLE, "sm_80")
+    assert roof(bounded, "fp32").peak.number == pytest.approx(2.2e12)
+    assert any("stand-in: gpc__cycles_elapsed.avg.per_second" in note for note in bounded.notes)
+    elsewhere = roofline_of(launch(held), TABLE, "sm_86")
+    assert roof(elsewhere, "L2").rate.number is None, "the form was seen to hold on two chips alone"
 
 
 @pytest.mark.parametrize("chip", ARCHITECTURES)

@@ -22,6 +22,8 @@ TABLE_TEXT = """\
 duration | ncu duration | ns | lower  | 2%  | time        | lean | gpu__time_duration.sum
 clock    | SM clock     | hz | -      | 1%  | clock       | lean | clock.a, clock.b
 tensor   | tensor busy  | %  | higher | 1pp | tensor core | lean | tensor.sm90@sm_90
+clock    = cycles.sum / gpu__time_duration.sum * 1e9
+clock ~ 5% = other.clock @sm_90
 """
 
 
@@ -189,6 +191,53 @@ def test_another_spelling_of_a_concept_or_another_unit_breaks_the_line(
     ]
     assert history.points[1].breaks == "different counters: clock.a and clock.b"
     assert "different units: hz and mhz" in history.points[2].breaks
+
+
+def test_what_a_report_lacks_is_derived_and_not_joined_to_the_counter(
+    table: metric_table.MetricTable,
+) -> None:
+    """Runs of before are read so too: the index has every number that a report carries."""
+    answers = Answers([run(f"r{day}", f"v{day}", day) for day in (1, 2, 3, 4, 5)])
+    failed = Value(None, "hz", state=State.FAILED)
+    clocks = {"r1": Value(2e9, "hz"), "r4": failed}
+    answers.add("k#0", "clock.a", {f"r{day}": clocks.get(f"r{day}", NOT_COLLECTED) for day in range(1, 6)})
+    answers.add("k#0", DURATION, {f"r{day}": 100.0 for day in range(1, 6)})
+    cycles = {f"r{day}": Value(200.0) for day in range(1, 6)}
+    answers.add("k#0", "cycles.sum", cycles | {"r3": NOT_COLLECTED})
+    answers.add("k#0", "other.clock", {f"r{day}": Value(1.9e9, "hz") for day in range(1, 6)})
+    (history,) = answers.ask("clock", table)
+    assert shown(history) == [
+        ("v1", 2e9, ""),
+        ("v2", 2e9, ""),
+        ("v3", None, "not collected"),  # the stand-in is another chip's
+        ("v4", None, "failed"),
+        ("v5", 2e9, ""),
+    ]
+    derived = "derived from cycles.sum / gpu__time_duration.sum * 1e9"
+    assert [point.metric for point in history.points] == ["clock.a", derived, "clock.a", "clock.a", derived]
+    assert history.points[1].value.derivation is not None
+    breaks = [point.breaks for point in history.points]
+    assert breaks == ["", f"different counters: clock.a and {derived}", "", "", ""]
+
+
+def test_a_kernel_without_the_concept_or_what_it_is_derived_from_has_no_series(
+    tmp_path: Path, table: metric_table.MetricTable
+) -> None:
+    with Store.open(tmp_path / "index.sqlite") as store:
+        store.add(*imported("v1", launch(duration=100.0)))
+        assert load_trends(store, "clock", table) == []
+
+
+def test_an_index_answers_with_what_is_derived_of_runs_that_it_had_before(
+    tmp_path: Path, table: metric_table.MetricTable
+) -> None:
+    with Store.open(tmp_path / "index.sqlite") as store:
+        for minute, version in enumerate(("v1", "v2")):
+            more = {"cycles.sum": Value(200.0 * (minute + 1), "cycle")}
+            store.add(*imported(version, launch(duration=100.0, **more), minute=minute))
+        (history,) = load_trends(store, "clock", table)
+    assert [(point.version, point.value.number) for point in history.points] == [("v1", 2e9), ("v2", 4e9)]
+    assert all(point.value.derivation and not point.breaks for point in history.points)
 
 
 def test_a_name_of_another_chip_is_not_available_rather_than_not_collected(

@@ -54,7 +54,9 @@ def show(
     if view == "metrics":
         with words_box:
             words = filters.text("find a metric", "metric", "find: stall, dram__ …", labelled=False)
-        _show_table(launch_list.metric_columns(launch, index.metric_table(data_version), words), view, info)
+        chip = chip_of(run.compute_capability)
+        columns = launch_list.metric_columns(launch, index.metric_table(data_version), words, chip)
+        _show_table(columns, view, info)
     elif view == "rules":
         st.html(rule_results.ranked(launch.rules, report.name if report else None))
     elif view == "roofline":

@@ -79,17 +79,29 @@ def about(launch: ResultInfo, key: LaunchKey | None) -> Html:
     return markup.join((size, markup.link(addresses.LaunchCode(*key).href, "code ›")), " · ")
 
 
-def metric_columns(launch: Launch, table: MetricTable, words: str) -> dict[str, list[object]]:
+def metric_columns(
+    launch: Launch, table: MetricTable, words: str, chip: str | None = None
+) -> dict[str, list[object]]:
     """Every metric of a launch whose name or label contains every word.
 
-    Those of metrics.txt come first, in its order and with their labels, then the others by name.
+    Those of metrics.txt come first, in its order and with their labels; then what is derived, with how; then
+    the others by name.
     """
     labels = {name: metric.label for metric in table.metrics for name in metric.names_for(None)}
     parts = words.lower().split()
     columns: dict[str, list[object]] = {head: [] for head in METRIC_HEADS}
-    declared = (name for name in (*labels, *table.captured) if name in launch.values)
-    for name in dict.fromkeys((*declared, *sorted(launch.values))):
-        value, label = launch.values[name], labels.get(name, "")
+    declared = [name for name in (*labels, *table.captured) if name in launch.values]
+    resolved = [(metric.label, *table.resolve(metric, launch.values, chip)) for metric in table.metrics]
+    rows = [
+        *((name, labels.get(name, ""), launch.values[name]) for name in dict.fromkeys(declared)),
+        *(
+            (name, formatting.label(label, value), value)
+            for label, name, value in resolved
+            if value.derivation
+        ),
+        *((name, "", launch.values[name]) for name in sorted(set(launch.values).difference(declared))),
+    ]
+    for name, label, value in rows:
         if not all(part in f"{name} {label}".lower() for part in parts):
             continue
         number = None if value.number is None else float(value.number)

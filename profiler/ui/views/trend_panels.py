@@ -249,6 +249,8 @@ def _point(point: TrendPoint, scale: formatting.Scale, x: float) -> Point:
         grid, block = formatting.dimensions(point.grid), formatting.dimensions(point.block)
         hover += f" · {grid} blocks of {block}"
     hover += f" · {formatting.timestamp(point.created)}"
+    if point.value.derivation:
+        hover += f" · {point.value.derivation.words}"
     if point.breaks:
         hover += f" · not joined: {point.breaks}"
     number = point.value.number / scale.divisor

@@ -156,8 +156,11 @@ def test_a_failed_metric_has_its_state_and_no_number(reports: Path) -> None:
 def test_the_metrics_of_a_launch_start_with_those_of_metrics_txt_under_their_labels(reports: Path) -> None:
     launch = read.read_report(reports / "ncar" / "MW_Baseline.ncu-rep").launches[0]
     table = metric_table.load_metrics()
-    columns = launch_list.metric_columns(launch, table, "")
-    assert sorted(map(str, columns["metric"])) == sorted(launch.values)
+    columns = launch_list.metric_columns(launch, table, "", "sm_70")
+    derived = [name for name in columns["metric"] if name not in launch.values]
+    assert sorted(map(str, columns["metric"])) == sorted([*launch.values, *map(str, derived)])
+    assert derived
+    assert all(str(name).startswith(("derived from ", "stand-in: ")) for name in derived)
     assert (columns["metric"][0], columns["label"][0]) == (
         "gpu__time_duration.sum",
         table.by_concept["duration"].label,
@@ -166,8 +169,12 @@ def test_the_metrics_of_a_launch_start_with_those_of_metrics_txt_under_their_lab
     count = len(dict.fromkeys(declared))
     assert columns["metric"][:count] == list(dict.fromkeys(declared))
     assert all(columns["label"][:count])
+    count += sum(name in launch.values for name in table.captured)
+    assert columns["metric"][count : count + len(derived)] == derived
+    assert all(columns["label"][count : count + len(derived)])
+    count += len(derived)
     assert not any(columns["label"][count:])
-    others = [str(name) for name in columns["metric"][count:] if name not in table.captured]
+    others = [str(name) for name in columns["metric"][count:]]
     assert others == sorted(others)
 
 

@@ -1,0 +1,111 @@
+"""Derived forms of metrics.txt: how a concept is computed where a report has none of its names."""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from profiler.evidence.gpu_arch import holds_on
+from profiler.evidence.values import Derivation, Value
+
+# Counters that are above zero whenever a kernel ran: a zero says that they were not counted.
+_NEVER_ZERO = re.compile(
+    r"gpu__time_duration\..*|\w+__cycles_elapsed\..*|(sm|smsp|gpc|l1tex)__cycles_active\..*"
+    r"|device__attribute_\w+|.*\.peak_sustained"
+)
+# No base units of ncu: what it prints where nobody asked for those.
+_SCALED_UNIT = re.compile(r"[um]?s|[um]?second|[KMGTkmgt]i?(byte|B|hz|Hz).*|.*/[num]s(econd)?")
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
+_ALLOWED = "write ncu names and numbers with + - * / and parentheses"
+
+
+@dataclass(frozen=True)
+class DerivedForm:
+    """One way to compute a concept's number; `chips` limits it, empty means every chip."""
+
+    derivation: Derivation
+    names: tuple[str, ...]  # the ncu metrics that it needs
+    chips: frozenset[str]
+    line: int  # of metrics.txt
+    expression: ast.expr = field(repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        """What stands for an ncu name wherever the number is shown; two numbers compare under equal names."""
+        return self.derivation.words
+
+    def allowed(self, chip: str | None) -> bool:
+        """Whether the form holds on the chip; a chip that no table knows excludes nothing."""
+        return holds_on(self.chips, chip)
+
+    def read(self, values: Mapping[str, Value], unit: str) -> Value | None:
+        """The number with its derivation, from values in base units; None where a needed number is missing.
+
+        Also None where a number that cannot be zero is, and where the result is negative or not finite.
+        """
+        numbers: dict[str, float] = {}
+        for name in self.names:
+            if name not in values:
+                return None
+            value = values[name]
+            if value.number is None or _SCALED_UNIT.fullmatch(value.unit):
+                return None
+            if not value.number and _NEVER_ZERO.fullmatch(name):
+                return None
+            numbers[name] = float(value.number)
+        try:
+            number = _evaluate(self.expression, numbers)
+        except (ZeroDivisionError, OverflowError):
+            return None
+        if not math.isfinite(number) or number < 0:
+            return None
+        return Value(number, unit, derivation=self.derivation)
+
+
+def parse_form(formula: str, most_off_pct: float | None, chips: frozenset[str], line: int) -> DerivedForm:
+    """A form from its formula. Raises ValueError where that is no arithmetic on names and numbers."""
+    text = " ".join(formula.split())
+    try:
+        expression = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"{text!r} is no formula: {_ALLOWED}") from None
+    names = tuple(dict.fromkeys(_names(expression)))
+    if not names:
+        raise ValueError(f"{text!r} names no ncu metric: {_ALLOWED}")
+    return DerivedForm(Derivation(text, most_off_pct), names, chips, line, expression)
+
+
+def _names(node: ast.expr) -> list[str]:
+    """The ncu names in an expression. Raises ValueError where it has anything but arithmetic."""
+    if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+        return [*_names(node.left), *_names(node.right)]
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return []
+    return [_dotted(node)]
+
+
+def _dotted(node: ast.expr) -> str:
+    """The ncu name that an expression is: `sm__cycles_active.avg` parses as an attribute of a name."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{_dotted(node.value)}.{node.attr}"
+    raise ValueError(f"{ast.unparse(node)!r} in a formula: {_ALLOWED}")
+
+
+def _evaluate(node: ast.expr, numbers: Mapping[str, float]) -> float:
+    if isinstance(node, ast.BinOp):
+        compute = _OPERATORS[type(node.op)]
+        return float(compute(_evaluate(node.left, numbers), _evaluate(node.right, numbers)))
+    if isinstance(node, ast.Constant):
+        return float(node.value)  # type: ignore[arg-type]  # _names let numbers alone through
+    return numbers[_dotted(node)]
