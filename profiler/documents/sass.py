@@ -102,6 +102,7 @@ class CodeDocument(Document):
             "functions": list(listing.functions),
             "instructions": len(listing.lines),
             "left_out": dict(listing.left_out),
+            "derived": dict(listing.derived),
             "places": [_spot_dict(listing, spot) for spot in self.places],
         }
 
@@ -193,6 +194,7 @@ class CodeComparisonDocument(Document):
             "origins": {"a": _origin_dict(self.a), "b": _origin_dict(self.b)},
             "has_text": {"a": a.has_text, "b": b.has_text},
             "left_out": {"a": dict(a.left_out), "b": dict(b.left_out)},
+            "derived": {"a": dict(a.derived), "b": dict(b.derived)},
             "counts": self.aligned.counts,
             "different": self.aligned.different,
             "functions": [
@@ -260,6 +262,7 @@ def _what_lacks(code: SideCode) -> list[str]:
     listing = code.listing
     is_measured = code.origin.evidence is Evidence.MEASURED
     words = [NO_COUNTS] if is_measured and listing.lines and not listing.counts else []
+    words += [f"derived: {name}: {source}" for name, source in listing.derived.items()]
     names = list(listing.left_out)
     words += [f"left out: {name}: {listing.left_out[name]}" for name in names[:_LEFT_OUT_NAMED]]
     if len(names) > _LEFT_OUT_NAMED:

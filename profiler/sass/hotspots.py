@@ -11,16 +11,16 @@ from pathlib import PurePath
 from profiler.evidence import Values
 from profiler.reports import source_lines
 from profiler.sass.alignment import UNCHANGED, Alignment, align
+from profiler.sass.listing import NOT_ISSUED as NOT_ISSUED
+from profiler.sass.listing import SAMPLES as SAMPLES
+from profiler.sass.listing import STALL as STALL
 from profiler.sass.listing import FileLine, Listing
 
 # ncu's names of what it counts for each instruction.
-SAMPLES = "smsp__pcsamp_sample_count"
 EXECUTED = "inst_executed"
 WAVEFRONTS = "memory_l1_wavefronts_shared"
 IDEAL = "memory_l1_wavefronts_shared_ideal"
 EXCESS = "derived__memory_l1_wavefronts_shared_excessive"
-STALL = "smsp__pcsamp_warps_issue_stalled_"  # and the reason
-NOT_ISSUED = "_not_issued"  # behind the reason: a part of the same samples
 SELECTED = "selected"  # no waiting: the warp was issuing
 # Its names of how the launch was sampled.
 INTERVAL = "smsp__pcsamp_interval_cycles"

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
+
 from profiler.build.opcode_counts import INSTRUCTION_BYTES
 from profiler.evidence import opcodes
 from profiler.reports import LaunchDetail, source_lines
@@ -15,6 +17,11 @@ from profiler.reports.instances import PcColumn
 
 FileLine = tuple[str, int]  # a file and a line of it, from 1
 CodeAddress = tuple[int, int]  # the index of a function and a byte offset in it
+# ncu's names of what it samples for each instruction.
+SAMPLES = "smsp__pcsamp_sample_count"
+STALL = "smsp__pcsamp_warps_issue_stalled_"  # and the reason
+NOT_ISSUED = "_not_issued"  # behind the reason: a part of the same samples
+_DERIVED_SAMPLES = {SAMPLES: "the sum of the samples of all reasons, which the report has alone"}
 MASKED_ADDRESS = "<target>"  # what masked text has for an address of code
 
 # Instructions whose last operand may be an address of code. Source: CUDA Binary Utilities, "Instruction Set
@@ -67,6 +74,7 @@ class Listing:
     texts: Mapping[str, str] = field(default_factory=dict)  # of the source files that a report embeds
     # Metrics of the launch whose values cannot be shown, with the reason.
     left_out: Mapping[str, str] = field(default_factory=dict)
+    derived: Mapping[str, str] = field(default_factory=dict)  # counts that the report lacks: from what
 
     @property
     def has_text(self) -> bool:
@@ -123,7 +131,27 @@ def listing_of_launch(detail: LaunchDetail, label: str = "") -> Listing:
     ]
     files = {file.name: file.text for file in detail.files if file.text is not None}
     label = label or detail.function
-    return Listing(label, tuple(functions), lines, detail.per_pc, files, detail.left_out)
+    counts = _with_samples(detail.per_pc)
+    derived = {} if counts.keys() == detail.per_pc.keys() else _DERIVED_SAMPLES
+    return Listing(label, tuple(functions), lines, counts, files, detail.left_out, derived)
+
+
+def _with_samples(counts: Mapping[str, PcColumn]) -> Mapping[str, PcColumn]:
+    """The counts with the number of samples, which ncu 2021.1 stores by reason alone.
+
+    Every sample has exactly one reason, a warp that issues being one (selected).
+    """
+    reasons = [
+        column for name, column in counts.items() if name.startswith(STALL) and not name.endswith(NOT_ISSUED)
+    ]
+    if SAMPLES in counts or not reasons:
+        return counts
+    values = np.array([column.values for column in reasons])
+    has_any = ~np.isnan(values).all(axis=0)
+    return {
+        **counts,
+        SAMPLES: PcColumn(reasons[0].unit, np.where(has_any, np.nansum(values, axis=0), np.nan)),
+    }
 
 
 def make_listing(

@@ -13,7 +13,8 @@ from profiler.evidence import Value
 from profiler.evidence.values import pack_values
 from profiler.reports import LaunchDetail, read
 from profiler.reports.instances import PcColumn
-from profiler.sass import Listing, hotspots, listing_of_launch, select_functions
+from profiler.sass import Listing, align, hotspots, listing_of_launch, select_functions
+from profiler.sass.alignment import UNCHANGED
 from profiler.sass.hotspots import EXECUTED, SAMPLES, STALL
 from tests.reportfiles import is_made
 
@@ -158,3 +159,42 @@ def test_sampling_calls_two_reasons_as_the_counters_do(reports: Path) -> None:
     assert "no_instruction" in totals
     assert "no_instructions" not in totals
     assert "selected" not in totals
+
+
+def test_samples_are_the_sum_of_their_reasons_where_a_report_has_these_alone(made_reports: Path) -> None:
+    detail = read.launch_detail(made_reports / "mistic" / "prof1.ncu-rep", 0)
+    by_reason = {name: column for name, column in detail.per_pc.items() if name != SAMPLES}
+    whole, summed = listing_of_launch(detail), listing_of_launch(replace(detail, per_pc=by_reason))
+    np.testing.assert_array_equal(summed.counts[SAMPLES].values, whole.counts[SAMPLES].values)
+    assert list(summed.derived) == [SAMPLES]
+    assert whole.derived == {}
+    without_any = {name: column for name, column in by_reason.items() if not name.startswith(STALL)}
+    assert SAMPLES not in listing_of_launch(replace(detail, per_pc=without_any)).counts
+
+
+def test_the_hottest_rows_of_two_sides_count_both_and_fall_back_to_what_there_is(made_reports: Path) -> None:
+    detail = read.launch_detail(made_reports / "mistic" / "prof1.ncu-rep", 0)
+    a, b = (
+        listing_of_launch(detail),
+        listing_of_launch(read.launch_detail(made_reports / "mistic" / "prof2.ncu-rep", 0)),
+    )
+    aligned = align(a, b)
+    hottest = hotspots.hottest_rows(aligned, a, b, 5)
+    samples = [(row.samples_a or 0) + (row.samples_b or 0) for row in hottest]
+    rows = [row for function in aligned.functions for row in function.rows]
+    every = sorted(
+        (
+            (0 if row.a is None else np.nan_to_num(a.counts[SAMPLES].values[row.a]))
+            + (0 if row.b is None else np.nan_to_num(b.counts[SAMPLES].values[row.b]))
+            for row in rows
+        ),
+        reverse=True,
+    )
+    assert samples == every[:5]
+    # One sample of B that is worth many of A puts B's hottest row first.
+    (first,) = hotspots.hottest_rows(aligned, a, b, 1, scale=1e9)
+    assert first.samples_b == np.nanmax(b.counts[SAMPLES].values)
+    uncounted = [replace(listing, counts={}) for listing in (a, b)]
+    first_rows = hotspots.hottest_rows(aligned, *uncounted, 3)
+    assert all(aligned.functions[row.function].rows[row.row].kind not in UNCHANGED for row in first_rows)
+    assert {row.samples_a for row in first_rows} == {row.executed_b for row in first_rows} == {None}

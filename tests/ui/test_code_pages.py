@@ -172,7 +172,7 @@ class TestCode:
         where = {"version": "attention/v2d_a", "against": "attention/v2d_b", "arch": "sm_80"}
         app = page("code", clone, monkeypatch, **where)
         shown = text(app)
-        assert re.search(r"Instructions \d+ equal, [\d ]+ changed", shown)
+        assert re.search(r"Instructions \d+ equal, [\d ]+ renamed, [\d ]+ changed", shown)
         assert app.query_params["arch"] == "sm_80"
         same = {**where, "against": "attention/v2d_a"}
         assert "No difference" in text(page("code", clone, monkeypatch, **same))

@@ -104,6 +104,8 @@ def without_counts(listings: Sequence[Listing]) -> Html:
     lines = [_NO_COUNTS] if any(listing.lines and not listing.counts for listing in listings) else []
     left_out = {name: reason for listing in listings for name, reason in listing.left_out.items()}
     lines += [f"Left out: {name}: {reason}" for name, reason in left_out.items()]
+    derived = {name: source for listing in listings for name, source in listing.derived.items()}
+    lines += [f"Derived: {name}: {source}" for name, source in derived.items()]
     return markup.join((markup.note(markup.state(line)) for line in lines), "")
 
 
