@@ -42,7 +42,8 @@ floor of the GPU, and without one they are unclear.
 Kernels of one name pair; what cannot be paired is listed. Kernels whose names differ are a pair where --pair
 or `profiler pair` says so. Where that is safe one is proposed, as for gemm_v6 and gemm_v7, which is said
 beside it; --no-guess refuses. ncu's duration is not latency: it is measured under the profiler, and a launch
-under 50 µs that moved is unclear, not worse.
+under 50 µs that moved is unclear, not worse. Without a declared workload or pair, a changed grid and the same
+code are another workload, not comparable.
 
 Two versions that were not both measured are compared by their static and their modelled facts, each kind by
 itself, on every workload and architecture that both have: --evidence, --workload and --gpu choose. A version

@@ -20,6 +20,7 @@ from profiler.compare.match_launches import (
 )
 from profiler.compare.metric_verdict import SHORT_NS, judge, missing_reason, noise_interval
 from profiler.compare.noise_model import UNKNOWN_NOISE, NoiseModel
+from profiler.compare.workload_change import WorkloadChange, find_workload_change
 from profiler.errors import UnknownName
 from profiler.evidence import (
     Evidence,
@@ -90,6 +91,7 @@ class PairComparison:
     opcodes: tuple[OpcodeChange, ...]  # largest change first; empty where a side has no opcode mix
     differs: tuple[str, ...]  # those of template, grid, block and NVTX range that differ
     paired_by: PairedBy = PairedBy.NAME
+    workload_change: WorkloadChange | None = None  # why the two did other work, or may have; None: compared
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -251,12 +253,21 @@ def _metric_judge(
         "; ".join(blocking),
         CounterKey.of_side(a),
         counter_noise,
+        _is_workload_declared(a, b),
     )
 
 
 def _pair_label(a: Launch, b: Launch, label_a: str, label_b: str) -> str:
     """A's label; both where the kernels have different names, so that no table shows one for the other."""
     return label_a if a.base_name == b.base_name else f"{label_a}{_ARROW}{label_b}"
+
+
+def _is_workload_declared(a: Side, b: Side) -> bool:
+    """Whether somebody said what both sides work on, so that grid and block may differ by intention.
+
+    Static and modelled facts are always of a declared workload, or of none.
+    """
+    return a.evidence is not Evidence.MEASURED or (a.workload is not None and b.workload is not None)
 
 
 def _longest_first(pair: PairComparison) -> float:
@@ -278,13 +289,17 @@ class _MetricJudge:
     blocked: str  # why the sides are not comparable; "" where they are
     noise_key: CounterKey  # of side A
     counter_noise: CounterNoiseLookup | None  # None where nothing is judged
+    same_workload: bool  # whether both sides are declared to do the same work
 
     def pair(self, a: Launch, b: Launch, label: str, paired_by: PairedBy) -> PairComparison:
         short = self._is_short(a, b)
         noise = partial(self.counter_noise, self.noise_key, a.base_name) if self.counter_noise else None
-        metrics = tuple(self._change(metric, a, b, short, noise) for metric in self.table.metrics)
-        opcodes = _opcode_changes(a, b)
-        return PairComparison(a, b, label, metrics, opcodes, launch_differences(a, b), paired_by)
+        # Who declares a pair says that both do the same work, whatever their sizes.
+        is_declared = self.same_workload or paired_by is PairedBy.DECLARED
+        other_work = None if is_declared else find_workload_change(a, b)
+        metrics = tuple(self._change(metric, a, b, short, noise, other_work) for metric in self.table.metrics)
+        opcodes, differs = _opcode_changes(a, b), launch_differences(a, b)
+        return PairComparison(a, b, label, metrics, opcodes, differs, paired_by, other_work)
 
     def _is_short(self, a: Launch, b: Launch) -> bool:
         headline = self.table.by_concept.get(HEADLINE)
@@ -307,14 +322,20 @@ class _MetricJudge:
         b: Launch,
         short: bool,
         noise: Callable[[str, bool], CounterNoise | None] | None,
+        other_work: WorkloadChange | None,
     ) -> MetricChange:
         name_a, value_a, name_b, value_b = self._values(metric, a, b)
         verdict, reason, change_pct, limit = judge(
             metric, (name_a, name_b), value_a, value_b, short=short, noise=noise
         )
-        if self.blocked:
+        blocked = self.blocked
+        if other_work and other_work.verdict is Verdict.NOT_COMPARABLE:
+            blocked = "; ".join(filter(None, (blocked, other_work.reason)))
+        if blocked:
             verdict = Verdict.NOT_COMPARABLE
-            reason = "; ".join(filter(None, (self.blocked, missing_reason(value_a, value_b))))
+            reason = "; ".join(filter(None, (blocked, missing_reason(value_a, value_b))))
+        elif other_work and verdict.traits.moved:
+            verdict, reason = Verdict.UNCLEAR, other_work.reason
         by_a = value_a.number is not None or value_b.number is None
         return MetricChange(
             metric.concept,

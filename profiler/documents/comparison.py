@@ -18,6 +18,7 @@ from profiler.compare import (
     NothingShared,
     PairComparison,
     Pairing,
+    WorkloadChange,
     check_asked,
     check_concepts,
     compare,
@@ -383,6 +384,7 @@ def _pair_dict(pair: PairComparison) -> dict[str, object]:
         "paired_by": pair.paired_by.value,
         "verdict": pair.verdict.value,
         "differs": pair.differs,
+        "workload_change": pair.workload_change and _workload_change_dict(pair.workload_change),
         "grid": pair.b.grid,
         "block": pair.b.block,
         "a": _paired_launch_dict(pair.a),
@@ -399,6 +401,16 @@ def _paired_launch_dict(launch: Launch) -> dict[str, object]:
         "grid": launch.grid,
         "block": launch.block,
         "nvtx": launch.nvtx,
+    }
+
+
+def _workload_change_dict(change: WorkloadChange) -> dict[str, str]:
+    """Why the pair has no verdict on speed, and whether its code is known to be the same."""
+    return {
+        "verdict": change.verdict.value,
+        "reason": change.reason,
+        "code": change.code.word,
+        "code_reason": change.code.why,
     }
 
 

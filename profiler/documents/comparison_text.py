@@ -94,14 +94,24 @@ def derivations(changes: Iterable[MetricChange]) -> list[str]:
 
 
 def undecided_reasons(comparison: Comparison) -> list[str]:
-    """The reason of each verdict that judges nothing, once, and what differs in the launches themselves."""
+    """The reason of each verdict that judges nothing, once, and what differs in the launches themselves.
+
+    Launches that did other work, or may have, have a reason each: grid and block are of that launch.
+    """
     reasons = dict.fromkeys(
         (pair.verdict, pair.headline.reason if pair.headline else "metrics.txt has no duration")
         for pair in comparison.pairs
-        if not pair.verdict.traits.decided
+        if not pair.verdict.traits.decided and not pair.workload_change
     )
     lines = [f"{verdict.label}: {reason}" for verdict, reason in reasons]
-    return lines + [f"{pair.kernel}: {_differing(pair)}" for pair in comparison.pairs if pair.differs]
+    for pair in comparison.pairs:
+        if pair.workload_change:
+            lines.append(
+                f"{pair.workload_change.verdict.label}: {pair.kernel}: {pair.workload_change.reason}"
+            )
+        if words := _differing(pair):
+            lines.append(f"{pair.kernel}: {words}")
+    return lines
 
 
 def pairing_notes(comparison: Comparison) -> list[str]:
@@ -115,7 +125,10 @@ def pairing_notes(comparison: Comparison) -> list[str]:
 def _differing(pair: PairComparison) -> str:
     sizes = {"grid": (pair.a.grid, pair.b.grid), "block": (pair.a.block, pair.b.block)}
     words = []
+    has_sizes = bool(pair.workload_change and pair.workload_change.sizes)  # said with its reason
     for name in pair.differs:
+        if name in sizes and has_sizes:
+            continue
         if name in sizes:
             a, b = map(formatting.dimensions, sizes[name])
             words.append(f"{name} {a} → {b}")

@@ -160,6 +160,8 @@ def _explain_pair(pair: PairComparison, table: MetricTable, chip: str | None) ->
             split = None
     reason = pair.headline.reason if pair.headline else f"{table.path} declares no duration"
     is_comparable = pair.verdict is not Verdict.NOT_COMPARABLE
+    # Work that may be other work has no causes either, however the times compare.
+    is_other_work = bool(pair.workload_change) and not pair.verdict.traits.decided
     why = reason if has_times or not is_comparable else _why_no_time(duration_a, duration_b)
     is_explained = split is not None and split.depth == FULL and not split.flagged
     may_have_moved = has_times and (pair.verdict.traits.moved or pair.verdict is Verdict.UNCLEAR)
@@ -182,7 +184,13 @@ def _explain_pair(pair: PairComparison, table: MetricTable, chip: str | None) ->
         reason,
         missing,
         compose_sentence(
-            pair.verdict, why, a_us, b_us, split, moved, "" if is_divided else _what_to_collect(missing, chip)
+            Verdict.NOT_COMPARABLE if is_other_work else pair.verdict,
+            why,
+            a_us,
+            b_us,
+            split,
+            moved,
+            "" if is_divided else _what_to_collect(missing, chip),
         ),
         moved,
     )

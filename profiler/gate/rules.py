@@ -97,6 +97,11 @@ class PairRules:
         if not baseline_wrong:
             yield from self._latencies(comparison.latency, timed)
         for launches in comparison.pairs:
+            if change := launches.workload_change:
+                line = f"{change.verdict.words}: {change.reason}"
+                finding = self._finding(Check.COMPARABILITY, Outcome.UNJUDGED, change.verdict, line)
+                yield replace(finding, kernel=launches.kernel)
+                continue
             for finding in self._launch_pair(
                 launches, comparison.a.evidence, bool(baseline_wrong), bool(timed)
             ):

@@ -111,10 +111,16 @@ def table_caption(comparison: Comparison) -> str:
 def notes(comparison: Comparison) -> list[Html]:
     """Why some verdicts are unclear and some launches have no partner, each reason once."""
     reasons = [
+        f"{pair.kernel}: {pair.workload_change.verdict.words}, {pair.workload_change.reason}"
+        for pair in comparison.pairs
+        if pair.workload_change
+    ]
+    reasons += [
         f"{pair.verdict.words}: {pair.headline.reason}"
         for pair in comparison.pairs
         if pair.headline and not pair.verdict.traits.decided and pair.headline.reason
-        if pair.verdict is not Verdict.NOT_COMPARABLE  # its reason stands above the pairs
+        # Why two sides are not comparable stands above the pairs.
+        if pair.verdict is not Verdict.NOT_COMPARABLE and not pair.workload_change
     ]
     reasons += [f"{pair.kernel}: {pair.paired_by.words}" for pair in comparison.pairs if pair.paired_by.words]
     reasons += [f"{group.base_name}: ambiguous, {group.why}" for group in comparison.ambiguous]

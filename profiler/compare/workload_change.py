@@ -1,0 +1,215 @@
+"""Whether two launches did the same work, by what a report says: grid and block, code, what they executed.
+
+A report does not hold a kernel's arguments, so the problem size has to be concluded from what it does hold.
+`docs/verdicts.md` has the cases as a table.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Protocol
+
+from profiler.compare.match_launches import template_arguments
+from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, CodeChange
+from profiler.evidence import Launch, formatting
+from profiler.statistics import Verdict, change_text
+
+# What grows with the problem, by exact ncu names. Of several kinds the first that both launches carry counts.
+_INSTRUCTIONS = {
+    "instructions": ("smsp__inst_executed.sum",),
+    "instructions executed": ("sm__inst_executed.sum",),
+}
+_TRAFFIC = {
+    "L2 sectors": ("lts__t_sectors.sum",),
+    "global load sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",),
+    "DRAM bytes": ("dram__bytes_read.sum", "dram__bytes_write.sum"),  # both together
+}
+_CYCLES = {"cycles": ("gpc__cycles_elapsed.max",)}
+_COMPUTE = {"compute throughput": ("sm__throughput.avg.pct_of_peak_sustained_elapsed",)}
+_MEMORY = {"memory throughput": ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",)}
+_CODE_FACTS = {
+    "registers": "launch__registers_per_thread",
+    "static shared memory": "launch__shared_mem_per_block_static",
+}
+
+_STAYED = 1.1  # up to this ratio, or its inverse, it is the same amount of work
+_THROUGHPUT_STAYED = 1.05
+_CYCLES_MOVED = 1.25  # cycles move by themselves, which counts do not
+_TWICE = 2.0  # other code may well execute more: it is doubted from here on
+_ALIKE = 1.25  # of two ratios, how many times the logarithm of the one may be that of the other
+_SAME_MIX, _OTHER_MIX = 0.02, 0.1  # shares of the executed instructions that are of other opcodes
+
+_Counters = dict[str, tuple[str, ...]]
+_Size = tuple[int, int, int]
+
+
+class Sized(Protocol):
+    """A launch, or a point of a series that says how its launch was made."""
+
+    @property
+    def grid(self) -> _Size | None:
+        """In blocks; None where the report does not say."""
+
+    @property
+    def block(self) -> _Size | None:
+        """In threads; None where the report does not say."""
+
+
+class WorkloadChange(NamedTuple):
+    """Why a pair of launches has no verdict on speed: the two did other work, or may have."""
+
+    verdict: Verdict  # NOT_COMPARABLE: another workload; UNCLEAR: perhaps
+    reason: str
+    sizes: str  # grid and block where they differ, as in the reason; "" where they do not
+    code: CodeChange  # as far as the reports tell
+
+
+class _Ratio(NamedTuple):
+    """How many times as much B has of something."""
+
+    label: str
+    times: float
+
+    @property
+    def words(self) -> str:
+        return f"{self.label} ({change_text(self.times - 1)})"
+
+    def stayed(self, limit: float = _STAYED) -> bool:
+        """Whether it is within the limit, in either direction."""
+        return abs(math.log(self.times)) <= math.log(limit)
+
+    def is_like(self, other: _Ratio) -> bool:
+        """Whether both moved in one direction, and about equally far."""
+        x, y = math.log(self.times), math.log(other.times)
+        return x * y > 0 and max(x / y, y / x) <= _ALIKE
+
+
+def find_workload_change(a: Launch, b: Launch) -> WorkloadChange | None:
+    """Whether b is another workload than a; None where the two are compared.
+
+    Not to be asked where somebody declared that both do the same work, by a workload or as a pair.
+    """
+    code = launch_code_change(a, b)
+    if not is_other_grid(a, b):
+        alike = "" if code.word == CHANGED else _moved_alike(a, b)
+        return WorkloadChange(Verdict.UNCLEAR, alike, "", code) if alike else None
+    sizes = describe_sizes(a, b)
+    if code.word == CHANGED:  # other code may share out the same work otherwise
+        more = _at_least_twice(a, b)
+        return WorkloadChange(Verdict.UNCLEAR, f"{sizes}; {more}", sizes, code) if more else None
+    if _work_stayed(a, b):  # a kernel whose threads loop over the data takes any grid
+        return None
+    return WorkloadChange(Verdict.NOT_COMPARABLE, f"another workload: {sizes}", sizes, code)
+
+
+def launch_code_change(a: Launch, b: Launch) -> CodeChange:
+    """Whether two launches ran the same code, by what reports say of every launch.
+
+    Another name, signature, number of registers or size of static shared memory is other code. Else the mix
+    of the executed opcodes decides; as other data shift it somewhat, a small difference leaves it unknown.
+    """
+    if a.base_name != b.base_name:
+        return CodeChange(CHANGED, f"{a.base_name} and {b.base_name}")
+    if template_arguments(a) != template_arguments(b):
+        return CodeChange(CHANGED, "template arguments differ")
+    if a.demangled and b.demangled and a.demangled != b.demangled:
+        return CodeChange(CHANGED, "signatures differ")
+    for label, name in _CODE_FACTS.items():
+        fact_a, fact_b = a.values.number(name), b.values.number(name)
+        if fact_a is not None and fact_b is not None and fact_a != fact_b:
+            return CodeChange(CHANGED, f"{label} {fact_a:g} → {fact_b:g}")
+    distance = _mix_distance(a, b)
+    if distance is None:
+        return CodeChange(UNKNOWN, "no opcodes on both sides; what else is known of the code is the same")
+    why = f"{100 * distance:.1f} % of the executed instructions are of other opcodes"
+    if distance >= _OTHER_MIX:
+        return CodeChange(CHANGED, why)
+    return CodeChange(SAME if distance <= _SAME_MIX else UNKNOWN, why)
+
+
+def describe_sizes(a: Sized, b: Sized) -> str:
+    """Grid and block where they differ: `grid 8 × 8 → 32 × 32`. An unknown size does not differ."""
+    sizes = {"grid": (a.grid, b.grid), "block": (a.block, b.block)}
+    return ", ".join(
+        f"{name} {formatting.dimensions(size_a)} → {formatting.dimensions(size_b)}"
+        for name, (size_a, size_b) in sizes.items()
+        if size_a and size_b and size_a != size_b
+    )
+
+
+def is_other_grid(a: Sized, b: Sized) -> bool:
+    """Whether the grid changed, and not only because another block covers the same threads."""
+    if not a.grid or not b.grid or a.grid == b.grid:
+        return False
+    return not (a.block and b.block and _covers_same_threads((a.grid, a.block), (b.grid, b.block)))
+
+
+def _covers_same_threads(a: tuple[_Size, _Size], b: tuple[_Size, _Size]) -> bool:
+    """Whether two launches, each grid and block, were made for one number of threads.
+
+    Threads come in whole blocks, so that another block rounds them otherwise. They are compared in each
+    dimension, and all together, since they may be laid out otherwise.
+    """
+    # g blocks of n threads are made for more than (g - 1) n and at most g n.
+    ranges_a, ranges_b = ([((g - 1) * n, g * n) for g, n in zip(*side, strict=True)] for side in (a, b))
+    pairs = list(zip(ranges_a, ranges_b, strict=True))
+    if all(low_a < high_b and low_b < high_a for (low_a, high_a), (low_b, high_b) in pairs):
+        return True
+    total_a, total_b = (math.prod(grid) * math.prod(block) for grid, block in (a, b))
+    return abs(total_a - total_b) < max(math.prod(a[1]), math.prod(b[1]))
+
+
+def _mix_distance(a: Launch, b: Launch) -> float | None:
+    """The share of the executed instructions that are of other opcodes; None where a side has no opcodes."""
+    total_a, total_b = sum(a.opcodes.values()), sum(b.opcodes.values())
+    if not total_a or not total_b:
+        return None
+    names = {*a.opcodes, *b.opcodes}
+    shares = ((a.opcodes.get(name, 0.0) / total_a, b.opcodes.get(name, 0.0) / total_b) for name in names)
+    return sum(abs(share_a - share_b) for share_a, share_b in shares) / 2
+
+
+def _ratio(a: Launch, b: Launch, counters: _Counters) -> _Ratio | None:
+    """The ratio of the first kind of which both launches have numbers above 0."""
+    for label, names in counters.items():
+        totals = []
+        for launch in (a, b):
+            numbers = [launch.values.number(name) for name in names]
+            totals.append(sum(number or 0.0 for number in numbers) if None not in numbers else 0.0)
+        if min(totals) > 0:
+            return _Ratio(label, totals[1] / totals[0])
+    return None
+
+
+def _work_stayed(a: Launch, b: Launch) -> bool:
+    instructions, traffic = _ratio(a, b, _INSTRUCTIONS), _ratio(a, b, _TRAFFIC)
+    return bool(instructions and traffic and instructions.stayed() and traffic.stayed())
+
+
+def _moved_alike(a: Launch, b: Launch) -> str:
+    """That instructions and traffic grew or shrank alike, in words; "" where they did not."""
+    instructions, traffic = _ratio(a, b, _INSTRUCTIONS), _ratio(a, b, _TRAFFIC)
+    if instructions and traffic:
+        moved = not instructions.stayed() and not traffic.stayed()
+        return _alike_words(instructions, traffic) if moved and instructions.is_like(traffic) else ""
+    # Without counts: as much per cycle of both, in other cycles, is as much more or less of both.
+    compute, memory, cycles = (_ratio(a, b, counters) for counters in (_COMPUTE, _MEMORY, _CYCLES))
+    if not (compute and memory and cycles) or cycles.stayed(_CYCLES_MOVED):
+        return ""
+    if not (compute.stayed(_THROUGHPUT_STAYED) and memory.stayed(_THROUGHPUT_STAYED)):
+        return ""
+    return f"{cycles.words} at the same compute and memory throughput: perhaps another problem size"
+
+
+def _at_least_twice(a: Launch, b: Launch) -> str:
+    """That B executed and moved at least twice as much, and both alike, in words; "" where it did not."""
+    instructions = _ratio(a, b, _INSTRUCTIONS)
+    beside = _ratio(a, b, _TRAFFIC) or _ratio(a, b, _CYCLES)
+    if not instructions or not beside or min(instructions.times, beside.times) < _TWICE:
+        return ""
+    return _alike_words(instructions, beside) if instructions.is_like(beside) else ""
+
+
+def _alike_words(instructions: _Ratio, beside: _Ratio) -> str:
+    moved = "grew" if instructions.times > 1 else "shrank"
+    return f"{instructions.words} and {beside.words} {moved} alike: perhaps another problem size"

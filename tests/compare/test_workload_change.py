@@ -1,0 +1,278 @@
+"""When two launches count as one workload: every row of the table in docs/verdicts.md, and what follows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from profiler.cli import main
+from profiler.compare import Comparison, WorkloadChange, compare, is_other_grid
+from profiler.compare.same_code import CHANGED, SAME, UNKNOWN
+from profiler.compare.workload_change import find_workload_change, launch_code_change
+from profiler.errors import Exit
+from profiler.evidence import Launch, Side, Value, load_metrics
+from profiler.evidence.values import pack_values
+from profiler.explain import explain
+from profiler.gate import ComparisonPair, judgement
+from profiler.statistics import Verdict
+from tests.conftest import ROOT
+from tests.reportfiles.ncu_rep import LaunchResult, Metric, ReportFile, SessionDetails
+
+TABLE = load_metrics()
+INSTRUCTIONS, SECTORS = "smsp__inst_executed.sum", "lts__t_sectors.sum"
+DURATION, CYCLES = "gpu__time_duration.sum", "gpc__cycles_elapsed.max"
+REGISTERS, SHARED = "launch__registers_per_thread", "launch__shared_mem_per_block_static"
+COMPUTE = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
+MEMORY = "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"
+UNITS = {DURATION: "ns", INSTRUCTIONS: "inst", SECTORS: "sector", CYCLES: "cycle", COMPUTE: "%", MEMORY: "%"}
+USUAL = {DURATION: 1e6, REGISTERS: 32.0, SHARED: 0.0}
+MIX = {"FFMA": 600.0, "LDG": 300.0, "BRA": 100.0}
+
+Size = tuple[int, int, int]
+
+
+def launch(
+    grid: Size | None = (64, 1, 1),
+    block: Size | None = (128, 1, 1),
+    values: Mapping[str, float] | None = None,
+    *,
+    opcodes: Mapping[str, float] | None = None,
+    name: str = "kernel",
+    arguments: str = "",
+) -> Launch:
+    numbers = {key: Value(number, UNITS.get(key, "")) for key, number in (USUAL | dict(values or {})).items()}
+    demangled = f"void {name}{arguments}(float*)"
+    return Launch(name, demangled, "", grid, block, 7, (), 0, pack_values(numbers), opcodes or {})
+
+
+def work(instructions: float, sectors: float, **more: float) -> dict[str, float]:
+    return {INSTRUCTIONS: instructions, SECTORS: sectors, **more}
+
+
+def side(*launches: Launch, workload: str | None = None) -> Side:
+    return Side("side", launches, "GPU", "8.0", workload=workload)
+
+
+def gate(comparison: Comparison) -> judgement.Verdicts:
+    pair = ComparisonPair("b", "a", comparison.a, comparison.b)
+    return judgement.judge_comparisons([pair], [comparison], TABLE)
+
+
+SMALL, LARGE = launch((8, 8, 1)), launch((32, 32, 1), values={DURATION: 16e6})
+GRID = "grid 8 × 8 → 32 × 32"
+
+# A row of docs/verdicts.md each, by its first words: B against A, and what is made of it.
+ROWS: dict[str, tuple[Launch, Launch, Verdict | None, str]] = {
+    "grid and block are the same": (launch(), launch(values={DURATION: 2e6}), None, ""),
+    "a side does not say its grid": (launch(None), launch((9, 1, 1)), None, ""),
+    "another block covers the same threads": (
+        launch((2048, 1, 1), (512, 1, 1)), launch((1024, 1, 1), (1024, 1, 1)), None, "",
+    ),
+    "another block, the same grid": (
+        launch((64, 1, 1), (128, 1, 1)), launch((64, 1, 1), (256, 1, 1)), None, "",
+    ),
+    "another grid, other code": (
+        launch((63, 63, 1)), launch((32, 63, 1), values={REGISTERS: 40.0}), None, "",
+    ),
+    "another grid, the same work": (
+        launch((108, 1, 1), values=work(1000, 500)), launch((216, 1, 1), values=work(1040, 510)), None, "",
+    ),
+    "another grid, else": (SMALL, LARGE, Verdict.NOT_COMPARABLE, f"another workload: {GRID}"),
+    "another grid and block, else": (
+        launch((2048, 1, 1), (512, 1, 1)),
+        launch((1022, 1, 1), (1024, 1, 1)),
+        Verdict.NOT_COMPARABLE,
+        "another workload: grid 2 048 → 1 022, block 512 → 1 024",
+    ),
+    "another grid and other code that executed and moved at least twice as much, both alike": (
+        launch((2048, 1, 1), (512, 1, 1), work(1000, 500)),
+        launch((1022, 1, 1), (1024, 1, 1), work(8600, 4000, **{REGISTERS: 40.0})),
+        Verdict.UNCLEAR,
+        "grid 2 048 → 1 022, block 512 → 1 024; instructions (+760 %) and L2 sectors (+700 %) grew alike: "
+        "perhaps another problem size",
+    ),
+    "the same grid and code, instructions and traffic moved alike": (
+        launch(values=work(1000, 500)),
+        launch(values=work(5380, 2630)),
+        Verdict.UNCLEAR,
+        "instructions (+438 %) and L2 sectors (+426 %) grew alike: perhaps another problem size",
+    ),
+    "the same grid and code, other cycles at the same throughput": (
+        launch(values={CYCLES: 1e6, COMPUTE: 30.0, MEMORY: 48.0}),
+        launch(values={CYCLES: 1.96e6, COMPUTE: 30.5, MEMORY: 48.2}),
+        Verdict.UNCLEAR,
+        "cycles (+96 %) at the same compute and memory throughput: perhaps another problem size",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_row_of_the_table(row: str) -> None:
+    a, b, verdict, reason = ROWS[row]
+    change = find_workload_change(a, b)
+    assert (change and change.verdict, change.reason if change else "") == (verdict, reason)
+
+
+def test_the_document_has_these_rows_and_no_other() -> None:
+    text = (ROOT / "docs" / "verdicts.md").read_text("utf-8")
+    section = text.partition("## One workload or another")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (?!B beside A|---)([^|]+?) \|", section, re.MULTILINE)
+    assert rows == list(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (((2048, 1, 1), (512, 1, 1)), ((1024, 1, 1), (1024, 1, 1)), True),
+        (((7813, 1, 1), (128, 1, 1)), ((3907, 1, 1), (256, 1, 1)), True),  # a million, rounded up
+        (((7813, 1, 1), (128, 1, 1)), ((7_812_501, 1, 1), (128, 1, 1)), False),
+        (((2048, 1, 1), (512, 1, 1)), ((1022, 1, 1), (1024, 1, 1)), False),
+        (((94, 94, 1), (8, 8, 1)), ((47, 47, 1), (16, 16, 1)), True),
+        (((8, 8, 1), (16, 16, 1)), ((32, 32, 1), (16, 16, 1)), False),
+        (((4, 6, 1), (16, 16, 1)), ((24, 1, 1), (256, 1, 1)), True),  # laid out in one dimension
+        (((8, 8, 1), (16, 16, 1)), ((7, 9, 1), (16, 16, 1)), False),
+    ],
+)
+def test_the_same_threads_in_other_blocks(a: tuple[Size, Size], b: tuple[Size, Size], same: bool) -> None:
+    assert is_other_grid(launch(*a), launch(*b)) is not same
+    assert is_other_grid(launch(*b), launch(*a)) is not same
+
+
+@pytest.mark.parametrize(
+    ("b", "word", "why"),
+    [
+        (launch(opcodes=MIX), SAME, "0.0 % of the executed instructions are of other opcodes"),
+        (launch(opcodes={key: 7 * count for key, count in MIX.items()}), SAME, "0.0 %"),
+        (launch(opcodes=MIX | {"BRA": 150.0}), UNKNOWN, "4.3 %"),
+        (launch(opcodes=MIX | {"HMMA": 500.0}), CHANGED, "33.3 %"),
+        (launch(), UNKNOWN, "no opcodes on both sides"),
+        (launch(values={REGISTERS: 40.0}, opcodes=MIX), CHANGED, "registers 32 → 40"),
+        (launch(values={SHARED: 8192.0}, opcodes=MIX), CHANGED, "static shared memory 0 → 8192"),
+        (launch(arguments="<128>", opcodes=MIX), CHANGED, "template arguments differ"),
+        (launch(name="kernel_v2", opcodes=MIX), CHANGED, "kernel and kernel_v2"),
+    ],
+)
+def test_what_tells_that_the_code_changed(b: Launch, word: str, why: str) -> None:
+    change = launch_code_change(launch(opcodes=MIX), b)
+    assert change.word == word
+    assert why in change.why
+
+
+@pytest.mark.parametrize(
+    "b",
+    [
+        launch(values=work(1080, 540)),  # within a tenth
+        launch(values=work(3000, 700)),  # not alike
+        launch(values=work(3000, 250)),  # in opposite directions
+        launch(values={INSTRUCTIONS: 5380}),  # no traffic on one side
+        launch(values=work(5380, 2630, **{REGISTERS: 40.0})),  # other code may well do more
+    ],
+)
+def test_what_grows_otherwise_is_judged(b: Launch) -> None:
+    assert find_workload_change(launch(values=work(1000, 500)), b) is None
+
+
+@pytest.mark.parametrize("more", [{COMPUTE: 40.0}, {MEMORY: 60.0}, {CYCLES: 1.1e6}])
+def test_cycles_at_another_throughput_are_judged(more: dict[str, float]) -> None:
+    a = launch(values={CYCLES: 1e6, COMPUTE: 30.0, MEMORY: 48.0})
+    b = launch(values={CYCLES: 2e6, COMPUTE: 30.0, MEMORY: 48.0, **more})
+    assert find_workload_change(a, b) is None
+
+
+def test_another_workload_has_its_numbers_and_no_verdict_on_any() -> None:
+    comparison = compare(side(SMALL), side(LARGE), TABLE)
+    assert comparison.comparable, "the sides are: their launches are not"
+    (pair,) = comparison.pairs
+    assert isinstance(pair.workload_change, WorkloadChange)
+    assert pair.verdict is Verdict.NOT_COMPARABLE
+    assert {change.verdict for change in pair.metrics} == {Verdict.NOT_COMPARABLE}
+    assert pair.headline is not None
+    assert (pair.headline.a.number, pair.headline.b.number) == (1e6, 16e6)
+    assert pair.headline.reason == f"another workload: {GRID}"
+    (explanation,) = explain(comparison, TABLE)
+    assert explanation.sentence == f"No causes: another workload: {GRID}."
+    assert not explanation.causes
+
+
+def test_what_may_be_another_problem_size_is_unclear_where_it_moved() -> None:
+    a, b = launch(values=work(1000, 500)), launch(values=work(5380, 2630, **{DURATION: 5e6}))
+    comparison = compare(side(a), side(b), TABLE)
+    (pair,) = comparison.pairs
+    verdicts = {change.concept: change.verdict for change in pair.metrics if change.b.number is not None}
+    assert verdicts == {
+        "duration": Verdict.UNCLEAR,
+        "inst_executed": Verdict.UNCLEAR,
+        "l2_sectors": Verdict.UNCLEAR,
+        "registers": Verdict.SAME,
+        "shared_static": Verdict.SAME,
+    }
+    (explanation,) = explain(comparison, TABLE)
+    assert explanation.sentence.startswith("No causes: instructions (+438 %) and L2 sectors (+426 %) grew")
+    assert gate(comparison).exit_code() is Exit.UNJUDGED
+
+
+def test_a_gate_cannot_judge_another_workload_and_says_which_launch() -> None:
+    verdicts = gate(compare(side(SMALL), side(LARGE), TABLE))
+    assert verdicts.exit_code() is Exit.UNJUDGED
+    finding = next(finding for finding in verdicts.findings if finding.kernel)
+    assert (finding.kernel, finding.verdict) == ("kernel", Verdict.NOT_COMPARABLE)
+    assert finding.line == f"not comparable: another workload: {GRID}"
+
+
+def test_sides_of_a_declared_workload_may_differ_in_their_grid_and_work() -> None:
+    declared = compare(side(SMALL, workload="b4"), side(LARGE, workload="b4"), TABLE)
+    assert declared.pairs[0].workload_change is None
+    assert declared.pairs[0].verdict is Verdict.WORSE
+    assert gate(declared).exit_code() is Exit.REGRESSION
+    one_side = compare(side(SMALL), side(LARGE, workload="b4"), TABLE)
+    assert one_side.pairs[0].verdict is Verdict.NOT_COMPARABLE
+
+
+def test_a_planted_regression_of_one_size_still_fails() -> None:
+    slower = compare(side(SMALL), side(replace(SMALL, values=LARGE.values)), TABLE)
+    assert slower.pairs[0].verdict is Verdict.WORSE
+    assert gate(slower).exit_code() is Exit.REGRESSION
+
+
+def report(path: Path, grid: Size, duration: float, created: int) -> str:
+    """A report file of one launch, whose registers and opcode mix are always the same."""
+    attributes = {f"device__attribute_{name}": 0x170 for name in ("architecture", "chip", "implementation")}
+    metrics = {
+        **attributes,
+        "device__attribute_display_name": "Test GPU",
+        DURATION: duration,
+        REGISTERS: 32.0,
+        "sass__inst_executed_per_opcode": Metric(1000.0, [(key, int(count)) for key, count in MIX.items()]),
+    }
+    launch = LaunchResult("gemm", "gemm(float *)", "_Z4gemmPf", metrics, grid, (16, 16, 1))
+    path.write_bytes(ReportFile([launch], SessionDetails(created=created)).to_bytes())
+    return str(path)
+
+
+def test_two_report_files_of_two_sizes_from_end_to_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ncu_report")
+    a = report(tmp_path / "small.ncu-rep", (8, 8, 1), 1e6, 1730121091)
+    b = report(tmp_path / "large.ncu-rep", (32, 32, 1), 16e6, 1730121991)
+    assert main(["compare", a, b]) == Exit.PASS
+    printed = capsys.readouterr().out
+    assert "≠ not comparable" in printed
+    assert f"gemm: another workload: {GRID}" in printed
+    assert "worse" not in printed
+    assert main(["compare", a, b, "--fail", "--json"]) == Exit.UNJUDGED
+    document = json.loads(capsys.readouterr().out)
+    (pair,) = document["launches"]
+    assert pair["verdict"] == "not_comparable"
+    assert pair["workload_change"] == {
+        "verdict": "not_comparable",
+        "reason": f"another workload: {GRID}",
+        "code": "same",
+        "code_reason": "0.0 % of the executed instructions are of other opcodes",
+    }
+    assert document["comparable"] is True
