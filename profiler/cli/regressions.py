@@ -13,13 +13,16 @@ if TYPE_CHECKING:
     from profiler.regressions import Regression
 
 ROWS_SHOWN = 40
-_HEAD = ("version", "metric", "verdict", "on", "since", "due to", "acknowledged")
+_HEAD = ("version", "metric", "kernel", "verdict", "on", "since", "due to", "acknowledged")
 
 _DESCRIPTION = """\
 What is worse now in the index. The latency of calls and ncu durations: by the steps of their history, by the
 newest run against the one before, and by the newest against the baseline (the pinned one, else the parent,
 else the version before). Compiler facts, modelled conflicts and counts that repeat exactly: between the runs
 of one version. What was right and is wrong now comes first, what is acknowledged last.
+
+Launches are paired as `profiler compare` pairs them. One of another grid is another workload, unless a
+workload is declared (`import --workload`), and is held against the last run of its own size.
 
 This lists; `profiler gate` judges one change and makes it the exit code."""
 
@@ -76,7 +79,7 @@ def _print_regressions(document: RegressionsDocument) -> None:
         has_acknowledgement = regression.acknowledged or regression.lapsed
         acknowledged = f"acknowledged: {regression.passed_words}" if has_acknowledgement else ""
         words = "; ".join(filter(None, (regression.how_sure, cause.words, acknowledged)))
-        say(f"  {regression.subject} {regression.label}: {words}")
+        say(f"  {regression.subject} {regression.what}: {words}")
 
 
 def _row(regression: Regression, due_to: str) -> tuple[str, ...]:
@@ -90,6 +93,7 @@ def _row(regression: Regression, due_to: str) -> tuple[str, ...]:
     return (
         regression.subject,
         regression.label,
+        regression.launch,
         f"{word} {regression.change}".strip(),
         place,
         regression.since,

@@ -43,6 +43,8 @@ class RegressionsDocument(Document):
         "mode",
         "kernel",
         "concept",
+        "grid",
+        "block",
         "found_by",
         "a",
         "b",
@@ -60,7 +62,7 @@ class RegressionsDocument(Document):
     def sentences(self) -> Sequence[str]:
         """A sentence a regression; at the end what was looked at."""
         regressions = [
-            f"{regression.subject} {regression.label}: {regression.change or 'wrong'} "
+            f"{regression.subject} {regression.what}: {regression.change or 'wrong'} "
             f"since {regression.since}; {regression.how_sure}"
             for regression in self.report.regressions
         ]
@@ -88,6 +90,8 @@ class RegressionsDocument(Document):
             gpu or None,
             evidence.value,
             *(text or None for text in place),
+            regression.grid,
+            regression.block,
             regression.kind.value,
             regression.a.number,
             regression.b.number,
@@ -107,6 +111,8 @@ class RegressionsDocument(Document):
         return {
             **{name: text or None for name, text in series._asdict().items()},
             "evidence": series.evidence.value,
+            "grid": regression.grid,
+            "block": regression.block,
             "found_by": regression.kind,
             "before": _run_dict(regression.before),
             "possible": [_run_dict(run) for run in regression.possible],

@@ -11,6 +11,7 @@ from profiler.compare import (
     UNKNOWN_NOISE,
     Comparison,
     NoiseModel,
+    PairedBy,
     Pairing,
     RunChanges,
     compare,
@@ -103,10 +104,14 @@ class CauseFinder:
             if run is None or not run.launches:
                 return ""
         with suppress(UnknownName):  # a side that cannot be told from others has no split
-            for explanation in explain(self._compare(regression, before, after), self.table):
+            comparison = self._compare(regression, before, after)
+            for explanation in explain(comparison, self.table):
+                # The launch as the newer run has it: its place in the older one may be another.
+                pair, names = explanation.pair, {series.part, series.part.removesuffix("#0")}
+                labels = pair.labels if pair.paired_by is PairedBy.DECLARED else ()
+                is_launch = not names.isdisjoint((comparison.label(pair.b), *labels))
                 # A latency is of the whole call: the first launch with causes speaks for it.
-                names = {series.part, series.part.removesuffix("#0")}
-                is_of_series = series.concept == LATENCY or not names.isdisjoint(explanation.pair.labels)
+                is_of_series = series.concept == LATENCY or is_launch
                 if is_of_series and explanation.causes:
                     return explanation.sentence
         return ""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from profiler.store import PartArrays
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_SIZES = ("launch__grid_size", "launch__block_size")  # blocks, and threads of a block
 _ALSO_CHANGED = 4  # how many other facts that changed in the same run are named
 
 Floats = NDArray[np.float64]
@@ -116,14 +117,21 @@ def find_exact_regressions(search: Search) -> Iterator[Regression]:
     headline = search.table.by_concept.get(HEADLINE)
     durations = [name.name for name in headline.alternatives] if headline else []
     steps: list[tuple[_VersionPart, str, StandingStep]] = []
-    parts = search.store.part_arrays([*rules, *durations], family=search.family)
-    for part in joined_arrays(parts, search.pairing.kept(search.family)):
+    arrays = search.store.part_arrays([*rules, *durations, *_SIZES], family=search.family)
+    parts = joined_arrays(arrays, search.pairing.kept(search.family))
+    newest_by_kernel = _newest_by_kernel(parts)
+    for part in parts:
         search.coverage.series[part.evidence.value] += sum(name in rules for name in part.metrics)
         for index, version in enumerate(part.versions):
             rows = np.flatnonzero(part.version == index)
             # One run has no past; a rejected version has nothing to lose.
             if version in search.rejected or len(rows) < 2:
                 continue
+            # A later run has the kernel, if not as many launches of it: that one is how it is now.
+            if part.created_us[rows[-1]] < newest_by_kernel[(*_kernel_of(part), version)]:
+                continue
+            if not search.pairing.kept(search.family):  # declared pairs may differ in size
+                rows = _of_one_size(part, rows)
             values = _VersionPart(part, rows)
             for name in part.metrics:
                 if name not in rules:
@@ -137,7 +145,42 @@ def find_exact_regressions(search: Search) -> Iterator[Regression]:
     )
     metrics = {name: metric for name, (metric, _) in rules.items()}
     for values, name, step in steps:
-        yield _regression(values, name, step, run_ids, metrics)
+        regression: Regression | None = _regression(values, name, step, run_ids, metrics)
+        if regression and values.part.evidence is Evidence.MEASURED:
+            regression = search.confirm(regression)
+        if regression:
+            yield regression
+
+
+def _kernel_of(part: PartArrays) -> tuple[object, ...]:
+    return part.workload, part.gpu, part.evidence, part.mode, part.base_name
+
+
+def _newest_by_kernel(parts: Sequence[PartArrays]) -> dict[tuple[object, ...], int]:
+    """By kernel and version, when the newest run that has it was made, in microseconds since 1970."""
+    newest: dict[tuple[object, ...], int] = {}
+    for part in parts:
+        for index, version in enumerate(part.versions):
+            created = part.created_us[part.version == index]
+            if len(created):
+                key = (*_kernel_of(part), version)
+                newest[key] = max(int(created.max()), newest.get(key, 0))
+    return newest
+
+
+def _of_one_size(part: PartArrays, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The rows whose launches have as many threads as the newest: others are other workloads.
+
+    All rows where a workload is declared, a size is not known, or the newest is the only one of its size:
+    `compare` then knows whether other code is why.
+    """
+    if part.workload or not set(_SIZES) <= set(part.metrics):
+        return rows
+    blocks, threads = (part.numbers[part.metrics.index(name)][rows] for name in _SIZES)
+    # As in compare.is_other_grid: threads come in whole blocks.
+    same = np.abs(blocks * threads - blocks[-1] * threads[-1]) < np.maximum(threads, threads[-1])
+    of_one_size = rows[same | np.isnan(blocks * threads)]
+    return of_one_size if len(of_one_size) > 1 else rows
 
 
 def _rules(search: Search) -> dict[str, tuple[Metric, IsWorse]]:

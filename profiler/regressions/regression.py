@@ -11,9 +11,12 @@ from typing import NamedTuple
 
 from profiler.evidence import Evidence, Value, formatting
 from profiler.gate import Acknowledgement, LapsedAcknowledgement
+from profiler.history import LATENCY
 from profiler.statistics import Interval, NoiseFloor, change_text, share_text
 
 CORRECTNESS = "correctness"  # the concept of results that were right and are wrong
+_OF_CALLS = (CORRECTNESS, LATENCY)  # concepts of whole calls
+_MAIN_PARTS = ("", "main", "total")  # need no name where a version has one kernel
 
 
 class RegressionKind(StrEnum):
@@ -75,6 +78,8 @@ class Regression:
     changed_with: tuple[str, ...] = ()  # other facts that changed in the same run
     acknowledged: Acknowledgement | None = None
     lapsed: LapsedAcknowledgement | None = None  # the acknowledgement that let it pass and has ended
+    grid: tuple[int, int, int] | None = None  # of the launch now; None for what is of no single launch
+    block: tuple[int, int, int] | None = None
 
     @property
     def became_wrong(self) -> bool:
@@ -101,6 +106,20 @@ class Regression:
     def subject(self) -> str:
         """The name that the command line accepts for the version."""
         return f"{self.series.family}/{self.series.version}"
+
+    @property
+    def launch(self) -> str:
+        """The kernel with its grid: `gemm#1, grid 8 × 8`; "" for whole calls and facts of the main kernel."""
+        series = self.series
+        if series.evidence is not Evidence.MEASURED and series.part in _MAIN_PARTS:
+            return ""
+        kernel = "" if series.concept in _OF_CALLS else series.part.removesuffix("#0")
+        return f"{kernel}, grid {formatting.dimensions(self.grid)}" if kernel and self.grid else kernel
+
+    @property
+    def what(self) -> str:
+        """What is worse: `ncu duration of gemm#1, grid 8 × 8`."""
+        return f"{self.label} of {self.launch}" if self.launch else self.label
 
     @property
     def since(self) -> str:

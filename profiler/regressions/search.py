@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from profiler.compare import NO_PAIRS, UNKNOWN_NOISE, NoiseModel, Pairing
 from profiler.evidence import Evidence, MetricTable
 from profiler.history import Baseline, Baselines, Lineage, LostPin
 from profiler.history.lineage import REJECTED
+from profiler.regressions.launch_pairs import LaunchPairs
+from profiler.regressions.regression import Regression
 
 if TYPE_CHECKING:
     from profiler.store import Store
@@ -75,6 +78,22 @@ class Search:
     def wrong(self) -> dict[str, dict[str, str]]:
         """The versions without a speed, as the argument of `load_trends`."""
         return {self.family: self.lineage.wrong} if self.lineage else {}
+
+    @cached_property
+    def _launch_pairs(self) -> LaunchPairs:
+        return LaunchPairs(self.store, self.table, self.noise, self.pairing)
+
+    def confirm(self, regression: Regression, *, count: bool = True) -> Regression | None:
+        """The regression of a launch, if `compare` pairs its launches and calls it worse too.
+
+        With `count`, what is no pair, or of another workload, is counted as unclear.
+        """
+        confirmed = self._launch_pairs.confirm(regression)
+        if isinstance(confirmed, Regression):
+            return confirmed
+        if confirmed and count:
+            self.coverage.unclear[UnclearReason(confirmed, "")] += 1
+        return None
 
     def baseline(
         self, version: str, workload: str, gpu: str, versions_present: Collection[str]

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import NamedTuple
 
-from profiler.compare import HEADLINE, SHORT_NS, CounterKey, Judgement, judge, latency_words, noise_command
-from profiler.evidence import Evidence, Metric, Value
+from profiler.compare import (
+    HEADLINE,
+    SHORT_NS,
+    CounterKey,
+    Judgement,
+    is_other_grid,
+    judge,
+    latency_words,
+    noise_command,
+)
+from profiler.evidence import NOT_COLLECTED, Evidence, Metric, Value
 from profiler.history import LATENCY, Trend, TrendPoint, change_points, load_latency_trends, load_trends
 from profiler.history.trend import LATENCY_METRIC
 from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
@@ -27,6 +39,8 @@ from profiler.statistics import (
 from profiler.statistics.ratios import MARGIN
 from profiler.store import SampleArrays
 
+_Size = tuple[int, int, int]
+_LaunchSize = tuple[_Size | None, _Size | None]  # grid and block
 _IsWorse = Callable[[TrendPoint, TrendPoint], bool]  # of the older and the newer
 _ACROSS = ("driver", "ncu")  # may differ along a series, since a step may be due to them
 _SHORT = "ncu durations under 50 µs, which move by themselves"
@@ -57,7 +71,7 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
     metric = search.table.by_concept.get(HEADLINE)
     if metric is None:
         return
-    for series in load_trends(
+    trends = load_trends(
         search.store,
         HEADLINE,
         search.table,
@@ -67,7 +81,9 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
         across=_ACROSS,
         wrong=search.wrong,
         pairing=search.pairing,
-    ):
+    )
+    newest_runs = _newest_runs(trends)
+    for series in trends:
         search.coverage.series[series.evidence.value] += 1
         regressions = [*_steps(series, search, metric)]
         for point_pair in _pairs(series, search, partial(_takes_longer, series, metric, search)):
@@ -75,8 +91,89 @@ def find_time_regressions(search: Search) -> Iterator[Regression]:
         # Where calls were timed, they decide: ncu's duration would report the same regression again.
         cell = (series.workload or "", series.gpu or "")
         for regression in regressions:
-            if (regression.series.version, *cell) not in timed:
-                yield regression
+            is_timed = (regression.series.version, *cell) in timed
+            if is_timed or not _is_now(regression, series, search, newest_runs):
+                continue
+            if confirmed := search.confirm(regression):
+                yield confirmed
+    for candidate in _of_moved_places(trends, search):
+        if confirmed := search.confirm(candidate, count=False):
+            yield confirmed
+
+
+def _of_moved_places(trends: Sequence[Trend], search: Search) -> Iterator[Regression]:
+    """Every launch of a kernel whose launches changed places or number since the run before, to be confirmed.
+
+    A series joins the launches of one place, so that a launch that moved is in none with its own past.
+    """
+    if search.lineage is not None:  # the launches of a catalogue's version have fixed places
+        return
+    kernels: dict[tuple[object, ...], list[Trend]] = defaultdict(list)
+    for series in trends:
+        kernels[_kernel_of(series)].append(series)
+    for several in kernels.values():
+        if len(several) < 2:
+            continue
+        places_by_run: dict[VersionRun, dict[str, TrendPoint]] = defaultdict(dict)
+        for series in several:
+            for point in series.points:
+                if point.on_line:
+                    places_by_run[_version_run(point)][series.part] = point
+        runs = sorted(places_by_run, key=lambda run: (run.created, run.run_id))
+        now, earlier = runs[-1], runs[:-1]
+        before = next((run for run in reversed(earlier) if run.version == now.version), None)
+        before = before or (earlier[-1] if earlier else None)
+        if before is None or _sizes(places_by_run[before]) == _sizes(places_by_run[now]):
+            continue
+        held_against = "" if before.version == now.version else f"the version before, {before.version}"
+        for series in several:
+            if point := places_by_run[now].get(series.part):
+                yield Regression(
+                    _series_key(series, now.version),
+                    series.label,
+                    RegressionKind.RUNS,
+                    before,
+                    (now,),
+                    now,
+                    NOT_COLLECTED,  # which launch was its own is what has to be found
+                    point.value,
+                    "",
+                    held_against=held_against,
+                )
+
+
+def _sizes(places: Mapping[str, TrendPoint]) -> dict[str, _LaunchSize]:
+    return {part: (point.grid, point.block) for part, point in places.items()}
+
+
+def _is_now(
+    regression: Regression, series: Trend, search: Search, newest_runs: Mapping[tuple[object, ...], datetime]
+) -> bool:
+    """Whether no later run has the kernel: it may have it with fewer launches, so in fewer series."""
+    own_version = regression.series.version
+    # Where versions follow one another, the newest of them with this kernel is how it is now.
+    follows = search.lineage is None and search.baselines.pin_for(series.workload, series.gpu) is None
+    is_between_versions = follows and regression.before.version != own_version
+    key = *_kernel_of(series), None if is_between_versions else own_version
+    return regression.now.created >= newest_runs[key]
+
+
+def _kernel_of(series: Trend) -> tuple[object, ...]:
+    return series.workload, series.gpu, series.mode, series.base_name
+
+
+def _newest_runs(trends: Sequence[Trend]) -> dict[tuple[object, ...], datetime]:
+    """By kernel and version (None: any version), when the newest run that has it was made.
+
+    A run has a kernel where any launch of it has a number.
+    """
+    newest: dict[tuple[object, ...], datetime] = {}
+    for series in trends:
+        for point in series.points:
+            for version in (point.version, None) if point.on_line else ():
+                key = *_kernel_of(series), version
+                newest[key] = max(point.created, newest.get(key, point.created))
+    return newest
 
 
 def _lines(series: Trend, search: Search) -> list[Trend]:
@@ -84,9 +181,24 @@ def _lines(series: Trend, search: Search) -> list[Trend]:
     if search.lineage is None:
         for view in change_points.series_views(series, (), None):
             if view.over == change_points.RUNS and view.version is None:
-                return [view.series]
+                return [_of_one_size(view.series, search)]
     names = dict.fromkeys(point.version for point in series.points)
-    return [change_points.only_version(series, name) for name in names]
+    return [_of_one_size(change_points.only_version(series, name), search) for name in names]
+
+
+def _of_one_size(line: Trend, search: Search) -> Trend:
+    """The line without points of other grids, which are other workloads where none is declared.
+
+    The whole line where the newest launch is the only one of its size: `compare` then knows whether other
+    code is why.
+    """
+    newest = next((point for point in reversed(line.points) if point.on_line), None)
+    # Of declared pairs the sizes may differ.
+    if line.workload or newest is None or search.pairing.kept(search.family):
+        return line
+    points = tuple(point for point in line.points if not point.on_line or not is_other_grid(point, newest))
+    is_alone = sum(point.on_line for point in points) < 2
+    return line if is_alone else replace(line, points=points)
 
 
 def _steps(series: Trend, search: Search, metric: Metric) -> Iterator[Regression]:

@@ -189,9 +189,8 @@ def _part(regression: Regression, css: str = "") -> Html:
     series = regression.series
     if series.concept == LATENCY:
         return markup.tag("span", mode_name(series.mode), f"m{css}", series.mode)
-    kernel = series.part.removesuffix("#0")  # the number tells apart launches of one kernel
-    is_named = series.evidence is Evidence.MEASURED or series.part not in ("", "main", "total")
-    return markup.tag("span", kernel, f"c m{css}", series.mode) if is_named and kernel else Html("")
+    launch = regression.launch
+    return markup.tag("span", launch, f"c m{css}", series.mode) if launch else Html("")
 
 
 def _workload_and_gpu(regression: Regression) -> Html:

@@ -1,0 +1,114 @@
+"""Whether the two launches behind a regression are a pair for `compare` too, and worse by its verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from profiler.compare import (
+    NO_PAIRS,
+    UNKNOWN_NOISE,
+    Comparison,
+    NoiseModel,
+    PairComparison,
+    PairedBy,
+    Pairing,
+    compare,
+)
+from profiler.errors import UnknownName
+from profiler.evidence import MetricTable
+from profiler.regressions.regression import Regression, RegressionKind, SeriesKey, VersionRun
+from profiler.statistics import Verdict
+
+if TYPE_CHECKING:
+    from profiler.store import Store
+
+_AMBIGUOUS = "launches of a kernel that cannot be told apart in the two runs"
+_NO_PARTNER = "launches without a partner in the other run"
+_OTHER_WORKLOAD = "launches of another grid, so of another workload"
+_PERHAPS_OTHER = "launches that may be of another problem size"
+
+_Ends = tuple[SeriesKey, VersionRun, VersionRun]
+
+
+@dataclass(frozen=True)
+class LaunchPairs:
+    """Compares the runs behind regressions; each two runs once.
+
+    A series joins launches by their place in the run. Where launches come and go, that place is of another
+    launch: which are a pair, and whether they did the same work, is decided as `compare` does.
+    """
+
+    store: Store
+    table: MetricTable
+    noise: NoiseModel = UNKNOWN_NOISE
+    pairing: Pairing = NO_PAIRS
+    _comparisons: dict[_Ends, Comparison | None] = field(default_factory=dict)
+
+    def confirm(self, regression: Regression) -> Regression | str:
+        """The regression with its launches' size and `compare`'s numbers; else why nobody can judge it.
+
+        "" where `compare` finds nothing worse.
+        """
+        comparison = self._compare(regression)
+        if comparison is None:
+            return _NO_PARTNER
+        parts = (regression.series.part, regression.series.part.removesuffix("#0"))
+        for pair in comparison.pairs:
+            # A series of two declared names has the newest, which may be A's.
+            labels = pair.labels if pair.paired_by is PairedBy.DECLARED else (comparison.label(pair.b),)
+            if not set(labels).isdisjoint(parts):
+                return _judged_by(regression, pair, comparison.label(pair.a) in parts)
+        ambiguous = (launch for group in comparison.ambiguous for launch in group.b)
+        return _AMBIGUOUS if any(comparison.label(launch) in parts for launch in ambiguous) else _NO_PARTNER
+
+    def _compare(self, regression: Regression) -> Comparison | None:
+        """B is the newest run, A that with the old level; None where a side cannot be told from others."""
+        series, ends = regression.series, (regression.before, regression.now)
+        key = series._replace(version="", part="", concept=""), *ends
+        if key not in self._comparisons:
+            try:
+                a, b = (
+                    self.store.side(
+                        run_id=run.run_id,
+                        family=series.family,
+                        version=run.version,
+                        workload=series.workload,
+                        gpu=series.gpu,
+                        evidence=series.evidence,
+                    )
+                    for run in ends
+                )
+            except UnknownName:
+                self._comparisons[key] = None
+            else:
+                noise = self.noise.only_counters()
+                self._comparisons[key] = compare(
+                    a, b, self.table, across=("driver", "ncu"), noise=noise, pairing=self.pairing
+                )
+        return self._comparisons[key]
+
+
+def _judged_by(regression: Regression, pair: PairComparison, is_same_part: bool) -> Regression | str:
+    """The regression as its pair of launches has it; why it cannot be judged; "" where it is none."""
+    if pair.workload_change:
+        is_other = pair.workload_change.verdict is Verdict.NOT_COMPARABLE
+        return _OTHER_WORKLOAD if is_other else _PERHAPS_OTHER
+    sized = replace(regression, grid=pair.b.grid, block=pair.b.block)
+    if regression.kind is RegressionKind.STEP:
+        return sized  # judged by its history, of which these are two points
+    change = next((change for change in pair.metrics if change.concept == regression.series.concept), None)
+    if change is None or change.verdict is not Verdict.WORSE:
+        return ""
+    if is_same_part and regression.a.number is not None:
+        return sized
+    return replace(
+        sized,
+        a=change.a,
+        b=change.b,
+        basis=change.reason if change.interval else "unreplicated: one launch a side",
+        effect=None if change.change_pct is None else change.change_pct / 100,
+        interval=change.interval,
+        interval_kind="A/A pairs",
+        detectable=change.noise_share,
+    )
