@@ -14,19 +14,23 @@ from profiler.compare.same_code import CHANGED, SAME, UNKNOWN, CodeChange
 from profiler.evidence import Launch, formatting
 from profiler.statistics import Verdict, change_text
 
-# What grows with the problem, by exact ncu names. Of several kinds the first that both launches carry counts.
-_INSTRUCTIONS = {
+_Counters = dict[str, tuple[str, ...]]  # exact ncu names by what they count, summed where there are several
+
+# What grows with the problem. Of several kinds the first that both launches carry counts.
+_INSTRUCTIONS: _Counters = {
     "instructions": ("smsp__inst_executed.sum",),
     "instructions executed": ("sm__inst_executed.sum",),
 }
-_TRAFFIC = {
+_TRAFFIC: _Counters = {
     "L2 sectors": ("lts__t_sectors.sum",),
     "global load sectors": ("l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum",),
     "DRAM bytes": ("dram__bytes_read.sum", "dram__bytes_write.sum"),  # both together
 }
-_CYCLES = {"cycles": ("gpc__cycles_elapsed.max",)}
-_COMPUTE = {"compute throughput": ("sm__throughput.avg.pct_of_peak_sustained_elapsed",)}
-_MEMORY = {"memory throughput": ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",)}
+_CYCLES: _Counters = {"cycles": ("gpc__cycles_elapsed.max",)}
+_COMPUTE: _Counters = {"compute throughput": ("sm__throughput.avg.pct_of_peak_sustained_elapsed",)}
+_MEMORY: _Counters = {
+    "memory throughput": ("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",)
+}
 _CODE_FACTS = {
     "registers": "launch__registers_per_thread",
     "static shared memory": "launch__shared_mem_per_block_static",
@@ -39,7 +43,6 @@ _TWICE = 2.0  # other code may well execute more: it is doubted from here on
 _ALIKE = 1.25  # of two ratios, how many times the logarithm of the one may be that of the other
 _SAME_MIX, _OTHER_MIX = 0.02, 0.1  # shares of the executed instructions that are of other opcodes
 
-_Counters = dict[str, tuple[str, ...]]
 _Size = tuple[int, int, int]
 
 

@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
 from profiler.bundles import Root, Run
-from profiler.compare import NO_PAIRS, Pairing, RunChanges, run_changes
-from profiler.compare.same_code import run_code_loader
+from profiler.compare import NO_PAIRS, Pairing, RunChanges, describe_sizes, is_other_grid, run_changes
+from profiler.compare.same_code import CHANGED, run_code_loader
 from profiler.errors import UnknownName
 from profiler.evidence import Evidence, Metric, MetricTable, brief_list, nearest_first
 from profiler.history.trend import (
@@ -39,7 +39,7 @@ class Step:
     """One step of a series from one level to another."""
 
     change_point: ChangePoint  # its indices are those of the history's series.points
-    verdict: Verdict  # better, worse or changed
+    verdict: Verdict  # better, worse or changed; not_comparable between two problem sizes
     reason: str
     before: TrendPoint  # the last point that surely has the old level
     possible: tuple[TrendPoint, ...]  # one of these is the first with the new level; never empty
@@ -260,6 +260,9 @@ def _step(
         series.evidence,
     )
     verdict, reason = _verdict(change_point, metric)
+    is_same_code = what_else_changed.code.word != CHANGED
+    if not series.workload and is_same_code and is_other_grid(before, after):
+        verdict, reason = Verdict.NOT_COMPARABLE, f"another workload: {describe_sizes(before, after)}"
     likeliest = points[change_point.index]
     return Step(change_point, verdict, reason, before, possible, likeliest, what_else_changed)
 

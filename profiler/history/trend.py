@@ -9,7 +9,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal
 
-from profiler.compare import NO_PAIRS, Pairing, name_filter
+from profiler.compare import NO_PAIRS, Pairing, describe_sizes, is_other_grid, name_filter
 from profiler.errors import UnknownName
 from profiler.evidence import (
     NOT_COLLECTED,
@@ -423,7 +423,7 @@ class _TrendBuilder:
             value = Value(None, value.unit, state=State.NOT_AVAILABLE)
         gap = "" if value.number is not None else value.state.words
         gap = self.wrong.get(point.version, gap)
-        breaks = self._breaks(previous, point.run_id, name, value) if previous and not gap else ""
+        breaks = self._breaks(previous, point, name) if previous and not gap else ""
         return TrendPoint(
             point.run_id,
             point.version,
@@ -470,14 +470,18 @@ class _TrendBuilder:
         run = self.runs.get(run_id)
         return chip_of(run.compute_capability if run else None)
 
-    def _breaks(self, previous: TrendPoint, run_id: str, name: str, value: Value) -> str:
+    def _breaks(self, previous: TrendPoint, point: Point, name: str) -> str:
         """Why the value must not be joined to the number before it; "" where it may."""
-        differences = []
+        differences, value = [], point.value
+        if not self.cell[0] and is_other_grid(
+            previous, point
+        ):  # where a workload is declared, that is tuning
+            differences.append(describe_sizes(previous, point))
         if previous.metric != name:
             differences.append(f"different counters: {previous.metric} and {name}")
         if previous.value.unit != value.unit:
             differences.append(f"different units: {previous.value.unit or 'none'} and {value.unit or 'none'}")
-        a, b = self.runs.get(previous.run_id), self.runs.get(run_id)
+        a, b = self.runs.get(previous.run_id), self.runs.get(point.run_id)
         if a and b:
             differences += driver_and_ncu_differences(a, b, self.across)
         return "; ".join(differences)

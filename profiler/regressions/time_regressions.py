@@ -127,7 +127,7 @@ def _of_moved_places(trends: Sequence[Trend], search: Search) -> Iterator[Regres
             continue
         held_against = "" if before.version == now.version else f"the version before, {before.version}"
         for series in several:
-            if point := places_by_run[now].get(series.part):
+            if launch := places_by_run[now].get(series.part):
                 yield Regression(
                     _series_key(series, now.version),
                     series.label,
@@ -136,7 +136,7 @@ def _of_moved_places(trends: Sequence[Trend], search: Search) -> Iterator[Regres
                     (now,),
                     now,
                     NOT_COLLECTED,  # which launch was its own is what has to be found
-                    point.value,
+                    launch.value,
                     "",
                     held_against=held_against,
                 )
