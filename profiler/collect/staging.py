@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import time
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +23,9 @@ PLAN = "plan.json"
 JOBS, REPORTS, SCRATCH, SOURCES, SESSIONS = "jobs", "reports", "work", "sources", "sessions"
 LAST_RUN = "last"  # in the place of a run's id
 _GONE = ".old-"  # prefix of the folders of sealed runs while they are removed
+# A killed process may leave a child that it had just forked: until that child runs its own program, which on
+# a busy machine takes a while, it keeps the lock.
+LOCK_WAIT_S = 3.0
 _Signature: TypeAlias = tuple[int, int, int]  # of a file: inode, time, size
 
 
@@ -84,13 +88,9 @@ class Staging:
             lock = (self.folder / ".lock").open("w")
         except FileNotFoundError:
             raise UnknownName(f"run {self.run_id} has just been sealed by another process") from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked_within(lock, LOCK_WAIT_S):
             lock.close()
-            raise ProfilerError(
-                f"another process is collecting {self.run_id}: wait for it, or end it"
-            ) from None
+            raise ProfilerError(f"another process is collecting {self.run_id}: wait for it, or end it")
         if not (self.folder / PLAN).is_file():  # sealed before this process got the lock
             lock.close()
             raise UnknownName(f"run {self.run_id} has just been sealed by another process")
@@ -252,3 +252,17 @@ def _write_json(path: Path, content: Mapping[str, object]) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _locked_within(file: IO[str], seconds: float) -> bool:
+    """Whether this process got the lock on an open file in that time."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.02)
+        else:
+            return True

@@ -321,6 +321,17 @@ def test_a_run_that_another_process_just_sealed_is_said_so(folder: Path) -> None
         staging.lock()
 
 
+def test_a_lock_that_a_dying_process_still_has_is_waited_for(folder: Path) -> None:
+    collection = begin(folder)
+    child = os.fork()  # shares the lock, as a child that has not yet begun its own program does
+    if child == 0:
+        time.sleep(0.3)
+        os._exit(0)
+    collection.staging.close()
+    again(folder, collection.staging.run_id)
+    os.waitpid(child, 0)
+
+
 def test_a_full_disk_is_said_and_the_run_goes_on_when_there_is_room(folder: Path) -> None:
     small = folder / "data"
     small.mkdir()
