@@ -137,7 +137,7 @@ def _print_measured(comparison: Comparison, everything: bool) -> None:
         print_table(text.DURATION_HEAD, text.duration_rows(comparison), right=(1, 2, 3))
         print_lines((*text.pairing_notes(comparison), *text.undecided_reasons(comparison)), "  ")
     elif comparison.a.launches or comparison.b.launches or not comparison.latency:
-        say("\nno launch of A has a partner in B: --pair A=B says which kernels are one")
+        say("\nno launch of A has a partner in B: --pair A=B says which kernels are one under two names")
     if comparison.hidden_pairs:
         say(f"  {text.hidden_pairs(comparison)}: --top N")
     print_unmatched(comparison)
@@ -171,7 +171,7 @@ def print_head(comparison: Comparison) -> None:
 
 def print_unmatched(comparison: Comparison) -> None:
     """Print the launches that have no partner, and those that are ambiguous."""
-    from profiler.documents.comparison_text import describe_launch, unmatched
+    from profiler.documents.comparison_text import describe_launch, pair_options, unmatched
     from profiler.evidence import brief_list
 
     print_lines(unmatched(comparison))
@@ -181,6 +181,7 @@ def print_unmatched(comparison: Comparison) -> None:
             for side in (group.a, group.b)
         )
         say(f"ambiguous: {group.base_name}: {group.why}\n  A: {a}\n  B: {b}")
+    print_lines(pair_options(comparison), "  ")
 
 
 def _pairs_that_moved(pairs: Sequence[PairComparison]) -> Sequence[PairComparison]:

@@ -111,7 +111,7 @@ def _print_explanation(document: ExplanationDocument, everything: bool) -> None:
         say(f"\n{text.NOT_LATENCY}")
         print_table(text.DURATION_HEAD, text.duration_rows(comparison), right=(1, 2, 3))
     elif comparison.a.launches or comparison.b.launches or not comparison.latency:
-        say("\nno launch of A has a partner in B: --pair A=B says which kernels are one")
+        say("\nno launch of A has a partner in B: --pair A=B says which kernels are one under two names")
     else:
         say(f"\n{NO_COUNTERS}")
     print_lines((*text.pairing_notes(comparison), *text.undecided_reasons(comparison)), "  ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterable
 
@@ -115,11 +116,37 @@ def undecided_reasons(comparison: Comparison) -> list[str]:
 
 
 def pairing_notes(comparison: Comparison) -> list[str]:
-    """How launches of different names came to be pairs, a line a pair; below, how to refuse a proposal."""
-    lines = [f"{pair.kernel}: {pair.paired_by.words}" for pair in comparison.pairs if pair.paired_by.words]
+    """How launches of different names came to be pairs, a line for two names; how to refuse a proposal."""
+    launches = Counter(
+        (pair.a.base_name, pair.b.base_name, pair.paired_by.words)
+        for pair in comparison.pairs
+        if pair.paired_by.words
+    )
+    lines = [
+        f"{' → '.join(dict.fromkeys(names))}: {words}{f' ({count} launches)' if count > 1 else ''}"
+        for (*names, words), count in launches.items()
+    ]
     if any(pair.paired_by.is_proposed for pair in comparison.pairs):
-        lines.append("a pair of different names is proposed where nobody declared one: --no-guess refuses")
+        lines.append("nobody declared that they are one kernel: --pair A=B does, --no-guess refuses it")
     return lines
+
+
+def pair_options(comparison: Comparison) -> list[str]:
+    """The option that pairs what is ambiguous, or what may be one kernel under two names; a line each."""
+    lines = [
+        f"--pair {_option(group.base_name, group.base_name)} pairs what is ambiguous in order"
+        for group in comparison.ambiguous
+    ]
+    only_a, only_b = (
+        {launch.base_name for launch in launches} for launches in (comparison.only_in_a, comparison.only_in_b)
+    )
+    if len(only_a) == len(only_b) == 1 and only_a != only_b:
+        lines.append(f"--pair {_option(*only_a, *only_b)} compares the two, if they are one kernel")
+    return lines
+
+
+def _option(a: str, b: str) -> str:
+    return shlex.quote(f"{a}={b}")
 
 
 def _differing(pair: PairComparison) -> str:

@@ -15,14 +15,14 @@ from tests.reportfiles.ncu_rep import LaunchResult, ReportFile, SessionDetails
 CHIP = {f"device__attribute_{name}": 0x170 for name in ("architecture", "chip", "implementation")}  # GA100
 
 
-def write(path: Path, kernel: str, ns: float, day: int) -> str:
-    """A report of one launch."""
+def write(path: Path, kernel: str, ns: float, day: int, launches: int = 1) -> str:
+    """A report of one kernel."""
     metrics = {**CHIP, "gpu__time_duration.sum": ns, "device__attribute_display_name": "NVIDIA Test 1"}
     grid = (64 + day, 1, 1)  # no two alike, so that nothing is proposed
     launch = LaunchResult(kernel, f"void {kernel}(float*)", f"_Z{kernel}", metrics, grid)
     created = SessionDetails(created=1730121091 + 86400 * day)
     path.parent.mkdir(exist_ok=True)
-    path.write_bytes(ReportFile((launch,), created).to_bytes())
+    path.write_bytes(ReportFile((launch,) * launches, created).to_bytes())
     return str(path)
 
 
@@ -101,3 +101,18 @@ def test_a_pair_that_is_kept_is_followed_by_every_command(
     (kept,) = answer("pair", "--list")["pairs"]
     assert "two kernels again" in said("pair", "--undo", kept["id"])
     assert not answer("compare", *names)["launches"]
+
+
+def test_launches_that_do_not_pair_come_with_the_option_that_pairs_them(
+    two_reports: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["compare", *two_reports])
+    assert "--pair gemm_v6=gemm_v7 compares the two, if they are one kernel" in capsys.readouterr().out
+    one = write(tmp_path / "one.ncu-rep", "gemm", 1e6, 0)
+    two = write(tmp_path / "two.ncu-rep", "gemm", 1e6, 0, launches=2)
+    main(["compare", one, two])
+    assert "--pair gemm=gemm pairs what is ambiguous in order" in capsys.readouterr().out
+    assert main(["compare", one, two, "--pair", "gemm=gemm", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert [(pair["a"]["ordinal"], pair["b"]["ordinal"]) for pair in answer["launches"]] == [(0, 0)]
+    assert [launch["part"] for launch in answer["only_in_b"]] == ["gemm#1"]

@@ -183,6 +183,7 @@ def test_a_proposed_pair_is_labelled_in_text_json_and_markdown() -> None:
     assert launch["paired_by"] == "similar name"
     assert (launch["a"]["kernel"], launch["b"]["kernel"]) == ("gemm_v6", "gemm_v7")
     assert launch["part"] == "gemm_v6 → gemm_v7"
-    assert "paired by similar name, names differ" in document.to_markdown()
+    assert "gemm_v6 → gemm_v7: paired by similar name, names differ" in document.to_markdown()
+    assert "--no-guess refuses it" in document.to_markdown()
     refused = compare_sides(named_side("gemm_v6", 1), named_side("gemm_v7", 2), TABLE, guess=False)
     assert refused.verdict is Verdict.MISSING
