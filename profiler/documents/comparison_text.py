@@ -115,17 +115,22 @@ def undecided_reasons(comparison: Comparison) -> list[str]:
     return lines
 
 
-def pairing_notes(comparison: Comparison) -> list[str]:
-    """How launches of different names came to be pairs, a line for two names; how to refuse a proposal."""
+def paired_names(comparison: Comparison) -> list[str]:
+    """How launches of different names came to be pairs, a line for two names."""
     launches = Counter(
         (pair.a.base_name, pair.b.base_name, pair.paired_by.words)
         for pair in comparison.pairs
         if pair.paired_by.words
     )
-    lines = [
+    return [
         f"{' → '.join(dict.fromkeys(names))}: {words}{f' ({count} launches)' if count > 1 else ''}"
         for (*names, words), count in launches.items()
     ]
+
+
+def pairing_notes(comparison: Comparison) -> list[str]:
+    """`paired_names`, and how to declare or refuse what was proposed."""
+    lines = paired_names(comparison)
     if any(pair.paired_by.is_proposed for pair in comparison.pairs):
         lines.append("nobody declared that they are one kernel: --pair A=B does, --no-guess refuses it")
     return lines

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from profiler.compare import Comparison, MetricChange, PairComparison
+from profiler.documents.comparison_text import paired_names
 from profiler.evidence import NCU_DURATION, Evidence, Launch, formatting
 from profiler.statistics import Verdict
 from profiler.ui import addresses, markup
@@ -89,7 +90,8 @@ def table(comparison: Comparison, selected: PairComparison | None, view: address
     rows = []
     for pair in comparison.pairs:
         address = replace(view, launch=pair.kernel).href
-        name = markup.link(address, markup.cut_name(pair.kernel), title=pair.a.demangled)
+        title = pair.a.demangled if len(pair.labels) == 1 else pair.kernel
+        name = markup.link(address, markup.cut_name(pair.kernel), title=title)
         is_selected = selected is not None and pair.kernel == selected.kernel
         rows.append(Row((name, *_durations(pair)), selected=is_selected))
     for side, launches in (("A", comparison.only_in_a), ("B", comparison.only_in_b)):
@@ -122,7 +124,7 @@ def notes(comparison: Comparison) -> list[Html]:
         # Why two sides are not comparable stands above the pairs.
         if pair.verdict is not Verdict.NOT_COMPARABLE and not pair.workload_change
     ]
-    reasons += [f"{pair.kernel}: {pair.paired_by.words}" for pair in comparison.pairs if pair.paired_by.words]
+    reasons += paired_names(comparison)
     reasons += [f"{group.base_name}: ambiguous, {group.why}" for group in comparison.ambiguous]
     return [markup.note(reason) for reason in dict.fromkeys(reasons)]
 

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from profiler.compare import Comparison, compare, resolve_names
-from profiler.evidence import formatting, metric_table
+from profiler.evidence import Side, formatting, load_metrics, metric_table
 from profiler.ui import addresses
 from profiler.ui.data.pair_choice import choose_pair
 from profiler.ui.views import comparison_head, launch_pairs, metric_changes
+from tests import made
 
 
 def no_store() -> None:
@@ -164,3 +165,14 @@ def test_long_template_arguments_are_cut_to_where_they_begin_to_differ() -> None
         assert text.endswith("y…")
         assert len(text) <= 62
     assert metric_changes.excerpt("<1>", "<1>") == ("<1>", "<1>")
+
+
+def test_a_pair_of_two_names_shows_both_and_how_it_was_paired() -> None:
+    old, new = (made.launch(name, 1e6) for name in ("gemm_v6", "gemm_v7"))
+    comparison = compare(Side("A", (old,)), Side("B", (new,)), load_metrics())
+    (pair,) = comparison.pairs
+    shown = rows(launch_pairs.table(comparison, None, VIEW))[1].replace(" ", "")  # the name has two parts
+    assert shown.startswith("gemm_v6→gemm_v7")
+    assert "paired by similar name, names differ" in text(launch_pairs.verdict(pair))
+    notes = " ".join(map(text, launch_pairs.notes(comparison)))
+    assert notes == "gemm_v6 → gemm_v7: paired by similar name, names differ"
