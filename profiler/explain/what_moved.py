@@ -28,6 +28,7 @@ class CounterMove:
 
     change: MetricChange
     thresholds: float | None  # how many thresholds it moved, as ratios multiply; None where a side is 0
+    is_rate: bool  # per cycle or second, so that it moves with the time
 
     @property
     def words(self) -> str:
@@ -69,7 +70,7 @@ def what_moved(pair: PairComparison, table: MetricTable) -> WhatMoved:
     What was counted comes before what is a rate: a rate moves with the time, whatever the reason. Of counters
     of one group that moved alike, such as instructions issued and executed, the first is named.
     """
-    moves = sorted(_moves(pair, table.by_concept), key=lambda move: (_is_rate(move.change), -_size(move)))
+    moves = sorted(_moves(pair, table.by_concept), key=lambda move: (move.is_rate, -_size(move)))
     named: list[CounterMove] = []
     for move in moves:
         if len(named) < MOST_NAMED and not any(_are_alike(move.change, other.change) for other in named):
@@ -85,7 +86,7 @@ def _moves(pair: PairComparison, metrics: Mapping[str, Metric]) -> Iterator[Coun
         if metric and has_moved and metric.group not in _NO_REASONS:
             threshold = metric.threshold if metric.threshold_pp is None else metric.threshold_pp
             if threshold:  # none: a setting, such as a block limit
-                yield CounterMove(change, _thresholds(change, metric, latency))
+                yield CounterMove(change, _thresholds(change, metric, latency), _is_rate(metric))
 
 
 def _sum_of_stalls(pair: PairComparison) -> tuple[float, float]:
@@ -119,10 +120,11 @@ def _size(move: CounterMove) -> float:
     return math.inf if move.thresholds is None else move.thresholds
 
 
-def _is_rate(change: MetricChange) -> bool:
-    if change.group == "occupancy":  # of peak, but a number of warps
+def _is_rate(metric: Metric) -> bool:
+    if metric.group == "occupancy":  # of peak, but a number of warps
         return False
-    return change.group in _PER_TIME or any(part in change.metric for part in _PER_TIME_NAMES)
+    name = metric.alternatives[0].name
+    return metric.group in _PER_TIME or any(part in name for part in _PER_TIME_NAMES)
 
 
 def _are_alike(change: MetricChange, other: MetricChange) -> bool:
