@@ -201,12 +201,13 @@ def _what_to_collect(missing: Sequence[MissingCounter], chip: str | None) -> str
     labels = [counter.label for counter in missing if counter.group != STALLS]
     stalls = len(missing) - len(labels)
     more = len(labels) - _MAX_LABELS
+    # Labels hold commas.
     words = [*labels[:_MAX_LABELS], *([f"{more} more"] if more > 0 else [])]
     words += [f"{stalls} stall{'s' if stalls > 1 else ''}"] if stalls else []
     if not words:
         return ""
     options = f'--metrics "$(profiler metrics --chip {chip} --tier lean)"' if chip else "--set full"
-    return f"To split the time, collect {', '.join(words)}: `ncu {options}`."
+    return f"To split the time, collect {'; '.join(words)}: `ncu {options}`."
 
 
 def _why_no_time(a: Value, b: Value) -> str:

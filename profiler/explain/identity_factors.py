@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,6 +36,8 @@ class StandIn:
         """How far off it may be: "exact", "1.2 % off in the median, 9.7 % at most"."""
         if not self.most_off_pct:
             return "exact"
+        if not self.median_off_pct:
+            return f"{self.most_off_pct:g} % off at most"
         return f"{self.median_off_pct:g} % off in the median, {self.most_off_pct:g} % at most"
 
 
@@ -153,6 +155,9 @@ _FORMS: dict[str, tuple[_Form, ...]] = {
     ),
 }
 _NAMES = {
+    "T": "time",
+    "C": "cycles",
+    "S": "schedulers",
     "f": "clock",
     "E": "elapsed cycles",
     "I": "instructions",
@@ -194,7 +199,7 @@ def read_factors(a: Mapping[str, Value], b: Mapping[str, Value]) -> Factors:
         letters_a,
         letters_b,
         tuple(dict.fromkeys(missing)),
-        tuple(_stand_in(letter, chosen) for letter in used if chosen[letter].words),
+        tuple(stand_in for letter in used for stand_in in _stand_ins(letter, chosen, (a, b))),
         _concepts(used, chosen),
     )
 
@@ -225,6 +230,16 @@ def _concepts(letters: Iterable[str], chosen: Mapping[str, _Form]) -> tuple[str,
     return tuple(dict.fromkeys(need for need in needs if need not in _FORMS))
 
 
-def _stand_in(letter: str, chosen: Mapping[str, _Form]) -> StandIn:
+def _stand_ins(
+    letter: str, chosen: Mapping[str, _Form], sides: Sequence[Mapping[str, Value]]
+) -> Iterator[StandIn]:
+    """What a factor rests on that is not its own counter: numbers derived by metrics.txt, and its form."""
     form = chosen[letter]
-    return StandIn(_NAMES[letter], _concepts(_used((letter,), chosen), chosen), form.words, *form.off_pct)
+    for concept in _concepts((letter,), chosen):
+        derivations = (side[concept].derivation for side in sides if concept in side)
+        for derivation in filter(None, dict.fromkeys(derivations)):
+            most = derivation.most_off_pct or 0.0
+            yield StandIn(_NAMES[letter], (concept,), f"{concept} {derivation.words}", most_off_pct=most)
+    if form.words:
+        concepts = _concepts(_used((letter,), chosen), chosen)
+        yield StandIn(_NAMES[letter], concepts, form.words, *form.off_pct)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler.evidence import NOT_COLLECTED, Value
+from profiler.evidence import NOT_COLLECTED, Derivation, Value
 from profiler.explain import TimeSplit
 from profiler.explain.identity_factors import CONCEPTS, read_factors
 from profiler.explain.sentence import split_notes
@@ -122,6 +122,17 @@ def test_a_basic_report_names_every_factor_that_it_lacks_a_counter_of() -> None:
     by_factor = {stand_in.factor: stand_in for stand_in in read_factors(values, values).stand_ins}
     assert list(by_factor) == ["elapsed cycles", "instructions", "active cycles", "active warps", "latency"]
     assert by_factor["instructions"].concepts == ("sm_count", "issue_elapsed", "cycles")
+
+
+def test_a_number_that_metrics_txt_derives_is_named_too() -> None:
+    values = holding(WAYS["executed for issued"])
+    formula = "smsp__cycles_active.sum / (4 * device__attribute_multiprocessor_count)"
+    values["cycles_active"] = Value(9_000.0, "cycle", derivation=Derivation(formula))
+    issued, active = read_factors(values, values).stand_ins
+    assert (active.factor, active.concepts) == ("active cycles", ("cycles_active",))
+    assert active.words == f"cycles_active derived from {formula}"
+    assert active.accuracy == "exact"
+    assert issued.factor == "instructions"
 
 
 def test_a_form_is_taken_on_both_sides_or_on_neither() -> None:
