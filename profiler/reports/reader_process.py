@@ -391,7 +391,7 @@ def read_detail(path: str, ordinal: int) -> tuple[Json, bytes]:
         if name == "inst_executed" or name.startswith("smsp__pcsamp_"):
             counted.update(key for key in keys if isinstance(key, int) and key >= LOWEST_ADDRESS)
     # Where nothing was counted per instruction, the code itself may be there.
-    uncounted = set() if counted else set(itertools.chain.from_iterable(code_of(action, starts)))
+    uncounted = set() if counted else set(code_of(action, starts))
     addresses = counted or uncounted
     timelines = action.timelines()
     per_pc, over_time, rest = [], [], []
@@ -476,20 +476,24 @@ def has_code(action: Any, address: int) -> bool:
     return action.sass_by_pc(address) not in NO_TEXTS[:2]
 
 
-def code_of(action: Any, starts: Sequence[int]) -> Iterator[list[int]]:
-    """The instructions of each function, from its start to where its text ends, without the padding there."""
+def has_text(action: Any, address: int) -> bool:
+    """Whether an instruction lies at an address and can be read."""
+    return action.sass_by_pc(address) not in NO_TEXTS
+
+
+def code_of(action: Any, starts: Sequence[int]) -> Iterator[int]:
+    """The instructions of each function, from its start to where its text ends, padding as ncu counts it."""
     for start, limit in itertools.zip_longest(starts, starts[1:], fillvalue=sys.maxsize):
-        addresses: list[int] = []
-        length = 0  # up to the last instruction that is no padding
-        for address in range(start, min(limit, start + LONGEST_FUNCTION), INSTRUCTION_BYTES):
-            text = action.sass_by_pc(address).strip()
-            # Where one function ends right before another, the library has no text for the first instruction.
-            if text in NO_TEXTS and address > start:
+        if not any(has_text(action, address) for address in (start, start + INSTRUCTION_BYTES)):
+            continue
+        # Where one function ends right before another, the library has no text for the first instruction.
+        yield start
+        for address in range(
+            start + INSTRUCTION_BYTES, min(limit, start + LONGEST_FUNCTION), INSTRUCTION_BYTES
+        ):
+            if not has_text(action, address):
                 break
-            addresses.append(address)
-            if text not in NO_TEXTS and text != "NOP":
-                length = len(addresses)
-        yield addresses[:length]
+            yield address
 
 
 def holes(action: Any, addresses: Sequence[int]) -> Iterator[int]:

@@ -160,8 +160,10 @@ def hot_spot_changes(
 
     Source lines belong together where their texts are equal or stand in a changed stretch of equal length;
     where no text is embedded, by file name and number. Without line info instructions pair as aligned: by
-    `alignment`, where the caller has it already.
+    `alignment`, where the caller has it already. Nothing where a side has no samples: they are not 0.
     """
+    if not (_reasons(a) and _reasons(b)):
+        return ()
     with_lines = a.has_sources and b.has_sources
     spots_a, spots_b = ((spots_by_line if with_lines else spots_by_instruction)(side) for side in (a, b))
     if with_lines:
@@ -182,7 +184,8 @@ def hottest_rows(
 ) -> tuple[HotRow, ...]:
     """The rows with most samples on both sides together, else with most instructions executed.
 
-    Samples of B count `scale` (see sample_scale). Where nothing is counted, the first rows that differ.
+    Samples of B count `scale` (see sample_scale). Behind these, or where nothing is counted, the first rows
+    that differ; never one that neither ran nor differs.
     """
     columns = [
         [_counts_of(listing, name) for listing in (a, b)] for name in (SAMPLES, EXECUTED)
@@ -200,7 +203,8 @@ def hottest_rows(
                 -(executed_a or 0.0) - (executed_b or 0.0),
                 row.kind in UNCHANGED,
             )
-            ranked.append((rank, HotRow(function, position, *counts[0], *counts[1])))
+            if rank < (0.0, 0.0, True):
+                ranked.append((rank, HotRow(function, position, *counts[0], *counts[1])))
     ranked.sort(key=lambda item: item[0])
     return tuple(row for _, row in ranked[:limit])
 

@@ -198,3 +198,14 @@ def test_the_hottest_rows_of_two_sides_count_both_and_fall_back_to_what_there_is
     first_rows = hotspots.hottest_rows(aligned, *uncounted, 3)
     assert all(aligned.functions[row.function].rows[row.row].kind not in UNCHANGED for row in first_rows)
     assert {row.samples_a for row in first_rows} == {row.executed_b for row in first_rows} == {None}
+    same = uncounted[0]
+    assert hotspots.hottest_rows(align(same, same), same, same, 3) == (), "nothing ran, and nothing differs"
+
+
+def test_nothing_moved_where_a_side_was_not_sampled(made_reports: Path) -> None:
+    sampled = listing(made_reports, "mistic/prof1", 0)
+    edited = listing(made_reports, "mistic/prof2", 0)
+    assert hotspots.hot_spot_changes(sampled, edited)
+    uncounted = replace(edited, counts={})
+    assert hotspots.hot_spot_changes(sampled, uncounted) == ()
+    assert hotspots.hot_spot_changes(uncounted, sampled) == ()
