@@ -149,6 +149,7 @@ def _point_dict(point: TrendPoint) -> dict[str, object]:
         "version": point.version,
         "created": point.created.isoformat(),
         "metric": point.metric or None,
+        "kernel": point.kernel or None,
         **(formatting.as_json(point.value) if point.gap != ABSENT else {"state": ABSENT}),
         "grid": point.grid,
         "block": point.block,

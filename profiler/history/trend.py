@@ -59,6 +59,7 @@ class TrendPoint:
     gap: str = ""  # why there is no number on the line; "" where there is
     breaks: str = ""  # why the line must not join it to the point before; "" where it may
     wrong: bool = False  # whether the version's results are wrong
+    kernel: str = ""  # the name that the kernel has in that run; "" where it did not run
 
     @property
     def on_line(self) -> bool:
@@ -371,16 +372,16 @@ class _TrendBuilder:
     def _trend(
         self,
         part: str,
-        several: Sequence[
-            Series
-        ],  # of one part: one for each ncu name and kernel name that carries the metric
+        several: Sequence[Series],  # of one part: one for each ncu name, and name of the kernel
         timeline: Sequence[Point],
         absent: dict[_RunVersion, TrendPoint],
     ) -> Trend:
         readings: dict[_RunVersion, dict[str, Point]] = defaultdict(dict)  # by ncu name
+        kernels: dict[_RunVersion, str] = {}  # by what name a run has the kernel
         for series in several:
             for point in series.points:
                 readings[point.run_id, point.version][series.metric] = point
+                kernels[point.run_id, point.version] = series.base_name
         points: list[TrendPoint] = []
         previous: TrendPoint | None = None  # the last point with a number
         for moment in timeline:
@@ -393,7 +394,7 @@ class _TrendBuilder:
                     )
                 points.append(absent[own])
                 continue
-            trend_point = self._point(readings[own], previous)
+            trend_point = self._point(readings[own], kernels[own], previous)
             points.append(trend_point)
             if trend_point.on_line:
                 previous = trend_point
@@ -416,14 +417,14 @@ class _TrendBuilder:
             tuple(other_names),
         )
 
-    def _point(self, readings: dict[str, Point], previous: TrendPoint | None) -> TrendPoint:
+    def _point(self, readings: dict[str, Point], kernel: str, previous: TrendPoint | None) -> TrendPoint:
         name, point = self._choose(readings)
         value = point.value
         if value.state is State.NOT_COLLECTED and not self._ncu_names(point.run_id):
             value = Value(None, value.unit, state=State.NOT_AVAILABLE)
         gap = "" if value.number is not None else value.state.words
         gap = self.wrong.get(point.version, gap)
-        breaks = self._breaks(previous, point, name) if previous and not gap else ""
+        breaks = self._breaks(previous, point, kernel, name) if previous and not gap else ""
         return TrendPoint(
             point.run_id,
             point.version,
@@ -436,6 +437,7 @@ class _TrendBuilder:
             gap,
             breaks,
             point.version in self.wrong,
+            kernel,
         )
 
     def _choose(self, readings: dict[str, Point]) -> tuple[str, Point]:
@@ -470,12 +472,12 @@ class _TrendBuilder:
         run = self.runs.get(run_id)
         return chip_of(run.compute_capability if run else None)
 
-    def _breaks(self, previous: TrendPoint, point: Point, name: str) -> str:
+    def _breaks(self, previous: TrendPoint, point: Point, kernel: str, name: str) -> str:
         """Why the value must not be joined to the number before it; "" where it may."""
         differences, value = [], point.value
-        if not self.cell[0] and is_other_grid(
-            previous, point
-        ):  # where a workload is declared, that is tuning
+        # Another grid is tuning where a workload is declared, or that two kernels do the same.
+        is_declared = bool(self.cell[0]) or previous.kernel != kernel
+        if not is_declared and is_other_grid(previous, point):
             differences.append(describe_sizes(previous, point))
         if previous.metric != name:
             differences.append(f"different counters: {previous.metric} and {name}")

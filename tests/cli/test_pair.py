@@ -92,6 +92,8 @@ def test_a_pair_that_is_kept_is_followed_by_every_command(
     (series,) = answer("trend", "duration")["series"]
     assert (series["part"], series["other_names"]) == ("gemm_v7#0", ["gemm_v6"])
     assert [point["value"] for point in series["points"]] == [1e6, 2e6]
+    assert [point["kernel"] for point in series["points"]] == ["gemm_v6", "gemm_v7"]
+    assert not any(point["breaks"] for point in series["points"]), "another grid is meant"
     assert "gemm_v7 (also gemm_v6)" in said("trend", "duration")
     assert answer("history", "duration")["series"][0]["other_names"] == ["gemm_v6"]
     (regression,) = answer("regressions")["regressions"]
