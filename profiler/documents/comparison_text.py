@@ -112,6 +112,11 @@ def undecided_reasons(comparison: Comparison) -> list[str]:
             )
         if words := _differing(pair):
             lines.append(f"{pair.kernel}: {words}")
+    if doubted := next((pair for pair in comparison.pairs if pair.workload_change), None):
+        option = shlex.quote(f"{doubted.a.base_name}={doubted.b.base_name}")
+        lines.append(
+            f"to judge them all the same: --pair {option}, or a workload declared for both at import"
+        )
     return lines
 
 

@@ -99,7 +99,9 @@ class PairRules:
         for launches in comparison.pairs:
             if change := launches.workload_change:
                 line = f"{change.verdict.words}: {change.reason}"
-                finding = self._finding(Check.COMPARABILITY, Outcome.UNJUDGED, change.verdict, line)
+                is_unclear = change.verdict is Verdict.UNCLEAR  # compared, if without an answer
+                check = Check.REGRESSION if is_unclear else Check.COMPARABILITY
+                finding = self._finding(check, Outcome.UNJUDGED, change.verdict, line)
                 yield replace(finding, kernel=launches.kernel)
                 continue
             for finding in self._launch_pair(

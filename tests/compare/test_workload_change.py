@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from profiler.cli import main
-from profiler.compare import Comparison, WorkloadChange, compare, is_other_grid
+from profiler.compare import Comparison, KernelPair, Pairing, WorkloadChange, compare, is_other_grid
 from profiler.compare.same_code import CHANGED, SAME, UNKNOWN
 from profiler.compare.workload_change import find_workload_change, launch_code_change
 from profiler.errors import Exit
@@ -214,7 +214,10 @@ def test_what_may_be_another_problem_size_is_unclear_where_it_moved() -> None:
     }
     (explanation,) = explain(comparison, TABLE)
     assert explanation.sentence.startswith("No causes: instructions (+438 %) and L2 sectors (+426 %) grew")
-    assert gate(comparison).exit_code() is Exit.UNJUDGED
+    verdicts = gate(comparison)
+    assert verdicts.exit_code() is Exit.UNJUDGED
+    assert verdicts.compared == 1
+    assert [finding.verdict for finding in verdicts.findings] == [Verdict.UNCLEAR]
 
 
 def test_a_gate_cannot_judge_another_workload_and_says_which_launch() -> None:
@@ -232,6 +235,13 @@ def test_sides_of_a_declared_workload_may_differ_in_their_grid_and_work() -> Non
     assert gate(declared).exit_code() is Exit.REGRESSION
     one_side = compare(side(SMALL), side(LARGE, workload="b4"), TABLE)
     assert one_side.pairs[0].verdict is Verdict.NOT_COMPARABLE
+
+
+def test_a_declared_pair_may_differ_in_its_grid_and_work() -> None:
+    pairing = Pairing(asked=(KernelPair("kernel", "kernel"),))
+    (pair,) = compare(side(SMALL), side(LARGE), TABLE, pairing=pairing).pairs
+    assert pair.workload_change is None
+    assert pair.verdict is Verdict.WORSE
 
 
 def test_a_planted_regression_of_one_size_still_fails() -> None:
@@ -266,6 +276,7 @@ def test_two_report_files_of_two_sizes_from_end_to_end(
     assert "≠ not comparable" in printed
     assert f"gemm: another workload: {GRID}" in printed
     assert "worse" not in printed
+    assert "to judge them all the same: --pair gemm=gemm, or a workload declared" in printed
     assert main(["compare", a, b, "--fail", "--json"]) == Exit.UNJUDGED
     document = json.loads(capsys.readouterr().out)
     (pair,) = document["launches"]
